@@ -1,0 +1,193 @@
+// The way to PostgreSQL: pipelined connections for short reads, plain ones for transactions, counts and COPY.
+import pg from 'pg'
+
+/** A row as PostgreSQL sent it: every value is its text, in the order of the select list. */
+export type Row = (string | null)[]
+/** A row by column name, every value its text: booleans `t`/`f`, times `2026-01-31 23:59:59.123456+00`. */
+export type NamedRow = Record<string, string | null>
+export type Param = string | number | bigint | boolean | null | readonly string[] | Buffer
+
+/** A statement of the pipelined pool. With a name it is prepared once on each connection. */
+export interface Statement {
+  name?: string
+  text: string
+}
+
+/** Runs one statement of a transaction. */
+export type Query = <R extends NamedRow = NamedRow>(text: string, params?: readonly Param[]) => Promise<R[]>
+
+export interface Db {
+  /** A short read on a pipelined connection. Not for COPY, transactions, or anything slow: neighbours wait behind it. */
+  read(statement: Statement, params: readonly Param[]): Promise<Row[]>
+  /** One statement on a plain connection. */
+  query: Query
+  /**
+   * Commits what `work` did, or rolls it back when it throws. A deadlock or a serialization failure runs it again (at
+   * most three times in all), so `work` may touch nothing but the database.
+   */
+  tx<T>(work: (query: Query) => Promise<T>): Promise<T>
+  /** A plain connection of one's own, for COPY and session state; `release(true)` throws the connection away. */
+  connect(): Promise<{ client: pg.PoolClient; query: Query; release(destroy?: boolean): void }>
+  close(): Promise<void>
+}
+
+export interface DbOptions {
+  url: string
+  applicationName: string
+  /** Pipelined connections: a few carry thousands of reads a second. */
+  readConnections?: number
+  /** Plain connections: how many transactions run at once. */
+  connections?: number
+  statementTimeoutMs?: number
+  connectTimeoutMs?: number
+}
+
+const RETRIED = new Set(['40001', '40P01'])
+const TRIES = 3
+
+export function openDb(options: DbOptions): Db {
+  const pool = new pg.Pool({ ...clientConfig(options), max: options.connections ?? 12, idleTimeoutMillis: 60_000 })
+  // An idle connection that breaks is replaced at its next use; without a listener the program would end here.
+  pool.on('error', () => {})
+  const pipelines = openPipelines(options)
+
+  const query: Query = async (text, params) => named(await pool.query({ text, values: values(params) }))
+
+  async function connect() {
+    const client = await pool.connect()
+    client.on('error', ignore)
+    return {
+      client,
+      query: queryOn(client),
+      release(destroy = false) {
+        client.removeListener('error', ignore)
+        client.release(destroy)
+      },
+    }
+  }
+
+  async function once<T>(work: (query: Query) => Promise<T>): Promise<T> {
+    const { query, release } = await connect()
+    let broken = false
+    try {
+      await query('begin')
+      const result = await work(query)
+      await query('commit')
+      return result
+    } catch (error) {
+      // The rollback's own failure must not hide why we are here.
+      await query('rollback').catch(() => {
+        broken = true
+      })
+      throw error
+    } finally {
+      release(broken)
+    }
+  }
+
+  async function tx<T>(work: (query: Query) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await once(work)
+      } catch (error) {
+        if (attempt === TRIES || !RETRIED.has(sqlState(error) ?? '')) throw error
+      }
+    }
+  }
+
+  return {
+    read: pipelines.read,
+    query,
+    tx,
+    connect,
+    async close() {
+      await Promise.all([pool.end(), pipelines.close()])
+    },
+  }
+}
+
+/** The five characters of PostgreSQL's error code, when this is PostgreSQL's error. */
+export function sqlState(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
+}
+
+/** Whether the database could not be reached or would not work: the caller may try again later. */
+export function isUnavailable(error: unknown): boolean {
+  const state = sqlState(error)
+  // 57014 is the statement time-out, 25006 a read-only server, 53… out of connections, memory or disk.
+  if (state && (/^(08|53|57P)/.test(state) || state === '57014' || state === '25006')) return true
+  const { code, message } = error as { code?: string; message?: string }
+  if (code && ['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'].includes(code)) {
+    return (error as { syscall?: string }).syscall !== undefined || code !== 'ENOENT'
+  }
+  return /^(Connection terminated|timeout e(xceeded|xpired)|Client has encountered a connection error|Client was closed)/.test(
+    message ?? '',
+  )
+}
+
+function openPipelines(options: DbOptions) {
+  const slots: (Promise<pg.Client> | undefined)[] = Array.from({ length: options.readConnections ?? 2 })
+  let next = 0
+
+  function open(slot: number): Promise<pg.Client> {
+    const client = new pg.Client({ ...clientConfig(options), pipeline: true } as pg.ClientConfig)
+    const opened = client.connect().then(() => client)
+    const forget = () => {
+      if (slots[slot] === opened) slots[slot] = undefined
+    }
+    client.on('error', forget)
+    client.on('end', forget)
+    opened.catch(forget)
+    slots[slot] = opened
+    return opened
+  }
+
+  return {
+    async read(statement: Statement, params: readonly Param[]): Promise<Row[]> {
+      const slot = next
+      next = (next + 1) % slots.length
+      const client = await (slots[slot] ?? open(slot))
+      const result = await client.query<Row>({ ...statement, values: values(params), rowMode: 'array' })
+      return result.rows
+    },
+    async close() {
+      await Promise.all(slots.map(async (slot) => (await slot?.catch(ignore))?.end()))
+    },
+  }
+}
+
+function clientConfig(options: DbOptions): pg.ClientConfig {
+  return {
+    connectionString: options.url,
+    application_name: options.applicationName,
+    connectionTimeoutMillis: options.connectTimeoutMs ?? 5_000,
+    keepAlive: true,
+    // Text stays text: microseconds and decimals survive, and no row passes through a parser.
+    types: { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig,
+    // Generic plans: our statements are shaped so that one plan is right for every parameter.
+    options: [
+      'TimeZone=UTC',
+      'DateStyle=ISO',
+      'jit=off',
+      'plan_cache_mode=force_generic_plan',
+      `statement_timeout=${options.statementTimeoutMs ?? 30_000}`,
+      'idle_in_transaction_session_timeout=300000',
+    ]
+      .map((setting) => `-c ${setting}`)
+      .join(' '),
+  }
+}
+
+function queryOn(client: pg.PoolClient): Query {
+  return async (text, params) => named(await client.query({ text, values: values(params) }))
+}
+
+function named<R extends NamedRow>(result: pg.QueryResult): R[] {
+  return result.rows as R[]
+}
+
+// pg declares its parameters mutable, though it only reads them.
+const values = (params: readonly Param[] | undefined) => params as unknown[] | undefined
+
+function ignore(): undefined {}

@@ -1,0 +1,25 @@
+// The three errors whose text is meant for somebody outside: a caller of the API, a user of the command line.
+
+/** A refusal the caller of an API may see; `message` is a whole sentence without internals. */
+export class ApiError extends Error {
+  readonly status: number
+  readonly extra: Record<string, unknown>
+  readonly headers: Record<string, string>
+
+  constructor(
+    status: number,
+    message: string,
+    more: { extra?: Record<string, unknown>; headers?: Record<string, string> } = {},
+  ) {
+    super(message)
+    this.status = status
+    this.extra = more.extra ?? {}
+    this.headers = more.headers ?? {}
+  }
+}
+
+/** The command or its settings are wrong: one sentence that says what to do, exit code 2. */
+export class UsageError extends Error {}
+
+/** The command is right, but what it asks is refused: one sentence, exit code 1. */
+export class Refusal extends Error {}

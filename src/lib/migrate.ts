@@ -1,0 +1,100 @@
+// Brings a database up to date: runs the files of migrations/ that it has not seen, each in a transaction, under one lock.
+import { readdir, readFile } from 'node:fs/promises'
+import pg from 'pg'
+import { UsageError } from './errors.ts'
+
+interface Migration {
+  version: number
+  name: string
+  breaking: boolean
+  sql: string
+}
+
+const FOLDER = new URL('../../migrations/', import.meta.url)
+const LOCK = 7482
+const OLDEST_POSTGRES = 150000
+
+/**
+ * Migrates the database at `url` and answers the versions that were applied now.
+ * Throws a `UsageError` when the server is too old, or when the schema is newer than this program in a breaking way.
+ */
+export async function migrate(url: string): Promise<number[]> {
+  const client = new pg.Client({ connectionString: url, application_name: 'tundish migrate', connectionTimeoutMillis: 5_000 })
+  // A server that dies meanwhile fails the query; the event of its own would end the program.
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    await checkServer(client)
+    await client.query('select pg_advisory_lock($1)', [LOCK])
+    const seen = await applied(client)
+    const known = await migrations()
+    refuseNewer(seen, known)
+    const missing = known.filter(({ version }) => !seen.has(version))
+    for (const migration of missing) await apply(client, migration)
+    return missing.map(({ version }) => version)
+  } finally {
+    await client.end()
+  }
+}
+
+/** The versions this program knows that the database has not had yet; `known` is how many there are in all. */
+export async function pendingMigrations(query: (text: string) => Promise<{ version: string | null }[]>): Promise<number[]> {
+  const seen = new Set((await query('select version from schema_migrations')).map((row) => Number(row.version)))
+  return (await migrations()).map(({ version }) => version).filter((version) => !seen.has(version))
+}
+
+async function checkServer(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ server_version_num: string }>('show server_version_num')
+  if (Number(rows[0]!.server_version_num) < OLDEST_POSTGRES) {
+    throw new UsageError('The database server is older than PostgreSQL 15: upgrade it, or point DATABASE_URL at a newer one.')
+  }
+}
+
+async function applied(client: pg.Client): Promise<Map<number, { name: string; breaking: boolean }>> {
+  await client.query(`
+    create table if not exists schema_migrations (
+      version    int primary key,
+      name       text not null,
+      breaking   boolean not null,
+      applied_at timestamptz not null default clock_timestamp()
+    )`)
+  const { rows } = await client.query<{ version: number; name: string; breaking: boolean }>(
+    'select version, name, breaking from schema_migrations',
+  )
+  return new Map(rows.map(({ version, ...rest }) => [version, rest]))
+}
+
+let loaded: Promise<Migration[]> | undefined
+
+function migrations(): Promise<Migration[]> {
+  loaded ??= readdir(FOLDER).then((names) => Promise.all(names.filter((name) => name.endsWith('.sql')).sort().map(load)))
+  return loaded
+}
+
+async function load(file: string): Promise<Migration> {
+  const sql = await readFile(new URL(file, FOLDER), 'utf8')
+  const version = Number(file.slice(0, 4))
+  const breaking = /^-- breaking: (yes|no)\n/.exec(sql)?.[1]
+  if (!Number.isInteger(version) || breaking === undefined) throw new Error(`Bug: ${file} lacks a number or "-- breaking:".`)
+  return { version, name: file.slice(5, -4), breaking: breaking === 'yes', sql }
+}
+
+function refuseNewer(seen: Map<number, { name: string; breaking: boolean }>, known: Migration[]): void {
+  const versions = new Set(known.map(({ version }) => version))
+  const newer = [...seen].filter(([version, { breaking }]) => breaking && !versions.has(version))
+  if (newer.length === 0) return
+  const names = newer.map(([version, { name }]) => `${version} (${name})`).join(', ')
+  throw new UsageError(`The database was migrated by a newer Tundish: ${names}. Run that version, or restore a backup.`)
+}
+
+async function apply(client: pg.Client, { version, name, breaking, sql }: Migration): Promise<void> {
+  await client.query('begin')
+  try {
+    await client.query(sql)
+    await client.query('insert into schema_migrations (version, name, breaking) values ($1, $2, $3)', [version, name, breaking])
+    await client.query('commit')
+  } catch (error) {
+    await client.query('rollback')
+    throw error
+  }
+}
