@@ -1,0 +1,115 @@
+// Stands before every call to a provider: one deadline, a bounded number at a time, a bounded queue, the circuit.
+import type { Clock } from '../lib/clock.ts'
+import { Circuit, type CircuitLimits } from './circuit.ts'
+import { ProviderTrouble, type Unknown } from './provider.ts'
+
+/** The clock is the circuit's; the deadline is real time, as the connections are. */
+export interface GuardOptions {
+  clock: Clock
+  /** From asking to the answer, waiting for a free connection included. */
+  deadlineMs?: number
+  maxInFlight?: number
+  maxWaiting?: number
+  circuit?: Partial<CircuitLimits>
+}
+
+// 128 at a time carry 2,500 calls a second to a provider that takes 50 ms; 1,024 waiting are served in half a second
+// then, and cost little memory when it hangs.
+export const defaultMaxInFlight = 128
+const defaultMaxWaiting = 1_024
+const defaultDeadlineMs = 30_000
+
+/** We gave up before the provider had its chance: no sign of its health. */
+class OwnTrouble extends ProviderTrouble {}
+
+export class Guard {
+  readonly circuit: Circuit
+  readonly deadlineMs: number
+  readonly #maxInFlight: number
+  readonly #maxWaiting: number
+  readonly #waiting = new Set<() => void>()
+  #inFlight = 0
+
+  constructor(options: GuardOptions) {
+    this.circuit = new Circuit(options.clock, options.circuit)
+    this.deadlineMs = options.deadlineMs ?? defaultDeadlineMs
+    this.#maxInFlight = options.maxInFlight ?? defaultMaxInFlight
+    this.#maxWaiting = options.maxWaiting ?? defaultMaxWaiting
+  }
+
+  admits(): boolean {
+    return this.#waiting.size < this.#maxWaiting && this.circuit.admits()
+  }
+
+  /** Runs one call; `ProviderTrouble` becomes `unknown`, any other exception is a bug and passes. */
+  async run<T>(call: (signal: AbortSignal) => Promise<T>, outer?: AbortSignal): Promise<T | Unknown> {
+    const abort = new AbortController()
+    const timer = setTimeout(
+      () => abort.abort(new ProviderTrouble(`no answer within ${this.deadlineMs} ms`)),
+      this.deadlineMs,
+    )
+    const giveUp = () => abort.abort(new OwnTrouble('the call was given up'))
+    if (outer?.aborted) giveUp()
+    outer?.addEventListener('abort', giveUp, { once: true })
+    try {
+      await this.#enter(abort.signal)
+      return await this.#underWatch(call, abort.signal)
+    } catch (error) {
+      if (error instanceof ProviderTrouble) return { outcome: 'unknown', why: error.message }
+      throw error
+    } finally {
+      clearTimeout(timer)
+      outer?.removeEventListener('abort', giveUp)
+    }
+  }
+
+  /** The race ends a call that does not listen to its signal, too. */
+  async #underWatch<T>(call: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+    try {
+      const answer = await Promise.race([call(signal), aborted(signal)])
+      this.circuit.succeeded()
+      return answer
+    } catch (error) {
+      if (error instanceof ProviderTrouble && !(error instanceof OwnTrouble)) this.circuit.failed()
+      throw error
+    } finally {
+      this.#leave()
+    }
+  }
+
+  /** Takes a place, or waits in line for one; the place of who leaves goes to the first in line. */
+  async #enter(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) throw signal.reason
+    if (this.#inFlight < this.#maxInFlight) {
+      this.#inFlight++
+      return
+    }
+    if (this.#waiting.size >= this.#maxWaiting) throw new OwnTrouble('not sent: too many calls are waiting')
+    await new Promise<void>((resolve, reject) => {
+      const turn = () => {
+        this.#waiting.delete(turn)
+        signal.removeEventListener('abort', quit)
+        resolve()
+      }
+      const quit = () => {
+        this.#waiting.delete(turn)
+        reject(new OwnTrouble('not sent: no connection became free in time'))
+      }
+      signal.addEventListener('abort', quit, { once: true })
+      this.#waiting.add(turn)
+    })
+  }
+
+  #leave(): void {
+    const [next] = this.#waiting
+    if (next) next()
+    else this.#inFlight--
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}

@@ -1,0 +1,211 @@
+// The adapter that speaks to the provider simulator over HTTP; the pattern for adapters of real providers.
+import { defaultMaxInFlight, Guard, type GuardOptions } from './guard.ts'
+import {
+  type ChargeRequest,
+  type Conflict,
+  type Movement,
+  type NotFound,
+  noDetails,
+  type PaymentDetails,
+  type Provider,
+  ProviderTrouble,
+  type Reference,
+  type RefundRequest,
+  type Refused,
+  type Settled,
+  type Unknown,
+} from './provider.ts'
+import { type Answer, type Question, Transport } from './transport.ts'
+
+export interface SimulatorOptions extends GuardOptions {
+  /** The simulator's address; a function when it can change, for another process may take the simulator over. */
+  url: string | (() => string)
+}
+
+type Kind = 'charges' | 'refunds'
+type Verdict = Settled | Refused | NotFound | Conflict
+type Outcome = Verdict['outcome']
+
+const afterRefusal = ['succeeded', 'failed', 'refused'] as const
+const afterOrder = [...afterRefusal, 'conflict'] as const
+const afterLookUp = [...afterRefusal, 'not_found'] as const
+
+export class SimulatorProvider implements Provider {
+  readonly name = 'simulator'
+  readonly #guard: Guard
+  readonly #transport: Transport
+
+  constructor({ url, ...limits }: SimulatorOptions) {
+    this.#guard = new Guard(limits)
+    this.#transport = new Transport(typeof url === 'string' ? () => url : url, limits.maxInFlight ?? defaultMaxInFlight)
+  }
+
+  admits(): boolean {
+    return this.#guard.admits()
+  }
+
+  circuitIsOpen(): boolean {
+    return this.#guard.circuit.isOpen()
+  }
+
+  async isReachable(): Promise<boolean> {
+    const answer = await this.#guard.run((signal) => this.#transport.ask({ method: 'GET', path: '/health' }, signal))
+    return 'status' in answer && answer.status === 200
+  }
+
+  charge(request: ChargeRequest, signal?: AbortSignal): Promise<Settled | Unknown | Refused | Conflict> {
+    return this.#order('charges', request, { token: request.token }, signal)
+  }
+
+  lookUp(reference: Reference, signal?: AbortSignal): Promise<Settled | Unknown | Refused | NotFound> {
+    return this.#lookUp('charges', reference.key, signal)
+  }
+
+  refuse(reference: Reference, signal?: AbortSignal): Promise<Settled | Unknown | Refused> {
+    return this.#refuse('charges', reference.key, signal)
+  }
+
+  refund(request: RefundRequest, signal?: AbortSignal): Promise<Settled | Unknown | Refused | Conflict> {
+    return this.#order('refunds', request, { charge_transaction_id: request.chargeTransactionId }, signal)
+  }
+
+  lookUpRefund(reference: Reference, signal?: AbortSignal): Promise<Settled | Unknown | Refused | NotFound> {
+    return this.#lookUp('refunds', reference.key, signal)
+  }
+
+  refuseRefund(reference: Reference, signal?: AbortSignal): Promise<Settled | Unknown | Refused> {
+    return this.#refuse('refunds', reference.key, signal)
+  }
+
+  /** The deadline counts silence here, not the whole: a ledger may be long. */
+  async *list(since: string): AsyncGenerator<Movement> {
+    const { deadlineMs } = this.#guard
+    const abort = new AbortController()
+    const timer = setTimeout(() => abort.abort(new ProviderTrouble(`silent for ${deadlineMs} ms`)), deadlineMs)
+    let isWhole = false
+    try {
+      for await (const line of this.#transport.lines(`/ledger?since=${encodeURIComponent(since)}`, abort.signal)) {
+        timer.refresh()
+        if (line.startsWith('{')) yield readMovement(line)
+        isWhole ||= line.startsWith(']')
+      }
+      if (!isWhole) throw new ProviderTrouble('the list broke off')
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  close(): void {
+    this.#transport.close()
+  }
+
+  #order(
+    kind: Kind,
+    request: ChargeRequest | RefundRequest,
+    target: { token: string } | { charge_transaction_id: string },
+    signal?: AbortSignal,
+  ): Promise<Settled | Unknown | Refused | Conflict> {
+    const body = {
+      key: request.key,
+      reference: request.reference,
+      amount_minor: String(request.amountMinor),
+      currency_code: request.currencyCode,
+      merchant_id: request.merchantId,
+      region: request.region,
+      ...target,
+    }
+    const headers: Record<string, string> =
+      request.traceparent === undefined ? {} : { traceparent: request.traceparent }
+    return this.#ask({ method: 'POST', path: `/${kind}`, body, headers }, afterOrder, signal)
+  }
+
+  #lookUp(kind: Kind, key: string, signal?: AbortSignal): Promise<Settled | Unknown | Refused | NotFound> {
+    return this.#ask({ method: 'GET', path: `/${kind}/${encodeURIComponent(key)}` }, afterLookUp, signal)
+  }
+
+  #refuse(kind: Kind, key: string, signal?: AbortSignal): Promise<Settled | Unknown | Refused> {
+    return this.#ask({ method: 'POST', path: `/${kind}/${encodeURIComponent(key)}/refuse` }, afterRefusal, signal)
+  }
+
+  #ask<Expected extends Outcome>(
+    question: Question,
+    expected: readonly Expected[],
+    signal?: AbortSignal,
+  ): Promise<Extract<Verdict, { outcome: Expected }> | Unknown> {
+    return this.#guard.run(async (deadline) => {
+      const answer = await this.#transport.ask(question, deadline)
+      const verdict = readVerdict(answer)
+      if (!isOneOf(verdict, expected)) throw new ProviderTrouble(`answered ${answer.status} ${verdict.outcome}`)
+      return verdict
+    }, signal)
+  }
+}
+
+function isOneOf<Expected extends Outcome>(
+  verdict: Verdict,
+  expected: readonly Expected[],
+): verdict is Extract<Verdict, { outcome: Expected }> {
+  return (expected as readonly Outcome[]).includes(verdict.outcome)
+}
+
+/** Trusts only what the simulator says in so many words: a 404 of a proxy in between is not "this key is unknown". */
+function readVerdict({ status, body }: Answer): Verdict {
+  const { outcome, reference, amount_minor, currency_code, details } = fieldsOf(body)
+  if (status === 404 && outcome === 'not_found') return { outcome }
+  if (status === 409 && outcome === 'conflict') return { outcome }
+  if (status !== 200) throw new ProviderTrouble(`answered ${status}`)
+  if (outcome === 'refused') return { outcome }
+  if (outcome !== 'succeeded' && outcome !== 'failed') throw new ProviderTrouble('answered without an outcome')
+  if (typeof reference !== 'string' || typeof currency_code !== 'string' || !isDigits(amount_minor)) {
+    throw new ProviderTrouble('answered an outcome without saying of what')
+  }
+  return {
+    outcome,
+    reference,
+    amountMinor: BigInt(amount_minor),
+    currencyCode: currency_code,
+    details: readDetails(fieldsOf(details)),
+  }
+}
+
+function readDetails(told: Record<string, unknown>): PaymentDetails {
+  const known = Object.keys(noDetails).filter((name) => isScalar(told[name]))
+  return { ...noDetails, ...Object.fromEntries(known.map((name) => [name, told[name]])) }
+}
+
+function readMovement(line: string): Movement {
+  const { type, key, reference, amount_minor, currency_code, psp_transaction_id, at } = fieldsOf(parse(line))
+  if (
+    (type !== 'charge' && type !== 'refund') ||
+    typeof key !== 'string' ||
+    typeof reference !== 'string' ||
+    !isDigits(amount_minor) ||
+    typeof currency_code !== 'string' ||
+    typeof psp_transaction_id !== 'string' ||
+    typeof at !== 'string'
+  ) {
+    throw new ProviderTrouble('listed a movement that cannot be read')
+  }
+  const amountMinor = BigInt(amount_minor)
+  return { type, key, reference, amountMinor, currencyCode: currency_code, transactionId: psp_transaction_id, at }
+}
+
+function parse(line: string): unknown {
+  try {
+    return JSON.parse(line.replace(/,$/, ''))
+  } catch {
+    throw new ProviderTrouble('listed something that is not JSON')
+  }
+}
+
+function fieldsOf(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? { ...value } : {}
+}
+
+function isDigits(value: unknown): value is string {
+  return typeof value === 'string' && /^[0-9]{1,30}$/.test(value)
+}
+
+function isScalar(value: unknown): boolean {
+  return typeof value === 'string' || typeof value === 'boolean'
+}

@@ -1,0 +1,86 @@
+// An append-only file of JSON lines; many writers share one fsync.
+import { type FileHandle, open } from 'node:fs/promises'
+
+export class Journal {
+  readonly #file: FileHandle
+  readonly #fsync: boolean
+  #lines: string[] = []
+  #lastWrite: Promise<void> = Promise.resolve()
+  #nextWrite: Promise<void> | null = null
+
+  private constructor(file: FileHandle, fsync: boolean) {
+    this.#file = file
+    this.#fsync = fsync
+  }
+
+  /**
+   * Opens the file, making it if need be, and gives every line that is there to `apply`. A last line that a crash cut
+   * short was never answered: it goes. Any other line that cannot be read is an error.
+   */
+  static async open(path: string, fsync: boolean, apply: (line: unknown) => void): Promise<Journal> {
+    const file = await open(path, 'a+', 0o600)
+    try {
+      const whole = await replay(file, path, apply)
+      if (whole < (await file.stat()).size) await file.truncate(whole)
+    } catch (error) {
+      await file.close()
+      throw error
+    }
+    return new Journal(file, fsync)
+  }
+
+  /** Takes a line; it is on disk when a later `durable()` resolves. */
+  append(line: object): void {
+    this.#lines.push(`${JSON.stringify(line)}\n`)
+  }
+
+  /**
+   * Resolves when every line taken so far is on disk. Once a write has failed it rejects for ever: what is in memory
+   * is then ahead of the disk, and must not be told to anybody.
+   */
+  durable(): Promise<void> {
+    if (this.#lines.length === 0) return this.#lastWrite
+    // The lines wait for the write under way, then go together. After a failure no further write ever starts.
+    this.#nextWrite ??= this.#lastWrite = this.#lastWrite.then(() => this.#write())
+    return this.#nextWrite
+  }
+
+  async close(): Promise<void> {
+    await this.durable().finally(() => this.#file.close())
+  }
+
+  async #write(): Promise<void> {
+    const text = this.#lines.join('')
+    this.#lines = []
+    this.#nextWrite = null
+    await this.#file.appendFile(text)
+    if (this.#fsync) await this.#file.datasync()
+  }
+}
+
+/** @returns the size of the part that consists of whole lines */
+async function replay(file: FileHandle, path: string, apply: (line: unknown) => void): Promise<number> {
+  let size = 0
+  let number = 0
+  let rest = Buffer.alloc(0)
+  for await (const chunk of file.createReadStream({ start: 0, autoClose: false }) as AsyncIterable<Buffer>) {
+    const bytes = Buffer.concat([rest, chunk])
+    let from = 0
+    for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, from)) {
+      number++
+      applyLine(bytes.toString('utf8', from, end), `${path}:${number}`, apply)
+      from = end + 1
+    }
+    size += from
+    rest = bytes.subarray(from)
+  }
+  return size
+}
+
+function applyLine(text: string, place: string, apply: (line: unknown) => void): void {
+  try {
+    apply(JSON.parse(text))
+  } catch (error) {
+    throw new Error(`${place} cannot be read, restore the file from a backup: ${(error as Error).message}`)
+  }
+}

@@ -1,0 +1,105 @@
+// The simulator's book: what became of every key, in memory and in a file that outlives a crash.
+import { Journal } from './journal.ts'
+import type { Decline } from './tokens.ts'
+
+export type Kind = 'charge' | 'refund'
+
+export interface Order {
+  reference: string
+  /** Digits: minor units may pass what a double holds. */
+  amount_minor: string
+  currency_code: string
+  merchant_id: string
+  region: string | null
+  /** Of a refund: the token of its charge. */
+  token: string
+  /** Of a refund only. */
+  charge_transaction_id: string | null
+}
+
+/** One line of the file; the last line of a key holds. `tried` and `pending` are not seen from outside. */
+export type Entry = { kind: Kind; key: string; at: string } & (
+  | { state: 'tried'; order: Order }
+  | { state: 'pending'; order: Order; due_at: string }
+  | { state: 'refused' }
+  | Closed
+)
+
+export interface Closed {
+  state: 'succeeded' | 'failed'
+  order: Order
+  transaction_id: string
+  decline: Decline | null
+}
+
+export type ClosedEntry = Entry & Closed
+
+export class Ledger {
+  readonly #entries = new Map<string, Entry>()
+  readonly #charges = new Map<string, ClosedEntry>()
+  readonly #refunded = new Map<string, bigint>()
+  readonly #movements: ClosedEntry[] = []
+  #journal!: Journal
+
+  private constructor() {}
+
+  static async open(file: string, fsync: boolean): Promise<Ledger> {
+    const ledger = new Ledger()
+    ledger.#journal = await Journal.open(file, fsync, (line) => ledger.#apply(line as Entry))
+    return ledger
+  }
+
+  find(kind: Kind, key: string): Entry | undefined {
+    return this.#entries.get(`${kind} ${key}`)
+  }
+
+  /** A charge that succeeded. */
+  findCharge(transactionId: string | null): ClosedEntry | undefined {
+    return transactionId === null ? undefined : this.#charges.get(transactionId)
+  }
+
+  /** Minor units paid back of a charge so far. */
+  refunded(transactionId: string): bigint {
+    return this.#refunded.get(transactionId) ?? 0n
+  }
+
+  pending(): Entry[] {
+    return [...this.#entries.values()].filter(({ state }) => state === 'pending')
+  }
+
+  /** Everything that moved money, in the order it happened; only grows. */
+  movements(): readonly ClosedEntry[] {
+    return this.#movements
+  }
+
+  /** Takes an entry at once; nobody may be told of it before `durable()` has resolved. */
+  write(entry: Entry): void {
+    this.#apply(entry)
+    this.#journal.append(entry)
+  }
+
+  durable(): Promise<void> {
+    return this.#journal.durable()
+  }
+
+  close(): Promise<void> {
+    return this.#journal.close()
+  }
+
+  #apply(entry: Entry): void {
+    const id = `${entry.kind} ${entry.key}`
+    const before = this.#entries.get(id)?.state
+    if (before !== undefined && before !== 'tried' && before !== 'pending') {
+      throw new Error(`Bug: ${id} is ${before} and cannot become ${entry.state}.`)
+    }
+    this.#entries.set(id, entry)
+    if (entry.state === 'succeeded') this.#count(entry)
+  }
+
+  #count(entry: ClosedEntry): void {
+    this.#movements.push(entry)
+    const { charge_transaction_id: charge, amount_minor } = entry.order
+    if (charge === null) this.#charges.set(entry.transaction_id, entry)
+    else this.#refunded.set(charge, this.refunded(charge) + BigInt(amount_minor))
+  }
+}

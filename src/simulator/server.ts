@@ -1,0 +1,154 @@
+// The provider simulator: a server of its own that charges cards of paper and keeps a ledger of what it did.
+import { Readable } from 'node:stream'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply } from 'fastify'
+import { type Static, Type } from 'typebox'
+import { lineOf, outcomeOf } from './answers.ts'
+import { type ClosedEntry, type Kind, Ledger } from './ledger.ts'
+import { lock } from './lock.ts'
+import { type Reply, Till } from './till.ts'
+
+export interface SimulatorOptions {
+  /** 0 takes any free port. */
+  port: number
+  /** Made if need be; held by one simulator at a time. */
+  ledgerFile: string
+  log: Log
+  /** False for load tests on a slow disk only: a crash of the machine may then forget charges it told of. */
+  fsync?: boolean
+}
+
+type Log = Pick<FastifyBaseLogger, 'error'>
+
+export interface Simulator {
+  url: string
+  close(): Promise<void>
+}
+
+const Key = Type.String({ pattern: '^[A-Za-z0-9_-]{1,128}$' })
+const shared = {
+  key: Key,
+  reference: Type.String({ minLength: 1, maxLength: 128 }),
+  amount_minor: Type.String({ pattern: '^[1-9][0-9]{0,23}$' }),
+  currency_code: Type.String({ pattern: '^[A-Z]{3}$' }),
+  merchant_id: Type.String({ maxLength: 256 }),
+  region: Type.Union([Type.String({ maxLength: 256 }), Type.Null()]),
+}
+const ChargeIn = Type.Object(
+  { ...shared, token: Type.String({ minLength: 1, maxLength: 256 }) },
+  { additionalProperties: false },
+)
+const RefundIn = Type.Object({ ...shared, charge_transaction_id: Type.String() }, { additionalProperties: false })
+const KeyPath = Type.Object({ key: Key })
+const LedgerQuery = Type.Object({ since: Type.Optional(Type.String()) }, { additionalProperties: false })
+
+/** Starts it on 127.0.0.1. Throws a `UsageError` when another simulator has the ledger open. */
+export async function startSimulator(options: SimulatorOptions): Promise<Simulator> {
+  const unlock = lock(options.ledgerFile)
+  try {
+    const ledger = await Ledger.open(options.ledgerFile, options.fsync ?? true)
+    const till = new Till(ledger, (error) => options.log.error({ err: error }, 'The ledger cannot be written.'))
+    const server = build(ledger, till, options.log)
+    const close = async () => {
+      till.close()
+      await server.close()
+      await ledger.close().finally(unlock)
+    }
+    const url = await server.listen({ port: options.port, host: '127.0.0.1' }).catch(async (error) => {
+      await close()
+      throw error
+    })
+    return { url, close }
+  } catch (error) {
+    unlock()
+    throw error
+  }
+}
+
+function build(ledger: Ledger, till: Till, log: Log): FastifyInstance {
+  const server = fastify({
+    logger: false,
+    forceCloseConnections: true,
+    bodyLimit: 64 * 1024,
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false } },
+  })
+  server.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
+    const status = error.statusCode ?? 500
+    if (status >= 500) log.error({ err: error }, 'The simulator could not answer.')
+    return reply.code(status).send({ message: error.message })
+  })
+  server.get('/health', async () => {
+    await ledger.durable()
+    return { status: 'ok' }
+  })
+  addKind(server, till, 'charge', '/charges', ChargeIn)
+  addKind(server, till, 'refund', '/refunds', RefundIn)
+  addLedger(server, ledger)
+  return server
+}
+
+function addKind(
+  app: FastifyInstance,
+  till: Till,
+  kind: Kind,
+  path: string,
+  schema: typeof ChargeIn | typeof RefundIn,
+): void {
+  const server = app.withTypeProvider<TypeBoxTypeProvider>()
+  server.post(path, { schema: { body: schema } }, async (request, reply) => {
+    const { key, ...order } = request.body as Static<typeof ChargeIn> | Static<typeof RefundIn>
+    return answer(reply, await till.take(kind, key, { token: '', charge_transaction_id: null, ...order }))
+  })
+  server.get(`${path}/:key`, { schema: { params: KeyPath } }, async (request, reply) =>
+    answer(reply, await till.look(kind, request.params.key)),
+  )
+  server.post(`${path}/:key/refuse`, { schema: { params: KeyPath } }, async (request, reply) =>
+    answer(reply, await till.refuse(kind, request.params.key)),
+  )
+}
+
+function answer(reply: FastifyReply, said: Reply): FastifyReply {
+  switch (said.state) {
+    case 'dropped':
+      reply.hijack()
+      reply.raw.destroy()
+      return reply
+    case 'error':
+      return reply.code(500).send({ message: 'Simulated failure.' })
+    case 'not_found':
+      return reply.code(404).send({ outcome: 'not_found', message: 'There is nothing under this key.' })
+    case 'conflict':
+      return reply.code(409).send({ outcome: 'conflict', message: 'The key stands for another movement of money.' })
+    case 'refused':
+      return reply.send({ outcome: 'refused' })
+    default:
+      return reply.send(outcomeOf(said))
+  }
+}
+
+/** A JSON array with one movement a line, so that a reader can take it as a stream. */
+function addLedger(app: FastifyInstance, ledger: Ledger): void {
+  const server = app.withTypeProvider<TypeBoxTypeProvider>()
+  server.get('/ledger', { schema: { querystring: LedgerQuery } }, async (request, reply) => {
+    const since = Date.parse(request.query.since ?? '1970-01-01T00:00:00Z')
+    if (Number.isNaN(since)) return reply.code(400).send({ message: 'since must be a date-time.' })
+    const movements = ledger.movements().slice()
+    await ledger.durable()
+    return reply.type('application/json').send(Readable.from(listed(movements, new Date(since).toISOString())))
+  })
+}
+
+/** Stamps are all of one form, so their text compares as they do. */
+function* listed(movements: readonly ClosedEntry[], since: string): Generator<string> {
+  let page = '[\n'
+  let comma = ''
+  for (const entry of movements) {
+    if (entry.at < since.slice(0, -1)) continue
+    page += `${comma}${lineOf(entry)}`
+    comma = ',\n'
+    if (page.length < 32_768) continue
+    yield page
+    page = ''
+  }
+  yield `${page}\n]\n`
+}

@@ -1,0 +1,108 @@
+// The guard: its deadline, its places, its queue; and the circuit on a clock moved by hand.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Circuit } from '../../src/providers/circuit.ts'
+import { Guard } from '../../src/providers/guard.ts'
+import { ProviderTrouble } from '../../src/providers/provider.ts'
+import { HandClock } from '../support/hand-clock.ts'
+
+const forEver = () => new Promise<never>(() => {})
+const trouble = async () => {
+  throw new ProviderTrouble('it broke')
+}
+
+test('a call that does not listen to its signal ends at the deadline', async () => {
+  const guard = new Guard({ clock: new HandClock(), deadlineMs: 50 })
+  assert.deepEqual(await guard.run(forEver), { outcome: 'unknown', why: 'no answer within 50 ms' })
+})
+
+test('trouble is unknown, a bug passes', async () => {
+  const guard = new Guard({ clock: new HandClock() })
+  assert.deepEqual(await guard.run(trouble), { outcome: 'unknown', why: 'it broke' })
+  const bug = async () => {
+    throw new TypeError('a bug')
+  }
+  await assert.rejects(guard.run(bug), TypeError)
+})
+
+test('no more calls at a time than places; the others wait their turn', async () => {
+  const guard = new Guard({ clock: new HandClock(), maxInFlight: 2 })
+  const order: number[] = []
+  let now = 0
+  let most = 0
+  const call = (n: number) => async () => {
+    most = Math.max(most, ++now)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    now--
+    order.push(n)
+  }
+  await Promise.all([1, 2, 3, 4, 5, 6].map((n) => guard.run(call(n))))
+  assert.equal(most, 2)
+  assert.deepEqual(order, [1, 2, 3, 4, 5, 6])
+})
+
+test('a full queue turns callers away, unsent, and its circuit stays closed', async () => {
+  const guard = new Guard({
+    clock: new HandClock(),
+    deadlineMs: 80,
+    maxInFlight: 1,
+    maxWaiting: 1,
+    circuit: { failures: 2 },
+  })
+  const first = guard.run(forEver)
+  assert.equal(guard.admits(), true)
+  const second = guard.run(forEver, AbortSignal.timeout(30))
+  assert.equal(guard.admits(), false)
+  let wasSent = false
+  const third = await guard.run(async () => {
+    wasSent = true
+  })
+  assert.deepEqual(third, { outcome: 'unknown', why: 'not sent: too many calls are waiting' })
+  assert.equal(wasSent, false)
+  assert.equal(((await first) as { outcome: string }).outcome, 'unknown')
+  assert.deepEqual(await second, { outcome: 'unknown', why: 'not sent: no connection became free in time' })
+  assert.equal(guard.circuit.isOpen(), false)
+  assert.equal(await guard.run(async () => 'a place is free again'), 'a place is free again')
+})
+
+test('a call given up before it began is not sent', async () => {
+  const guard = new Guard({ clock: new HandClock() })
+  const answer = await guard.run(async () => 'sent', AbortSignal.abort())
+  assert.deepEqual(answer, { outcome: 'unknown', why: 'the call was given up' })
+})
+
+test('the circuit opens on failures in a row, rests, tries with one, and closes on success', () => {
+  const clock = new HandClock()
+  const circuit = new Circuit(clock, { failures: 3, windowMs: 1_000, restMs: 500 })
+  circuit.failed()
+  circuit.failed()
+  circuit.succeeded()
+  circuit.failed()
+  circuit.failed()
+  assert.equal(circuit.admits(), true)
+  circuit.failed()
+  assert.equal(circuit.isOpen(), true)
+  assert.equal(circuit.admits(), false)
+  clock.advance(500)
+  assert.equal(circuit.admits(), true)
+  assert.equal(circuit.admits(), false, 'one trial a rest')
+  circuit.failed()
+  clock.advance(499)
+  circuit.failed()
+  assert.equal(circuit.admits(), false, 'failures neither shorten nor lengthen the rest')
+  clock.advance(1)
+  assert.equal(circuit.admits(), true)
+  circuit.succeeded()
+  assert.equal(circuit.isOpen(), false)
+  assert.equal(circuit.admits(), true)
+})
+
+test('failures far apart do not open the circuit', () => {
+  const clock = new HandClock()
+  const circuit = new Circuit(clock, { failures: 3, windowMs: 1_000, restMs: 500 })
+  for (let i = 0; i < 9; i++) {
+    circuit.failed()
+    clock.advance(600)
+  }
+  assert.equal(circuit.isOpen(), false)
+})

@@ -1,0 +1,159 @@
+// The simulator over HTTP: what its tokens do, what its ledger lists, what it turns away.
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, test } from 'node:test'
+import { openSimulator } from '../support/simulator.ts'
+
+interface Body {
+  outcome: string
+  message: string
+  details: Record<string, string>
+}
+
+let simulator: Awaited<ReturnType<typeof openSimulator>>
+before(async () => {
+  simulator = await openSimulator()
+})
+after(() => simulator.cleanUp())
+
+test('sim_error_500_then_ok: 500 and no trace, then a charge', async () => {
+  const body = charge('sim_error_500_then_ok')
+  assert.equal((await post('/charges', body)).status, 500)
+  assert.equal((await get(`/charges/${body.key}`)).status, 404)
+  assert.equal((await post('/charges', body)).status, 200)
+  assert.equal((await get(`/charges/${body.key}`)).body.outcome, 'succeeded')
+})
+
+test('sim_error_500_then_ok: refused after the 500 it is never charged', async () => {
+  const body = charge('sim_error_500_then_ok')
+  await post('/charges', body)
+  assert.deepEqual((await post(`/charges/${body.key}/refuse`)).body, { outcome: 'refused' })
+  assert.deepEqual((await post('/charges', body)).body, { outcome: 'refused' })
+})
+
+test('sim_charge_then_500: 500, and charged', async () => {
+  const body = charge('sim_charge_then_500')
+  assert.equal((await post('/charges', body)).status, 500)
+  assert.equal((await get(`/charges/${body.key}`)).body.outcome, 'succeeded')
+})
+
+test('sim_slow_200ms: charged at once, answered after that long, a second time without waiting', async () => {
+  const body = charge('sim_slow_200ms')
+  const begun = performance.now()
+  const answer = post('/charges', body)
+  await until(async () => (await get(`/charges/${body.key}`)).status === 200)
+  assert.ok(performance.now() - begun < 200, 'charged before the answer')
+  assert.equal((await answer).body.outcome, 'succeeded')
+  assert.ok(performance.now() - begun >= 199)
+  const again = performance.now()
+  assert.deepEqual((await post('/charges', body)).body, (await answer).body)
+  assert.ok(performance.now() - again < 150)
+})
+
+test('refund tokens: the charge is good, the refund goes as the token says', async () => {
+  const refund = async (token: string) => {
+    const { details } = (await post('/charges', charge(token))).body
+    const { token: _card, ...body } = charge('')
+    return { ...body, amount_minor: '1', charge_transaction_id: details.psp_transaction_id }
+  }
+  const fails = await post('/refunds', await refund('sim_refund_fails'))
+  assert.equal(fails.body.outcome, 'failed')
+  assert.equal(fails.body.details.psp_reason_code, 'refund_declined')
+  const hidden = await refund('sim_refund_then_500')
+  assert.equal((await post('/refunds', hidden)).status, 500)
+  assert.equal((await get(`/refunds/${hidden.key}`)).body.outcome, 'succeeded')
+  const second = await refund('sim_refund_error_500_then_ok')
+  assert.equal((await post('/refunds', second)).status, 500)
+  assert.equal((await post('/refunds', second)).body.outcome, 'succeeded')
+  const late = await refund('sim_refund_late_100ms')
+  await assert.rejects(post('/refunds', late))
+  assert.equal((await get(`/refunds/${late.key}`)).status, 404)
+  await until(async () => (await get(`/refunds/${late.key}`)).body.outcome === 'succeeded')
+})
+
+test('the ledger lists movements of money in major units, with all their places', async () => {
+  const since = new Date().toISOString()
+  for (const [currency_code, amount_minor] of [
+    ['USD', '1050'],
+    ['JPY', '500'],
+    ['KWD', '5'],
+    ['USD', '12345678901234567890'],
+  ]) {
+    await post('/charges', { ...charge('pm_card_visa'), currency_code, amount_minor, reference: 'shown' })
+  }
+  await post('/charges', charge('pm_card_chargeDeclined'))
+  const text = await (await fetch(`${simulator.url}/ledger?since=${since}`)).text()
+  assert.deepEqual(text.match(/"amount":[^,]+/g), [
+    '"amount":10.50',
+    '"amount":500',
+    '"amount":0.005',
+    '"amount":123456789012345678.90',
+  ])
+  const [first] = JSON.parse(text)
+  assert.equal(first.reference, 'shown')
+  assert.equal(first.type, 'charge')
+  assert.equal(first.currency_code, 'USD')
+  assert.equal(first.token, 'pm_card_visa')
+  assert.match(first.at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
+})
+
+test('an empty ledger is an empty list; since takes any offset; nonsense is 400', async () => {
+  assert.deepEqual((await get('/ledger?since=2999-01-01T00:00:00Z')).body, [])
+  const future = new Date(Date.now() + 3_600_000).toISOString().replace('Z', '%2B01:00')
+  const past = new Date(Date.now() + 3_600_000 - 60_000).toISOString().replace('Z', '%2B01:00')
+  assert.deepEqual((await get(`/ledger?since=${future}`)).body, [])
+  assert.ok((await get<unknown[]>(`/ledger?since=${past}`)).body.length > 0)
+  assert.equal((await get('/ledger?since=yesterday')).status, 400)
+  assert.equal((await get('/ledger?from=2026-01-01')).status, 400)
+})
+
+const wrong: [string, object][] = [
+  ['no amount', { amount_minor: undefined }],
+  ['an amount of nothing', { amount_minor: '0' }],
+  ['an amount that is a number', { amount_minor: 5 }],
+  ['a currency in small letters', { currency_code: 'usd' }],
+  ['a field nobody knows', { colour: 'red' }],
+  ['a key with a slash', { key: 'a/b' }],
+]
+for (const [name, part] of wrong) {
+  test(`400 for a charge with ${name}`, async () => {
+    const answer = await post('/charges', { ...charge('pm_card_visa'), ...part })
+    assert.equal(answer.status, 400)
+    assert.equal(typeof answer.body.message, 'string')
+  })
+}
+
+test('200 from /health', async () => {
+  assert.deepEqual(await get<object>('/health'), { status: 200, body: { status: 'ok' } })
+})
+
+function charge(token: string) {
+  return {
+    key: randomUUID(),
+    reference: randomUUID(),
+    amount_minor: '1050',
+    currency_code: 'USD',
+    merchant_id: 'merchant-1',
+    region: null,
+    token,
+  }
+}
+
+async function get<T = Body>(path: string) {
+  const response = await fetch(simulator.url + path)
+  return { status: response.status, body: (await response.json()) as T }
+}
+
+async function post(path: string, body?: object) {
+  const json = body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+  const response = await fetch(simulator.url + path, { method: 'POST', ...json })
+  return { status: response.status, body: (await response.json()) as Body }
+}
+
+async function until(isTrue: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < 100; tries++) {
+    if (await isTrue()) return
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  assert.fail('It never came true.')
+}

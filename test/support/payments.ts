@@ -1,0 +1,31 @@
+// Requests to payment providers for tests, each with a key of its own.
+import assert from 'node:assert/strict'
+import { randomBytes, randomUUID } from 'node:crypto'
+import type { ChargeRequest, RefundRequest, Settled } from '../../src/providers/provider.ts'
+
+export function chargeRequest(token: string, more: Partial<ChargeRequest> = {}): ChargeRequest {
+  return {
+    key: randomBytes(32).toString('hex'),
+    reference: randomUUID(),
+    amountMinor: 1050n,
+    currencyCode: 'USD',
+    token,
+    merchantId: 'merchant-1',
+    region: 'eu',
+    ...more,
+  }
+}
+
+export function refundRequest(charge: Settled, amountMinor: bigint, more: Partial<RefundRequest> = {}): RefundRequest {
+  const { token: _card, ...request } = chargeRequest('', { amountMinor, currencyCode: charge.currencyCode })
+  const chargeTransactionId = charge.details.psp_transaction_id ?? assert.fail('A charge has an id.')
+  return { ...request, chargeTransactionId, ...more }
+}
+
+export function assertSettled(answer: { outcome: string }, outcome: Settled['outcome']): asserts answer is Settled {
+  assert.equal(
+    answer.outcome,
+    outcome,
+    JSON.stringify(answer, (_k, v) => (typeof v === 'bigint' ? String(v) : v)),
+  )
+}
