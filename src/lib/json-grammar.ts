@@ -1,5 +1,7 @@
 // Walks through a JSON text by the grammar of RFC 8259 and our limits, without building anything.
 
+import { shorten } from './text.ts'
+
 /** The message says where and what, never the values: they may be personal. Names of properties may appear. */
 export class JsonError extends Error {}
 
@@ -206,7 +208,8 @@ class Walk {
 
   private refuseSeen(seen: Set<string>, start: number): void {
     const name = JSON.parse(this.text.slice(start, this.at)) as string
-    if (seen.has(name)) this.fail(`the name ${quoteName(name)} comes twice in one object`, start)
+    if (seen.has(name))
+      this.fail(`the name ${JSON.stringify(shorten(name, MAX_QUOTED_NAME))} comes twice in one object`, start)
     seen.add(name)
   }
 
@@ -218,10 +221,4 @@ class Walk {
 function matchAt(pattern: RegExp, text: string, index: number): string | undefined {
   pattern.lastIndex = index
   return pattern.exec(text)?.[0]
-}
-
-function quoteName(name: string): string {
-  const characters = [...name]
-  const short = characters.length > MAX_QUOTED_NAME ? `${characters.slice(0, MAX_QUOTED_NAME).join('')}…` : name
-  return JSON.stringify(short)
 }

@@ -1,0 +1,53 @@
+// Text the way Unicode counts, compares and shows it, the same on every machine and in every locale.
+
+// Their capitals came first, so Unicode folds them upwards; all other scripts fold to small letters.
+const SMALL_CHEROKEE = /[\u13f8-\u13fd\uab70-\uabbf]/g
+
+/**
+ * Full case folding (the statuses C and F of Unicode's CaseFolding.txt): two texts differ in case only if these are
+ * equal. `ß` and `ẞ` become `ss`, `ς` becomes `σ`; the dotless `ı` is no `i`. New letters of a later Unicode may fold
+ * once Node knows them, so folded text that was stored is as old as the Node that wrote it.
+ */
+export function fold(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII
+  if (/^[\x00-\x7f]*$/.test(text)) return text.toLowerCase()
+  return text
+    .split('ı')
+    .map(throughCapitals)
+    .join('ı')
+    .replaceAll('ς', 'σ')
+    .replace(SMALL_CHEROKEE, (letter) => letter.toUpperCase())
+}
+
+/** Letters with one capital meet in it, and so do `ß` and `ss`; `ẞ`, a capital already, must become small first. */
+function throughCapitals(text: string): string {
+  return text.toLowerCase().toUpperCase().toLowerCase()
+}
+
+/** At least one character, and all of them ASCII that can be seen: no space, no control character. */
+export function isVisibleAscii(text: string): boolean {
+  return /^[\x21-\x7e]+$/.test(text)
+}
+
+/** The number of Unicode characters (code points) of a well-formed text, as PostgreSQL's `char_length` counts. */
+export function countCharacters(text: string): number {
+  let count = text.length
+  for (let at = 0; at < text.length; at++) {
+    // The second half of a pair.
+    if ((text.charCodeAt(at) & 0xfc00) === 0xdc00) count--
+  }
+  return count
+}
+
+/** Whether Unicode calls any of the characters a control character: U+0000 to U+001F and U+007F to U+009F. */
+export function hasControlCharacters(text: string): boolean {
+  return /\p{Cc}/u.test(text)
+}
+
+/** At most `max` characters of the text, the last one `…` where something is missing: for quoting what came. */
+export function shorten(text: string, max: number): string {
+  if (text.length <= max) return text
+  // A character has at most two units: no need to take all of a long text apart.
+  const characters = [...text.slice(0, 2 * (max + 1))]
+  return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`
+}
