@@ -29,6 +29,11 @@ export function isVisibleAscii(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text)
 }
 
+/** Whether the text may be the id of a record: 1 to 64 visible ASCII characters. */
+export function isId(text: string): boolean {
+  return text.length <= 64 && isVisibleAscii(text)
+}
+
 /** The number of Unicode characters (code points) of a well-formed text, as PostgreSQL's `char_length` counts. */
 export function countCharacters(text: string): number {
   let count = text.length

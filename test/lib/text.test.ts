@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { countCharacters, fold, hasControlCharacters, isVisibleAscii, shorten } from '../../src/lib/text.ts'
+import { countCharacters, fold, hasControlCharacters, isId, isVisibleAscii, shorten } from '../../src/lib/text.ts'
 
 const unit = fc.string({ unit: 'binary', maxLength: 20 })
 const cased = fc
@@ -28,7 +28,7 @@ describe('fold', () => {
       'ﬁ ﬃ ŉ \u01f0': 'fi ffi ʼn j\u030c',
       'ᾈ ᾀ ῼ': 'ἀι ἀι ωι',
       'ſ µ ϐ ẛ': 's μ β ṡ',
-      'ΐ \u1fd3': 'ΐ ΐ',
+      '\u0390 \u1fd3': 'ι\u0308\u0301 ι\u0308\u0301',
       'Ꭰ\uab70 \u13f8Ᏸ': 'ᎠᎠ ᏰᏰ',
       'Ა ა': 'ა ა',
       𐐀𐐨: '𐐨𐐨',
@@ -71,6 +71,11 @@ describe('fold', () => {
 test('isVisibleAscii: no space, no control, nothing beyond ASCII, not nothing', () => {
   for (const text of ['a', '!~', 'pro_01J8-x']) assert.ok(isVisibleAscii(text), text)
   for (const text of ['', ' ', 'a b', 'a\n', '\x7f', 'é', 'a\0']) assert.ok(!isVisibleAscii(text), text)
+})
+
+test('isId: 1 to 64 visible ASCII characters', () => {
+  for (const text of ['1', 'a'.repeat(64), 'a/b?c']) assert.ok(isId(text), text)
+  for (const text of ['', 'a'.repeat(65), 'a b', 'é']) assert.ok(!isId(text), text)
 })
 
 test('countCharacters counts code points, not units', () => {
