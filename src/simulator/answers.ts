@@ -1,5 +1,5 @@
 // How the simulator tells of an entry: the outcome of a key, and a line of the ledger.
-import { code as findCurrency } from 'currency-codes'
+import { formatMinor } from '../lib/money.ts'
 import type { ClosedEntry } from './ledger.ts'
 import { readToken } from './tokens.ts'
 
@@ -26,12 +26,6 @@ export function lineOf(entry: ClosedEntry): string {
     merchant_id,
     psp_transaction_id: entry.transaction_id,
   })
-}
-
-function formatMinor(amountMinor: bigint, currencyCode: string): string {
-  const places = findCurrency(currencyCode)?.digits ?? 2
-  const digits = String(amountMinor).padStart(places + 1, '0')
-  return places === 0 ? digits : `${digits.slice(0, -places)}.${digits.slice(-places)}`
 }
 
 function detailsOf({ kind, state, transaction_id, decline, order, at }: ClosedEntry): object {

@@ -3,6 +3,8 @@ import { Readable } from 'node:stream'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply } from 'fastify'
 import { type Static, Type } from 'typebox'
+import { minorUnits } from '../lib/money.ts'
+import { readQueryInstant, TimeError } from '../lib/time.ts'
 import { lineOf, outcomeOf } from './answers.ts'
 import { type ClosedEntry, type Kind, Ledger } from './ledger.ts'
 import { lock } from './lock.ts'
@@ -97,6 +99,10 @@ function addKind(
   const server = app.withTypeProvider<TypeBoxTypeProvider>()
   server.post(path, { schema: { body: schema } }, async (request, reply) => {
     const { key, ...order } = request.body as Static<typeof ChargeIn> | Static<typeof RefundIn>
+    // The ledger writes major units: it must know how many decimals the currency has.
+    if (minorUnits(order.currency_code) === undefined) {
+      return reply.code(400).send({ message: `currency_code ${order.currency_code} is not a known currency.` })
+    }
     return answer(reply, await till.take(kind, key, { token: '', charge_transaction_id: null, ...order }))
   })
   server.get(`${path}/:key`, { schema: { params: KeyPath } }, async (request, reply) =>
@@ -130,12 +136,21 @@ function answer(reply: FastifyReply, said: Reply): FastifyReply {
 function addLedger(app: FastifyInstance, ledger: Ledger): void {
   const server = app.withTypeProvider<TypeBoxTypeProvider>()
   server.get('/ledger', { schema: { querystring: LedgerQuery } }, async (request, reply) => {
-    const since = Date.parse(request.query.since ?? '1970-01-01T00:00:00Z')
-    if (Number.isNaN(since)) return reply.code(400).send({ message: 'since must be a date-time.' })
+    const since = readSince(request.query.since)
+    if (since === null) return reply.code(400).send({ message: 'since must be a date-time as RFC 3339 has it.' })
     const movements = ledger.movements().slice()
     await ledger.durable()
-    return reply.type('application/json').send(Readable.from(listed(movements, new Date(since).toISOString())))
+    return reply.type('application/json').send(Readable.from(listed(movements, since)))
   })
+}
+
+function readSince(text: string | undefined): string | null {
+  try {
+    return text === undefined ? '' : readQueryInstant(text)
+  } catch (error) {
+    if (error instanceof TimeError) return null
+    throw error
+  }
 }
 
 /** Stamps are all of one form, so their text compares as they do. */
@@ -143,7 +158,7 @@ function* listed(movements: readonly ClosedEntry[], since: string): Generator<st
   let page = '[\n'
   let comma = ''
   for (const entry of movements) {
-    if (entry.at < since.slice(0, -1)) continue
+    if (entry.at < since) continue
     page += `${comma}${lineOf(entry)}`
     comma = ',\n'
     if (page.length < 32_768) continue

@@ -71,6 +71,14 @@ test('a call given up before it began is not sent', async () => {
   assert.deepEqual(answer, { outcome: 'unknown', why: 'the call was given up' })
 })
 
+test('callers that give up do not open the circuit', async () => {
+  const guard = new Guard({ clock: new HandClock(), circuit: { failures: 2 } })
+  await Promise.all([1, 2, 3].map(() => guard.run(forEver, AbortSignal.timeout(10))))
+  assert.equal(guard.circuit.isOpen(), false)
+  await Promise.all([1, 2].map(() => guard.run(trouble)))
+  assert.equal(guard.circuit.isOpen(), true)
+})
+
 test('the circuit opens on failures in a row, rests, tries with one, and closes on success', () => {
   const clock = new HandClock()
   const circuit = new Circuit(clock, { failures: 3, windowMs: 1_000, restMs: 500 })

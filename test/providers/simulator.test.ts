@@ -44,6 +44,7 @@ const untrue: [name: string, listener: RequestListener, why: string][] = [
   ],
   ['a 404 in JSON of somebody else', (_q, s) => s.writeHead(404).end('{"message":"No."}'), 'answered 404'],
   ['a 200 that says nothing', (_q, s) => s.end('{}'), 'answered without an outcome'],
+  ['a 200 that denies', (_q, s) => s.end('{"outcome":"not_found"}'), 'answered without an outcome'],
   ['a success of nothing', (_q, s) => s.end('{"outcome":"succeeded"}'), 'answered an outcome without saying of what'],
   ['a success with a failing status', (_q, s) => s.writeHead(502).end('{"outcome":"succeeded"}'), 'answered 502'],
   [

@@ -112,6 +112,7 @@ const wrong: [string, object][] = [
   ['an amount of nothing', { amount_minor: '0' }],
   ['an amount that is a number', { amount_minor: 5 }],
   ['a currency in small letters', { currency_code: 'usd' }],
+  ['a currency nobody knows', { currency_code: 'XXX' }],
   ['a field nobody knows', { colour: 'red' }],
   ['a key with a slash', { key: 'a/b' }],
 ]
