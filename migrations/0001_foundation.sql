@@ -69,6 +69,11 @@ begin
   return base;
 end $$;
 
+-- What an erasure leaves of the address a session came to: scheme and host, without user or password.
+create function origin_only(origin text) returns text language sql immutable as
+$$ select case when origin ~ '^[A-Za-z][A-Za-z0-9+.-]*://' then
+     regexp_replace(origin, '^([A-Za-z][A-Za-z0-9+.-]*://)([^/?#]*@)?([^/?#]*).*$', '\1\3') end $$;
+
 -- Secret keys: of a project (data API, webhooks) or of an organization (billing API).
 -- The hash finds a key; the sealed copy (AES-256-GCM under the master key) signs webhooks. The key itself is nowhere.
 create table secret_keys (

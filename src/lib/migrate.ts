@@ -19,7 +19,11 @@ const OLDEST_POSTGRES = 150000
  * Throws a `UsageError` when the server is too old, or when the schema is newer than this program in a breaking way.
  */
 export async function migrate(url: string): Promise<number[]> {
-  const client = new pg.Client({ connectionString: url, application_name: 'tundish migrate', connectionTimeoutMillis: 5_000 })
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'tundish migrate',
+    connectionTimeoutMillis: 5_000,
+  })
   // A server that dies meanwhile fails the query; the event of its own would end the program.
   client.on('error', () => {})
   await client.connect()
@@ -38,7 +42,9 @@ export async function migrate(url: string): Promise<number[]> {
 }
 
 /** The versions this program knows that the database has not had yet; `known` is how many there are in all. */
-export async function pendingMigrations(query: (text: string) => Promise<{ version: string | null }[]>): Promise<number[]> {
+export async function pendingMigrations(
+  query: (text: string) => Promise<{ version: string | null }[]>,
+): Promise<number[]> {
   const seen = new Set((await query('select version from schema_migrations')).map((row) => Number(row.version)))
   return (await migrations()).map(({ version }) => version).filter((version) => !seen.has(version))
 }
@@ -46,7 +52,9 @@ export async function pendingMigrations(query: (text: string) => Promise<{ versi
 async function checkServer(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ server_version_num: string }>('show server_version_num')
   if (Number(rows[0]!.server_version_num) < OLDEST_POSTGRES) {
-    throw new UsageError('The database server is older than PostgreSQL 15: upgrade it, or point DATABASE_URL at a newer one.')
+    throw new UsageError(
+      'The database server is older than PostgreSQL 15: upgrade it, or point DATABASE_URL at a newer one.',
+    )
   }
 }
 
@@ -67,7 +75,14 @@ async function applied(client: pg.Client): Promise<Map<number, { name: string; b
 let loaded: Promise<Migration[]> | undefined
 
 function migrations(): Promise<Migration[]> {
-  loaded ??= readdir(FOLDER).then((names) => Promise.all(names.filter((name) => name.endsWith('.sql')).sort().map(load)))
+  loaded ??= readdir(FOLDER).then((names) =>
+    Promise.all(
+      names
+        .filter((name) => name.endsWith('.sql'))
+        .sort()
+        .map(load),
+    ),
+  )
   return loaded
 }
 
@@ -75,7 +90,8 @@ async function load(file: string): Promise<Migration> {
   const sql = await readFile(new URL(file, FOLDER), 'utf8')
   const version = Number(file.slice(0, 4))
   const breaking = /^-- breaking: (yes|no)\n/.exec(sql)?.[1]
-  if (!Number.isInteger(version) || breaking === undefined) throw new Error(`Bug: ${file} lacks a number or "-- breaking:".`)
+  if (!Number.isInteger(version) || breaking === undefined)
+    throw new Error(`Bug: ${file} lacks a number or "-- breaking:".`)
   return { version, name: file.slice(5, -4), breaking: breaking === 'yes', sql }
 }
 
@@ -91,7 +107,11 @@ async function apply(client: pg.Client, { version, name, breaking, sql }: Migrat
   await client.query('begin')
   try {
     await client.query(sql)
-    await client.query('insert into schema_migrations (version, name, breaking) values ($1, $2, $3)', [version, name, breaking])
+    await client.query('insert into schema_migrations (version, name, breaking) values ($1, $2, $3)', [
+      version,
+      name,
+      breaking,
+    ])
     await client.query('commit')
   } catch (error) {
     await client.query('rollback')

@@ -1,0 +1,96 @@
+// Opens what all parts of the program share, in the order they need each other, and closes it in reverse.
+import { type Logger, pino } from 'pino'
+import type { Config } from './config.ts'
+import { type KeyCache, openKeyCache } from './key-cache.ts'
+import { type Clock, systemClock } from './lib/clock.ts'
+import { type Db, isUnavailable, openDb } from './lib/db.ts'
+import { openEmbedded } from './lib/embedded.ts'
+import { UsageError } from './lib/errors.ts'
+import { migrate } from './lib/migrate.ts'
+import { masterKeyIn, openSeal, type Seal } from './lib/secrets.ts'
+
+export interface App {
+  config: Config
+  /** With the password; for those who need a connection of their own kind. Never for a log. */
+  databaseUrl: string
+  embedded: boolean
+  /** What the user should know about where things are. */
+  notice: string | undefined
+  /** The versions of the migrations that were applied at this start. */
+  migrated: number[]
+  db: Db
+  log: Logger
+  clock: Clock
+  seal: Seal
+  keys: KeyCache
+  close(): Promise<void>
+}
+
+export interface OpenOptions {
+  log?: Logger
+  /** Short commands need few connections. */
+  connections?: { read: number; plain: number }
+}
+
+/** Opens the database (embedded, or `DATABASE_URL`), brings it up to date, and checks the master key. */
+export async function openApp(config: Config, options: OpenOptions = {}): Promise<App> {
+  const log = options.log ?? openLog(config.logLevel)
+  const closers: (() => Promise<void>)[] = []
+  const close = async () => {
+    for (const closer of closers.splice(0).reverse()) await closer()
+  }
+  try {
+    const seal = openSeal(config.masterKey ?? masterKeyIn(config.dataDir))
+    const embedded =
+      config.databaseUrl === undefined ? await openEmbedded({ dataDir: config.dataDir, log: plain(log) }) : undefined
+    if (embedded) closers.push(() => embedded.close())
+    const databaseUrl = embedded?.url ?? config.databaseUrl!
+    const migrated = await reachable(migrate(databaseUrl))
+    const { read, plain: connections } = options.connections ?? { read: 2, plain: config.databaseConnections }
+    const db = openDb({ url: databaseUrl, applicationName: 'tundish', readConnections: read, connections })
+    closers.push(() => db.close())
+    await checkMasterKey(db, seal)
+    const keys = openKeyCache(db, systemClock)
+    const shared = { config, databaseUrl, migrated, db, log, clock: systemClock, seal, keys, close }
+    return { ...shared, embedded: embedded !== undefined, notice: embedded?.notice }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** Logs are JSON lines, on standard output (1) or standard error (2). */
+export function openLog(level: string, descriptor: 1 | 2 = 1): Logger {
+  const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime }
+  return pino(options, pino.destination({ dest: descriptor, sync: false }))
+}
+
+const plain = (log: Logger) => ({ info: (text: string) => log.info(text), warn: (text: string) => log.warn(text) })
+
+async function reachable<T>(promise: Promise<T>): Promise<T> {
+  try {
+    return await promise
+  } catch (error) {
+    if (error instanceof UsageError) throw error
+    const { code, message } = error as { code?: string; message: string }
+    const refused = ['28P01', '28000', '3D000', '42501'].includes(code ?? '')
+    if (!refused && !isUnavailable(error)) throw error
+    // PostgreSQL's sentence names the user or database, never the password.
+    throw new UsageError(
+      `The database of DATABASE_URL cannot be used (${message}): check its address, name, user, password and rights.`,
+    )
+  }
+}
+
+/** Without the right master key no sealed key can be opened: better not to start than to find out later. */
+async function checkMasterKey(db: Db, seal: Seal): Promise<void> {
+  await db.query(`insert into instance (name, value) values ('master key', $1) on conflict (name) do nothing`, [
+    seal.fingerprint,
+  ])
+  const [row] = await db.query(`select value from instance where name = 'master key'`)
+  if (row!.value !== seal.fingerprint) {
+    throw new UsageError(
+      'MASTER_KEY (or master.key in the data folder) is not the one this database was set up with: start with the right one, or restore it from your backup.',
+    )
+  }
+}

@@ -1,0 +1,65 @@
+// How every command runs: settings, shared parts, output as text or JSON, and the exit code.
+import type { Command } from 'commander'
+import { type App, type OpenOptions, openApp, openLog } from '../app.ts'
+import { type Config, readConfig } from '../config.ts'
+import { Refusal, UsageError } from '../lib/errors.ts'
+
+/** What a command has to say: `text` for a person, `json` for a program, `exitCode` when it is not 0. */
+export interface Result {
+  json: unknown
+  text: string
+  exitCode?: number
+}
+
+const EXIT_REFUSED = 1
+const EXIT_USAGE = 2
+const CONNECTIONS = { read: 1, plain: 4 }
+
+/** Adds `--json` to a command and makes `run` its action, with everything open while it runs. */
+export function action(
+  command: Command,
+  run: (app: App, ...args: never[]) => Promise<Result>,
+  options: Partial<OpenOptions> = {},
+): Command {
+  return withSettings(command, async (config, ...args) => {
+    const app = await openApp(config, {
+      log: openLog(quieter(config.logLevel), 2),
+      connections: CONNECTIONS,
+      ...options,
+    })
+    try {
+      return await run(app, ...(args as never[]))
+    } finally {
+      await app.close()
+    }
+  })
+}
+
+/** The same without opening anything: the command gets the settings alone. */
+export function withSettings(command: Command, run: (config: Config, ...args: unknown[]) => Promise<Result>): Command {
+  return command.option('--json', 'print one JSON document and nothing else').action(async (...args: unknown[]) => {
+    // Commander appends the command itself; the arguments and then the options come before it.
+    const given = args.slice(0, -1)
+    const { json } = given.at(-1) as { json?: boolean }
+    await guard(async () => {
+      const result = await run(readConfig(process.env), ...given)
+      if (json) process.stdout.write(`${JSON.stringify(result.json)}\n`)
+      else if (result.text !== '') process.stdout.write(`${result.text}\n`)
+      process.exitCode = result.exitCode ?? 0
+    })
+  })
+}
+
+/** Runs and turns what went wrong into a sentence and an exit code. */
+export async function guard(run: () => Promise<void>): Promise<void> {
+  try {
+    await run()
+  } catch (error) {
+    if (!(error instanceof UsageError || error instanceof Refusal)) throw error
+    process.stderr.write(`${error.message}\n`)
+    process.exitCode = error instanceof UsageError ? EXIT_USAGE : EXIT_REFUSED
+  }
+}
+
+/** A command's log lines are for trouble only, and never on standard output with its result. */
+const quieter = (level: string) => (level === 'info' ? 'warn' : level)

@@ -1,0 +1,69 @@
+// tundish erasures: prints the ledger of erased profiles, and erases them again after a restored backup.
+import { createReadStream } from 'node:fs'
+import { access } from 'node:fs/promises'
+import { createInterface } from 'node:readline'
+import type { Command } from 'commander'
+import { type Erasure, listErasures, reapply } from '../erasure.ts'
+import { Refusal } from '../lib/errors.ts'
+import { isJsonObject, JsonError, readJson } from '../lib/json.ts'
+import { readInstant, TimeError } from '../lib/time.ts'
+import { action } from './command.ts'
+
+export function register(program: Command): void {
+  const erasures = program.command('erasures').description('the ledger of erased profiles')
+  action(
+    erasures.command('export').description('print the ledger of the database, one line an erasure'),
+    async ({ db }) => {
+      const list = await listErasures(db)
+      return { json: list, text: list.map((erasure) => JSON.stringify(erasure)).join('\n') }
+    },
+  )
+  action(
+    erasures
+      .command('reapply [files...]')
+      .description(
+        'erase again whoever stands in these ledgers (by default the one of ERASURE_LEDGER), after restoring a backup',
+      ),
+    async ({ db, config }, files: string[]) => {
+      const paths = files.length > 0 ? files : [config.erasureLedger]
+      await Promise.all(paths.map(checkReadable))
+      const result = await reapply(db, config.erasureLedger, readLedgers(paths))
+      return {
+        json: result,
+        text: `${result.erased} profiles erased, ${result.already_erased} were erased already, ${result.unknown} are not in this database.`,
+      }
+    },
+  )
+}
+
+async function checkReadable(path: string): Promise<void> {
+  await access(path).catch(() => {
+    throw new Refusal(`There is no readable ledger at ${path}.`)
+  })
+}
+
+async function* readLedgers(paths: string[]): AsyncIterable<Erasure> {
+  for (const path of paths) {
+    let line = 0
+    for await (const text of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })) {
+      line += 1
+      if (text !== '') yield readErasure(text, `${path}:${line}`)
+    }
+  }
+}
+
+function readErasure(text: string, place: string): Erasure {
+  try {
+    const value = readJson(text)
+    if (!isJsonObject(value)) throw new JsonError('an object is required')
+    const { project_id, profile_id, erased_at } = value
+    if (typeof project_id !== 'string' || typeof profile_id !== 'string' || typeof erased_at !== 'string') {
+      throw new JsonError('project_id, profile_id and erased_at are required')
+    }
+    return { project_id, profile_id, erased_at: readInstant(erased_at) }
+  } catch (error) {
+    if (error instanceof JsonError || error instanceof TimeError)
+      throw new Refusal(`${place}: ${error.message}. Nothing after this line was applied.`)
+    throw error
+  }
+}

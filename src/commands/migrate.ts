@@ -1,0 +1,10 @@
+// tundish migrate: brings the database up to date and says what was done.
+import type { Command } from 'commander'
+import { action } from './command.ts'
+
+export function register(program: Command): void {
+  action(program.command('migrate').description('bring the database up to date'), async ({ migrated }) => ({
+    json: { applied: migrated },
+    text: migrated.length > 0 ? `Applied migrations: ${migrated.join(', ')}.` : 'The database is up to date.',
+  }))
+}

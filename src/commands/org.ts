@@ -1,0 +1,54 @@
+// tundish org: makes, lists and sets organizations.
+import type { Command } from 'commander'
+import { UsageError } from '../lib/errors.ts'
+import { createOrganization, listOrganizations, setOrganization } from '../tenants.ts'
+import { action } from './command.ts'
+
+export function register(program: Command): void {
+  const org = program.command('org').description('organizations, the owners of projects')
+
+  action(
+    org
+      .command('create <id>')
+      .description('make an organization and print its secret key, once')
+      .option('--name <name>', 'a name for people'),
+    async ({ db, seal }, id: string, { name }: { name?: string }) => {
+      const made = await createOrganization(db, seal, { id, name })
+      return {
+        json: made,
+        text: `Organization ${made.id} is made. Its secret key, shown only now:\n${made.secret_key}`,
+      }
+    },
+  )
+  action(org.command('list').description('list the organizations'), async ({ db }) => {
+    const list = await listOrganizations(db)
+    return {
+      json: list,
+      text: list.map(({ id, name }) => `${id}\t${name}`).join('\n') || 'There is no organization yet.',
+    }
+  })
+  action(
+    org
+      .command('set <id>')
+      .description("set an organization's rules for custom charges")
+      .option('--one-off-charge <on|off>', 'whether custom charges are allowed')
+      .option(
+        '--max-amount <amount>',
+        'largest amount in major units: 500, or JPY=50000 for one currency; repeatable',
+        collect,
+        [],
+      ),
+    async ({ db }, id: string, { oneOffCharge, maxAmount }: { oneOffCharge?: string; maxAmount: string[] }) => {
+      if (oneOffCharge === undefined && maxAmount.length === 0)
+        throw new UsageError('Nothing to set: give --one-off-charge or --max-amount.')
+      if (oneOffCharge !== undefined && !['on', 'off'].includes(oneOffCharge)) {
+        throw new UsageError(`--one-off-charge must be on or off, not "${oneOffCharge}".`)
+      }
+      const enabled = oneOffCharge === undefined ? undefined : oneOffCharge === 'on'
+      const settings = await setOrganization(db, id, { enabled, maxAmounts: maxAmount })
+      return { json: settings, text: JSON.stringify(settings, null, 2) }
+    },
+  )
+}
+
+const collect = (value: string, before: string[]) => [...before, value]

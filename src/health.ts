@@ -1,0 +1,55 @@
+// Health of a process: it is up; it is ready when the database answers and knows every migration of this program.
+import type { FastifyInstance } from 'fastify'
+import { Type } from 'typebox'
+import type { Db } from './lib/db.ts'
+import { ApiError } from './lib/errors.ts'
+import { pendingMigrations } from './lib/migrate.ts'
+import { problemAnswer } from './lib/problems.ts'
+
+const okay = {
+  description: 'It is.',
+  content: {
+    'application/json': { schema: Type.Object({ status: Type.String({ examples: ['ok'] }) }, { title: 'Health' }) },
+  },
+}
+
+export function health(listener: FastifyInstance, { db }: { db: Db }): void {
+  listener.get(
+    '/health/live',
+    {
+      schema: {
+        operationId: 'getLiveness',
+        tags: ['Health'],
+        summary: 'Whether the process is up',
+        description: 'Asks nothing of the database.',
+        security: [],
+        response: { 200: okay },
+      },
+    },
+    async () => ({ status: 'ok' }),
+  )
+  listener.get(
+    '/health/ready',
+    {
+      schema: {
+        operationId: 'getReadiness',
+        tags: ['Health'],
+        summary: 'Whether requests can be served',
+        description: 'The database answers and its schema is current.',
+        security: [],
+        response: { 200: okay, 503: problemAnswer(503) },
+      },
+    },
+    async () => {
+      await checkReady(db)
+      return { status: 'ok' }
+    },
+  )
+}
+
+async function checkReady(db: Db): Promise<void> {
+  const pending = await pendingMigrations((text) => db.query(text)).catch(() => undefined)
+  const headers = { 'retry-after': '1' }
+  if (!pending) throw new ApiError(503, 'The database does not answer.', { headers })
+  if (pending.length > 0) throw new ApiError(503, `${pending.length} migrations have not been run yet.`, { headers })
+}

@@ -1,0 +1,109 @@
+// Reads a request body: its media type, strict JSON, then the declared schema, with a sentence for whatever is wrong.
+import { Ajv } from 'ajv'
+import addFormats from 'ajv-formats'
+import type { TSchema } from 'typebox'
+import { ApiError } from './errors.ts'
+import { JsonError, type JsonValue, readJson } from './json.ts'
+import { shorten } from './text.ts'
+
+interface Finding {
+  keyword: string
+  instancePath: string
+  params: Record<string, unknown>
+}
+
+/** Refuses a body that says it is anything but JSON in UTF-8; saying nothing is fine. */
+export function checkMediaType(contentType: string | undefined): void {
+  if (contentType === undefined || contentType === '') return
+  const [type, ...parameters] = contentType.split(';').map((part) => part.trim().toLowerCase())
+  const charset = parameters
+    .find((parameter) => parameter.startsWith('charset='))
+    ?.slice(8)
+    .replaceAll('"', '')
+  if (type === 'application/json' && (charset === undefined || charset === 'utf-8' || charset === 'utf8')) return
+  throw new ApiError(415, `A body must be application/json in UTF-8, not "${shorten(contentType, 64)}".`)
+}
+
+/** The JSON of a body, or a 400 that says where it is wrong. With `exact`, numbers keep their text. */
+export function parseBody(bytes: Uint8Array, { exact = false } = {}): JsonValue {
+  if (bytes.length === 0) throw new ApiError(400, 'The body is empty: a JSON object is required.')
+  try {
+    return readJson(bytes, { exact })
+  } catch (error) {
+    if (error instanceof JsonError) throw new ApiError(400, `The body is not valid JSON: ${error.message}.`)
+    throw error
+  }
+}
+
+/** A check of parsed bodies by `schema`: answers nothing, or throws a 400 that names the property and the rule. */
+export function bodyCheck(schema: TSchema): (value: unknown) => void {
+  const check = ajv.compile(schema)
+  return (value) => {
+    if (check(value)) return
+    const findings = check.errors as Finding[]
+    // A union reports each branch first and then itself.
+    throw new ApiError(400, sentence(findings.at(-1)!, value))
+  }
+}
+
+// Lengths are counted in code points. One finding is enough for one sentence.
+const ajv = addFormats.default(new Ajv({ allErrors: false, allowUnionTypes: true, strict: 'log', logger: false }))
+
+const PHRASES: Record<string, (params: Record<string, unknown>) => string> = {
+  type: ({ type }) => `must be ${article([type].flat().join(' or '))}`,
+  enum: ({ allowedValues }) => `must be one of ${(allowedValues as unknown[]).join(', ')}`,
+  const: ({ allowedValue }) => `must be ${String(allowedValue)}`,
+  anyOf: () => 'is of the wrong type or not one of the allowed values',
+  minimum: ({ limit }) => `must be at least ${limit}`,
+  maximum: ({ limit }) => `must be at most ${limit}`,
+  exclusiveMinimum: ({ limit }) => `must be greater than ${limit}`,
+  minLength: ({ limit }) => (limit === 1 ? 'must not be empty' : `must have at least ${limit} characters`),
+  maxLength: ({ limit }) => `must have at most ${limit} characters`,
+  minItems: ({ limit }) => `must have at least ${limit} ${limit === 1 ? 'item' : 'items'}`,
+  maxItems: ({ limit }) => `must have at most ${limit} items`,
+  maxProperties: ({ limit }) => `must have at most ${limit} properties`,
+  format: ({ format }) => `must be a valid ${format}`,
+  pattern: () => 'is not of the required form',
+}
+
+function sentence(finding: Finding, value: unknown): string {
+  const path = finding.instancePath
+  if (finding.keyword === 'required') {
+    return `${name(`${path}/${finding.params.missingProperty}`)} is required.`
+  }
+  if (finding.keyword === 'additionalProperties') {
+    return `Unknown property "${shorten(name(`${path}/${finding.params.additionalProperty}`), 64)}".`
+  }
+  const phrase = PHRASES[finding.keyword]?.(finding.params) ?? 'is not valid'
+  return `${name(path)} ${phrase}, not ${came(at(value, path))}.`
+}
+
+/** `/profile_ids/1` → `profile_ids[1]`; the whole body is "The body". */
+function name(path: string): string {
+  if (path === '') return 'The body'
+  return keys(path)
+    .map((key, n) => (/^[0-9]+$/.test(key) ? `[${key}]` : `${n === 0 ? '' : '.'}${key}`))
+    .join('')
+}
+
+const keys = (path: string) =>
+  path
+    .slice(1)
+    .split('/')
+    .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'))
+
+function at(value: unknown, path: string): unknown {
+  if (path === '') return value
+  return keys(path).reduce<unknown>((inner, key) => (inner as Record<string, unknown> | undefined)?.[key], value)
+}
+
+/** What came, without repeating what may be long or personal: kind and size of a structure, a number, a word's length. */
+function came(value: unknown): string {
+  if (Array.isArray(value)) return `a list of ${value.length}`
+  if (typeof value === 'object' && value !== null) return 'an object'
+  if (typeof value === 'string')
+    return value.length > 64 ? `a text of ${value.length} characters` : JSON.stringify(value)
+  return String(value)
+}
+
+const article = (noun: string) => (/^[aeio]/.test(noun) ? `an ${noun}` : noun === 'null' ? noun : `a ${noun}`)

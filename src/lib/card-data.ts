@@ -1,0 +1,139 @@
+// Keeps card numbers out: finds them in what callers attach to a charge, and masks them in the logs.
+
+import { isJsonObject, JsonNumber, type JsonValue, numberText } from './json.ts'
+import { shorten } from './text.ts'
+
+// Prefixes and lengths as the networks publish them.
+const NETWORKS = [
+  /^4(?:\d{12}|\d{15}|\d{18})$/, // Visa
+  /^(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12}$/, // Mastercard
+  /^3[47]\d{13}$/, // American Express
+  /^(?=\d{14,19}$)3(?:0[0-5]|095|6|8|9)/, // Diners Club
+  /^(?=\d{16,19}$)35(?:2[89]|[3-8])/, // JCB
+  /^(?=\d{16,19}$)6(?:011|4[4-9]|5)/, // Discover
+  /^(?=\d{16,19}$)(?:62|81)/, // UnionPay
+  /^(?=\d{12,19}$)(?:5018|5020|5038|5893|6304|6390|67)/, // Maestro
+  /^(?=\d{16,19}$)220[0-4]/, // Mir
+  /^(?=\d{16,19}$)506[01]/, // Verve
+  /^(?=\d{16}$)(?:60|82|508)/, // RuPay, Hipercard
+  /^(?=\d{16}$)(?:5067|509|6277|6362|6363)/, // Elo
+  /^(?=\d{16}$)9792/, // Troy
+]
+
+const CARD_WORDS = /^(?:card|pan|cc|number|account|creditcard|debitcard|cardnumber|ccnumber)s?$/i
+const ID_WORDS = /^ids?$/i
+const WORD = /[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g
+const MAX_PATH = 200
+
+/**
+ * The path (`card.numbers[0]`) of the first value that is shaped like a card number under a key that speaks of a card,
+ * by one of its words (`cardNumber`, `card-number`, `CC_2`); read the value with `exact`.
+ *
+ * A key speaks for all that lies beneath it, as `card` does in `{"card": {"digits": …}}`, up to a key that names an id:
+ * one long number in ten passes the check digit, so ids are not examined (`account_id`, `{"account": {"id": …}}`).
+ * Within text the number must stand by itself: not `acct_4242…`, nor a phone number with its `+`.
+ */
+export function findCardNumber(value: JsonValue): string | undefined {
+  const path = search(value, '', false)
+  return path === undefined ? undefined : shorten(maskDigits(path), MAX_PATH)
+}
+
+/**
+ * Replaces every card number in a text by asterisks, wherever it stands; as a bare number in JSON it becomes `null`, so
+ * that a line of JSON stays one. Other numbers pass where the rule can tell them: UUIDs, anything of under 12 or over 19
+ * digits in one piece, what begins or ends unlike a card (times, ULIDs, counters); an id of 13 to 19 digits with a known
+ * prefix is masked once in ten.
+ */
+export function maskDigits(text: string): string {
+  return text.replace(ANYWHERE, (found, jsonNumber?: string) => {
+    if (jsonNumber !== undefined) return isCardNumber(jsonNumber) ? 'null' : found
+    return UUID.test(found) ? found : maskGroups(found)
+  })
+}
+
+function search(value: JsonValue, path: string, speaks: boolean): string | undefined {
+  if (Array.isArray(value)) return first(value.entries(), ([at, item]) => search(item, `${path}[${at}]`, speaks))
+  if (!isJsonObject(value)) return speaks && holdsCardNumber(scalarText(value)) ? path : undefined
+  return first(Object.entries(value), ([name, item]) => {
+    const inner = path === '' ? name : `${path}.${name}`
+    if (speaks && holdsCardNumber(name)) return inner
+    return search(item, inner, speaksOfCard(name, speaks))
+  })
+}
+
+function speaksOfCard(name: string, enclosing: boolean): boolean {
+  const words = name.match(WORD) ?? []
+  if (words.some((word) => ID_WORDS.test(word))) return false
+  return enclosing || words.some((word) => CARD_WORDS.test(word))
+}
+
+function scalarText(value: JsonValue): string {
+  if (typeof value === 'string') return value
+  if (typeof value !== 'number' && !(value instanceof JsonNumber)) return ''
+  const text = numberText(value)
+  // 4242424242424242.0 and 4.242424242424242e15 are the same number.
+  return Number.isSafeInteger(Number(text)) ? String(Number(text)) : text
+}
+
+function first<In, Out>(items: Iterable<In>, find: (item: In) => Out | undefined): Out | undefined {
+  for (const item of items) {
+    const found = find(item)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+const UUID_OR_DIGITS = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\d(?:[ -]?\d){11,}/
+const ANYWHERE = new RegExp(String.raw`(?<=[:,[])(\d{12,19})(?=[,}\]])|${UUID_OR_DIGITS.source}`, 'gi')
+const BY_ITSELF = new RegExp(String.raw`(?<![\w+])(?:${UUID_OR_DIGITS.source})(?!\w)`, 'gi')
+
+function holdsCardNumber(text: string): boolean {
+  const found = text.match(BY_ITSELF) ?? []
+  return found.some((run) => !UUID.test(run) && maskGroups(run) !== run)
+}
+
+/** Masks a run of digits with single spaces or dashes: as a whole, else the groups in it that make up a card number. */
+function maskGroups(run: string): string {
+  if (isCardNumber(run.replace(/[ -]/g, ''))) return stars(run)
+  const parts = run.split(/([ -])/)
+  for (let from = 0; from < parts.length; from += 2) {
+    for (let to = lastPart(parts, from); to >= from; to -= 2) {
+      const groups = parts.slice(from, to + 1)
+      if (!isCardNumber(groups.filter((_, at) => at % 2 === 0).join(''))) continue
+      parts.splice(from, groups.length, ...groups.map(stars))
+      break
+    }
+  }
+  return parts.join('')
+}
+
+/** How far a card number that begins here could reach: nobody writes one in groups of less than three digits. */
+function lastPart(parts: string[], from: number): number {
+  let to = from
+  let digits = parts[from]!.length
+  while (to + 2 < parts.length && parts[to]!.length >= 3 && parts[to + 2]!.length >= 3) {
+    digits += parts[to + 2]!.length
+    if (digits > 19) break
+    to += 2
+  }
+  return to
+}
+
+function isCardNumber(digits: string): boolean {
+  return NETWORKS.some((shape) => shape.test(digits)) && passesLuhn(digits)
+}
+
+function passesLuhn(digits: string): boolean {
+  let sum = 0
+  for (let at = 0; at < digits.length; at++) {
+    const digit = Number(digits[digits.length - 1 - at])
+    const doubled = at % 2 === 1 ? digit * 2 : digit
+    sum += doubled > 9 ? doubled - 9 : doubled
+  }
+  return sum % 10 === 0
+}
+
+function stars(text: string): string {
+  return text.replace(/\d/g, '*')
+}

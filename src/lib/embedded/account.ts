@@ -1,0 +1,81 @@
+// The account PostgreSQL runs as: ours, or, as PostgreSQL refuses to run as root, another one; and how to run a program as it.
+import { spawn } from 'node:child_process'
+import { statSync } from 'node:fs'
+import { UsageError } from '../errors.ts'
+
+export interface Account {
+  uid: number
+  gid: number
+}
+
+// An account made for us, then PostgreSQL's own (its name differs on macOS); `nobody` is shared with other programs,
+// but every machine has it.
+const NAMES = ['tundish', 'postgres', '_postgres', 'nobody']
+
+/** Nothing of the caller's environment: PGDATA and the like would change what the programs do. */
+export const ENVIRONMENT = { LC_ALL: 'C', PATH: process.env['PATH'] ?? '/usr/bin:/bin' }
+
+export function isRoot(): boolean {
+  return process.geteuid?.() === 0
+}
+
+/** Who is to own a new database under `folder`; undefined means: we do. The folder's own owner comes before any other. */
+export async function newOwner(folder: string): Promise<Account | undefined> {
+  if (!isRoot()) return undefined
+  const { uid } = statSync(folder)
+  for (const name of uid === 0 ? NAMES : [String(uid), ...NAMES]) {
+    const account = await lookUp(name)
+    if (account) return account
+  }
+  throw new UsageError('PostgreSQL does not run as root: add a user named "tundish", or start Tundish as another user.')
+}
+
+/** Who has to run the server of an existing `cluster`: its owner. */
+export function ownerOf(cluster: string): Account | undefined {
+  if (!isRoot()) return undefined
+  const { uid, gid } = statSync(cluster)
+  if (uid !== 0) return { uid, gid }
+  throw new UsageError(
+    `${cluster} belongs to root, as which PostgreSQL does not run: give it to the user that made it, with chown -R.`,
+  )
+}
+
+export async function canEnter(account: Account, folder: string): Promise<boolean> {
+  const { code } = await run('/bin/sh', ['-c', 'cd -- "$1"', 'sh', folder], { account })
+  return code === 0
+}
+
+/** Runs a program to its end; never throws: a program that cannot be started answers code -1 and the reason. */
+export function run(
+  program: string,
+  args: string[],
+  { account, input = '' }: { account?: Account | undefined; input?: string } = {},
+): Promise<{ code: number; output: string }> {
+  return new Promise((resolve) => {
+    // The folder we stand in may be closed to the account.
+    const child = spawn(program, args, { ...account, cwd: '/', env: ENVIRONMENT })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
+    child.on('error', ({ message }) => resolve({ code: -1, output: message }))
+    child.on('close', (code) => resolve({ code: code ?? -1, output }))
+    // It may end without reading what it is told.
+    child.stdin.on('error', () => {})
+    child.stdin.end(input)
+  })
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+/** initdb asks for the account's name, so a number that no account has is of no use. */
+async function lookUp(nameOrUid: string): Promise<Account | undefined> {
+  const uid = await run('id', ['-u', nameOrUid])
+  const gid = await run('id', ['-g', nameOrUid])
+  if (uid.code !== 0 || gid.code !== 0) return undefined
+  return { uid: Number(uid.output), gid: Number(gid.output) }
+}

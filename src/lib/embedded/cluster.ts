@@ -1,0 +1,111 @@
+// Makes a new database cluster: complete under a draft's name first, then renamed, so that a half-made one is never served.
+import { randomBytes } from 'node:crypto'
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Account, isAlive, newOwner, run } from './account.ts'
+import type { Home } from './home.ts'
+import { majorVersion, usablePrograms } from './programs.ts'
+import { otherVersion, outputSentence } from './sentences.ts'
+
+export const SUPERUSER = 'tundish'
+export const DATABASE = 'tundish'
+
+// For a small server that shares its machine. They stand in postgresql.conf, where the operator may change them.
+const SETTINGS = {
+  max_connections: '200',
+  shared_buffers: '128MB',
+  work_mem: '8MB',
+  maintenance_work_mem: '128MB',
+  // Imports write much at once: fewer checkpoints, and less in each.
+  max_wal_size: '2GB',
+  checkpoint_timeout: '15min',
+  wal_compression: 'on',
+  random_page_cost: '1.1',
+  // Compiling a query costs more than our queries take.
+  jit: 'off',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+}
+
+// For a database that is thrown away: nothing of it has to survive the machine.
+const THROWAWAY = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', autovacuum_naptime: '1d' }
+
+/** Refuses a cluster that another major version made, before anything touches it. */
+export function checkVersion({ cluster }: Home): void {
+  if (!existsSync(join(cluster, 'PG_VERSION'))) return
+  const theirs = readFileSync(join(cluster, 'PG_VERSION'), 'utf8').trim()
+  const ours = majorVersion()
+  if (theirs !== ours) throw otherVersion(cluster, theirs, ours)
+}
+
+/** Makes the cluster of `home`; when another program does the same at the same time, one of the two stays. */
+export async function makeCluster(home: Home, throwaway: boolean, say: (what: string) => void): Promise<void> {
+  removeAbandonedDrafts(home.folder)
+  const account = await newOwner(home.dataDir)
+  const programs = await usablePrograms(home, account, say)
+  const draft = join(home.folder, `draft-${process.pid}-${randomBytes(4).toString('hex')}`)
+  const passwordFile = `${draft}.password`
+  try {
+    mkdirSync(draft, { mode: 0o700 })
+    writeFileSync(passwordFile, `${home.password}\n`, { mode: 0o600, flag: 'wx' })
+    if (account) for (const path of [draft, passwordFile]) chownSync(path, account.uid, account.gid)
+    await initialize(home, programs, draft, { account, passwordFile, throwaway })
+    await createDatabase(home, programs, draft, account)
+    if (!existsSync(home.cluster)) renameSync(draft, home.cluster)
+  } catch (error) {
+    // A folder that is not empty cannot be renamed over: the other program was first.
+    if (!existsSync(home.cluster)) throw error
+  } finally {
+    rmSync(passwordFile, { force: true })
+    rmSync(draft, { recursive: true, force: true })
+  }
+}
+
+interface Making {
+  account: Account | undefined
+  passwordFile: string
+  throwaway: boolean
+}
+
+async function initialize(home: Home, programs: string, draft: string, making: Making): Promise<void> {
+  const settings = { ...SETTINGS, ...(making.throwaway ? THROWAWAY : {}) }
+  const args = [
+    `--pgdata=${draft}`,
+    `--username=${SUPERUSER}`,
+    `--pwfile=${making.passwordFile}`,
+    '--auth=scram-sha-256',
+    '--encoding=UTF8',
+    // The same order and the same letters on every machine, whatever its C library.
+    '--locale=C',
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
+    '--no-instructions',
+    ...(making.throwaway ? ['--no-sync'] : []),
+    ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+  ]
+  const { code, output } = await run(join(programs, 'bin', 'initdb'), args, making)
+  if (code !== 0) throw outputSentence(output, 'make its database', home)
+}
+
+/** In single-user mode, so that the draft needs no server; that mode prints errors and still ends with 0. */
+async function createDatabase(
+  home: Home,
+  programs: string,
+  draft: string,
+  account: Account | undefined,
+): Promise<void> {
+  const args = ['--single', '-D', draft, 'template1']
+  const { code, output } = await run(join(programs, 'bin', 'postgres'), args, {
+    account,
+    input: `create database ${DATABASE}\n`,
+  })
+  if (code !== 0 || /\b(?:ERROR|FATAL|PANIC):/.test(output)) throw outputSentence(output, 'make its database', home)
+}
+
+/** What programs that were killed while making a cluster left behind. */
+function removeAbandonedDrafts(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    const pid = /^draft-(\d+)-/.exec(name)?.[1]
+    if (pid && !isAlive(Number(pid))) rmSync(join(folder, name), { recursive: true, force: true })
+  }
+}

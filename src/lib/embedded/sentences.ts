@@ -1,0 +1,84 @@
+// What the operating system or PostgreSQL says when it cannot go on, as one sentence that says what to do.
+import { UsageError } from '../errors.ts'
+
+const OTHERWISE = 'or set DATABASE_URL to a PostgreSQL server of your own'
+
+/** A file-system error under `dataDir` as a `UsageError`; anything else is returned as it came. */
+export function fileSentence(error: unknown, dataDir: string): unknown {
+  const { code, path = dataDir } = error as NodeJS.ErrnoException
+  switch (code) {
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return new UsageError(
+        `${path} cannot be used by this user (${code}): give it the right to read and write there, or set DATA_DIR to a folder of its own.`,
+      )
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return diskFull(dataDir)
+    case 'ENOTDIR':
+    case 'EEXIST':
+      return new UsageError(`${path} is not a folder: set DATA_DIR to one.`)
+    default:
+      return error
+  }
+}
+
+/** `output` is what a program of PostgreSQL's printed before it gave up, `doing` what it was asked for. */
+export function outputSentence(output: string, doing: string, place: { dataDir: string; logFile: string }): UsageError {
+  if (/No space left on device|Disk quota exceeded/.test(output)) return diskFull(place.dataDir)
+  const library = /error while loading shared libraries: ([^:\s]+)/.exec(output)?.[1]
+  if (library) {
+    return new UsageError(`PostgreSQL needs ${library}, which this machine does not have: install it, ${OTHERWISE}.`)
+  }
+  if (output.includes('could not look up effective user ID')) {
+    return new UsageError(
+      `This user has no name on this machine, and PostgreSQL needs one: add it to /etc/passwd, ${OTHERWISE}.`,
+    )
+  }
+  const reason = /^.*\b(?:FATAL|PANIC|error):\s*(.+)$/im.exec(output)?.[1] ?? lastLine(output)
+  return new UsageError(`PostgreSQL could not ${doing}: ${reason || 'it said nothing'} (its log is ${place.logFile}).`)
+}
+
+export function cannotRun(program: string, reason: string): UsageError {
+  return new UsageError(
+    `${program} does not run on this machine (${reason}): remove node_modules and start again, ${OTHERWISE}.`,
+  )
+}
+
+export function notInstalled(platform: string): UsageError {
+  return new UsageError(
+    `The embedded PostgreSQL for ${platform} is not installed: run npm install with optional packages, ${OTHERWISE}.`,
+  )
+}
+
+export function otherVersion(cluster: string, theirs: string, ours: string): UsageError {
+  return new UsageError(
+    `The database in ${cluster} was made by PostgreSQL ${theirs}, and this Tundish brings PostgreSQL ${ours}: ` +
+      `save it with the Tundish that made it (pg_dump) and load that into a new DATA_DIR, ` +
+      `or serve the folder with PostgreSQL ${theirs} and set DATABASE_URL.`,
+  )
+}
+
+export function wrongPassword(dataDir: string): UsageError {
+  return new UsageError(
+    `The password in ${dataDir}/postgres.password is not that of the database there: restore the file that belongs to it.`,
+  )
+}
+
+export function noAnswer(home: { cluster: string; logFile: string }, problem: string, pid?: number): UsageError {
+  const stop = pid ? `stop it with "kill -INT ${pid}" and start again` : 'start again'
+  return new UsageError(
+    `PostgreSQL on ${home.cluster} does not answer (${problem}): look into ${home.logFile}, ${stop}.`,
+  )
+}
+
+function diskFull(dataDir: string): UsageError {
+  return new UsageError(
+    `There is no space left on the disk of ${dataDir}: free some, or set DATA_DIR to a folder on another disk.`,
+  )
+}
+
+function lastLine(text: string): string {
+  return text.trim().split('\n').at(-1) ?? ''
+}

@@ -1,0 +1,154 @@
+// The server process of an embedded database: start it in a session of its own, recognize it, stop it.
+import { spawn } from 'node:child_process'
+import {
+  closeSync,
+  copyFileSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ENVIRONMENT, isAlive, ownerOf, run } from './account.ts'
+import { type Home, PORT, socketFolder } from './home.ts'
+import { usablePrograms } from './programs.ts'
+
+/** A server that this program has just started; `end` is set once it has ended again. */
+export interface Starting {
+  end?: { code: number | null; output: string }
+}
+
+const LONGEST_LOG = 8 * 1024 * 1024
+
+// A shutdown writes out what is in memory; a slow disk may need this long for it.
+const STOP_TIMEOUT_MS = 60_000
+
+// Settled at every start, over whatever postgresql.conf says: how the server is reached, and that its log holds no
+// personal data. Messages of level ERROR may quote values and are answered to us anyway, so the log begins above them.
+const FIXED = {
+  listen_addresses: '',
+  port: String(PORT),
+  log_destination: 'stderr',
+  logging_collector: 'off',
+  log_min_messages: 'log',
+  log_min_error_statement: 'panic',
+  log_error_verbosity: 'terse',
+  log_statement: 'none',
+  log_min_duration_statement: '-1',
+  log_min_duration_sample: '-1',
+  log_transaction_sample_rate: '0',
+  log_duration: 'off',
+  log_parameter_max_length: '0',
+  log_parameter_max_length_on_error: '0',
+  log_checkpoints: 'off',
+}
+
+/** Starts the server and returns at once. Only one of several that are started on a cluster stays; PostgreSQL sees to that. */
+export async function startServer(home: Home, say: (what: string) => void): Promise<Starting> {
+  const account = ownerOf(home.cluster)
+  const programs = await usablePrograms(home, account, say)
+  const sockets = socketFolder(home, account)
+  await removeStaleLock(join(home.cluster, 'postmaster.pid'), home.cluster)
+  await removeStaleLock(join(sockets, `.s.PGSQL.${PORT}.lock`), home.cluster)
+  trimLog(home)
+
+  // The setting is a list: quoted, a comma in the path does not end an item.
+  const settings = { ...FIXED, unix_socket_directories: `"${sockets.replaceAll('"', '""')}"` }
+  const args = ['-D', home.cluster, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
+  const log = openSync(home.logFile, 'a', 0o600)
+  const sizeBefore = statSync(home.logFile).size
+  // Detached is a session of its own: Ctrl-C in the terminal is for us, and the server outlives us for the others.
+  const child = spawn(join(programs, 'bin', 'postgres'), args, {
+    ...account,
+    cwd: '/',
+    env: ENVIRONMENT,
+    detached: true,
+    stdio: ['ignore', log, log],
+  })
+  closeSync(log)
+  child.unref()
+  const starting: Starting = {}
+  child.on('error', ({ message }) => {
+    starting.end = { code: -1, output: message }
+  })
+  child.on('exit', (code) => {
+    starting.end = { code, output: readFileSync(home.logFile).subarray(sizeBefore).toString() }
+  })
+  return starting
+}
+
+/** What a cluster's lock file says of its server, dead or alive; `sockets` is empty until it listens. */
+export function lastServer(cluster: string): { pid: number; sockets: string } | undefined {
+  const lines = readLines(join(cluster, 'postmaster.pid'))
+  const pid = Number(lines[0])
+  return pid > 0 ? { pid, sockets: lines[4] ?? '' } : undefined
+}
+
+/** Whether the process is the server of this cluster, in which it stands. Where that cannot be seen, its command line names the cluster. */
+export async function isServerOf(cluster: string, pid: number): Promise<boolean> {
+  if (!isAlive(pid)) return false
+  try {
+    const stands = statSync(`/proc/${pid}/cwd`)
+    const { dev, ino } = statSync(cluster)
+    return stands.dev === dev && stands.ino === ino
+  } catch {
+    const command = await commandLine(pid)
+    return command.includes('postgres') && command.includes(cluster)
+  }
+}
+
+/** Ends every connection and stops the server. Answers whether it has stopped; what is not ours is left alone. */
+export async function stopServer(cluster: string): Promise<boolean> {
+  const server = lastServer(cluster)
+  if (!server || !(await isServerOf(cluster, server.pid))) return false
+  process.kill(server.pid, 'SIGINT')
+  const giveUpAt = performance.now() + STOP_TIMEOUT_MS
+  while (performance.now() < giveUpAt) {
+    if (lastServer(cluster)?.pid !== server.pid) return true
+    await sleep(5)
+  }
+  return false
+}
+
+/** Keeps the log below a bound: the server appends to it, so it can be emptied under its hands. */
+export function trimLog({ logFile }: Home): void {
+  const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0
+  if (size < LONGEST_LOG) return
+  copyFileSync(logFile, `${logFile}.1`)
+  truncateSync(logFile)
+}
+
+/**
+ * After a crash or a reboot the process id in a lock file may be another program's by now, and PostgreSQL would refuse
+ * to start for it. (That of a dead process it removes by itself.)
+ */
+async function removeStaleLock(file: string, cluster: string): Promise<void> {
+  const pid = readLines(file)[0]
+  if (!pid || !isAlive(Number(pid)) || (await isServerOf(cluster, Number(pid)))) return
+  const aside = `${file}.${process.pid}`
+  renameSync(file, aside)
+  // Between the look and the renaming another program may have started the server: then this is its lock.
+  if (readLines(aside)[0] !== pid) linkSync(aside, file)
+  rmSync(aside)
+}
+
+async function commandLine(pid: number): Promise<string> {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  } catch {
+    return (await run('ps', ['-ww', '-o', 'command=', '-p', String(pid)])).output
+  }
+}
+
+function readLines(file: string): string[] {
+  try {
+    return readFileSync(file, 'utf8').split('\n')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  }
+}

@@ -1,0 +1,251 @@
+// Lists: one declaration of a list → its statements, its pages, its totals, and the walk that returns every row once.
+import { type TObject, type TSchema, Type } from 'typebox'
+import { type Position, readCursor, writeCursor } from './cursor.ts'
+import type { Db, Param, Row, Statement } from './db.ts'
+import { ApiError } from './errors.ts'
+import type { Shape } from './shape.ts'
+import { readHorizon } from './sync.ts'
+import { instantFromPg } from './time.ts'
+
+/** A filter of a list: the parameter's schema, and the condition it becomes. */
+export interface Filter {
+  schema: TSchema
+  /** The condition, given the placeholder of its value. An empty condition restricts nothing. */
+  where: (placeholder: string) => string
+  /** What the database is given for the value that came. */
+  param?: (value: never) => Param
+  /** The field of `counts` that knows the number of rows for each value, when this is the only filter. */
+  counter?: string
+}
+
+export interface List {
+  /** The name in `counts` and in cursors. */
+  name: string
+  shape: Shape
+  /** Table and alias of the rows themselves. */
+  table: string
+  alias: string
+  /** Further joins for the shape's columns, none of which may change the number of rows. */
+  joins: string
+  maxLimit: number
+  /** By the name inside `filter[…]`. */
+  filters: Record<string, Filter>
+  /** Whether `updated_at.from` and `updated_at.to` are filters too, and with them the sync. */
+  sync: boolean
+  /** What holds without the caller asking, given the filters that came; and the field of `counts` that counts it. */
+  standing?: (given: Record<string, unknown>) => { where?: string; counter: string } | undefined
+}
+
+export interface Page {
+  json: string
+  horizon?: string
+}
+
+const SYNC_FILTERS = ['updated_at.from', 'updated_at.to'] as const
+const DEFAULT_LIMIT = 20
+// Limits that clients use again and again: their statements are prepared by name. Any other limit is planned each time.
+const PREPARED_LIMITS = new Set([20, 50, 100, 200, 250, 500])
+
+/** The query parameters of a list, for reading and for describing them. */
+export function listQuery({ filters, sync, maxLimit }: List): TObject {
+  const date = (rule: string) =>
+    Type.String({
+      format: 'date-time',
+      description: `Keeps items with \`updated_at\` ${rule}; orders by \`updated_at\`.`,
+    })
+  const parameters: Record<string, TSchema> = {
+    limit: Type.Integer({
+      minimum: 1,
+      maximum: maxLimit,
+      default: DEFAULT_LIMIT,
+      description: 'How many items a page holds at most.',
+    }),
+    cursor: Type.String({
+      description:
+        '`pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter.',
+    }),
+  }
+  for (const [name, { schema }] of Object.entries(filters)) parameters[`filter[${name}]`] = schema
+  if (sync) {
+    parameters['filter[updated_at.from]'] = date('at or after this instant')
+    parameters['filter[updated_at.to]'] = date('before this instant')
+  }
+  return Type.Object(
+    Object.fromEntries(Object.entries(parameters).map(([name, schema]) => [name, Type.Optional(schema)])),
+  )
+}
+
+/** The schema of a page: the items and where the walk goes on. */
+export function pageSchema(list: List): TSchema {
+  return Type.Object(
+    {
+      data: Type.Array(list.shape.schema, { description: 'The items of this page.' }),
+      pagination: Type.Object(
+        {
+          has_more: Type.Boolean({ description: 'Whether there are further items.' }),
+          total: Type.Integer({ description: 'How many items matched when the walk began.', minimum: 0 }),
+          next_cursor: Type.Optional(
+            Type.String({
+              description: 'Pass it unchanged as `cursor` for the next page. Absent on the last page.',
+              maxLength: 256,
+            }),
+          ),
+          cursor: Type.Optional(Type.String({ description: 'The same as `next_cursor`.', maxLength: 256 })),
+        },
+        { description: 'Where the walk stands.', additionalProperties: false },
+      ),
+    },
+    { title: `${list.shape.name}List`, additionalProperties: false },
+  )
+}
+
+/** Serves one page of a project's list. `query` has been read by `listQuery`. */
+export async function servePage(db: Db, list: List, projectId: string, query: Record<string, unknown>): Promise<Page> {
+  const walk = startWalk(list, projectId, query)
+  const position = await findPosition(db, walk, query.cursor as string | undefined)
+  // The horizon is read before the rows: what it promises must be visible to them.
+  const horizon = walk.bySync ? (position?.horizon ?? (await readHorizon(db, projectId))) : undefined
+  const limit = query.limit as number
+  const [rows, total] = await Promise.all([
+    db.read(pageStatement(walk, limit, position !== undefined), [
+      ...walk.params,
+      ...(position ? [position.at, position.id] : []),
+    ]),
+    position && position.total >= 0 ? position.total : countRows(db, walk),
+  ])
+  return { json: writePage(walk, rows, limit, total, horizon), horizon }
+}
+
+interface Walk {
+  list: List
+  projectId: string
+  given: Record<string, unknown>
+  /** Ordered by updated_at, ascending. */
+  bySync: boolean
+  /** Names this walk's tenant, list and filters; see `writeCursor`. */
+  binding: string
+  conditions: string[]
+  params: Param[]
+  /** The key in `counts` that knows the total, when one does. */
+  counter: { field: string; value: string } | undefined
+}
+
+function startWalk(list: List, projectId: string, query: Record<string, unknown>): Walk {
+  const given: Record<string, unknown> = {}
+  for (const name of [...Object.keys(list.filters), ...SYNC_FILTERS]) {
+    const value = query[`filter[${name}]`]
+    if (value !== undefined) given[name] = value
+  }
+  const params: Param[] = [projectId]
+  const conditions = [`${list.alias}.project_id = $1`]
+  for (const [name, value] of Object.entries(given)) {
+    const filter = list.filters[name]
+    const condition = filter
+      ? filter.where(`$${params.length + 1}`)
+      : syncCondition(list.alias, name, params.length + 1)
+    if (condition === '') continue
+    conditions.push(condition)
+    params.push(filter?.param ? filter.param(value as never) : (value as Param))
+  }
+  const standing = list.standing?.(given)
+  if (standing?.where) conditions.push(standing.where)
+  return {
+    list,
+    projectId,
+    given,
+    bySync: SYNC_FILTERS.some((name) => name in given),
+    binding: JSON.stringify([projectId, list.name, given]),
+    conditions,
+    params,
+    counter: counterOf(list, given, params, standing?.counter),
+  }
+}
+
+function syncCondition(alias: string, name: string, n: number): string {
+  return `${alias}.updated_at ${name === 'updated_at.from' ? '>=' : '<'} $${n}`
+}
+
+function counterOf(list: List, given: Record<string, unknown>, params: Param[], standing: string | undefined) {
+  const names = Object.keys(given).filter((name) => list.filters[name]?.where('$1') !== '')
+  if (names.length === 0) return { field: standing ?? '', value: '' }
+  const counter = names.length === 1 && standing === undefined ? list.filters[names[0]!]?.counter : undefined
+  return counter === undefined ? undefined : { field: counter, value: params[1] as string }
+}
+
+/** Where the walk goes on: from our own cursor, or behind the item whose id was given. Undefined at its beginning. */
+async function findPosition(db: Db, walk: Walk, cursor: string | undefined): Promise<Position | undefined> {
+  if (cursor === undefined) return undefined
+  const own = readCursor(cursor, walk.binding)
+  if (own) return own
+  const { list, projectId } = walk
+  if (!walk.bySync && /^[\x21-\x7e]{1,64}$/.test(cursor)) {
+    const statement = {
+      name: `${list.name} place`,
+      text: `select created_at from ${list.table} where project_id = $1 and id = $2`,
+    }
+    const [row] = await db.read(statement, [projectId, cursor])
+    // The overview's cursor does not carry a total: it is counted anew.
+    if (row) return { at: instantFromPg(row[0]!), id: cursor, total: -1 }
+  }
+  const orId = walk.bySync ? '' : ', or the id of an item'
+  throw new ApiError(400, `cursor must be a next_cursor of this list with the same filters, unchanged${orId}.`)
+}
+
+function pageStatement({ list, bySync, conditions, params, given }: Walk, limit: number, behind: boolean): Statement {
+  const { alias, shape } = list
+  const at = bySync ? `${alias}.updated_at` : `${alias}.created_at`
+  const [comparison, direction] = bySync ? ['>', 'asc'] : ['<', 'desc']
+  const place = behind
+    ? [`(${at}, ${alias}.id) ${comparison} ($${params.length + 1}::timestamptz, $${params.length + 2})`]
+    : []
+  // The limit stands in the text: as a parameter it would hide from the planner that only a few rows are wanted.
+  const text = `
+    select ${at}, ${alias}.id, ${shape.columns} from ${list.table} ${alias} ${list.joins}
+    where ${[...conditions, ...place].join(' and ')}
+    order by ${at} ${direction}, ${alias}.id ${direction} limit ${limit + 1}`
+  const name = `${list.name} ${Object.keys(given).join(' ')} ${behind ? 'behind' : 'first'} ${limit} ${conditions.length}`
+  return PREPARED_LIMITS.has(limit) ? { name: statementName(name), text } : { text }
+}
+
+const names = new Map<string, string>()
+
+/** PostgreSQL cuts names at 63 bytes, so that a long one is replaced by a number. */
+function statementName(long: string): string {
+  const name = names.get(long) ?? `page ${names.size}`
+  names.set(long, name)
+  return name
+}
+
+async function countRows(db: Db, walk: Walk): Promise<number> {
+  const { list, projectId, counter, conditions, params } = walk
+  if (counter) {
+    const [row] = await db.read(READ_COUNTER, [projectId, list.name, counter.field, counter.value])
+    return Number(row![0])
+  }
+  // A count may be long: on a pipelined connection its neighbours would wait for it.
+  const [row] = await db.query(
+    `select count(*) as n from ${list.table} ${list.alias} where ${conditions.join(' and ')}`,
+    params,
+  )
+  return Number(row!.n)
+}
+
+const READ_COUNTER = {
+  name: 'read counter',
+  text: 'select coalesce(sum(n), 0) from counts where project_id = $1 and list = $2 and field = $3 and value = $4',
+}
+
+function writePage(walk: Walk, rows: Row[], limit: number, total: number, horizon: string | undefined): string {
+  const { write } = walk.list.shape
+  const hasMore = rows.length > limit
+  const served = hasMore ? limit : rows.length
+  let data = ''
+  for (let n = 0; n < served; n += 1) data += n === 0 ? write(rows[n]!, 2) : `,${write(rows[n]!, 2)}`
+  let next = ''
+  if (hasMore) {
+    const [at, id] = rows[served - 1]!
+    const cursor = writeCursor({ at: instantFromPg(at!), id: id!, total, horizon }, walk.binding)
+    next = `,"next_cursor":"${cursor}","cursor":"${cursor}"`
+  }
+  return `{"data":[${data}],"pagination":{"has_more":${hasMore},"total":${total}${next}}}`
+}

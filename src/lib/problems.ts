@@ -1,0 +1,34 @@
+// How the error answers of both interfaces are described: one body, `{"message"}`, and a sentence for each status.
+import { type TSchema, Type } from 'typebox'
+
+/** Every error body has a message; 404 of the erasure and 400 of a charge have more. */
+export const problem = Type.Object(
+  { message: Type.String({ description: 'A sentence for the caller: the field, the rule, and what came.' }) },
+  { title: 'Problem' },
+)
+
+const DESCRIPTIONS: Record<number, string> = {
+  400: 'The request is malformed or against a rule.',
+  401: 'The secret key is missing, misnamed, wrong or revoked.',
+  404: 'There is no such object, or it is another tenant’s.',
+  413: 'The body is larger than 1 MiB.',
+  415: 'The body is not application/json.',
+  429: 'Too many requests: wait as long as `Retry-After` says.',
+  500: 'Internal error. The request id leads to it in the log.',
+  503: 'The database or a payment provider cannot be reached: try again after `Retry-After` seconds.',
+}
+
+/** The descriptions of these error statuses, and of those that every endpoint may answer. */
+export function problems(...statuses: number[]): Record<number, object> {
+  return Object.fromEntries([...statuses, 429, 500, 503].map((status) => [status, problemAnswer(status)]))
+}
+
+/** One error answer, by default with the common body. */
+export function problemAnswer(status: number, schema: TSchema = problem): object {
+  const retry = { 'Retry-After': { type: 'integer', description: 'Seconds to wait.' } }
+  return {
+    description: DESCRIPTIONS[status],
+    ...(status === 429 || status === 503 ? { headers: retry } : {}),
+    content: { 'application/json': { schema } },
+  }
+}

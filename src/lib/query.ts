@@ -1,0 +1,94 @@
+// Reads a query string by its declared schema: nothing is coerced beyond its type, nothing unknown or repeated passes.
+import type { TObject } from 'typebox'
+import { ApiError } from './errors.ts'
+import { shorten } from './text.ts'
+import { readInstant } from './time.ts'
+
+interface ParameterSchema {
+  type?: string
+  format?: string
+  enum?: readonly string[]
+  minimum?: number
+  maximum?: number
+  default?: unknown
+}
+
+/**
+ * The parameters of a raw query string (without "?"), each read by its type in `schema`, defaults filled in; date-times
+ * in canonical form. Throws a 400 that names the parameter.
+ */
+export function readQuery(schema: TObject, raw: string): Record<string, unknown> {
+  const properties = schema.properties as Record<string, ParameterSchema>
+  const values: Record<string, unknown> = {}
+  for (const [name, text] of pairs(raw)) {
+    const parameter = Object.hasOwn(properties, name) ? properties[name] : undefined
+    if (!parameter) throw new ApiError(400, unknownParameter(name, Object.keys(properties)))
+    if (name in values) throw new ApiError(400, `The query parameter ${name} is given more than once.`)
+    values[name] = readParameter(name, parameter, text)
+  }
+  for (const [name, { default: fallback }] of Object.entries(properties)) {
+    if (fallback !== undefined && !(name in values)) values[name] = fallback
+  }
+  return values
+}
+
+function* pairs(raw: string): Iterable<[name: string, text: string]> {
+  if (raw === '') return
+  for (const part of raw.split('&')) {
+    if (part === '') continue
+    const equals = part.indexOf('=')
+    yield equals < 0 ? [decode(part), ''] : [decode(part.slice(0, equals)), decode(part.slice(equals + 1))]
+  }
+}
+
+function decode(text: string): string {
+  let decoded: string
+  try {
+    decoded = decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    throw new ApiError(400, 'The query string is not valid UTF-8 in percent-encoding.')
+  }
+  if (decoded.includes('\u0000')) throw new ApiError(400, 'The query string contains the character U+0000.')
+  return decoded
+}
+
+function unknownParameter(name: string, known: string[]): string {
+  const names = known.length > 0 ? `known are ${known.join(', ')}` : 'none are known here'
+  return `Unknown query parameter "${shorten(name, 64)}": ${names}.`
+}
+
+function readParameter(name: string, parameter: ParameterSchema, text: string): unknown {
+  if (text === '') throw new ApiError(400, `${name} must not be empty.`)
+  if (parameter.type === 'integer') return readInteger(name, parameter, text)
+  if (parameter.type === 'boolean') return readChoice(name, ['true', 'false'], text) === 'true'
+  if (parameter.enum) return readChoice(name, parameter.enum, text)
+  if (parameter.format === 'date-time') return readDateTime(name, text)
+  return text
+}
+
+function readInteger(
+  name: string,
+  { minimum = 0, maximum = Number.MAX_SAFE_INTEGER }: ParameterSchema,
+  text: string,
+): number {
+  const value = /^(0|[1-9][0-9]{0,15})$/.test(text) ? Number(text) : Number.NaN
+  if (value >= minimum && value <= maximum) return value
+  throw new ApiError(400, `${name} must be a whole number from ${minimum} to ${maximum}, not "${shorten(text, 64)}".`)
+}
+
+function readChoice(name: string, choices: readonly string[], text: string): string {
+  if (choices.includes(text)) return text
+  throw new ApiError(400, `${name} must be one of ${choices.join(', ')}, not "${shorten(text, 64)}".`)
+}
+
+function readDateTime(name: string, text: string): string {
+  try {
+    // A plus sign that was not encoded arrives as a space; no valid date-time has one in that place.
+    return readInstant(text.replace(/ (?=\d\d:\d\d$)/, '+'))
+  } catch (error) {
+    throw new ApiError(
+      400,
+      `${name} must be an RFC 3339 date-time, not "${shorten(text, 64)}": ${(error as Error).message}.`,
+    )
+  }
+}

@@ -1,0 +1,86 @@
+// Secret keys: how one is made, looked up by its hash, and sealed under the master key so that webhooks can be signed.
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  hkdfSync,
+  randomBytes,
+  timingSafeEqual,
+} from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { UsageError } from './errors.ts'
+
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+
+/** `secret_` and 32 random bytes in base64url. */
+export function makeKey(): string {
+  return `secret_${randomBytes(32).toString('base64url')}`
+}
+
+/** What the database knows a key by. A key is 256 random bits, so one round of SHA-256 is enough. */
+export function hashKey(key: string): Buffer {
+  return createHash('sha256').update(key).digest()
+}
+
+/** The key's own bytes in the form that published webhook libraries take. */
+export function webhookSecret(key: string): string {
+  return `whsec_${Buffer.from(key).toString('base64')}`
+}
+
+/** Seals and opens small texts with AES-256-GCM; `context` binds a sealed text to its place. */
+export interface Seal {
+  seal(text: string, context: string): Buffer
+  /** Throws when the text was sealed under another key or for another context. */
+  open(sealed: Buffer, context: string): string
+  /** A fingerprint of the master key that tells nothing about it. */
+  fingerprint: string
+  /** A key of its own for another purpose, derived from the master key. */
+  derive(purpose: string): Buffer
+}
+
+export function openSeal(masterKey: Buffer): Seal {
+  const derive = (purpose: string) => Buffer.from(hkdfSync('sha256', masterKey, '', `tundish ${purpose}`, 32))
+  const key = derive('sealed keys')
+  return {
+    derive,
+    fingerprint: createHmac('sha256', masterKey).update('tundish master key fingerprint').digest('hex'),
+    seal(text, context) {
+      const nonce = randomBytes(NONCE_BYTES)
+      const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(context))
+      const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+      return Buffer.concat([nonce, cipher.getAuthTag(), sealed])
+    },
+    open(sealed, context) {
+      const nonce = sealed.subarray(0, NONCE_BYTES)
+      const tag = sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)
+      const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES })
+      decipher.setAAD(Buffer.from(context)).setAuthTag(tag)
+      return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]).toString(
+        'utf8',
+      )
+    },
+  }
+}
+
+/** Whether two secrets are equal, in a time that does not tell where they differ. */
+export function equalSecrets(one: Buffer, other: Buffer): boolean {
+  return one.length === other.length && timingSafeEqual(one, other)
+}
+
+/** The master key of an embedded database: `master.key` in the data folder, made at the first start and mode 0600. */
+export function masterKeyIn(dataDir: string): Buffer {
+  const path = join(dataDir, 'master.key')
+  mkdirSync(dataDir, { recursive: true })
+  try {
+    // "wx" is atomic: of two first starts one makes the key and the other reads it.
+    writeFileSync(path, `${randomBytes(32).toString('base64')}\n`, { flag: 'wx', mode: 0o600 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+  const key = Buffer.from(readFileSync(path, 'utf8').trim(), 'base64')
+  if (key.length !== 32) throw new UsageError(`${path} does not hold 32 bytes in base64: restore it from your backup.`)
+  return key
+}

@@ -1,0 +1,46 @@
+// The reader's half of the sync promise: the horizon before which every change is visible and stays so.
+import type { Db } from './db.ts'
+import { instantFromPg } from './time.ts'
+
+/**
+ * The project's horizon as a canonical date-time: every change stamped before it is visible to a statement that begins
+ * after this returns, and nothing will be stamped before it later. It only grows, and may lag by a second so that
+ * reading seldom writes.
+ *
+ * Advancing it takes two statements. First the clock is stored as the floor of all writers to come; only when that is
+ * committed, the writers at work are looked at. A writer that this look misses began after it, so it reads the new floor
+ * and stamps nothing earlier; one that it sees stamps nothing earlier than the start of its transaction. In one
+ * statement a writer could slip in between with the old floor, and under a clock set back its rows would be lost.
+ */
+export async function readHorizon(db: Db, projectId: string): Promise<string> {
+  const [fresh] = await db.read(FRESH_HORIZON, [projectId])
+  if (fresh) return instantFromPg(fresh[0]!)
+  const [raised] = await db.read(RAISE_FLOOR, [projectId])
+  const [advanced] = await db.read(ADVANCE_HORIZON, [projectId, raised![0]!])
+  return instantFromPg(advanced![0]!)
+}
+
+const FRESH_HORIZON = {
+  name: 'fresh horizon',
+  text: `select horizon from project_clocks where project_id = $1 and horizon > db_clock() - interval '1 second'`,
+}
+
+const RAISE_FLOOR = {
+  name: 'raise floor',
+  text: `update project_clocks set floor = greatest(floor, db_clock()) where project_id = $1 returning floor`,
+}
+
+// A writer whose start cannot be seen (a prepared transaction, a missing right) holds the horizon where it is.
+// The clock's offset is a matter of tests: a start is moved with the clock when that was set back, never forward.
+const ADVANCE_HORIZON = {
+  name: 'advance horizon',
+  text: `
+    update project_clocks set horizon = greatest(horizon, least($2::timestamptz, (
+      select min(coalesce(a.xact_start + least(db_clock() - clock_timestamp(), interval '0'), '-infinity'))
+      from pg_locks l left join pg_stat_activity a using (pid)
+      where l.locktype = 'advisory' and l.objsubid = 2 and l.granted
+        and l.database = (select oid from pg_database where datname = current_database())
+        and l.classid = write_lock_class()
+        and l.objid = (select number from projects where id = $1))))
+    where project_id = $1 returning horizon`,
+}

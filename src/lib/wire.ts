@@ -1,0 +1,187 @@
+// What every HTTP answer of ours has in common: request ids, error bodies, strict bodies and queries, 404 and 405, one log line.
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify'
+import type { Logger } from 'pino'
+import type { TObject, TSchema } from 'typebox'
+import { bodyCheck, checkMediaType, parseBody } from './body.ts'
+import { isUnavailable } from './db.ts'
+import { ApiError } from './errors.ts'
+import { readQuery } from './query.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The body as it came, for those who must read its numbers exactly. */
+    rawBody: Buffer | undefined
+    /** Whose key opened the door; in every log line. */
+    tenant: string | undefined
+  }
+}
+
+const BODY_LIMIT_BYTES = 1024 * 1024
+// Longer than any id we know, so that a longer one is still answered by its route: 404.
+const MAX_PARAM_LENGTH = 1024
+const RETRY_AFTER_SECONDS = '1'
+const JSON_TYPE = 'application/json; charset=utf-8'
+
+/** A listener with our conventions and no routes. */
+export function openListener(log: Logger): FastifyInstance {
+  const app = Fastify({
+    logger: false,
+    bodyLimit: BODY_LIMIT_BYTES,
+    genReqId: requestId,
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH, querystringParser: (raw) => raw as never },
+    // What fails before a route is found, such as a path that is not valid percent-encoding, is no path of ours.
+    frameworkErrors: (_error, request, reply) =>
+      answerError(log, new ApiError(404, NO_ROUTE), request, reply as FastifyReply),
+    clientErrorHandler: (error, socket) => answerBrokenRequest(error as NodeJS.ErrnoException, socket as never),
+  })
+  app.decorateRequest('rawBody', undefined)
+  app.decorateRequest('tenant', undefined)
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
+    checkMediaType(request.headers['content-type'])
+    request.rawBody = body
+    return parseBody(body)
+  })
+  app.setValidatorCompiler(({ schema, httpPart }) => validator(schema as TSchema, httpPart))
+  app.setSerializerCompiler(() => JSON.stringify)
+  app.setErrorHandler((error, request, reply) => answerError(log, error, request, reply))
+  app.setNotFoundHandler(noRoute)
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id)
+  })
+  app.addHook('onResponse', async (request, reply) => logAnswer(log, request, reply))
+  return app
+}
+
+const NO_ROUTE = 'There is nothing at this path.'
+
+export async function noRoute(): Promise<never> {
+  throw new ApiError(404, NO_ROUTE)
+}
+
+/** Answers every other method of the paths that the caller registers on `app` with 405 and `Allow`. Call it first. */
+export function refuseOtherMethods(app: FastifyInstance): void {
+  const methods = new Map<string, Set<string>>()
+  app.addHook('onRoute', ({ url, method }) => {
+    const known = methods.get(url) ?? new Set()
+    methods.set(url, known)
+    for (const one of [method].flat()) known.add(one)
+  })
+  // A plugin runs after the function that registers it, so it sees every route of its parent.
+  app.register(async (others) => {
+    for (const [url, known] of [...methods]) {
+      const allow = [...known].sort().join(', ')
+      const method = app.supportedMethods.filter((one) => !known.has(one)) as HTTPMethods[]
+      others.route({
+        method,
+        url: relative(others.prefix, url),
+        schema: { hide: true } as never,
+        handler: refuse(allow),
+      })
+    }
+  })
+}
+
+const relative = (prefix: string, url: string) => (url.startsWith(prefix) ? url.slice(prefix.length) : url)
+
+const refuse = (allow: string) => async (request: FastifyRequest) => {
+  throw new ApiError(405, `${request.method} is not allowed here: use ${allow}.`, { headers: { allow } })
+}
+
+/** Sends a JSON text that is ready. */
+export function sendJson(reply: FastifyReply, text: string): FastifyReply {
+  return reply.header('content-type', JSON_TYPE).send(text)
+}
+
+function requestId(request: { headers: Record<string, string | string[] | undefined> }): string {
+  const given = request.headers['x-request-id']
+  return typeof given === 'string' && /^[\x21-\x7e]{1,128}$/.test(given) ? given : randomUUID()
+}
+
+function validator(
+  schema: TSchema,
+  httpPart: string | undefined,
+): (data: unknown) => { value: unknown } | { error: Error } {
+  if (httpPart === 'querystring') return guarded((data) => readQuery(schema as TObject, (data as string | null) ?? ''))
+  if (httpPart !== 'body') return (value) => ({ value })
+  const check = bodyCheck(schema)
+  return guarded((value) => {
+    check(value)
+    return value
+  })
+}
+
+function guarded(read: (data: unknown) => unknown) {
+  return (data: unknown) => {
+    try {
+      return { value: read(data) }
+    } catch (error) {
+      return { error: error as Error }
+    }
+  }
+}
+
+function answerError(log: Logger, error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const answer = asApiError(error)
+  if (answer.status >= 500) {
+    log.error({ request_id: request.id, route: request.routeOptions?.url, err: error }, 'The request failed.')
+  }
+  const body = JSON.stringify({ message: answer.message, ...answer.extra })
+  reply.code(answer.status).headers({ 'x-request-id': request.id, ...answer.headers })
+  sendJson(reply, body)
+}
+
+/** What the caller may know of an error; anything unexpected is "Internal error." */
+function asApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error
+  const code = (error as { code?: string }).code
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ApiError(413, 'The body is larger than 1 MiB.')
+  if (code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH')
+    return new ApiError(400, 'The body is not as long as Content-Length says.')
+  if (isUnavailable(error)) {
+    const headers = { 'retry-after': RETRY_AFTER_SECONDS }
+    return new ApiError(503, 'The database cannot be reached at the moment: try again.', { headers })
+  }
+  return new ApiError(500, 'Internal error.')
+}
+
+/** One line a request: the route, never the URL, which may hold personal data. */
+function logAnswer(log: Logger, request: FastifyRequest, reply: FastifyReply): void {
+  log.info({
+    request_id: request.id,
+    tenant: request.tenant,
+    method: request.method,
+    route: request.routeOptions.url,
+    status: reply.statusCode,
+    duration_ms: Math.round(reply.elapsedTime * 1000) / 1000,
+  })
+}
+
+const BROKEN: Record<string, [status: string, message: string]> = {
+  HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'The headers are too large.'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'The request did not arrive in time.'],
+}
+
+/** Answers what is not HTTP, for which there is no request yet. */
+function answerBrokenRequest(error: NodeJS.ErrnoException, socket: ServerResponse['socket'] & object): void {
+  if (error.code === 'ECONNRESET' || socket.destroyed) return
+  const [status, message] = BROKEN[error.code ?? ''] ?? ['400 Bad Request', 'This is not a valid HTTP request.']
+  const body = JSON.stringify({ message })
+  socket.end(
+    `HTTP/1.1 ${status}\r\nContent-Type: ${JSON_TYPE}\r\nX-Request-Id: ${randomUUID()}\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  )
+}
+
+/** The values of every header of this name, with its name as it was sent. */
+export function rawHeaders(request: IncomingMessage, name: string): { name: string; value: string }[] {
+  const found = []
+  const raw = request.rawHeaders
+  for (let n = 0; n < raw.length; n += 2) {
+    if (raw[n]!.length === name.length && raw[n]!.toLowerCase() === name)
+      found.push({ name: raw[n]!, value: raw[n + 1]! })
+  }
+  return found
+}

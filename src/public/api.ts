@@ -1,0 +1,58 @@
+// The door of the public data API: the project's key, then the resources.
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { KeyCache } from '../key-cache.ts'
+import type { Db } from '../lib/db.ts'
+import { ApiError } from '../lib/errors.ts'
+import { noRoute, rawHeaders, refuseOtherMethods } from '../lib/wire.ts'
+import { funnels } from './funnels.ts'
+import { products } from './products.ts'
+import { profiles } from './profiles.ts'
+import { sessions } from './sessions.ts'
+import { subscriptions } from './subscriptions.ts'
+import { transactions } from './transactions.ts'
+
+/** What the resources of the data API need. */
+export interface PublicContext {
+  db: Db
+  keys: KeyCache
+  secretHeaderCase: 'exact' | 'any'
+  erasureLedger: string
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The project whose key the request brought. */
+    projectId: string
+  }
+}
+
+const HEADER = 'Service-Secret'
+
+/** Mounts the data API on `app`, which has its prefix. */
+export async function publicApi(app: FastifyInstance, context: PublicContext): Promise<void> {
+  app.decorateRequest('projectId', '')
+  app.addHook('onRequest', async (request) => {
+    const key = keyOf(request, context.secretHeaderCase)
+    const tenant = key === undefined ? undefined : await context.keys.lookUp(key)
+    if (!tenant?.project_id) throw unauthorized()
+    request.projectId = tenant.project_id
+    request.tenant = tenant.project_id
+  })
+  app.setNotFoundHandler(noRoute)
+  refuseOtherMethods(app)
+  for (const mount of [funnels, profiles, sessions, subscriptions, products, transactions]) mount(app, context)
+}
+
+/** The one value of the header, named as the specification names it; sent twice it proves nothing. */
+function keyOf(request: FastifyRequest, nameCase: 'exact' | 'any'): string | undefined {
+  const [first, ...more] = rawHeaders(request.raw, 'service-secret')
+  if (!first || more.length > 0 || (nameCase === 'exact' && first.name !== HEADER)) return undefined
+  return first.value
+}
+
+function unauthorized(): ApiError {
+  return new ApiError(
+    401,
+    `Unauthorized: send the project's secret key once, in a header named exactly ${HEADER} (the name is case-sensitive).`,
+  )
+}

@@ -1,0 +1,124 @@
+// Profiles: the list with its filters, one profile by id, and the erasure of persons.
+import type { FastifyInstance } from 'fastify'
+import { Type } from 'typebox'
+import { erase } from '../erasure.ts'
+import { ApiError } from '../lib/errors.ts'
+import type { List } from '../lib/page.ts'
+import { problem, problemAnswer, problems } from '../lib/problems.ts'
+import { boolean, instant, json, shape, text } from '../lib/shape.ts'
+import { fold } from '../lib/text.ts'
+import type { PublicContext } from './api.ts'
+import { answer, describe, detailRoute, listRoute } from './resource.ts'
+
+const profile = shape('Profile', 'p', {
+  id: text('Identifier.', { example: 'pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }),
+  created_at: instant('When it was made.'),
+  updated_at: instant('When it was last changed.'),
+  email: text('E-mail address; null when unknown or erased.', { nullable: true, example: 'ada@example.com' }),
+  phone: text('Phone number; null when unknown or erased.', { nullable: true }),
+  country: text('Country, ISO 3166-1 alpha-2.', { nullable: true, example: 'DE' }),
+  locale: text('Language.', { nullable: true, example: 'de' }),
+  funnel_id: text('Funnel it came through first.', { nullable: true }),
+  preview: boolean('Whether it comes from a preview of the funnel.'),
+  integrations: json('Identifiers of the person in other services; empty after an erasure.', {
+    schema: { type: 'object', additionalProperties: true },
+    example: {},
+  }),
+  anonymized_at: instant('When the personal data was erased.', { nullable: true }),
+})
+
+const list: List = {
+  name: 'profiles',
+  shape: profile,
+  table: 'profiles',
+  alias: 'p',
+  joins: '',
+  maxLimit: 500,
+  sync: true,
+  filters: {
+    email: {
+      schema: Type.String({ description: 'Those with this e-mail address, upper and lower case being equal.' }),
+      where: (value) => `p.email_folded = ${value}`,
+      param: fold,
+    },
+    funnel_id: {
+      schema: Type.String({ description: 'Those that came through this funnel first.' }),
+      where: (value) => `p.funnel_id = ${value}`,
+      counter: 'funnel_id',
+    },
+  },
+}
+
+const FIND = {
+  name: 'find profile',
+  text: `select ${profile.columns} from profiles p where p.project_id = $1 and p.id = $2`,
+}
+
+const erasureRequest = Type.Object(
+  {
+    profile_ids: Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
+      description: 'Identifiers of the profiles; one that stands twice counts once.',
+      minItems: 1,
+      maxItems: 1000,
+      examples: [['pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A']],
+    }),
+  },
+  { title: 'ErasureRequest', additionalProperties: false },
+)
+
+const erasureAnswer = Type.Object(
+  { message: Type.String({ description: 'How many profiles were anonymized.', examples: ['2 profiles anonymized.'] }) },
+  { title: 'ErasureAnswer' },
+)
+
+const notFoundAnswer = Type.Object(
+  {
+    ...problem.properties,
+    not_found: Type.Array(Type.String(), {
+      description: 'Each identifier that is not a profile of this project, in the order given.',
+    }),
+  },
+  { title: 'ProfilesNotFound' },
+)
+
+export function profiles(app: FastifyInstance, { db, erasureLedger }: PublicContext): void {
+  listRoute(app, db, '/profiles', list, {
+    operationId: 'listProfiles',
+    tag: 'Profiles',
+    summary: 'List profiles',
+    description: 'Newest first; with an `updated_at` filter oldest change first, for a sync. Filters combine with AND.',
+  })
+  detailRoute(app, db, '/profiles/:id', profile, FIND, {
+    operationId: 'getProfile',
+    tag: 'Profiles',
+    summary: 'Get a profile',
+  })
+  const schema = {
+    ...describe({
+      operationId: 'anonymizeProfiles',
+      tag: 'Profiles',
+      summary: 'Erase personal data',
+      description:
+        'Permanently removes the personal data of the listed profiles and all their sessions, all or nothing. ' +
+        'Transactions and subscriptions stay. A profile that was anonymized before counts as found.',
+    }),
+    querystring: Type.Object({}),
+    body: erasureRequest,
+    response: {
+      200: answer('The profiles are anonymized.', erasureAnswer),
+      ...problems(400, 401, 413, 415),
+      404: problemAnswer(404, notFoundAnswer),
+    },
+  }
+  app.post<{ Body: { profile_ids: string[] } }>('/profiles/anonymize', { schema }, async ({ body, projectId }) => {
+    const ids = [...new Set(body.profile_ids)]
+    const missing = await erase(db, erasureLedger, projectId, ids)
+    if (missing.length > 0) throw notFoundIds(missing)
+    return { message: ids.length === 1 ? '1 profile anonymized.' : `${ids.length} profiles anonymized.` }
+  })
+}
+
+function notFoundIds(ids: string[]): ApiError {
+  const message = `${ids.length} of the profiles ${ids.length === 1 ? 'does' : 'do'} not exist in this project: nothing was changed.`
+  return new ApiError(404, message, { extra: { not_found: ids } })
+}

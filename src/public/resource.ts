@@ -1,0 +1,96 @@
+// What the resources of the data API share: a list route, a detail route, and how both are described.
+import type { FastifyInstance } from 'fastify'
+import { type TSchema, Type } from 'typebox'
+import type { Db, Param, Statement } from '../lib/db.ts'
+import { ApiError } from '../lib/errors.ts'
+import { type List, listQuery, pageSchema, servePage } from '../lib/page.ts'
+import { problems } from '../lib/problems.ts'
+import type { Shape } from '../lib/shape.ts'
+import { isId } from '../lib/text.ts'
+import { sendJson } from '../lib/wire.ts'
+
+interface Description {
+  operationId: string
+  tag: string
+  summary: string
+  description?: string
+}
+
+/** Serves a list at `path`, with its horizon when the caller walks by `updated_at`. */
+export function listRoute(app: FastifyInstance, db: Db, path: string, list: List, about: Description): void {
+  const schema = {
+    ...describe(about),
+    querystring: listQuery(list),
+    response: { 200: answer('A page of the list.', pageSchema(list), list.sync), ...problems(400, 401) },
+  }
+  app.get(path, { schema }, async (request, reply) => {
+    const page = await servePage(db, list, request.projectId, request.query as Record<string, unknown>)
+    if (page.horizon !== undefined) reply.header('x-sync-horizon', page.horizon)
+    return sendJson(reply, page.json)
+  })
+}
+
+/** Serves one object of the project by its id. `statement` takes the project and the id, and answers `shape`'s columns. */
+export function detailRoute(
+  app: FastifyInstance,
+  db: Db,
+  path: string,
+  shape: Shape,
+  statement: Statement,
+  about: Description,
+): void {
+  const schema = {
+    ...describe(about),
+    params: idParams(shape.name.toLowerCase()),
+    querystring: Type.Object({}),
+    response: { 200: answer(`The ${shape.name.toLowerCase()}.`, shape.schema), ...problems(400, 401, 404) },
+  }
+  app.get<{ Params: { id: string } }>(path, { schema }, async ({ params, projectId }, reply) => {
+    const [row] = await findRows(db, statement, projectId, params.id)
+    if (!row) throw notFound(shape.name, params.id)
+    return sendJson(reply, shape.write(row))
+  })
+}
+
+/** Runs a statement for one object; an id that cannot exist is not worth asking for. */
+export async function findRows(db: Db, statement: Statement, projectId: string, id: string, ...more: Param[]) {
+  return isId(id) ? db.read(statement, [projectId, id, ...more]) : []
+}
+
+/** The answer for an object that does not exist, or is another project's. */
+export function notFound(what: string, id: string): ApiError {
+  return new ApiError(
+    404,
+    `There is no ${what.toLowerCase()} with the id "${id.length > 64 ? `${id.slice(0, 64)}…` : id}".`,
+  )
+}
+
+export function describe({ operationId, tag, summary, description }: Description) {
+  return { operationId, tags: [tag], summary, description: description ?? summary, security: [{ projectKey: [] }] }
+}
+
+export function idParams(what: string) {
+  return Type.Object({ id: Type.String({ description: `The id of the ${what}.`, minLength: 1, maxLength: 64 }) })
+}
+
+/** A successful answer, as @fastify/swagger describes it. */
+export function answer(description: string, schema: TSchema, withHorizon = false) {
+  const headers = withHorizon
+    ? {
+        'X-Sync-Horizon': {
+          type: 'string',
+          format: 'date-time',
+          description:
+            'Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later.',
+        },
+      }
+    : {}
+  return { description, headers: { ...requestIdHeader, ...headers }, content: { 'application/json': { schema } } }
+}
+
+const requestIdHeader = {
+  'X-Request-Id': {
+    type: 'string',
+    description: "The caller's request id if it sent one, else ours; it stands in the log.",
+  },
+}

@@ -1,0 +1,68 @@
+// Everything that serves: the public listener with both APIs, the operator's listener, and the background work.
+import type { FastifyInstance } from 'fastify'
+import type { App } from './app.ts'
+import { describePages, describeRoutes } from './description.ts'
+import { health } from './health.ts'
+import { UsageError } from './lib/errors.ts'
+import { openListener, refuseOtherMethods } from './lib/wire.ts'
+import { publicApi } from './public/api.ts'
+import { sweepCounts } from './sweep.ts'
+
+export interface Running {
+  app: App
+  /** Addresses of the listeners, with the ports they got. */
+  url: string
+  adminUrl: string | undefined
+  /** Finishes the requests in flight and the work at hand, then resolves. The app stays open. */
+  stop(): Promise<void>
+}
+
+export interface ServerOptions {
+  /** Whether this process does the background work too. */
+  worker?: boolean
+}
+
+/** Starts to serve. Throws a `UsageError` when a port is taken. */
+export async function startServer(app: App, { worker = true }: ServerOptions = {}): Promise<Running> {
+  const listener = await publicListener(app)
+  const url = await listen(listener, app.config.host, app.config.port, 'PORT')
+  const stopWork = worker ? sweepCounts(app) : async () => {}
+  return {
+    app,
+    url,
+    adminUrl: undefined,
+    async stop() {
+      await listener.close()
+      await stopWork()
+    },
+  }
+}
+
+/** The public listener with every route, not yet listening. */
+export async function publicListener(app: App): Promise<FastifyInstance> {
+  const listener = openListener(app.log)
+  await describeRoutes(listener)
+  refuseOtherMethods(listener)
+  describePages(listener)
+  health(listener, app)
+  const { db, keys, config } = app
+  listener.register((scope) => publicApi(scope, { db, keys, ...config }), { prefix: '/public/v1' })
+  await listener.ready()
+  return listener
+}
+
+async function listen(listener: FastifyInstance, host: string, port: number, setting: string): Promise<string> {
+  try {
+    return await listener.listen({ host, port })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const sentences: Record<string, string> = {
+      EADDRINUSE: `Port ${port} is taken on ${host}: stop the program that uses it, or set ${setting} to another.`,
+      EACCES: `Port ${port} needs more rights than this user has: set ${setting} to one above 1023.`,
+      EADDRNOTAVAIL: `This machine has no address ${host}: set HOST to one of its own, or to 0.0.0.0.`,
+      ENOTFOUND: `The host name ${host} is unknown: set HOST to an address of this machine.`,
+    }
+    const sentence = sentences[code ?? '']
+    throw sentence ? new UsageError(sentence) : error
+  }
+}

@@ -1,0 +1,182 @@
+// Organizations, their projects, and the secret keys of both.
+import { randomUUID } from 'node:crypto'
+import { type Db, type Query, sqlState } from './lib/db.ts'
+import { Refusal, UsageError } from './lib/errors.ts'
+import { minorUnits } from './lib/money.ts'
+import { hashKey, makeKey, type Seal } from './lib/secrets.ts'
+import { instantFromPg } from './lib/time.ts'
+
+/** Whose key it is; a project's key names its project, an organization's key has none. */
+export interface Tenant {
+  organization_id: string
+  project_id: string | null
+}
+
+const ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
+// Organizations share the first path segment with our own pages.
+const RESERVED = new Set(['public', 'admin', 'docs', 'health', 'openapi.json', 'metrics'])
+const FAR_FUTURE = 'infinity'
+
+/** Makes an organization with its first key, which is answered once and never again. */
+export async function createOrganization(db: Db, seal: Seal, { id, name }: { id: string; name?: string }) {
+  checkId('organization', id)
+  return db.tx(async (query) => {
+    await insertOnce('organization', id, () =>
+      query('insert into organizations (id, name) values ($1, $2)', [id, name ?? id]),
+    )
+    await query('insert into organization_clocks (organization_id) values ($1)', [id])
+    return { id, secret_key: await addKey(query, seal, { organization_id: id, project_id: null }) }
+  })
+}
+
+/** Makes a project of an organization with its first key. Project ids are unique across organizations. */
+export async function createProject(db: Db, seal: Seal, project: { id: string; organization: string; name?: string }) {
+  const { id, organization, name } = project
+  checkId('project', id)
+  return db.tx(async (query) => {
+    await findOrganization(query, organization)
+    await insertOnce('project', id, () =>
+      query('insert into projects (id, organization_id, name) values ($1, $2, $3)', [id, organization, name ?? id]),
+    )
+    await query('insert into project_clocks (project_id) values ($1)', [id])
+    return { id, secret_key: await addKey(query, seal, { organization_id: organization, project_id: id }) }
+  })
+}
+
+export async function listOrganizations(db: Db) {
+  const rows = await db.query(`
+    select id, name, created_at, one_off_charge_enabled, one_off_charge_max_amount from organizations order by id`)
+  return rows.map((row) => ({
+    id: row.id!,
+    name: row.name!,
+    created_at: instantFromPg(row.created_at!),
+    one_off_charge_enabled: row.one_off_charge_enabled === 't',
+    one_off_charge_max_amount: JSON.parse(row.one_off_charge_max_amount!) as Record<string, string>,
+  }))
+}
+
+export async function listProjects(db: Db) {
+  const rows = await db.query('select id, organization_id, name, created_at from projects order by id')
+  return rows.map((row) => ({
+    id: row.id!,
+    organization_id: row.organization_id!,
+    name: row.name!,
+    created_at: instantFromPg(row.created_at!),
+  }))
+}
+
+/**
+ * Sets an organization's rules for custom charges and answers them. `maxAmounts` are amounts in major units, `500` for
+ * every currency or `JPY=50000` for one.
+ */
+export async function setOrganization(db: Db, id: string, change: { enabled?: boolean; maxAmounts?: string[] }) {
+  const limits = Object.fromEntries((change.maxAmounts ?? []).map(readLimit))
+  const [row] = await db.query(
+    `update organizations set one_off_charge_enabled = coalesce($2, one_off_charge_enabled),
+       one_off_charge_max_amount = one_off_charge_max_amount || $3::jsonb
+     where id = $1 returning id, one_off_charge_enabled, one_off_charge_max_amount`,
+    [id, change.enabled ?? null, JSON.stringify(limits)],
+  )
+  if (!row) throw new Refusal(`There is no organization "${id}".`)
+  return {
+    id,
+    one_off_charge_enabled: row.one_off_charge_enabled === 't',
+    one_off_charge_max_amount: JSON.parse(row.one_off_charge_max_amount!) as Record<string, string>,
+  }
+}
+
+function readLimit(text: string): [currency: string, amount: string] {
+  const [, code = '*', amount] = /^(?:([A-Za-z]{3})=)?([0-9]{1,15}(?:\.[0-9]{1,9})?)$/.exec(text) ?? []
+  if (amount === undefined) throw new UsageError(`A maximum must be an amount such as 500 or JPY=50000, not "${text}".`)
+  const currency = code.toUpperCase()
+  const units = currency === '*' ? 9 : minorUnits(currency)
+  if (units === undefined) throw new UsageError(`"${code}" is not a currency of ISO 4217.`)
+  if ((amount.split('.')[1] ?? '').replace(/0+$/, '').length > units)
+    throw new UsageError(`${currency} has ${units} decimal places, not "${amount}".`)
+  return [currency, amount]
+}
+
+/**
+ * Makes a new key for an organization or a project. The old keys end at once, or live on for `overlapSeconds`;
+ * an older overlap that ends sooner is left alone.
+ */
+export async function regenerateKey(
+  db: Db,
+  seal: Seal,
+  owner: { organization?: string; project?: string },
+  overlapSeconds = 0,
+) {
+  return db.tx(async (query) => {
+    const tenant = await findTenant(query, owner)
+    const [ended] = await query<{ previous_expires_at: string | null }>(
+      `with ended as (
+         update secret_keys set expires_at = least(coalesce(expires_at, '${FAR_FUTURE}'), db_clock() + make_interval(secs => $3))
+         where organization_id = $1 and project_id is not distinct from $2 and coalesce(expires_at, '${FAR_FUTURE}') > db_clock()
+         returning expires_at)
+       select max(expires_at) as previous_expires_at from ended`,
+      [tenant.organization_id, tenant.project_id, overlapSeconds],
+    )
+    const previous = ended!.previous_expires_at
+    return {
+      secret_key: await addKey(query, seal, tenant),
+      previous_expires_at: overlapSeconds > 0 && previous ? instantFromPg(previous) : null,
+    }
+  })
+}
+
+/** Whose key has this hash, if it is a living key. One statement, prepared, at the primary. */
+export async function findKey(db: Db, hash: Buffer): Promise<Tenant | undefined> {
+  const [row] = await db.read(FIND_KEY, [hash])
+  return row && { organization_id: row[0]!, project_id: row[1]! }
+}
+
+const FIND_KEY = {
+  name: 'find key',
+  text: `select organization_id, project_id from secret_keys
+         where hash = $1 and (expires_at is null or expires_at > db_clock())`,
+}
+
+/** The organization with this id, or a refusal. */
+export async function findOrganization(query: Query, id: string): Promise<void> {
+  const rows = await query('select 1 from organizations where id = $1', [id])
+  if (rows.length === 0) throw new Refusal(`There is no organization "${id}".`)
+}
+
+async function findTenant(query: Query, owner: { organization?: string; project?: string }): Promise<Tenant> {
+  if (owner.project === undefined) {
+    await findOrganization(query, owner.organization!)
+    return { organization_id: owner.organization!, project_id: null }
+  }
+  const [row] = await query('select organization_id from projects where id = $1', [owner.project])
+  if (!row) throw new Refusal(`There is no project "${owner.project}".`)
+  return { organization_id: row.organization_id!, project_id: owner.project }
+}
+
+async function addKey(query: Query, seal: Seal, tenant: Tenant): Promise<string> {
+  const id = randomUUID()
+  const key = makeKey()
+  await query('insert into secret_keys (id, organization_id, project_id, hash, sealed) values ($1, $2, $3, $4, $5)', [
+    id,
+    tenant.organization_id,
+    tenant.project_id,
+    hashKey(key),
+    seal.seal(key, id),
+  ])
+  return key
+}
+
+async function insertOnce(what: string, id: string, insert: () => Promise<unknown>): Promise<void> {
+  await insert().catch((error) => {
+    if (sqlState(error) === '23505') throw new Refusal(`The ${what} "${id}" exists already.`)
+    throw error
+  })
+}
+
+function checkId(what: string, id: string): void {
+  if (!ID.test(id)) {
+    throw new UsageError(
+      `The ${what} id "${id}" must be 1 to 64 letters, digits, "_" or "-", and begin with a letter or digit.`,
+    )
+  }
+  if (RESERVED.has(id)) throw new UsageError(`"${id}" is reserved: choose another ${what} id.`)
+}
