@@ -8,6 +8,9 @@ import { openEmbedded } from './lib/embedded.ts'
 import { UsageError } from './lib/errors.ts'
 import { migrate } from './lib/migrate.ts'
 import { masterKeyIn, openSeal, type Seal } from './lib/secrets.ts'
+import { openPlayMoney, registered } from './play-money.ts'
+import type { Providers } from './providers/provider.ts'
+import { SimulatorProvider } from './providers/simulator.ts'
 
 export interface App {
   config: Config
@@ -23,11 +26,15 @@ export interface App {
   clock: Clock
   seal: Seal
   keys: KeyCache
+  /** The payment providers; the simulator only where play money is allowed. */
+  providers: Providers
   close(): Promise<void>
 }
 
 export interface OpenOptions {
   log?: Logger
+  /** Whether this program may run the simulator itself; `always` also with `DATABASE_URL`, as the demo does. */
+  simulator?: 'embedded' | 'always' | 'never'
   /** Short commands need few connections. */
   connections?: { read: number; plain: number }
 }
@@ -40,10 +47,10 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     for (const closer of closers.splice(0).reverse()) await closer()
   }
   try {
-    const seal = openSeal(config.masterKey ?? masterKeyIn(config.dataDir))
     const embedded =
       config.databaseUrl === undefined ? await openEmbedded({ dataDir: config.dataDir, log: plain(log) }) : undefined
     if (embedded) closers.push(() => embedded.close())
+    const seal = openSeal(config.masterKey ?? masterKeyIn(config.dataDir))
     const databaseUrl = embedded?.url ?? config.databaseUrl!
     const migrated = await reachable(migrate(databaseUrl))
     const { read, plain: connections } = options.connections ?? { read: 2, plain: config.databaseConnections }
@@ -51,12 +58,38 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     closers.push(() => db.close())
     await checkMasterKey(db, seal)
     const keys = openKeyCache(db, systemClock)
-    const shared = { config, databaseUrl, migrated, db, log, clock: systemClock, seal, keys, close }
+    const providers = await openProviders(
+      { config, db, clock: systemClock, log },
+      options.simulator ?? 'never',
+      closers,
+    )
+    const shared = { config, databaseUrl, migrated, db, log, clock: systemClock, seal, keys, providers, close }
     return { ...shared, embedded: embedded !== undefined, notice: embedded?.notice }
   } catch (error) {
     await close()
     throw error
   }
+}
+
+/** The providers this program can reach. Play money reaches production only by an address that somebody set. */
+async function openProviders(
+  shared: Parameters<typeof openPlayMoney>[0],
+  run: 'embedded' | 'always' | 'never',
+  closers: (() => Promise<void>)[],
+): Promise<Providers> {
+  const { config, db, clock } = shared
+  let url: string | (() => string) | undefined = config.simulatorUrl
+  if (url === undefined && (run === 'always' || (run === 'embedded' && config.databaseUrl === undefined))) {
+    const playMoney = await openPlayMoney(shared)
+    closers.push(() => playMoney.close())
+    url = playMoney.url
+  }
+  // A short command asks the one that a server of this data folder runs.
+  if (url === undefined && config.databaseUrl === undefined) url = await registered(db)
+  if (url === undefined) return new Map()
+  const provider = new SimulatorProvider({ url, clock, deadlineMs: config.providerTimeoutMs })
+  closers.push(async () => provider.close())
+  return new Map([[provider.name, provider]])
 }
 
 /** Logs are JSON lines, on standard output (1) or standard error (2). */

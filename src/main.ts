@@ -9,6 +9,7 @@ const COMMANDS: Record<string, () => Promise<{ register: (program: Command) => v
   org: () => import('./commands/org.ts'),
   project: () => import('./commands/project.ts'),
   keys: () => import('./commands/keys.ts'),
+  simulator: () => import('./commands/simulator.ts'),
   erasures: () => import('./commands/erasures.ts'),
 }
 

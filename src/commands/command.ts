@@ -63,3 +63,17 @@ export async function guard(run: () => Promise<void>): Promise<void> {
 
 /** A command's log lines are for trouble only, and never on standard output with its result. */
 const quieter = (level: string) => (level === 'info' ? 'warn' : level)
+
+/** Resolves at the first SIGINT or SIGTERM; a second one ends the program at once. */
+export function stopSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    let stopping = false
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      process.on(signal, () => {
+        if (stopping) process.exit(130)
+        stopping = true
+        resolve()
+      })
+    }
+  })
+}

@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 import { openApp } from '../app.ts'
 import { readConfig } from '../config.ts'
 import { type Running, startServer } from '../server.ts'
-import { guard } from './command.ts'
+import { guard, stopSignal } from './command.ts'
 
 interface Options {
   demo?: boolean
@@ -20,7 +20,7 @@ export function register(program: Command): void {
 }
 
 async function serve(options: Options): Promise<void> {
-  const app = await openApp(readConfig(process.env))
+  const app = await openApp(readConfig(process.env), { simulator: options.demo ? 'always' : 'embedded' })
   try {
     const running = await startServer(app, { worker: options.worker })
     await greet(running, options)
@@ -40,18 +40,4 @@ async function greet(running: Running, { demo }: Options): Promise<void> {
   const { prepareDemo } = await import('../demo/demo.ts')
   const text = await prepareDemo(app, { url, adminUrl })
   process.stdout.write(`${text}\n`)
-}
-
-/** Resolves at the first SIGINT or SIGTERM; a second one ends the program at once. */
-function stopSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    let stopping = false
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-      process.on(signal, () => {
-        if (stopping) process.exit(130)
-        stopping = true
-        resolve()
-      })
-    }
-  })
 }
