@@ -130,6 +130,7 @@ describe('what is refused although many parsers take it', () => {
       '"\\ud800x"',
       '"\\ud800\\ud800"',
       '"\\udc00\\ud800"',
+      '"\\udc00\\udc00"',
       '"\\ud800\\n"',
     ]) {
       assert.equal(refusal(text), 'column 2: unpaired surrogate', text)
@@ -153,6 +154,7 @@ describe('what is refused although many parsers take it', () => {
 
   test('more than 32 levels', () => {
     assert.equal(refusal('['.repeat(32) + ']'.repeat(32)), 'accepted')
+    assert.equal(refusal(`[${'[],{},'.repeat(40)}1]`), 'accepted')
     assert.equal(refusal('['.repeat(33) + ']'.repeat(33)), 'column 33: nested deeper than 32 levels')
     assert.equal(refusal('{"a":'.repeat(100_000)), 'column 161: nested deeper than 32 levels')
   })
@@ -181,7 +183,16 @@ describe('what the value is', () => {
   })
 
   test('exact: a number whose text JavaScript would change keeps its text', () => {
-    const texts = ['10.50', '-0', '1e2', '19.999999999999999999', '12345678901234567890', '1.0', '0.0000001']
+    const texts = [
+      '10.50',
+      '-0',
+      '1e2',
+      '19.999999999999999999',
+      '12345678901234567890',
+      '9007199254740993',
+      '1.0',
+      '0.0000001',
+    ]
     const value = readJson(`{"a":[${texts.join(' ,')}],"b":1.5}`, { exact: true })
     assert.deepEqual(value, { a: texts.map((text) => new JsonNumber(text)), b: 1.5 })
     assert.deepEqual(readJson('10.50', { exact: true }), new JsonNumber('10.50'))

@@ -50,6 +50,7 @@ describe('readInstant', () => {
     const wrong = 'has second 60, but does not end a month in UTC'
     for (const text of [
       '2016-12-31T23:58:60Z',
+      '2017-01-01T00:59:60Z',
       '2016-12-31T22:59:60Z',
       '2016-12-30T23:59:60Z',
       '2016-12-31T23:59:60+01:00',
