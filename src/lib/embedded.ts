@@ -54,7 +54,8 @@ export async function openEmbedded({ dataDir, log, throwaway = false }: Embedded
 
 function urlOf({ host, port, user, password, database }: Embedded['connection']): string {
   const parameters = `host=${encodeURIComponent(host)}&port=${port}&sslmode=disable`
-  return `postgresql://${user}:${password}@/${database}?${parameters}`
+  // The parameter wins over the name before it, which stands there because a URL without one is none for `new URL`.
+  return `postgresql://${user}:${password}@localhost/${database}?${parameters}`
 }
 
 /** Tries until it holds the presence lock: the server may be absent, starting, recovering or about to stop. */

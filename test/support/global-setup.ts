@@ -1,0 +1,87 @@
+// One PostgreSQL for a whole test run, with a migrated template database; both are gone when the run ends, however it ends.
+import { chmodSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { isAlive } from '../../src/lib/embedded/account.ts'
+import { isServerOf, lastServer } from '../../src/lib/embedded/server.ts'
+import { type Embedded, openEmbedded } from '../../src/lib/embedded.ts'
+import { migrate } from '../../src/lib/migrate.ts'
+
+const PREFIX = 'tundish-test-'
+const TEMPLATE = `tundish_template_${process.pid}`
+
+let embedded: Embedded | undefined
+let folder: string | undefined
+
+/** A server of your own may be named by `TUNDISH_TEST_DATABASE`; its role has to be allowed to make databases. */
+export async function globalSetup(): Promise<void> {
+  const url = process.env['TUNDISH_TEST_DATABASE'] ?? (await startServer())
+  await query(url, `create database ${TEMPLATE}`)
+  await migrate(databaseUrl(url, TEMPLATE))
+  process.env['TUNDISH_TEST_DATABASE'] = url
+  process.env['TUNDISH_TEST_TEMPLATE'] = TEMPLATE
+}
+
+export async function globalTeardown(): Promise<void> {
+  const url = process.env['TUNDISH_TEST_DATABASE']
+  if (!embedded && url) await query(url, `drop database if exists ${TEMPLATE}`)
+  await embedded?.close()
+  embedded = undefined
+  if (folder) rmSync(folder, { recursive: true, force: true })
+  folder = undefined
+}
+
+async function startServer(): Promise<string> {
+  await removeAbandoned()
+  folder = mkdtempSync(join(realpathSync(tmpdir()), `${PREFIX}${process.pid}-`))
+  // As root, PostgreSQL's account has to pass.
+  chmodSync(folder, 0o711)
+  process.once('exit', removeAtOnce)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
+  embedded = await openEmbedded({ dataDir: folder, log: { info() {}, warn: console.error }, throwaway: true })
+  return embedded.url
+}
+
+/** After Ctrl-C or a failure, when the program ends and nothing can be awaited any more. */
+function removeAtOnce(): void {
+  if (folder) stopAndRemove(folder)
+}
+
+function stopAndRemove(dataDir: string): void {
+  const cluster = join(dataDir, 'postgres', 'data')
+  const server = lastServer(cluster)
+  if (server) process.kill(server.pid, 'SIGQUIT')
+  // While it ends it still removes files of its own, its lock file last.
+  for (let waits = 0; lastServer(cluster) && waits < 500; waits++) {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
+  }
+  rmSync(dataDir, { recursive: true, force: true })
+}
+
+/** Of runs that were killed. */
+async function removeAbandoned(): Promise<void> {
+  const base = realpathSync(tmpdir())
+  for (const name of readdirSync(base)) {
+    const pid = new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1]
+    if (!pid || isAlive(Number(pid))) continue
+    const dataDir = join(base, name)
+    const server = lastServer(join(dataDir, 'postgres', 'data'))
+    if (!server || (await isServerOf(join(dataDir, 'postgres', 'data'), server.pid))) stopAndRemove(dataDir)
+    else rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+function databaseUrl(url: string, name: string): string {
+  return Object.assign(new URL(url), { pathname: `/${name}` }).href
+}
+
+async function query(url: string, text: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query(text)
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,47 @@
+// A database of its own for each test file: a clone of the migrated template that global-setup.ts made.
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+
+export interface FreshDatabase {
+  url: string
+  /** Ends the connections that are still open, too. */
+  drop(): Promise<void>
+}
+
+// PostgreSQL looks into every database now and then, and a template that is being looked at cannot be copied.
+const BUSY = '55006'
+const ATTEMPTS = 50
+
+let made = 0
+
+/** An empty database with all migrations. Drop it in an `after`. */
+export async function freshDatabase(): Promise<FreshDatabase> {
+  const server = process.env['TUNDISH_TEST_DATABASE']
+  const template = process.env['TUNDISH_TEST_TEMPLATE']
+  if (!server || !template) throw new Error('No test database: run tests with "npm test" or "npm test -- FILE".')
+  const name = `tundish_test_${process.pid}_${++made}`
+  await clone(server, template, name)
+  const url = Object.assign(new URL(server), { pathname: `/${name}` }).href
+  return { url, drop: () => ask(server, `drop database if exists ${name} with (force)`) }
+}
+
+async function clone(server: string, template: string, name: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ask(server, `create database ${name} template ${template}`)
+    } catch (error) {
+      if ((error as pg.DatabaseError).code !== BUSY || attempt === ATTEMPTS) throw error
+      await sleep(100)
+    }
+  }
+}
+
+async function ask(url: string, text: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query(text)
+  } finally {
+    await client.end()
+  }
+}
