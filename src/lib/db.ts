@@ -13,8 +13,11 @@ export interface Statement {
   text: string
 }
 
-/** Runs one statement of a transaction. */
-export type Query = <R extends NamedRow = NamedRow>(text: string, params?: readonly Param[]) => Promise<R[]>
+/** Runs one statement of a transaction; with a name it is prepared once on each connection, for what is run often. */
+export type Query = <R extends NamedRow = NamedRow>(
+  statement: string | Statement,
+  params?: readonly Param[],
+) => Promise<R[]>
 
 export interface Db {
   /** A short read on a pipelined connection. Not for COPY, transactions, or anything slow: neighbours wait behind it. */
@@ -51,7 +54,7 @@ export function openDb(options: DbOptions): Db {
   pool.on('error', () => {})
   const pipelines = openPipelines(options)
 
-  const query: Query = async (text, params) => named(await pool.query({ text, values: values(params) }))
+  const query: Query = async (statement, params) => named(await pool.query(config(statement, params)))
 
   async function connect() {
     const client = await pool.connect()
@@ -180,7 +183,12 @@ function clientConfig(options: DbOptions): pg.ClientConfig {
 }
 
 function queryOn(client: pg.PoolClient): Query {
-  return async (text, params) => named(await client.query({ text, values: values(params) }))
+  return async (statement, params) => named(await client.query(config(statement, params)))
+}
+
+function config(statement: string | Statement, params: readonly Param[] | undefined): pg.QueryConfig {
+  const { name, text } = typeof statement === 'string' ? { text: statement } : statement
+  return { ...(name !== undefined && { name }), text, values: values(params) }
 }
 
 function named<R extends NamedRow>(result: pg.QueryResult): R[] {
