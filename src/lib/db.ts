@@ -1,4 +1,5 @@
 // The way to PostgreSQL: pipelined connections for short reads, plain ones for transactions, counts and COPY.
+import type { Writable } from 'node:stream'
 import pg from 'pg'
 
 /** A row as PostgreSQL sent it: every value is its text, in the order of the select list. */
@@ -151,6 +152,7 @@ function openPipelines(options: DbOptions) {
       const slot = next
       next = (next + 1) % slots.length
       const client = await (slots[slot] ?? open(slot))
+      gather(client)
       const result = await client.query<Row>({ ...statement, values: values(params), rowMode: 'array' })
       return result.rows
     },
@@ -158,6 +160,14 @@ function openPipelines(options: DbOptions) {
       await Promise.all(slots.map(async (slot) => (await slot?.catch(ignore))?.end()))
     },
   }
+}
+
+/** Holds back what is written to this connection until the requests at hand have all been read: one system call for many. */
+function gather(client: pg.Client): void {
+  const { stream } = (client as unknown as { connection: { stream: Writable } }).connection
+  if (stream.writableCorked > 0) return
+  stream.cork()
+  setImmediate(() => stream.uncork())
 }
 
 function clientConfig(options: DbOptions): pg.ClientConfig {

@@ -106,15 +106,24 @@ export async function servePage(db: Db, list: List, projectId: string, query: Re
   // The horizon is read before the rows: what it promises must be visible to them.
   const horizon = walk.bySync ? (position?.horizon ?? (await readHorizon(db, projectId))) : undefined
   const limit = query.limit as number
-  const [rows, total] = await Promise.all([
+  const [rows, counted] = await Promise.all([
     db.read(pageStatement(walk, limit, position !== undefined), [
       ...walk.params,
       ...(position ? [position.at, position.id] : []),
     ]),
-    position && position.total >= 0 ? position.total : countRows(db, walk),
+    position ? position.total : walk.counter ? undefined : countRows(db, walk),
   ])
+  // A first page brings its total along; an empty one has none to bring, for then nothing matches.
+  const total = counted ?? (position ? await countRows(db, walk) : Number(rows[0]?.[TOTAL] ?? 0))
   return { json: writePage(walk, rows, limit, total, horizon), horizon }
 }
+
+// The columns of a page before those of the shape.
+const TOTAL = 2
+const SHAPE = 3
+
+/** A place that an id named carries no total: it is counted anew. */
+type Place = Omit<Position, 'total'> & { total: number | undefined }
 
 interface Walk {
   list: List
@@ -127,7 +136,13 @@ interface Walk {
   conditions: string[]
   params: Param[]
   /** The key in `counts` that knows the total, when one does. */
-  counter: { field: string; value: string } | undefined
+  counter: Counter | undefined
+}
+
+interface Counter {
+  field: string
+  /** Whether it is the counter of the value of the one filter that came. */
+  filtered: boolean
 }
 
 function startWalk(list: List, projectId: string, query: Record<string, unknown>): Walk {
@@ -157,7 +172,7 @@ function startWalk(list: List, projectId: string, query: Record<string, unknown>
     binding: JSON.stringify([projectId, list.name, given]),
     conditions,
     params,
-    counter: counterOf(list, given, params, standing?.counter),
+    counter: counterOf(list, given, standing?.counter),
   }
 }
 
@@ -165,15 +180,15 @@ function syncCondition(alias: string, name: string, n: number): string {
   return `${alias}.updated_at ${name === 'updated_at.from' ? '>=' : '<'} $${n}`
 }
 
-function counterOf(list: List, given: Record<string, unknown>, params: Param[], standing: string | undefined) {
+function counterOf(list: List, given: Record<string, unknown>, standing: string | undefined): Counter | undefined {
   const names = Object.keys(given).filter((name) => list.filters[name]?.where('$1') !== '')
-  if (names.length === 0) return { field: standing ?? '', value: '' }
+  if (names.length === 0) return { field: standing ?? '', filtered: false }
   const counter = names.length === 1 && standing === undefined ? list.filters[names[0]!]?.counter : undefined
-  return counter === undefined ? undefined : { field: counter, value: params[1] as string }
+  return counter === undefined ? undefined : { field: counter, filtered: true }
 }
 
 /** Where the walk goes on: from our own cursor, or behind the item whose id was given. Undefined at its beginning. */
-async function findPosition(db: Db, walk: Walk, cursor: string | undefined): Promise<Position | undefined> {
+async function findPosition(db: Db, walk: Walk, cursor: string | undefined): Promise<Place | undefined> {
   if (cursor === undefined) return undefined
   const own = readCursor(cursor, walk.binding)
   if (own) return own
@@ -184,14 +199,14 @@ async function findPosition(db: Db, walk: Walk, cursor: string | undefined): Pro
       text: `select created_at from ${list.table} where project_id = $1 and id = $2`,
     }
     const [row] = await db.read(statement, [projectId, cursor])
-    // The overview's cursor does not carry a total: it is counted anew.
-    if (row) return { at: instantFromPg(row[0]!), id: cursor, total: -1 }
+    if (row) return { at: instantFromPg(row[0]!), id: cursor, total: undefined }
   }
   const orId = walk.bySync ? '' : ', or the id of an item'
   throw new ApiError(400, `cursor must be a next_cursor of this list with the same filters, unchanged${orId}.`)
 }
 
-function pageStatement({ list, bySync, conditions, params, given }: Walk, limit: number, behind: boolean): Statement {
+function pageStatement(walk: Walk, limit: number, behind: boolean): Statement {
+  const { list, bySync, conditions, params, given } = walk
   const { alias, shape } = list
   const at = bySync ? `${alias}.updated_at` : `${alias}.created_at`
   const [comparison, direction] = bySync ? ['>', 'asc'] : ['<', 'desc']
@@ -200,7 +215,8 @@ function pageStatement({ list, bySync, conditions, params, given }: Walk, limit:
     : []
   // The limit stands in the text: as a parameter it would hide from the planner that only a few rows are wanted.
   const text = `
-    select ${at}, ${alias}.id, ${shape.columns} from ${list.table} ${alias} ${list.joins}
+    select ${at}, ${alias}.id, ${walk.counter && !behind ? counterSum(walk.counter, list.name) : 'null'}, ${shape.columns}
+    from ${list.table} ${alias} ${list.joins}
     where ${[...conditions, ...place].join(' and ')}
     order by ${at} ${direction}, ${alias}.id ${direction} limit ${limit + 1}`
   const name = `${list.name} ${Object.keys(given).join(' ')} ${behind ? 'behind' : 'first'} ${limit} ${conditions.length}`
@@ -217,10 +233,10 @@ function statementName(long: string): string {
 }
 
 async function countRows(db: Db, walk: Walk): Promise<number> {
-  const { list, projectId, counter, conditions, params } = walk
+  const { list, counter, conditions, params } = walk
   if (counter) {
-    const [row] = await db.read(READ_COUNTER, [projectId, list.name, counter.field, counter.value])
-    return Number(row![0])
+    const [row] = await db.query(`select ${counterSum(counter, list.name)} as n`, params)
+    return Number(row!.n)
   }
   // A count may be long: on a pipelined connection its neighbours would wait for it.
   const [row] = await db.query(
@@ -230,9 +246,10 @@ async function countRows(db: Db, walk: Walk): Promise<number> {
   return Number(row!.n)
 }
 
-const READ_COUNTER = {
-  name: 'read counter',
-  text: 'select coalesce(sum(n), 0) from counts where project_id = $1 and list = $2 and field = $3 and value = $4',
+/** The total by the counters that the writing statements keep; the filter's value, if any, is the second parameter. */
+function counterSum({ field, filtered }: Counter, list: string): string {
+  return `(select coalesce(sum(n), 0) from counts
+    where project_id = $1 and list = '${list}' and field = '${field}' and value = ${filtered ? '$2' : "''"})`
 }
 
 function writePage(walk: Walk, rows: Row[], limit: number, total: number, horizon: string | undefined): string {
@@ -240,7 +257,7 @@ function writePage(walk: Walk, rows: Row[], limit: number, total: number, horizo
   const hasMore = rows.length > limit
   const served = hasMore ? limit : rows.length
   let data = ''
-  for (let n = 0; n < served; n += 1) data += n === 0 ? write(rows[n]!, 2) : `,${write(rows[n]!, 2)}`
+  for (let n = 0; n < served; n += 1) data += n === 0 ? write(rows[n]!, SHAPE) : `,${write(rows[n]!, SHAPE)}`
   let next = ''
   if (hasMore) {
     const [at, id] = rows[served - 1]!
