@@ -1,11 +1,12 @@
 // Opens what all parts of the program share, in the order they need each other, and closes it in reverse.
-import { type Logger, pino } from 'pino'
+import { type DestinationStream, type Logger, pino } from 'pino'
 import type { Config } from './config.ts'
 import { type KeyCache, openKeyCache } from './key-cache.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { type Db, isUnavailable, openDb } from './lib/db.ts'
 import { openEmbedded } from './lib/embedded.ts'
 import { UsageError } from './lib/errors.ts'
+import { errorForLog } from './lib/log-error.ts'
 import { migrate } from './lib/migrate.ts'
 import { masterKeyIn, openSeal, type Seal } from './lib/secrets.ts'
 import { openPlayMoney, registered } from './play-money.ts'
@@ -92,10 +93,11 @@ async function openProviders(
   return new Map([[provider.name, provider]])
 }
 
-/** Logs are JSON lines, on standard output (1) or standard error (2). */
-export function openLog(level: string, descriptor: 1 | 2 = 1): Logger {
-  const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime }
-  return pino(options, pino.destination({ dest: descriptor, sync: false }))
+/** Logs are JSON lines, on standard output (1), standard error (2), or wherever else. */
+export function openLog(level: string, to: 1 | 2 | DestinationStream = 1): Logger {
+  const serializers = { err: errorForLog }
+  const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers }
+  return pino(options, typeof to === 'number' ? pino.destination({ dest: to, sync: false }) : to)
 }
 
 const plain = (log: Logger) => ({ info: (text: string) => log.info(text), warn: (text: string) => log.warn(text) })

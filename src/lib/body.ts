@@ -26,13 +26,17 @@ export function checkMediaType(contentType: string | undefined): void {
 
 /** The JSON of a body, or a 400 that says where it is wrong. With `exact`, numbers keep their text. */
 export function parseBody(bytes: Uint8Array, { exact = false } = {}): JsonValue {
-  if (bytes.length === 0) throw new ApiError(400, 'The body is empty: a JSON object is required.')
+  if (bytes.length === 0) throw noBody()
   try {
     return readJson(bytes, { exact })
   } catch (error) {
     if (error instanceof JsonError) throw new ApiError(400, `The body is not valid JSON: ${error.message}.`)
     throw error
   }
+}
+
+export function noBody(): ApiError {
+  return new ApiError(400, 'The body is empty: a JSON object is required.')
 }
 
 /** A check of parsed bodies by `schema`: answers nothing, or throws a 400 that names the property and the rule. */
@@ -97,7 +101,7 @@ function at(value: unknown, path: string): unknown {
   return keys(path).reduce<unknown>((inner, key) => (inner as Record<string, unknown> | undefined)?.[key], value)
 }
 
-/** What came, without repeating what may be long or personal: kind and size of a structure, a number, a word's length. */
+/** What came, unless it is long: then its kind and size. */
 function came(value: unknown): string {
   if (Array.isArray(value)) return `a list of ${value.length}`
   if (typeof value === 'object' && value !== null) return 'an object'

@@ -2,7 +2,7 @@
 import type { TObject } from 'typebox'
 import { ApiError } from './errors.ts'
 import { shorten } from './text.ts'
-import { readInstant } from './time.ts'
+import { readQueryInstant, TimeError } from './time.ts'
 
 interface ParameterSchema {
   type?: string
@@ -44,13 +44,16 @@ function* pairs(raw: string): Iterable<[name: string, text: string]> {
 function decode(text: string): string {
   let decoded: string
   try {
-    decoded = decodeURIComponent(text.replaceAll('+', ' '))
+    decoded = decodeURIComponent(text.replaceAll('+', ' ').replace(/[\x80-\xff]/g, encodeByte))
   } catch {
     throw new ApiError(400, 'The query string is not valid UTF-8 in percent-encoding.')
   }
   if (decoded.includes('\u0000')) throw new ApiError(400, 'The query string contains the character U+0000.')
   return decoded
 }
+
+/** Some clients send text outside ASCII as it is: the bytes of its UTF-8, which Node tells as one character each. */
+const encodeByte = (byte: string) => `%${byte.charCodeAt(0).toString(16)}`
 
 function unknownParameter(name: string, known: string[]): string {
   const names = known.length > 0 ? `known are ${known.join(', ')}` : 'none are known here'
@@ -83,12 +86,9 @@ function readChoice(name: string, choices: readonly string[], text: string): str
 
 function readDateTime(name: string, text: string): string {
   try {
-    // A plus sign that was not encoded arrives as a space; no valid date-time has one in that place.
-    return readInstant(text.replace(/ (?=\d\d:\d\d$)/, '+'))
+    return readQueryInstant(text)
   } catch (error) {
-    throw new ApiError(
-      400,
-      `${name} must be an RFC 3339 date-time, not "${shorten(text, 64)}": ${(error as Error).message}.`,
-    )
+    if (error instanceof TimeError) throw new ApiError(400, `${name} ${error.message}: "${shorten(text, 64)}" came.`)
+    throw error
   }
 }

@@ -1,10 +1,10 @@
 // What every HTTP answer of ours has in common: request ids, error bodies, strict bodies and queries, 404 and 405, one log line.
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type IncomingMessage, METHODS, type ServerResponse } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify'
 import type { Logger } from 'pino'
 import type { TObject, TSchema } from 'typebox'
-import { bodyCheck, checkMediaType, parseBody } from './body.ts'
+import { bodyCheck, checkMediaType, noBody, parseBody } from './body.ts'
 import { isUnavailable } from './db.ts'
 import { ApiError } from './errors.ts'
 import { readQuery } from './query.ts'
@@ -19,8 +19,8 @@ declare module 'fastify' {
 }
 
 const BODY_LIMIT_BYTES = 1024 * 1024
-// Longer than any id we know, so that a longer one is still answered by its route: 404.
-const MAX_PARAM_LENGTH = 1024
+// As long as Node lets a whole request line be: an id of any length is answered by its route, 404, behind the key.
+const MAX_PARAM_LENGTH = 16 * 1024
 const RETRY_AFTER_SECONDS = '1'
 const JSON_TYPE = 'application/json; charset=utf-8'
 
@@ -30,12 +30,14 @@ export function openListener(log: Logger): FastifyInstance {
     logger: false,
     bodyLimit: BODY_LIMIT_BYTES,
     genReqId: requestId,
+    rewriteUrl: (request) => decodableUrl(request.url!),
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH, querystringParser: (raw) => raw as never },
-    // What fails before a route is found, such as a path that is not valid percent-encoding, is no path of ours.
-    frameworkErrors: (_error, request, reply) =>
-      answerError(log, new ApiError(404, NO_ROUTE), request, reply as FastifyReply),
-    clientErrorHandler: (error, socket) => answerBrokenRequest(error as NodeJS.ErrnoException, socket as never),
+    // While the listener closes, requests on connections that are still open are served like any other.
+    return503OnClosing: false,
+    clientErrorHandler: (error, socket) => answerBrokenRequest(log, error as NodeJS.ErrnoException, socket as never),
   })
+  // Every method that Node reads, so that the strange ones get their 405 too.
+  for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   app.decorateRequest('rawBody', undefined)
   app.decorateRequest('tenant', undefined)
   app.removeAllContentTypeParsers()
@@ -51,14 +53,16 @@ export function openListener(log: Logger): FastifyInstance {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
   })
+  // Behind the door's key and before the body: where there is nothing, no body is wrong.
+  app.addHook('preParsing', async (request) => {
+    if (request.is404) await noRoute()
+  })
   app.addHook('onResponse', async (request, reply) => logAnswer(log, request, reply))
   return app
 }
 
-const NO_ROUTE = 'There is nothing at this path.'
-
 export async function noRoute(): Promise<never> {
-  throw new ApiError(404, NO_ROUTE)
+  throw new ApiError(404, 'There is nothing at this path.')
 }
 
 /** Answers every other method of the paths that the caller registers on `app` with 405 and `Allow`. Call it first. */
@@ -78,7 +82,9 @@ export function refuseOtherMethods(app: FastifyInstance): void {
         method,
         url: relative(others.prefix, url),
         schema: { hide: true } as never,
-        handler: refuse(allow),
+        // A route's own hook runs behind the door's, and before the body is looked at.
+        onRequest: refuse(allow),
+        handler: noRoute,
       })
     }
   })
@@ -95,6 +101,18 @@ export function sendJson(reply: FastifyReply, text: string): FastifyReply {
   return reply.header('content-type', JSON_TYPE).send(text)
 }
 
+/** A path that is no percent-encoding of UTF-8 is taken for what it says, so that it still comes to a door: its 404. */
+function decodableUrl(url: string): string {
+  if (!url.includes('%')) return url
+  const [path] = url.split(/[?#]/, 1)
+  try {
+    decodeURIComponent(path!)
+    return url
+  } catch {
+    return path!.replaceAll('%', '%25') + url.slice(path!.length)
+  }
+}
+
 function requestId(request: { headers: Record<string, string | string[] | undefined> }): string {
   const given = request.headers['x-request-id']
   return typeof given === 'string' && /^[\x21-\x7e]{1,128}$/.test(given) ? given : randomUUID()
@@ -108,6 +126,7 @@ function validator(
   if (httpPart !== 'body') return (value) => ({ value })
   const check = bodyCheck(schema)
   return guarded((value) => {
+    if (value === undefined) throw noBody()
     check(value)
     return value
   })
@@ -136,10 +155,10 @@ function answerError(log: Logger, error: unknown, request: FastifyRequest, reply
 /** What the caller may know of an error; anything unexpected is "Internal error." */
 function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
-  const code = (error as { code?: string }).code
+  const { code, statusCode } = error as { code?: string; statusCode?: number }
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ApiError(413, 'The body is larger than 1 MiB.')
-  if (code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH')
-    return new ApiError(400, 'The body is not as long as Content-Length says.')
+  // What the framework finds wrong with a request is the reading of its body; such an error bears a status.
+  if (statusCode === 400) return new ApiError(400, 'The body is not as long as the request says.')
   if (isUnavailable(error)) {
     const headers = { 'retry-after': RETRY_AFTER_SECONDS }
     return new ApiError(503, 'The database cannot be reached at the moment: try again.', { headers })
@@ -165,13 +184,24 @@ const BROKEN: Record<string, [status: string, message: string]> = {
 }
 
 /** Answers what is not HTTP, for which there is no request yet. */
-function answerBrokenRequest(error: NodeJS.ErrnoException, socket: ServerResponse['socket'] & object): void {
-  if (error.code === 'ECONNRESET' || socket.destroyed) return
+function answerBrokenRequest(
+  log: Logger,
+  error: NodeJS.ErrnoException,
+  socket: ServerResponse['socket'] & object,
+): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
   const [status, message] = BROKEN[error.code ?? ''] ?? ['400 Bad Request', 'This is not a valid HTTP request.']
   const body = JSON.stringify({ message })
+  const id = randomUUID()
+  log.info({ request_id: id, status: Number.parseInt(status, 10), code: error.code })
   socket.end(
-    `HTTP/1.1 ${status}\r\nContent-Type: ${JSON_TYPE}\r\nX-Request-Id: ${randomUUID()}\r\n` +
+    `HTTP/1.1 ${status}\r\nContent-Type: ${JSON_TYPE}\r\nX-Request-Id: ${id}\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+    // Whoever sends what is not HTTP may not know when to leave either.
+    () => socket.destroy(),
   )
 }
 
