@@ -119,7 +119,7 @@ async function enter(home: Home, host: string): Promise<pg.Client | { busy: bool
 
 /** Another program's server may have been first, or the last one's processes are still ending: then we try again. */
 function refuseFailure({ code, output }: NonNullable<Starting['end']>, home: Home): void {
-  if (code === 0 || /lock file .* already exists|shared memory block .* still in use/.test(output)) return
+  if (code === 0 || /\block file\b|shared memory block .* still in use/.test(output)) return
   throw outputSentence(output, 'start', home)
 }
 
@@ -165,15 +165,19 @@ function keepPresence(home: Home, first: pg.Client, joinServer: () => Promise<pg
   }
 }
 
-/** Of several that leave at once, the lock goes to one at most, and never while somebody stays or has just come. */
 async function leave({ cluster }: Home, client: pg.Client, log: EmbeddedOptions['log']): Promise<void> {
+  if ((await isLast(client)) && !(await stopServer(cluster))) log.warn(`PostgreSQL on ${cluster} could not be stopped.`)
+  await client.end()
+}
+
+/** Of several that leave at once, the lock goes to one at most, and never while somebody stays or has just come. */
+async function isLast(client: pg.Client): Promise<boolean> {
   try {
     await client.query('select pg_advisory_unlock_shared($1, $2)', PRESENCE)
     const { rows } = await client.query('select pg_try_advisory_lock($1, $2) as alone', PRESENCE)
-    if (rows[0].alone && !(await stopServer(cluster))) log.warn(`PostgreSQL on ${cluster} could not be stopped.`)
-  } catch (error) {
-    log.warn(`PostgreSQL was gone before we left it: ${(error as Error).message}`)
-  } finally {
-    await client.end()
+    return rows[0].alone
+  } catch {
+    // The server is gone already: whoever had the lock was faster, or it died.
+    return false
   }
 }

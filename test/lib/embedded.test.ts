@@ -309,7 +309,8 @@ test('a normal user needs nobody else', { skip: !readable }, async () => {
 
 test('a folder that cannot be written is a sentence', { skip: !readable }, async () => {
   const dataDir = newFolder()
-  mkdirSync(dataDir, { recursive: true, mode: 0o555 })
+  mkdirSync(dataDir, { recursive: true })
+  chmodSync(dataDir, 0o555)
   const { next, leave } = hold(dataDir, ROOT ? NOBODY : undefined)
   const { error, message } = await next()
   assert.equal(error, 'UsageError')

@@ -27,6 +27,9 @@ const LONGEST_LOG = 8 * 1024 * 1024
 // A shutdown writes out what is in memory; a slow disk may need this long for it.
 const STOP_TIMEOUT_MS = 60_000
 
+// A server writes its lock file right after making it; an empty one this old was left by a machine that lost power.
+const EMPTY_LOCK_MS = 5_000
+
 // Settled at every start, over whatever postgresql.conf says: how the server is reached, and that its log holds no
 // personal data. Messages of level ERROR may quote values and are answered to us anyway, so the log begins above them.
 const FIXED = {
@@ -128,6 +131,7 @@ export function trimLog({ logFile }: Home): void {
  */
 async function removeStaleLock(file: string, cluster: string): Promise<void> {
   const pid = readLines(file)[0]
+  if (pid === '' && Date.now() - statSync(file).mtimeMs > EMPTY_LOCK_MS) return rmSync(file, { force: true })
   if (!pid || !isAlive(Number(pid)) || (await isServerOf(cluster, Number(pid)))) return
   const aside = `${file}.${process.pid}`
   renameSync(file, aside)
