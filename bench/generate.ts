@@ -13,7 +13,8 @@ export async function generate(query: Query, size: number): Promise<void> {
 const ID = (prefix: string, n: string) => `'${prefix}_' || lpad(${n}::text, 12, '0')`
 // A row every 7 seconds up to now: stamps differ, and their order is the order of the ids.
 const AT = "timestamptz '2026-01-01' - (:size - n) * interval '7 seconds'"
-const STATUS = "(array['created','trialing','active','active','active','active','paused','cancelled','expired','unpaid'])[1 + n % 10]"
+const STATUS =
+  "(array['created','trialing','active','active','active','active','paused','cancelled','expired','unpaid'])[1 + n % 10]"
 
 const STATEMENTS = [
   `insert into funnels (project_id, id, title, title_folded, alias, created_at, updated_at)

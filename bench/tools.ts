@@ -1,0 +1,141 @@
+// The outside tools of a measurement: wrk (or autocannon) as the client, pgbench as the limit; both found, not installed.
+import { execFile, spawnSync } from 'node:child_process'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import autocannon from 'autocannon'
+import type { Param } from '../src/lib/db.ts'
+
+const run = promisify(execFile)
+
+export interface Load {
+  perSecond: number
+  p50Ms: number
+  p99Ms: number
+}
+
+export interface Recorded {
+  text: string
+  params: readonly Param[]
+}
+
+export interface Tools {
+  wrk: boolean
+  pgbench: string | undefined
+}
+
+const WHERE = {
+  wrk: 'wrk is not installed: requests come from autocannon, which takes more of the machine (Debian and Homebrew: the package wrk)',
+  pgbench:
+    'pgbench is not installed: no limit is measured (Debian: the package postgresql-contrib; Homebrew: postgresql; or PGBENCH=path)',
+}
+
+/** What is on this machine; says where to get what is missing. */
+export async function findTools(say: (text: string) => void): Promise<Tools> {
+  const wrk = spawnSync('wrk', ['-v']).error === undefined
+  const pgbench = await findPgbench()
+  if (!wrk) say(WHERE.wrk)
+  if (!pgbench) say(WHERE.pgbench)
+  return { wrk, pgbench }
+}
+
+async function findPgbench(): Promise<string | undefined> {
+  const folders = await readdir('/usr/lib/postgresql').catch(() => [])
+  const candidates = [
+    process.env.PGBENCH ?? 'pgbench',
+    ...folders.map((version) => `/usr/lib/postgresql/${version}/bin/pgbench`),
+  ]
+  return candidates.find((path) => spawnSync(path, ['--version']).status === 0)
+}
+
+/** Requests of one address for some seconds over this many connections. Throws when an answer is not 2xx. */
+export async function load(
+  tools: Tools,
+  url: string,
+  headers: Record<string, string>,
+  seconds: number,
+  connections: number,
+): Promise<Load> {
+  return tools.wrk
+    ? loadWithWrk(url, headers, seconds, connections)
+    : loadWithAutocannon(url, headers, seconds, connections)
+}
+
+async function loadWithWrk(
+  url: string,
+  headers: Record<string, string>,
+  seconds: number,
+  connections: number,
+): Promise<Load> {
+  const given = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
+  const { stdout } = await run('wrk', ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency', ...given, url])
+  if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`Some answers failed:\n${stdout}`)
+  const percentile = (p: number) => readTime(new RegExp(`^\\s+${p}%\\s+([0-9.]+)(us|ms|s)$`, 'm').exec(stdout))
+  return {
+    perSecond: Number(/Requests\/sec:\s+([0-9.]+)/.exec(stdout)![1]),
+    p50Ms: percentile(50),
+    p99Ms: percentile(99),
+  }
+}
+
+const UNIT_MS: Record<string, number> = { us: 0.001, ms: 1, s: 1000 }
+
+function readTime(match: RegExpExecArray | null): number {
+  return match ? Number(match[1]) * UNIT_MS[match[2]!]! : Number.NaN
+}
+
+async function loadWithAutocannon(
+  url: string,
+  headers: Record<string, string>,
+  seconds: number,
+  connections: number,
+): Promise<Load> {
+  const result = await autocannon({ url, headers, connections, duration: seconds })
+  if (result.non2xx + result.errors > 0) throw new Error(`${result.non2xx + result.errors} answers failed.`)
+  return { perSecond: result.requests.average, p50Ms: result.latency.p50, p99Ms: result.latency.p99 }
+}
+
+/** The same statements with the same parameters, one after the other as one transaction of pgbench. */
+export async function limit(
+  pgbench: string,
+  databaseUrl: string,
+  statements: Recorded[],
+  seconds: number,
+  clients: number,
+): Promise<Load> {
+  const folder = await mkdtemp(join(tmpdir(), 'tundish-bench-'))
+  try {
+    const script = join(folder, 'script.sql')
+    await writeFile(script, statements.map(({ text }, n) => `${oneLine(text, n)};\n`).join(''))
+    const variables = statements.flatMap(({ params }, n) =>
+      params.flatMap((value, k) => ['-D', `p${n}_${k + 1}=${value}`]),
+    )
+    const args = [
+      '-n',
+      '-M',
+      'prepared',
+      '-c',
+      String(clients),
+      '-j',
+      '2',
+      '-T',
+      String(seconds),
+      ...variables,
+      '-f',
+      script,
+      databaseUrl,
+    ]
+    const { stdout } = await run(pgbench, args, { env: { ...process.env, PGOPTIONS: '-c jit=off -c TimeZone=UTC' } })
+    const latency = Number(/latency average = ([0-9.]+) ms/.exec(stdout)![1])
+    return { perSecond: Number(/tps = ([0-9.]+)/.exec(stdout)![1]), p50Ms: latency, p99Ms: Number.NaN }
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+const oneLine = (text: string, n: number) =>
+  text
+    .trim()
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll(/\$(\d+)/g, `:p${n}_$1`)
