@@ -1,7 +1,7 @@
 // The description of the public listener, made from the very declarations that serve it, and the page that shows it.
+import { createHash } from 'node:crypto'
 import swagger from '@fastify/swagger'
-import Fastify, { type FastifyInstance, type FastifyRequest, type RouteOptions } from 'fastify'
-import { ApiError } from './lib/errors.ts'
+import Fastify, { type FastifyInstance } from 'fastify'
 import { sendJson } from './lib/wire.ts'
 
 const ABOUT = `
@@ -69,61 +69,81 @@ export function describePages(listener: FastifyInstance): void {
     text ??= JSON.stringify(listener.swagger())
     return sendJson(reply, text)
   })
-  let page: Promise<FastifyInstance> | undefined
-  const serve: RouteOptions['handler'] = async (request: FastifyRequest, reply) => {
-    page ??= openPage(() => listener.swagger())
-    const pages = await page
-    const answer = await pages.inject({ method: 'GET', url: request.url })
-    if (answer.statusCode === 404) throw new ApiError(404, 'There is nothing at this path.')
-    return reply.code(answer.statusCode).headers(pick(answer.headers)).send(answer.rawPayload)
-  }
-  listener.get('/docs', HIDDEN, serve)
-  listener.get('/docs/*', HIDDEN, serve)
+  listener.get('/docs', HIDDEN, async (_request, reply) =>
+    reply.headers(PAGE_HEADERS).type('text/html; charset=utf-8').send(PAGE),
+  )
+  // Addresses on the page are relative to /docs, so that it works under a proxy's path too.
+  listener.get('/docs/', HIDDEN, async (_request, reply) => reply.redirect('../docs', 308))
+  let script: Promise<Buffer> | undefined
+  listener.get('/docs/reference.js', HIDDEN, async (_request, reply) => {
+    script ??= loadScript()
+    return reply.headers(SCRIPT_HEADERS).send(await script)
+  })
 }
 
 const HIDDEN = { schema: { hide: true } as object }
 
-// The page loads its own script and nothing else, so that it works without internet and cannot leak a key.
-const PAGE_POLICY = [
-  "default-src 'none'",
-  "script-src 'self' 'unsafe-inline'",
-  "style-src 'self' 'unsafe-inline'",
-  "img-src 'self' data:",
-  "font-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
-
-/** The reference page as an application of its own: its large script is loaded when somebody first asks for the page. */
-async function openPage(description: () => object): Promise<FastifyInstance> {
-  const { default: reference } = await import('@scalar/fastify-api-reference')
-  const pages = Fastify()
-  await pages.register(reference, {
-    routePrefix: '/docs',
-    configuration: {
-      content: description,
-      withDefaultFonts: false,
-      telemetry: false,
-      hideClientButton: true,
-      showDeveloperTools: 'never',
-      agent: { disabled: true },
-      mcp: { disabled: true },
-      defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
-    } as never,
-  })
-  await pages.ready()
-  return pages
+// Requests are not sent from the page: a secret key must not be typed into a browser.
+const REFERENCE = {
+  url: 'openapi.json',
+  telemetry: false,
+  withDefaultFonts: false,
+  hideTestRequestButton: true,
+  hideClientButton: true,
+  showDeveloperTools: 'never',
+  agent: { disabled: true },
+  mcp: { disabled: true },
+  defaultOpenAllTags: true,
+  defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
 }
 
-function pick(headers: Record<string, unknown>): Record<string, string> {
-  const kept = ['content-type', 'cache-control', 'location', 'etag'].filter((name) => headers[name] !== undefined)
-  return {
-    ...Object.fromEntries(kept.map((name) => [name, String(headers[name])])),
-    'content-security-policy': PAGE_POLICY,
-    'x-content-type-options': 'nosniff',
-    'referrer-policy': 'no-referrer',
-    'x-frame-options': 'DENY',
-  }
+const START = `Scalar.createApiReference('#reference', ${JSON.stringify(REFERENCE)})`
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Tundish reference</title>
+<link rel="icon" href="data:,">
+</head>
+<body>
+<div id="reference"></div>
+<noscript>This page needs JavaScript; <a href="openapi.json">openapi.json</a> is the same without.</noscript>
+<script src="docs/reference.js"></script>
+<script>${START}</script>
+</body>
+</html>
+`
+
+// Its own script and description and nothing else: the page works without internet and can tell nobody anything.
+const PAGE_HEADERS = {
+  'content-security-policy': [
+    "default-src 'none'",
+    `script-src 'self' 'sha256-${createHash('sha256').update(START).digest('base64')}'`,
+    "style-src 'self' 'unsafe-inline'",
+    "img-src 'self' data:",
+    "font-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; '),
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'x-frame-options': 'DENY',
+}
+
+const SCRIPT_HEADERS = {
+  'content-type': 'text/javascript; charset=utf-8',
+  'cache-control': 'max-age=3600',
+  'x-content-type-options': 'nosniff',
+}
+
+/** The reference page's script: megabytes, so it is loaded when somebody first asks for the page. */
+async function loadScript(): Promise<Buffer> {
+  const { default: reference } = await import('@scalar/fastify-api-reference')
+  const pages = Fastify()
+  await pages.register(reference, { routePrefix: '/', configuration: { url: 'openapi.json' } })
+  return (await pages.inject('/js/scalar.js')).rawPayload
 }

@@ -1,0 +1,36 @@
+// Prints the OpenAPI document of the public listener, made from its routes; no server and no database is needed.
+import { randomBytes } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import { type App, openLog } from '../src/app.ts'
+import { readConfig } from '../src/config.ts'
+import { openKeyCache } from '../src/key-cache.ts'
+import { systemClock } from '../src/lib/clock.ts'
+import { openDb } from '../src/lib/db.ts'
+import { openSeal } from '../src/lib/secrets.ts'
+import { publicListener } from '../src/server.ts'
+
+/** The public listener with every route, on a database that is connected to at the first query, which never comes. */
+export async function unconnectedListener(): Promise<FastifyInstance> {
+  const databaseUrl = 'postgresql://127.0.0.1:9/nowhere'
+  const db = openDb({ url: databaseUrl, applicationName: 'tundish' })
+  const app: App = {
+    config: readConfig({}),
+    databaseUrl,
+    embedded: false,
+    notice: undefined,
+    migrated: [],
+    db,
+    log: openLog('silent'),
+    clock: systemClock,
+    seal: openSeal(randomBytes(32)),
+    keys: openKeyCache(db, systemClock),
+    providers: new Map(),
+    close: () => db.close(),
+  }
+  return publicListener(app)
+}
+
+if (import.meta.main) {
+  const listener = await unconnectedListener()
+  process.stdout.write(`${JSON.stringify(listener.swagger(), null, 2)}\n`)
+}

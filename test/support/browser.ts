@@ -1,0 +1,58 @@
+// A browser that npm brings along, with the libraries it needs, unpacked for one test file and removed after it.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Browser, chromium } from 'playwright-core'
+
+export interface OpenBrowser {
+  browser: Browser
+  close(): Promise<void>
+}
+
+/** Why no browser can run here, or undefined. The package holds one for Linux on x64. */
+export const noBrowser =
+  process.platform === 'linux' && process.arch === 'x64' ? undefined : 'npm has no browser for this machine'
+
+// No sandbox: root has none, and the only page it sees is ours. This build needs one process and its own renderer.
+const ARGUMENTS = ['--no-sandbox', '--no-zygote', '--single-process', '--in-process-gpu', '--disable-dev-shm-usage']
+ARGUMENTS.push('--use-gl=angle', '--use-angle=swiftshader', '--enable-unsafe-swiftshader', '--font-render-hinting=none')
+
+export async function openBrowser(): Promise<OpenBrowser> {
+  const folder = await mkdtemp(join(tmpdir(), 'tundish-browser-'))
+  const remove = () => rm(folder, { recursive: true, force: true })
+  try {
+    const executablePath = await unpack(folder)
+    const browser = await chromium.launch({
+      executablePath,
+      args: ARGUMENTS,
+      env: { HOME: folder, FONTCONFIG_PATH: join(folder, 'fonts'), LD_LIBRARY_PATH: join(folder, 'al2023', 'lib') },
+    })
+    return { browser, close: () => browser.close().then(remove) }
+  } catch (error) {
+    await remove()
+    throw error
+  }
+}
+
+/** Answers the path of the program. The package unpacks into the folder for temporary files. */
+async function unpack(folder: string): Promise<string> {
+  const { inflate } = await import('@sparticuz/chromium')
+  const packed = (name: string) =>
+    fileURLToPath(import.meta.resolve('@sparticuz/chromium').replace(/build\/.*/, `bin/${name}`))
+  const { TMPDIR } = process.env
+  process.env['TMPDIR'] = folder
+  try {
+    const names = ['chromium.br', 'fonts.tar.br', 'al2023.tar.br', 'swiftshader.tar.br']
+    const [program] = await Promise.all(names.map((name) => inflate(packed(name))))
+    const fonts = join(folder, 'fonts')
+    await writeFile(
+      join(fonts, 'fonts.conf'),
+      `<fontconfig><dir>${fonts}</dir><cachedir>${fonts}</cachedir></fontconfig>`,
+    )
+    return program!
+  } finally {
+    if (TMPDIR === undefined) delete process.env['TMPDIR']
+    else process.env['TMPDIR'] = TMPDIR
+  }
+}
