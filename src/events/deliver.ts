@@ -1,0 +1,157 @@
+// Delivers events to webhook endpoints: fans out, takes what is due, sends many at once, and lets no endpoint hold up another.
+import type { App } from '../app.ts'
+import { isUnavailable } from '../lib/db.ts'
+import { anythingDue, fanOut, giveBack, type Lane, settle, type Taken, take } from './queue.ts'
+import { type Resolve, resolverFor, send } from './send.ts'
+import { sign } from './signature.ts'
+import { signingKeys } from './signing-keys.ts'
+
+type Shared = Pick<App, 'db' | 'clock' | 'log' | 'seal'> & { config: Pick<App['config'], 'webhookAllowPrivate'> }
+
+export interface DeliveryOptions {
+  resolve?: Resolve
+  /** How long an attempt may last. */
+  deadlineMs?: number
+}
+
+// A receiver has this long to answer.
+const DEADLINE_MS = 10_000
+// Most of the time from a commit to its arrival is waiting for the next look.
+const LOOK_MS = 150
+// Between looks while there is work: long enough to take several deliveries at once.
+const BUSY_LOOK_MS = 20
+// An attempt that lasts longer leaves the fast lane to others.
+const SLOW_MS = 1000
+// Attempts at once that are not known to be slow; failing endpoints have a lane of their own; and both with the slow.
+const FAST_LANE = 256
+const FAILING_LANE = 128
+const MOST = 1024
+// Attempts at once of one endpoint: enough to be quick, too few to hurt it. One that fails is tried one by one.
+const PER_ENDPOINT = 8
+const PER_FAILING_ENDPOINT = 1
+// What is still being sent when the program stops gets this long.
+const STOP_MS = 2000
+
+/** Starts to deliver, beside any number of other processes; answers what stops it. */
+export function deliverEvents(app: Shared, options: DeliveryOptions = {}): () => Promise<void> {
+  const stopping = new AbortController()
+  const desk = openDesk(app, options)
+  const work = async () => {
+    while (!stopping.signal.aborted) {
+      const begun = app.clock.monotonicMs()
+      const busy = await desk.look().catch((error) => {
+        if (!isUnavailable(error)) app.log.error({ err: error }, 'Delivering events failed.')
+        return false
+      })
+      const lookMs = app.clock.monotonicMs() - begun
+      // Never more than a third of the time, so that looking does not become the load.
+      await app.clock.sleep(busy ? Math.max(BUSY_LOOK_MS, 2 * lookMs) : LOOK_MS, stopping.signal)
+    }
+  }
+  const working = work()
+  return async () => {
+    stopping.abort()
+    await working
+    await desk.close()
+  }
+}
+
+interface AtWork {
+  taken: Taken
+  failing: boolean
+  slow: boolean
+}
+
+function openDesk(app: Shared, { resolve, deadlineMs = DEADLINE_MS }: DeliveryOptions) {
+  const { db, clock } = app
+  const stop = new AbortController()
+  const allowPrivate = app.config.webhookAllowPrivate
+  const sendOptions = {
+    allowPrivate,
+    resolve: resolve ?? resolverFor({ allowPrivate }),
+    deadlineMs,
+    signal: stop.signal,
+  }
+  const atWork = new Map<AtWork, Promise<void>>()
+
+  /** Takes and starts what is due; answers whether there was any work. */
+  async function look(): Promise<boolean> {
+    if (!(await anythingDue(db))) return false
+    const more = await fanOut(db)
+    let begun = 0
+    for (const failing of [false, true]) {
+      const taken = await take(db, lane([...atWork.keys()], failing))
+      begun += taken.length
+      const keys = await signingKeys(app, new Set(taken.map(({ project_id }) => project_id)))
+      for (const one of taken) start({ taken: one, failing, slow: false }, keys.get(one.project_id) ?? [])
+    }
+    return more || begun > 0
+  }
+
+  function start(work: AtWork, keys: string[]): void {
+    const timer = setTimeout(() => {
+      work.slow = true
+    }, SLOW_MS)
+    const done = attempt(work.taken, keys)
+      .catch((error) => {
+        // What is not written down is due again when its lease has passed.
+        if (!isUnavailable(error)) app.log.error({ err: error }, 'An attempt could not be written down.')
+      })
+      .finally(() => {
+        clearTimeout(timer)
+        atWork.delete(work)
+      })
+    atWork.set(work, done)
+  }
+
+  async function attempt(taken: Taken, keys: string[]): Promise<void> {
+    const begun = clock.monotonicMs()
+    const outcome = keys.length > 0 ? await sendSigned(taken, keys) : NO_KEY
+    if (stop.signal.aborted && outcome.status === undefined) return giveBack(db, taken)
+    await settle(db, taken, outcome, clock.monotonicMs() - begun)
+  }
+
+  function sendSigned(taken: Taken, keys: string[]) {
+    const headers = {
+      'content-type': 'application/json; charset=utf-8',
+      'user-agent': 'Tundish-Webhooks/1',
+      ...sign(taken.event_id, taken.nowSeconds, taken.body, keys),
+    }
+    return send(taken.url, headers, taken.body, sendOptions)
+  }
+
+  return {
+    look,
+    async close() {
+      const timer = setTimeout(() => stop.abort(), STOP_MS)
+      await Promise.all(atWork.values())
+      clearTimeout(timer)
+    },
+  }
+}
+
+// The events of a project without a living key wait for one.
+const NO_KEY = {
+  status: undefined,
+  error: 'The project has no secret key to sign with.',
+  answer: undefined,
+  retryAfter: undefined,
+}
+
+/** What a lane may take now, given what is at work. */
+function lane(atWork: AtWork[], failing: boolean): Lane {
+  const mine = atWork.filter((work) => work.failing === failing)
+  const counted = failing ? mine.length : mine.filter(({ slow }) => !slow).length
+  const free = (failing ? FAILING_LANE : FAST_LANE) - counted
+  const busy = new Map<string, number>()
+  // A slow attempt counts for all of its endpoint's places: it had better answer before it is sent more.
+  for (const { taken, slow } of atWork) {
+    busy.set(taken.endpoint_id, (busy.get(taken.endpoint_id) ?? 0) + (slow ? PER_ENDPOINT : 1))
+  }
+  return {
+    failing,
+    limit: Math.min(free, MOST - atWork.length),
+    perEndpoint: failing ? PER_FAILING_ENDPOINT : PER_ENDPOINT,
+    busy,
+  }
+}

@@ -1,0 +1,202 @@
+// The queue of deliveries, in SQL: events are fanned out, due deliveries are taken fairly, outcomes are written down.
+import type { Db } from '../lib/db.ts'
+import { quote } from '../lib/shape.ts'
+import { instantFromPg } from '../lib/time.ts'
+import { readRetryAfter, waitAfter } from './schedule.ts'
+import type { Outcome } from './send.ts'
+
+/** A delivery that this process has taken, with all that one attempt needs. */
+export interface Taken {
+  project_id: string
+  event_id: string
+  endpoint_id: string
+  url: string
+  /** The number of this attempt, over the delivery's whole life. */
+  attempt: number
+  /** How often it failed since it was last sent. */
+  failures: number
+  /** The database's clock, which receivers are told. */
+  nowSeconds: number
+  body: string
+}
+
+/** Who may take how much: healthy endpoints and failing ones have lanes of their own. */
+export interface Lane {
+  failing: boolean
+  /** At most this many in all, and this many at once of one endpoint. */
+  limit: number
+  perEndpoint: number
+  /** How many of each endpoint this process has at work. */
+  busy: ReadonlyMap<string, number>
+}
+
+/** Longer than any attempt lasts: a delivery that is due again after this has lost its process. */
+export const LEASE_SECONDS = 30
+const FAN_OUT = 500
+/** An endpoint that did nothing but fail for this long is switched off. */
+const PATIENCE = '5 days'
+
+/** Whether there is anything to fan out or to deliver: two probes of an index. */
+export async function anythingDue(db: Db): Promise<boolean> {
+  const [row] = await db.read(ANYTHING_DUE, [])
+  return row![0] === 't'
+}
+
+const ANYTHING_DUE = {
+  name: 'anything due',
+  text: `select exists (select from events where pending) or exists (
+           select from webhook_deliveries where status = 'pending' and next_attempt_at <= (select db_clock()))`,
+}
+
+/** Turns events into one delivery for each endpoint that wants them; answers whether there may be more. */
+export async function fanOut(db: Db): Promise<boolean> {
+  const done = await db.query(FAN_OUT_EVENTS, [FAN_OUT])
+  return done.length === FAN_OUT
+}
+
+// A test event is for the endpoint it tests, whatever kinds that wants.
+const FAN_OUT_EVENTS = `
+  with due as materialized (
+    select project_id, id, type, object_id from events where pending
+    order by created_at limit $1 for no key update skip locked
+  ), made as (
+    insert into webhook_deliveries (project_id, event_id, endpoint_id, created_at, next_attempt_at)
+    select due.project_id, due.id, e.id, now.at, now.at
+    from (select db_clock() as at) now, due join webhook_endpoints e on e.project_id = due.project_id and e.enabled and
+      case when due.type = 'endpoint.test' then e.id::text = due.object_id
+           else e.kinds = '[]' or e.kinds ? due.type end
+    on conflict do nothing
+  )
+  update events e set pending = false from due where e.project_id = due.project_id and e.id = due.id returning 1`
+
+/**
+ * Takes what is due, each endpoint's first before any endpoint's second, so that nobody's backlog is anybody else's
+ * delay. Taking is moving the time at which it is due past the lease.
+ */
+export async function take(db: Db, { failing, limit, perEndpoint, busy }: Lane): Promise<Taken[]> {
+  if (limit <= 0) return []
+  const rows = await db.query(TAKE, [
+    failing,
+    limit,
+    perEndpoint,
+    [...busy.keys()],
+    [...busy.values()].map(String),
+    LEASE_SECONDS,
+  ])
+  return rows.map((row) => ({
+    project_id: row.project_id!,
+    event_id: row.event_id!,
+    endpoint_id: row.endpoint_id!,
+    url: row.url!,
+    attempt: Number(row.attempts),
+    failures: Number(row.failures),
+    nowSeconds: Number(row.now_seconds),
+    body: eventBody(row),
+  }))
+}
+
+const TAKE = `
+  with now as materialized (select db_clock() as at),
+  due as materialized (
+    select d.* from webhook_endpoints e
+    left join unnest($4::uuid[], $5::int[]) as busy (endpoint_id, n) on busy.endpoint_id = e.id
+    cross join lateral (
+      select w.project_id, w.event_id, w.endpoint_id, w.next_attempt_at,
+        row_number() over (order by w.next_attempt_at) + coalesce(busy.n, 0) as turn
+      from webhook_deliveries w
+      where w.project_id = e.project_id and w.endpoint_id = e.id and w.status = 'pending'
+        and w.next_attempt_at <= (select at from now)
+      order by w.next_attempt_at limit greatest($3 - coalesce(busy.n, 0), 0)
+    ) d
+    where e.enabled and (e.failing_since is not null) = $1
+    order by d.turn, d.next_attempt_at limit $2
+  ),
+  mine as materialized (
+    select w.project_id, w.event_id, w.endpoint_id from webhook_deliveries w
+    join due using (project_id, event_id, endpoint_id)
+    where w.status = 'pending' and w.next_attempt_at <= (select at from now)
+    for no key update of w skip locked
+  ),
+  taken as (
+    update webhook_deliveries w
+    set attempts = w.attempts + 1, next_attempt_at = (select at from now) + make_interval(secs => $6)
+    from mine
+    where w.project_id = mine.project_id and w.event_id = mine.event_id and w.endpoint_id = mine.endpoint_id
+    returning w.project_id, w.event_id, w.endpoint_id, w.attempts, w.failures
+  )
+  select t.*, p.url, v.type, v.created_at, v.sequence, v.data,
+    floor(extract(epoch from (select at from now)))::bigint as now_seconds
+  from taken t
+  join webhook_endpoints p on p.project_id = t.project_id and p.id = t.endpoint_id
+  join events v on v.project_id = t.project_id and v.id = t.event_id`
+
+/** What receivers are sent: made from the event's row alone, so that it is the same at every attempt. */
+export function eventBody(row: Record<string, string | null>): string {
+  const head = { id: row.event_id!, type: row.type!, created_at: instantFromPg(row.created_at!) }
+  const fields = Object.entries({ ...head, project_id: row.project_id! })
+  const texts = fields.map(([name, value]) => `"${name}":${quote(value)}`)
+  return `{${texts.join(',')},"sequence":${row.sequence},"data":${row.data}}`
+}
+
+/** Writes down what came of an attempt, when the next one is due, and what it says of the endpoint. */
+export async function settle(db: Db, taken: Taken, outcome: Outcome, durationMs: number): Promise<void> {
+  const { status, error } = outcome
+  const good = status !== undefined && status >= 200 && status < 300
+  const wait = waitAfter(taken.failures + 1, readRetryAfter(outcome.retryAfter, taken.nowSeconds))
+  await db.query(SETTLE, [
+    taken.project_id,
+    taken.event_id,
+    taken.endpoint_id,
+    taken.attempt,
+    Math.round(durationMs),
+    status ?? null,
+    error ?? null,
+    outcome.answer ?? null,
+    good,
+    wait ?? null,
+    status === 410,
+    PATIENCE,
+  ])
+}
+
+// Of several attempts at once (a lease ran out, somebody sent again) only the newest says what becomes of the delivery.
+// The answer may repeat personal data, so the profile is locked first: of an erased one nothing is kept.
+const SETTLE = `
+  with person as materialized (
+    select p.anonymized_at is not null as erased from events v
+    join profiles p on p.project_id = v.project_id and p.id = v.profile_id
+    where v.project_id = $1 and v.id = $2 and $8 <> '' for share of p
+  ), delivery as (
+    update webhook_deliveries set
+      failures = case when $9 then failures else failures + 1 end,
+      status = case when $9 then 'succeeded' when $10::float8 is null then 'failed' else 'pending' end,
+      finished_at = case when $9 or $10::float8 is null then db_clock() end,
+      next_attempt_at = case when not $9 then db_clock() + make_interval(secs => $10::float8) end
+    where project_id = $1 and event_id = $2 and endpoint_id = $3 and attempts = $4 and status = 'pending'
+  ), attempt as (
+    insert into webhook_attempts
+      (project_id, event_id, endpoint_id, number, attempted_at, duration_ms, status, error, answer)
+    select $1, $2, $3, $4, db_clock() - make_interval(secs => $5::int / 1000.0), $5::int, $6::int, $7,
+      case when not coalesce((select erased from person), false) then $8 end
+    from webhook_deliveries where project_id = $1 and event_id = $2 and endpoint_id = $3
+    on conflict do nothing
+  )
+  update webhook_endpoints set
+    failing_since = case when not $9 then coalesce(failing_since, db_clock()) end,
+    enabled = enabled and ($9 or not $11 and not hopeless),
+    disabled_because = case when not enabled then disabled_because
+      when not $9 and $11 then 'gone' when not $9 and hopeless then 'failing' end,
+    updated_at = db_clock()
+  from (select coalesce(failing_since < db_clock() - $12::interval, false) as hopeless
+        from webhook_endpoints where project_id = $1 and id = $3) seen
+  where project_id = $1 and id = $3 and
+    case when $9 then failing_since is not null else $11 or hopeless or failing_since is null end`
+
+/** Gives a delivery back untried, for another process or the next start. */
+export async function giveBack(db: Db, { project_id, event_id, endpoint_id, attempt }: Taken): Promise<void> {
+  await db.query(
+    `update webhook_deliveries set next_attempt_at = db_clock()
+     where project_id = $1 and event_id = $2 and endpoint_id = $3 and attempts = $4 and status = 'pending'`,
+    [project_id, event_id, endpoint_id, attempt],
+  )
+}

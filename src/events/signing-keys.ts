@@ -1,0 +1,24 @@
+// The keys that sign a project's webhooks: all that live, opened from their seals.
+import type { App } from '../app.ts'
+
+/** The living keys of each of these projects, the newest first. Read at every look: a dead key signs nothing. */
+export async function signingKeys(
+  { db, seal }: Pick<App, 'db' | 'seal'>,
+  projects: ReadonlySet<string>,
+): Promise<Map<string, string[]>> {
+  const keys = new Map<string, string[]>()
+  if (projects.size === 0) return keys
+  const rows = await db.query(LIVING_KEYS, [[...projects]])
+  for (const { project_id, id, sealed } of rows) {
+    const key = seal.open(Buffer.from(sealed!.slice(2), 'hex'), id!)
+    keys.set(project_id!, [...(keys.get(project_id!) ?? []), key])
+  }
+  return keys
+}
+
+// The organization leads the index of keys.
+const LIVING_KEYS = `
+  select p.id as project_id, k.id, k.sealed from projects p
+  join secret_keys k on k.organization_id = p.organization_id and k.project_id = p.id
+  where p.id = any($1) and (k.expires_at is null or k.expires_at > db_clock())
+  order by k.created_at desc, k.id`

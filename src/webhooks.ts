@@ -1,0 +1,178 @@
+// Webhook endpoints of a project: made, set, removed, tried with a test event; and events sent once more.
+
+import { isIP } from 'node:net'
+import { isPublicAddress } from './events/address.ts'
+import { eventTypes } from './events/catalogue.ts'
+import { write } from './events/outbox.ts'
+import type { NamedRow, Query } from './lib/db.ts'
+import { ApiError } from './lib/errors.ts'
+import { makeUuid } from './lib/ids.ts'
+import { boolean, instant, json, shape, text } from './lib/shape.ts'
+
+export interface EndpointSettings {
+  url: string
+  /** The kinds it wants; an empty list wants all. */
+  kinds: string[]
+  enabled: boolean
+}
+
+/** An endpoint as the operator's API answers it. */
+export const endpoint = shape('WebhookEndpoint', 'e', {
+  id: text('Identifier.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
+  url: text('Where deliveries are posted.', { example: 'https://example.com/tundish' }),
+  kinds: json('The kinds of events it wants; an empty list wants all.', {
+    schema: { type: 'array', items: { type: 'string', enum: eventTypes } },
+    example: ['charge.succeeded'],
+  }),
+  enabled: boolean('Whether events are delivered to it.'),
+  disabled_because: text(
+    'Who switched it off: an `operator`; its own answer 410 (`gone`); 5 days of nothing but failures (`failing`).',
+    { nullable: true, enum: ['operator', 'gone', 'failing'] },
+  ),
+  failing_since: instant('The first failure since the last success.', { nullable: true }),
+  created_at: instant('When it was made.'),
+  updated_at: instant('When it was last changed.'),
+})
+
+const MOST_ENDPOINTS = 1000
+
+/** Makes an endpoint and answers its id. */
+export async function createEndpoint(
+  query: Query,
+  projectId: string,
+  settings: EndpointSettings,
+  rules: UrlRules,
+): Promise<string> {
+  const url = checkUrl(settings.url, rules)
+  const kinds = checkKinds(settings.kinds)
+  // The project's row keeps the count true while two make endpoints at once.
+  await query('select 1 from projects where id = $1 for no key update', [projectId])
+  const [count] = await query('select count(*) as n from webhook_endpoints where project_id = $1', [projectId])
+  if (Number(count!.n) >= MOST_ENDPOINTS)
+    throw new ApiError(409, `A project has at most ${MOST_ENDPOINTS} webhook endpoints.`)
+  const id = makeUuid()
+  await query(
+    `insert into webhook_endpoints (project_id, id, url, kinds, enabled, disabled_because, created_at, updated_at)
+     select $1, $2, $3, $4, $5, case when not $5 then 'operator' end, at, at from (select db_clock() as at) now`,
+    [projectId, id, url, JSON.stringify(kinds), settings.enabled],
+  )
+  return id
+}
+
+/** Changes what is given. Switching on forgives: its failures begin anew, and what waited is delivered. */
+export async function setEndpoint(
+  query: Query,
+  projectId: string,
+  id: string,
+  change: Partial<EndpointSettings>,
+  rules: UrlRules,
+): Promise<void> {
+  await findEndpoint(query, projectId, id)
+  const url = change.url === undefined ? null : checkUrl(change.url, rules)
+  const kinds = change.kinds === undefined ? null : JSON.stringify(checkKinds(change.kinds))
+  await query(
+    `update webhook_endpoints set url = coalesce($3, url), kinds = coalesce($4::jsonb, kinds),
+       enabled = coalesce($5, enabled),
+       disabled_because = case when $5 then null when not $5 then coalesce(disabled_because, 'operator')
+         else disabled_because end,
+       failing_since = case when $5 and not enabled then null else failing_since end,
+       updated_at = db_clock()
+     where project_id = $1 and id = $2`,
+    [projectId, id, url, kinds, change.enabled ?? null],
+  )
+}
+
+/** Removes an endpoint with what was to be delivered to it. */
+export async function removeEndpoint(query: Query, projectId: string, id: string): Promise<void> {
+  await findEndpoint(query, projectId, id)
+  await query('delete from webhook_deliveries where project_id = $1 and endpoint_id = $2', [projectId, id])
+  await query('delete from webhook_endpoints where project_id = $1 and id = $2', [projectId, id])
+}
+
+/** Writes an event for this endpoint alone, whatever kinds it wants, and answers the event's id. */
+export async function sendTest(query: Query, projectId: string, id: string): Promise<string> {
+  const { enabled } = await findEndpoint(query, projectId, id)
+  if (enabled !== 't') throw new ApiError(409, 'The endpoint is switched off: switch it on first.')
+  await write(query, projectId, [{ type: 'endpoint.test', object_id: id, profile_id: null, data: { id } }])
+  const [event] = await query(
+    'select id from events where project_id = $1 and object_id = $2 order by sequence desc limit 1',
+    [projectId, id],
+  )
+  return event!.id!
+}
+
+/**
+ * Delivers an event again, under the id it had: to one endpoint, or to every one that wants its kind. The schedule
+ * begins anew. Answers to how many.
+ */
+export async function sendAgain(
+  query: Query,
+  projectId: string,
+  eventId: string,
+  endpointId?: string,
+): Promise<number> {
+  const [event] = await query('select type, object_id from events where project_id = $1 and id = $2', [
+    projectId,
+    eventId,
+  ])
+  if (!event) throw new ApiError(404, `There is no event with the id "${eventId}".`)
+  if (endpointId !== undefined) {
+    const { enabled } = await findEndpoint(query, projectId, endpointId)
+    if (enabled !== 't') throw new ApiError(409, 'The endpoint is switched off: switch it on first.')
+  }
+  const rows = await query(SEND_AGAIN, [projectId, eventId, event.type!, event.object_id!, endpointId ?? null])
+  if (rows.length === 0) throw new ApiError(409, 'No endpoint of the project that is switched on wants this event.')
+  return rows.length
+}
+
+// One that is being sent at this moment is sent once more at once; what comes of the earlier attempt no longer counts.
+const SEND_AGAIN = `
+  insert into webhook_deliveries (project_id, event_id, endpoint_id, created_at, next_attempt_at)
+  select e.project_id, $2, e.id, now.at, now.at from (select db_clock() as at) now, webhook_endpoints e
+  where e.project_id = $1 and e.enabled and case
+    when $5::uuid is not null then e.id = $5::uuid
+    when $3 = 'endpoint.test' then e.id::text = $4
+    else e.kinds = '[]' or e.kinds ? $3 end
+  on conflict (project_id, event_id, endpoint_id) do update
+  set status = 'pending', next_attempt_at = excluded.next_attempt_at, failures = 0, finished_at = null
+  returning 1`
+
+/** The endpoint's row, locked, or a 404. */
+export async function findEndpoint(query: Query, projectId: string, id: string): Promise<NamedRow> {
+  const [row] = isUuid(id)
+    ? await query('select * from webhook_endpoints where project_id = $1 and id = $2 for update', [projectId, id])
+    : []
+  if (!row) throw new ApiError(404, `There is no webhook endpoint with the id "${id}".`)
+  return row
+}
+
+export const isUuid = (id: string) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)
+
+interface UrlRules {
+  /** Whether private and loopback addresses, and plain HTTP to them, are allowed. */
+  allowPrivate: boolean
+}
+
+const MOST_URL_CHARACTERS = 2048
+
+/** The address in its normal form. What can be seen to be wrong is refused here; names are checked at each delivery. */
+function checkUrl(given: string, { allowPrivate }: UrlRules): string {
+  const url = URL.canParse(given) ? new URL(given) : undefined
+  const rule = allowPrivate ? 'begin with https:// or http://' : 'begin with https://'
+  const protocols = allowPrivate ? ['https:', 'http:'] : ['https:']
+  if (!url || !protocols.includes(url.protocol)) throw new ApiError(400, `url must be an address and ${rule}.`)
+  if (url.username || url.password) throw new ApiError(400, 'url must not hold a user name or password.')
+  if (url.hash) throw new ApiError(400, 'url must not hold a fragment (#).')
+  if (url.href.length > MOST_URL_CHARACTERS)
+    throw new ApiError(400, `url must have at most ${MOST_URL_CHARACTERS} characters.`)
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  if (!allowPrivate && isIP(host) && !isPublicAddress(host))
+    throw new ApiError(400, 'url must be at a public address (WEBHOOK_ALLOW_PRIVATE=true allows others).')
+  return url.href
+}
+
+function checkKinds(kinds: string[]): string[] {
+  const unknown = kinds.find((kind) => !(eventTypes as readonly string[]).includes(kind))
+  if (unknown !== undefined) throw new ApiError(400, `kinds must be kinds of events, not "${unknown.slice(0, 64)}".`)
+  return [...new Set(kinds)]
+}

@@ -1,0 +1,71 @@
+// An app on a database of its own, with a project, for tests of what leaves it as events.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type App, openApp } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+import { type Event, write } from '../../src/events/outbox.ts'
+import { createOrganization, createProject } from '../../src/tenants.ts'
+import { createEndpoint } from '../../src/webhooks.ts'
+import { freshDatabase } from './postgres.ts'
+
+export const ORGANIZATION = 'acme'
+export const PROJECT = 'shop'
+
+/** Everything a test of events begins with; `close` leaves nothing behind. */
+export async function openEvents(env: NodeJS.ProcessEnv = {}) {
+  const database = await freshDatabase()
+  const dataDir = mkdtempSync(join(tmpdir(), 'tundish-events-'))
+  const settings: NodeJS.ProcessEnv = {
+    DATABASE_URL: database.url,
+    MASTER_KEY: randomBytes(32).toString('base64'),
+    DATA_DIR: dataDir,
+    PORT: '0',
+    ADMIN_PORT: '0',
+    LOG_LEVEL: 'error',
+    WEBHOOK_ALLOW_PRIVATE: 'true',
+    ...env,
+  }
+  const apps: App[] = []
+  /** Another program on the same database. */
+  async function another(more: NodeJS.ProcessEnv = {}) {
+    const app = await openApp(readConfig({ ...settings, ...more }))
+    apps.push(app)
+    return app
+  }
+  const app = await another()
+  await createOrganization(app.db, app.seal, { id: ORGANIZATION })
+  const { secret_key: secretKey } = await createProject(app.db, app.seal, { id: PROJECT, organization: ORGANIZATION })
+
+  return {
+    app,
+    settings,
+    dataDir,
+    secretKey,
+    another,
+    endpoint: (url: string, kinds: string[] = [], project = PROJECT) =>
+      app.db.tx((query) => createEndpoint(query, project, { url, kinds, enabled: true }, { allowPrivate: true })),
+    /** Writes an event and answers its id. */
+    async event(more: Partial<Event> = {}, project = PROJECT) {
+      const event: Event = {
+        type: 'charge.succeeded',
+        object_id: randomUUID(),
+        profile_id: null,
+        data: { a: 1 },
+        ...more,
+      }
+      await app.db.tx((query) => write(query, project, [event]))
+      const [row] = await app.db.query(
+        'select id from events where project_id = $1 and object_id = $2 order by sequence desc limit 1',
+        [project, event.object_id],
+      )
+      return row!.id!
+    },
+    async close() {
+      for (const one of apps) await one.close()
+      await database.drop()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,53 @@
+// A webhook receiver on 127.0.0.1 that keeps what it got and answers as a test tells it.
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface Arrival {
+  path: string
+  headers: IncomingHttpHeaders
+  body: string
+  /** Milliseconds on this process's clock. */
+  at: number
+}
+
+/** What a receiver answers: a status, or whatever it does with the response itself. */
+export type Answer = (arrival: Arrival, response: ServerResponse) => number | undefined
+
+export async function startReceiver(answer: Answer = () => 204, port = 0) {
+  const arrivals: Arrival[] = []
+  const server = createServer((request, response) => {
+    let body = ''
+    request.setEncoding('utf8')
+    request.on('data', (chunk) => {
+      body += chunk
+    })
+    request.on('end', () => {
+      const arrival = { path: request.url!, headers: request.headers, body, at: performance.now() }
+      arrivals.push(arrival)
+      const status = answer(arrival, response)
+      if (status !== undefined) response.writeHead(status).end()
+    })
+    request.on('error', () => {})
+  })
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  const bound = (server.address() as AddressInfo).port
+  return {
+    arrivals,
+    port: bound,
+    url: `http://127.0.0.1:${bound}`,
+    close: () => {
+      server.closeAllConnections()
+      return new Promise<void>((resolve) => server.close(() => resolve()))
+    },
+  }
+}
+
+/** Waits until `done` holds, looking every few milliseconds, at most `mostMs`; answers whether it does. */
+export async function eventually(done: () => boolean | Promise<boolean>, mostMs = 5000): Promise<boolean> {
+  const end = performance.now() + mostMs
+  for (;;) {
+    if (await done()) return true
+    if (performance.now() > end) return false
+    await new Promise((resolve) => setTimeout(resolve, 15))
+  }
+}
