@@ -22,12 +22,15 @@ export async function readHorizon(db: Db, projectId: string): Promise<string> {
 
 const FRESH_HORIZON = {
   name: 'fresh horizon',
-  text: `select horizon from project_clocks where project_id = $1 and horizon > db_clock() - interval '1 second'`,
+  text: `select horizon from project_clocks
+         where project_id = $1 and horizon between db_clock() - interval '1 second' and db_clock()`,
 }
 
+// Under a clock set back all writers stamp the floor; raised by a microsecond it lets the horizon pass what they wrote.
 const RAISE_FLOOR = {
   name: 'raise floor',
-  text: `update project_clocks set floor = greatest(floor, db_clock()) where project_id = $1 returning floor`,
+  text: `update project_clocks set floor = greatest(floor + interval '1 microsecond', db_clock())
+         where project_id = $1 returning floor`,
 }
 
 // A writer whose start cannot be seen (a prepared transaction, a missing right) holds the horizon where it is.
