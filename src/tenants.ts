@@ -107,7 +107,7 @@ export async function regenerateKey(
   overlapSeconds = 0,
 ) {
   return db.tx(async (query) => {
-    const tenant = await findTenant(query, owner)
+    const tenant = await lockTenant(query, owner)
     const [ended] = await query<{ previous_expires_at: string | null }>(
       `with ended as (
          update secret_keys set expires_at = least(coalesce(expires_at, '${FAR_FUTURE}'), db_clock() + make_interval(secs => $3))
@@ -142,14 +142,16 @@ export async function findOrganization(query: Query, id: string): Promise<void> 
   if (rows.length === 0) throw new Refusal(`There is no organization "${id}".`)
 }
 
-async function findTenant(query: Query, owner: { organization?: string; project?: string }): Promise<Tenant> {
-  if (owner.project === undefined) {
-    await findOrganization(query, owner.organization!)
-    return { organization_id: owner.organization!, project_id: null }
-  }
-  const [row] = await query('select organization_id from projects where id = $1', [owner.project])
-  if (!row) throw new Refusal(`There is no project "${owner.project}".`)
-  return { organization_id: row.organization_id!, project_id: owner.project }
+/** Locks the owner's row too: of two regenerations at once, the later ends the key of the earlier. */
+async function lockTenant(query: Query, { organization, project }: { organization?: string; project?: string }) {
+  const [what, id] = project === undefined ? ['organization', organization!] : ['project', project]
+  const column = project === undefined ? 'id' : 'organization_id'
+  const [row] = await query<{ organization_id: string }>(
+    `select ${column} as organization_id from ${what}s where id = $1 for no key update`,
+    [id],
+  )
+  if (!row) throw new Refusal(`There is no ${what} "${id}".`)
+  return { organization_id: row.organization_id, project_id: project ?? null }
 }
 
 async function addKey(query: Query, seal: Seal, tenant: Tenant): Promise<string> {

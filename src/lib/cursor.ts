@@ -31,7 +31,7 @@ export function writeCursor(position: Position, binding: string): string {
 
 /** The position in a cursor, or undefined when it is not one of ours for this binding. */
 export function readCursor(cursor: string, binding: string): Position | undefined {
-  if (!/^[A-Za-z0-9_-]{46,134}$/.test(cursor)) return undefined
+  if (!/^[A-Za-z0-9_-]{46,130}$/.test(cursor)) return undefined
   const bytes = Buffer.from(cursor, 'base64url')
   const payload = bytes.subarray(CHECK_BYTES)
   // The last character has spare bits: only the form we write is ours.

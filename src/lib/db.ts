@@ -123,7 +123,8 @@ export function isUnavailable(error: unknown): boolean {
   if (state && (/^(08|53|57P)/.test(state) || state === '57014' || state === '25006')) return true
   const { code, message } = error as { code?: string; message?: string }
   if (code && ['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'].includes(code)) {
-    return (error as { syscall?: string }).syscall !== undefined || code !== 'ENOENT'
+    // A missing socket, not any missing file.
+    return code !== 'ENOENT' || (error as { syscall?: string }).syscall === 'connect'
   }
   return /^(Connection terminated|timeout e(xceeded|xpired)|Client has encountered a connection error|Client was closed)/.test(
     message ?? '',

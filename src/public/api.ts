@@ -33,7 +33,7 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
   app.decorateRequest('projectId', '')
   app.addHook('onRequest', async (request) => {
     const key = keyOf(request, context.secretHeaderCase)
-    const tenant = key === undefined ? undefined : await context.keys.lookUp(key)
+    const tenant = key ? await context.keys.lookUp(key) : undefined
     if (!tenant?.project_id) throw unauthorized()
     request.projectId = tenant.project_id
     request.tenant = tenant.project_id

@@ -56,7 +56,7 @@ const FIND = {
 
 const erasureRequest = Type.Object(
   {
-    profile_ids: Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
+    profile_ids: Type.Array(Type.String({ minLength: 1 }), {
       description: 'Identifiers of the profiles; one that stands twice counts once.',
       minItems: 1,
       maxItems: 1000,

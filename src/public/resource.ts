@@ -6,7 +6,7 @@ import { ApiError } from '../lib/errors.ts'
 import { type List, listQuery, pageSchema, servePage } from '../lib/page.ts'
 import { problems } from '../lib/problems.ts'
 import type { Shape } from '../lib/shape.ts'
-import { isId } from '../lib/text.ts'
+import { isId, shorten } from '../lib/text.ts'
 import { sendJson } from '../lib/wire.ts'
 
 interface Description {
@@ -59,10 +59,7 @@ export async function findRows(db: Db, statement: Statement, projectId: string, 
 
 /** The answer for an object that does not exist, or is another project's. */
 export function notFound(what: string, id: string): ApiError {
-  return new ApiError(
-    404,
-    `There is no ${what.toLowerCase()} with the id "${id.length > 64 ? `${id.slice(0, 64)}…` : id}".`,
-  )
+  return new ApiError(404, `There is no ${what.toLowerCase()} with the id "${shorten(id, 64)}".`)
 }
 
 export function describe({ operationId, tag, summary, description }: Description) {
