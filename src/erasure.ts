@@ -1,5 +1,6 @@
 // Erasure: removes the personal data of profiles for good, and keeps the ledger that repeats it after a restored backup.
-import { type FileHandle, open } from 'node:fs/promises'
+import { mkdir, open } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import type { Db, Query } from './lib/db.ts'
 import { instantFromPg } from './lib/time.ts'
 
@@ -18,9 +19,15 @@ export async function erase(db: Db, ledgerPath: string, projectId: string, ids: 
   return db.tx(async (query) => {
     const found = await lockProfiles(query, projectId, ids)
     const missing = ids.filter((id) => !found.has(id))
-    const fresh = ids.filter((id) => found.get(id) === 'personal')
-    if (missing.length === 0 && fresh.length > 0) await wipe(query, ledgerPath, projectId, fresh)
-    return missing
+    if (missing.length > 0) return missing
+    const erased_at = await wipe(query, projectId, personal(found))
+    // Also those erased already: history may have been imported anonymized.
+    await enter(
+      query,
+      ledgerPath,
+      ids.map((id) => ({ project_id: projectId, profile_id: id, erased_at })),
+    )
+    return []
   })
 }
 
@@ -30,23 +37,28 @@ export async function erase(db: Db, ledgerPath: string, projectId: string, ids: 
  */
 export async function reapply(db: Db, ledgerPath: string, entries: AsyncIterable<Erasure>) {
   const result = { erased: 0, already_erased: 0, unknown: 0 }
-  for await (const [projectId, ids] of batches(entries)) {
-    await db
-      .tx(async (query) => {
-        const found = await lockProfiles(query, projectId, ids)
-        const fresh = ids.filter((id) => found.get(id) === 'personal')
-        if (fresh.length > 0) await wipe(query, ledgerPath, projectId, fresh)
-        // Whoever is unknown stays in the ledger: an import that brings the profile back finds it there.
-        await enterDatabase(query, projectId, await inProject(query, projectId, ids))
-        return { fresh, found }
-      })
-      .then(({ fresh, found }) => {
-        result.erased += fresh.length
-        result.already_erased += found.size - fresh.length
-        result.unknown += ids.length - found.size
-      })
+  for await (const [projectId, batch] of batches(entries)) {
+    const [found, fresh] = await db.tx((query) => reapplyBatch(query, ledgerPath, projectId, batch))
+    result.erased += fresh
+    result.already_erased += found - fresh
+    result.unknown += batch.length - found
   }
   return result
+}
+
+async function reapplyBatch(query: Query, ledgerPath: string, projectId: string, batch: Erasure[]) {
+  const known = await query('select 1 from projects where id = $1', [projectId])
+  if (known.length === 0) return [0, 0] as const
+  const found = await lockProfiles(
+    query,
+    projectId,
+    batch.map(({ profile_id }) => profile_id),
+  )
+  const fresh = personal(found)
+  await wipe(query, projectId, fresh)
+  // Whoever is unknown stays in the ledger: an import that brings the profile back finds it there.
+  await enter(query, ledgerPath, batch)
+  return [found.size, fresh.length] as const
 }
 
 /** Every erasure the database knows, oldest first. */
@@ -63,16 +75,16 @@ export async function listErasures(db: Db): Promise<Erasure[]> {
 
 const BATCH = 1000
 
-async function* batches(entries: AsyncIterable<Erasure>): AsyncIterable<[projectId: string, ids: string[]]> {
-  const waiting = new Map<string, Set<string>>()
-  for await (const { project_id, profile_id } of entries) {
-    const ids = waiting.get(project_id) ?? new Set()
-    waiting.set(project_id, ids.add(profile_id))
-    if (ids.size < BATCH) continue
-    waiting.delete(project_id)
-    yield [project_id, [...ids]]
+async function* batches(entries: AsyncIterable<Erasure>): AsyncIterable<[projectId: string, batch: Erasure[]]> {
+  const waiting = new Map<string, Map<string, Erasure>>()
+  for await (const entry of entries) {
+    const batch = waiting.get(entry.project_id) ?? new Map<string, Erasure>()
+    waiting.set(entry.project_id, batch.set(entry.profile_id, entry))
+    if (batch.size < BATCH) continue
+    waiting.delete(entry.project_id)
+    yield [entry.project_id, [...batch.values()]]
   }
-  for (const [projectId, ids] of waiting) yield [projectId, [...ids]]
+  for (const [projectId, batch] of waiting) yield [projectId, [...batch.values()]]
 }
 
 /** Locks the rows, so that nobody writes personal data of these profiles until the commit; says who still has any. */
@@ -92,20 +104,23 @@ async function lockProfiles(
   return new Map(rows.map((row) => [row.id!, row.anonymized_at === null ? 'personal' : 'erased']))
 }
 
-async function inProject(query: Query, projectId: string, ids: string[]): Promise<string[]> {
-  const known = await query('select 1 from projects where id = $1', [projectId])
-  return known.length > 0 ? ids : []
-}
+const personal = (found: Map<string, 'personal' | 'erased'>) =>
+  [...found].filter(([, state]) => state === 'personal').map(([id]) => id)
 
 // The effects, one statement a table: $1 the project, $2 the profiles, $3 the least stamp.
 const STAMP = "greatest(db_clock(), $3::timestamptz, updated_at + interval '1 microsecond')"
 const SESSIONS = 'select id from sessions where project_id = $1 and profile_id = any($2)'
 const CUSTOMERS = 'select organization_id, external_id from customers where project_id = $1 and profile_id = any($2)'
+// Also what was told of a customer before somebody linked it to the profile.
+const EVENTS = `
+  select id from events where project_id = $1 and profile_id = any($2)
+  union select e.id from orders o join events e on e.project_id = $1 and e.object_id = o.order_id::text
+  where (o.organization_id, o.external_id) in (${CUSTOMERS})`
 
 const EFFECTS = [
   `update profiles set email = null, email_folded = null, phone = null, password_hash = null, integrations = '{}',
-     anonymized_at = ${STAMP}, updated_at = ${STAMP}
-   where project_id = $1 and id = any($2) and anonymized_at is null`,
+     anonymized_at = $3, updated_at = ${STAMP}
+   where project_id = $1 and id = any($2)`,
   `update sessions set ip = null, user_agent = null, postal_code = null, tracking_cookies = '{}', query_params = '{}',
      origin = origin_only(origin), updated_at = ${STAMP}
    where project_id = $1 and profile_id = any($2) and (
@@ -118,39 +133,57 @@ const EFFECTS = [
   `update orders set client_metadata = null
    where (organization_id, external_id) in (${CUSTOMERS}) and client_metadata is not null`,
   `update customers set email = null where project_id = $1 and profile_id = any($2) and email is not null`,
-  // What was to be told, or may be told again, tells only whom it was about.
-  `update events set data = json_build_object('id', object_id) where project_id = $1 and profile_id = any($2)`,
+  // What was to be told, or may be told again, tells only whom it was about; an answer may have repeated the rest.
+  `update events set data = json_build_object('id', object_id) where project_id = $1 and id in (${EVENTS})`,
+  `update webhook_attempts set answer = null where project_id = $1 and event_id in (${EVENTS}) and answer is not null`,
 ]
 
-async function wipe(query: Query, ledgerPath: string, projectId: string, ids: string[]): Promise<void> {
-  const [begun] = await query('select begin_write($1) as base', [projectId])
-  for (const effect of EFFECTS)
-    await query(effect, effect.includes('$3') ? [projectId, ids, begun!.base!] : [projectId, ids])
-  const entered = await enterDatabase(query, projectId, ids)
-  // Last, right before the commit: the file must never lack what the database has.
-  if (entered.length > 0) await enterFile(ledgerPath, entered)
-}
-
-async function enterDatabase(query: Query, projectId: string, ids: string[]): Promise<Erasure[]> {
-  const rows = await query(
-    `insert into erasures (project_id, profile_id) select $1, unnest($2::text[])
-     on conflict (project_id, profile_id) do nothing returning profile_id, erased_at`,
-    [projectId, ids],
-  )
-  return rows.map((row) => ({
-    project_id: projectId,
-    profile_id: row.profile_id!,
-    erased_at: instantFromPg(row.erased_at!),
-  }))
-}
-
-async function enterFile(path: string, erasures: Erasure[]): Promise<void> {
-  let file: FileHandle | undefined
-  try {
-    file = await open(path, 'a', 0o600)
-    await file.appendFile(erasures.map((erasure) => `${JSON.stringify(erasure)}\n`).join(''))
-    await file.sync()
-  } finally {
-    await file?.close()
+/** Removes the personal data of these profiles, which are locked; answers when. */
+async function wipe(query: Query, projectId: string, ids: string[]): Promise<string> {
+  const [begun] = await query<{ base: string }>('select begin_write($1) as base', [projectId])
+  const { base } = begun!
+  if (ids.length > 0) {
+    for (const effect of EFFECTS) await query(effect, [projectId, ids, ...(effect.includes('$3') ? [base] : [])])
   }
+  return instantFromPg(base)
+}
+
+/**
+ * Enters into both ledgers who is in the database's not yet. Comes last, right before the commit: the file may know more
+ * than the database, and never less.
+ */
+async function enter(query: Query, ledgerPath: string, erasures: Erasure[]): Promise<void> {
+  const rows = await query<{ profile_id: string }>(
+    `insert into erasures (project_id, profile_id, erased_at)
+     select project_id, profile_id, erased_at from json_populate_recordset(null::erasures, $1)
+     on conflict (project_id, profile_id) do nothing returning profile_id`,
+    [JSON.stringify(erasures)],
+  )
+  const entered = new Set(rows.map(({ profile_id }) => profile_id))
+  const lines = erasures
+    .filter(({ profile_id }) => entered.has(profile_id))
+    .map((entry) => `${JSON.stringify(entry)}\n`)
+  if (lines.length > 0) await append(ledgerPath, lines.join(''))
+}
+
+async function append(path: string, lines: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true })
+  const file = await open(path, 'a+', 0o600)
+  try {
+    const { size } = await file.stat()
+    const last = await file.read({ buffer: Buffer.alloc(1), position: Math.max(size - 1, 0) })
+    // A line that a crash cut off must not swallow ours.
+    const torn = size > 0 && last.buffer.toString() !== '\n'
+    await file.appendFile(torn ? `\n${lines}` : lines)
+    await file.sync()
+    if (size === 0) await syncFolder(dirname(path))
+  } finally {
+    await file.close()
+  }
+}
+
+/** A new file is on disk only when its name is. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path)
+  await folder.sync().finally(() => folder.close())
 }

@@ -27,10 +27,13 @@ export function register(program: Command): void {
     async ({ db, config }, files: string[]) => {
       const paths = files.length > 0 ? files : [config.erasureLedger]
       await Promise.all(paths.map(checkReadable))
-      const result = await reapply(db, config.erasureLedger, readLedgers(paths))
+      const unreadable: string[] = []
+      const result = await reapply(db, config.erasureLedger, readLedgers(paths, unreadable))
+      const summary = `${result.erased} profiles erased, ${result.already_erased} were erased already, ${result.unknown} are not in this database.`
       return {
-        json: result,
-        text: `${result.erased} profiles erased, ${result.already_erased} were erased already, ${result.unknown} are not in this database.`,
+        json: { ...result, unreadable },
+        text: [...unreadable, summary].join('\n'),
+        exitCode: unreadable.length > 0 ? 1 : 0,
       }
     },
   )
@@ -42,28 +45,29 @@ async function checkReadable(path: string): Promise<void> {
   })
 }
 
-async function* readLedgers(paths: string[]): AsyncIterable<Erasure> {
+/** Goes on behind a line that cannot be read, which a crash may have cut off: everybody else must be erased. */
+async function* readLedgers(paths: string[], unreadable: string[]): AsyncIterable<Erasure> {
   for (const path of paths) {
     let line = 0
     for await (const text of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })) {
       line += 1
-      if (text !== '') yield readErasure(text, `${path}:${line}`)
+      if (text === '') continue
+      try {
+        yield readErasure(text)
+      } catch (error) {
+        if (!(error instanceof JsonError || error instanceof TimeError)) throw error
+        unreadable.push(`${path}:${line}: ${error.message}.`)
+      }
     }
   }
 }
 
-function readErasure(text: string, place: string): Erasure {
-  try {
-    const value = readJson(text)
-    if (!isJsonObject(value)) throw new JsonError('an object is required')
-    const { project_id, profile_id, erased_at } = value
-    if (typeof project_id !== 'string' || typeof profile_id !== 'string' || typeof erased_at !== 'string') {
-      throw new JsonError('project_id, profile_id and erased_at are required')
-    }
-    return { project_id, profile_id, erased_at: readInstant(erased_at) }
-  } catch (error) {
-    if (error instanceof JsonError || error instanceof TimeError)
-      throw new Refusal(`${place}: ${error.message}. Nothing after this line was applied.`)
-    throw error
+function readErasure(text: string): Erasure {
+  const value = readJson(text)
+  if (!isJsonObject(value)) throw new JsonError('an object is required')
+  const { project_id, profile_id, erased_at } = value
+  if (typeof project_id !== 'string' || typeof profile_id !== 'string' || typeof erased_at !== 'string') {
+    throw new JsonError('project_id, profile_id and erased_at are required')
   }
+  return { project_id, profile_id, erased_at: readInstant(erased_at) }
 }
