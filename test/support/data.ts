@@ -1,0 +1,158 @@
+// Records for tests: small builders with every column, and one way to put them into a project.
+import type { Db, Query } from '../../src/lib/db.ts'
+import { fold } from '../../src/lib/text.ts'
+
+export type Table =
+  | 'funnels'
+  | 'experiments'
+  | 'profiles'
+  | 'sessions'
+  | 'replies'
+  | 'products'
+  | 'subscriptions'
+  | 'transactions'
+  | 'customers'
+  | 'orders'
+  | 'events'
+
+/** A row of a table by column; times as date-times. */
+export type Columns = Record<string, unknown>
+export type Rows = Partial<Record<Table, Columns[]>>
+
+const T = '2026-01-02T03:04:05.000006Z'
+const stamps = { created_at: T, updated_at: T }
+
+const DEFAULTS: Record<Table, Columns> = {
+  funnels: {
+    ...stamps,
+    title: 'Sleep quiz',
+    alias: null,
+    type: 'default',
+    status: 'published',
+    environment: 'production',
+    version: 1,
+    variation_count: 1,
+    tags: [],
+  },
+  experiments: { ...stamps, title: 'Two prices', alias: 'prices', enabled: true },
+  profiles: { ...stamps, preview: false, integrations: {} },
+  sessions: { ...stamps, query_params: {}, tracking_cookies: {} },
+  replies: { screen_id: 'screen-1', element_id: 'element-1', screen_index: 0, element_type: 'Input', value: null },
+  products: { ...stamps, name: 'Monthly plan', status: 'active', metadata: {}, prices: [] },
+  subscriptions: {
+    ...stamps,
+    status: 'active',
+    renews: true,
+    sandbox: false,
+    billing_interval: 'month',
+    billing_interval_count: 1,
+    price: 1999,
+    currency: 'USD',
+    profile_id: 'profile',
+    product_id: 'product',
+  },
+  transactions: { ...stamps, currency: 'USD', price: 1999, sandbox: false, profile_id: 'profile' },
+  customers: stamps,
+  orders: {
+    created_at: T,
+    idempotency_key: 'key',
+    amount: '10',
+    currency_code: 'USD',
+    status: 'succeeded',
+    failed_message_for_user: '',
+    psp: 'simulator',
+    payment_method_token: 'pm_card_visa',
+    source_trx_id: '01900000-0000-7000-8000-000000000001',
+    provider_key: 'provider-key',
+    settled_at: T,
+    looks: 0,
+    amount_refunded: 0,
+    amount_refunded_hard: 0,
+  },
+  events: { created_at: T, sequence: 1, pending: false, data: {} },
+}
+
+// An order in which every row finds what it refers to.
+const ORDER = Object.keys(DEFAULTS) as Table[]
+const OF_ORGANIZATIONS = new Set<Table>(['customers', 'orders'])
+
+/** Puts rows into a project, with what is left out from `DEFAULTS`, and counts them as every writer does. */
+export async function insert(db: Db, project: { id: string; organizationId: string }, rows: Rows): Promise<void> {
+  await db.tx(async (query) => {
+    for (const table of ORDER) await insertRows(query, project, table, rows[table] ?? [])
+  })
+}
+
+/** The things most records refer to, under plain ids: `funnel`, `experiment`, `profile`, `session`, `product`. */
+export const BASICS: Rows = {
+  funnels: [{ id: 'funnel' }],
+  experiments: [{ id: 'experiment' }],
+  profiles: [{ id: 'profile' }],
+  sessions: [{ id: 'session', profile_id: 'profile' }],
+  products: [{ id: 'product' }],
+}
+
+async function insertRows(
+  query: Query,
+  project: { id: string; organizationId: string },
+  table: Table,
+  rows: Columns[],
+): Promise<void> {
+  if (rows.length === 0) return
+  const owner = OF_ORGANIZATIONS.has(table) ? { organization_id: project.organizationId } : {}
+  const full: Columns[] = rows.map((row) => ({
+    ...DEFAULTS[table],
+    project_id: project.id,
+    ...owner,
+    ...folded(table, row),
+    ...row,
+  }))
+  const columns = [...new Set(full.flatMap((row) => Object.keys(row)))].join(', ')
+  await query(`insert into ${table} (${columns}) select ${columns} from json_populate_recordset(null::${table}, $1)`, [
+    JSON.stringify(full),
+  ])
+  await addCounts(query, project.id, table, full, 1)
+}
+
+function folded(table: Table, row: Columns): Columns {
+  if (table === 'funnels') return { title_folded: fold(String(row.title ?? DEFAULTS.funnels.title)) }
+  if (table === 'profiles' && row.email) return { email_folded: fold(String(row.email)) }
+  return {}
+}
+
+const COUNTED: Partial<Record<Table, string[]>> = {
+  funnels: [],
+  profiles: ['funnel_id'],
+  sessions: ['funnel_id'],
+  products: [],
+  subscriptions: ['status', 'funnel_id', 'product_id', 'payment_provider'],
+  transactions: [],
+}
+
+/** What a writer of rows adds to `counts`: `sign` 1 for new rows, -1 for old ones. */
+export async function addCounts(
+  query: Query,
+  projectId: string,
+  table: Table,
+  rows: Columns[],
+  sign: 1 | -1,
+): Promise<void> {
+  const fields = COUNTED[table]
+  if (!fields) return
+  const deltas = new Map<string, number>()
+  const add = (field: string, value: unknown) => {
+    if (value === null || value === undefined) return
+    const key = JSON.stringify([field, value])
+    deltas.set(key, (deltas.get(key) ?? 0) + sign)
+  }
+  for (const row of rows) {
+    if (table !== 'funnels' || !row.deleted_at) add('', '')
+    if (table === 'funnels') add('all', '')
+    for (const field of fields) add(field, row[field])
+  }
+  const lines = [...deltas].map(([key, n]) => {
+    const [field, value] = JSON.parse(key) as [string, string]
+    return { project_id: projectId, list: table, field, value, n }
+  })
+  await query('insert into counts select * from json_populate_recordset(null::counts, $1)', [JSON.stringify(lines)])
+}

@@ -1,0 +1,148 @@
+// The real server in this process, on a port of its own over a fresh database, and calls to it as a client sends them.
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type App, openApp, openLog } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+import type { Db } from '../../src/lib/db.ts'
+import { type ServerOptions, startServer } from '../../src/server.ts'
+import { createOrganization, createProject } from '../../src/tenants.ts'
+import { freshDatabase } from './postgres.ts'
+
+export interface Answer {
+  status: number
+  headers: IncomingHttpHeaders
+  text: string
+  /** The body as JSON; undefined when there is none. */
+  body: Json
+}
+
+// What an answer holds is for the test to say; wrong access shows as undefined there.
+// biome-ignore lint/suspicious/noExplicitAny: the shape is what tests check.
+export type Json = any
+
+export interface Call {
+  /** Sent as `Service-Secret`. */
+  key?: string
+  method?: string
+  /** An object is sent as JSON, anything else as it is. */
+  body?: object | string | Buffer
+  /** Names and values in turn, sent in this case and order. */
+  headers?: string[]
+}
+
+export interface Project {
+  id: string
+  organizationId: string
+  key: string
+  /** The data API with this project's key: `get('/funnels', { limit: '5' })`. */
+  get(path: string, query?: Record<string, string>): Promise<Answer>
+  post(path: string, body: object): Promise<Answer>
+}
+
+export interface TestServer {
+  app: App
+  db: Db
+  url: string
+  ledger: string
+  /** What another program needs in its environment to serve the same database. */
+  env: Record<string, string>
+  /** The lines of the log so far. */
+  logLines(): string[]
+  /** Any call to the listener; the path is sent as it is. */
+  call(path: string, call?: Call): Promise<Answer>
+  /** A call to the data API. */
+  api(path: string, call?: Call): Promise<Answer>
+  /** A new project, by default in an organization of its own. */
+  project(organizationId?: string): Promise<Project>
+  stop(): Promise<void>
+}
+
+/** Serves a fresh database; `env` holds further settings, as in the environment. */
+export async function startTestServer(
+  env: Record<string, string> = {},
+  options: ServerOptions = {},
+): Promise<TestServer> {
+  const database = await freshDatabase()
+  const folder = mkdtempSync(join(tmpdir(), 'tundish-test-server-'))
+  const settings = {
+    DATABASE_URL: database.url,
+    DATA_DIR: folder,
+    MASTER_KEY: randomBytes(32).toString('base64'),
+    PORT: '0',
+    ADMIN_PORT: '0',
+    ...env,
+  }
+  const lines: string[] = []
+  const log = openLog('info', { write: (line) => lines.push(line) })
+  const app = await openApp(readConfig(settings), { log })
+  const running = await startServer(app, options)
+  const agent = new Agent({ keepAlive: true })
+  const call = (path: string, given: Call = {}) => send(agent, running.url, path, given)
+  const api = (path: string, given?: Call) => call(`/public/v1${path}`, given)
+  return {
+    app,
+    db: app.db,
+    url: running.url,
+    ledger: app.config.erasureLedger,
+    env: settings,
+    logLines: () => lines,
+    call,
+    api,
+    project: (organizationId) => makeProject(app, api, organizationId),
+    async stop() {
+      agent.destroy()
+      await running.stop()
+      await app.close()
+      await database.drop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+let made = 0
+
+async function makeProject(app: App, api: TestServer['api'], organizationId?: string): Promise<Project> {
+  const organization = organizationId ?? `org-${++made}`
+  if (!organizationId) await createOrganization(app.db, app.seal, { id: organization })
+  const { id, secret_key: key } = await createProject(app.db, app.seal, { id: `project-${++made}`, organization })
+  return {
+    id,
+    organizationId: organization,
+    key,
+    get: (path, query) => api(query ? `${path}?${new URLSearchParams(query)}` : path, { key }),
+    post: (path, body) => api(path, { key, method: 'POST', body }),
+  }
+}
+
+/** One request by node's own client, which leaves names of headers as they are. */
+export function send(agent: Agent, url: string, path: string, { key, method, body, headers = [] }: Call) {
+  const { hostname, port } = new URL(url)
+  const json = typeof body === 'object' && !Buffer.isBuffer(body)
+  const bytes = json ? Buffer.from(JSON.stringify(body)) : body === undefined ? undefined : Buffer.from(body)
+  const raw = ['Host', `${hostname}:${port}`, ...headers]
+  if (key !== undefined) raw.push('Service-Secret', key)
+  if (json) raw.push('Content-Type', 'application/json')
+  if (bytes) raw.push('Content-Length', String(bytes.length))
+  return new Promise<Answer>((resolve, reject) => {
+    const sent = request({ agent, hostname, port, path, method: method ?? 'GET', headers: raw }, (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk) => chunks.push(chunk))
+      response.on('error', reject)
+      response.on('end', () => {
+        const text = Buffer.concat(chunks).toString()
+        const isJson = response.headers['content-type']?.startsWith('application/json') && text !== ''
+        resolve({
+          status: response.statusCode!,
+          headers: response.headers,
+          text,
+          body: isJson ? JSON.parse(text) : undefined,
+        })
+      })
+    })
+    sent.on('error', reject)
+    sent.end(bytes)
+  })
+}
