@@ -87,13 +87,16 @@ async function* batches(entries: AsyncIterable<Erasure>): AsyncIterable<[project
   for (const [projectId, batch] of waiting) yield [projectId, [...batch.values()]]
 }
 
-/** Locks the rows, so that nobody writes personal data of these profiles until the commit; says who still has any. */
+/**
+ * Locks the rows, so that nobody writes personal data of these profiles until the commit; says who still has any.
+ * The strongest lock, for a charge that settles holds the weakest (a key share) while it writes an event about a person.
+ */
 async function lockProfiles(
   query: Query,
   projectId: string,
   ids: string[],
 ): Promise<Map<string, 'personal' | 'erased'>> {
-  await query('select id from profiles where project_id = $1 and id = any($2) order by id for no key update', [
+  await query('select id from profiles where project_id = $1 and id = any($2) order by id for update', [
     projectId,
     ids,
   ])
