@@ -1,6 +1,8 @@
 // Everything that serves: the public listener with both APIs, the operator's listener, and the background work.
 import type { FastifyInstance } from 'fastify'
 import type { App } from './app.ts'
+import { billingApi } from './billing/api.ts'
+import { startSettling } from './billing/settling.ts'
 import { describePages, describeRoutes } from './description.ts'
 import { health } from './health.ts'
 import { UsageError } from './lib/errors.ts'
@@ -26,7 +28,7 @@ export interface ServerOptions {
 export async function startServer(app: App, { worker = true }: ServerOptions = {}): Promise<Running> {
   const listener = await publicListener(app)
   const url = await listen(listener, app.config.host, app.config.port, 'PORT')
-  const stopWork = worker ? sweepCounts(app) : async () => {}
+  const stopWork = worker ? startWork(app) : async () => {}
   return {
     app,
     url,
@@ -35,6 +37,15 @@ export async function startServer(app: App, { worker = true }: ServerOptions = {
       await listener.close()
       await stopWork()
     },
+  }
+}
+
+/** Starts the background work; answers what stops it, once what is at hand has ended. */
+export function startWork(app: App): () => Promise<void> {
+  const { providerTimeoutMs } = app.config
+  const stops = [sweepCounts(app), startSettling({ ...app, providerTimeoutMs })]
+  return async () => {
+    await Promise.all(stops.map((stop) => stop()))
   }
 }
 
@@ -47,6 +58,9 @@ export async function publicListener(app: App): Promise<FastifyInstance> {
   health(listener, app)
   const { db, keys, config } = app
   listener.register((scope) => publicApi(scope, { db, keys, ...config }), { prefix: '/public/v1' })
+  listener.register((scope) => billingApi(scope, { ...app, providerTimeoutMs: config.providerTimeoutMs }), {
+    prefix: '/:org_id/v1',
+  })
   await listener.ready()
   return listener
 }

@@ -1,0 +1,87 @@
+// The door of the billing API: the organization's key, then charges, refunds, assets and the report.
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { KeyCache } from '../key-cache.ts'
+import { ApiError } from '../lib/errors.ts'
+import { noRoute, rawHeaders, refuseOtherMethods } from '../lib/wire.ts'
+import { oneOffChargeOut } from './charge-answer.ts'
+import { oneOffChargeIn, readChargeRequest } from './charge-request.ts'
+import type { BillingContext } from './context.ts'
+import { myAssets } from './my-assets.ts'
+import { oneOffCharge } from './one-off-charge.ts'
+import { refundOut } from './refund-answer.ts'
+import { readRefundRequest, refundIn } from './refund-request.ts'
+import { refund } from './refunds.ts'
+import { describe, ok } from './route.ts'
+import { transactionReport } from './transaction-report.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The organization whose key the request brought. */
+    organizationId: string
+  }
+}
+
+/** Mounts the billing API on `app`, whose prefix names the organization as `:org_id`. */
+export async function billingApi(app: FastifyInstance, context: BillingContext & { keys: KeyCache }): Promise<void> {
+  app.decorateRequest('organizationId', '')
+  app.addHook('onRequest', async (request) => {
+    request.organizationId = await organizationOf(request, context.keys)
+    request.tenant = request.organizationId
+  })
+  app.setNotFoundHandler(noRoute)
+  refuseOtherMethods(app)
+  charges(app, context)
+  refunds(app, context)
+  myAssets(app, context)
+  transactionReport(app, context)
+}
+
+/** The organization of the path, if the request has its key: whatever else is wrong is the same 401. */
+async function organizationOf(request: FastifyRequest, keys: KeyCache): Promise<string> {
+  const [header, ...more] = rawHeaders(request.raw, 'service-secret-key')
+  const tenant = header && more.length === 0 ? await keys.lookUp(header.value) : undefined
+  const { org_id } = request.params as { org_id?: string }
+  if (!tenant || tenant.project_id !== null || tenant.organization_id !== org_id) throw unauthorized()
+  return tenant.organization_id
+}
+
+function unauthorized(): ApiError {
+  return new ApiError(
+    401,
+    'Unauthorized: send the secret key of the organization in the path once, in the header service-secret-key.',
+  )
+}
+
+function charges(app: FastifyInstance, context: BillingContext): void {
+  const schema = {
+    ...describe({
+      operationId: 'createOneOffCharge',
+      summary: 'Charge a saved card',
+      description:
+        'Charges any amount to the customer’s saved card, at most once for each `idempotency_key`, and grants one consumable. Send the same key with every retry: it answers what became of the first charge.',
+    }),
+    body: oneOffChargeIn,
+    ...ok('What became of the charge.', oneOffChargeOut, {
+      coded: ['one_off_charge_disabled', 'idempotency_key_reused'],
+    }),
+  }
+  app.post('/payment/one_off_charge', { schema }, async ({ rawBody, organizationId }) =>
+    oneOffCharge(context, organizationId, readChargeRequest(rawBody)),
+  )
+}
+
+function refunds(app: FastifyInstance, context: BillingContext): void {
+  const schema = {
+    ...describe({
+      operationId: 'createRefund',
+      summary: 'Refund a charge',
+      description:
+        'Pays back a charge or a part of it. When refunds that are not soft add up to the whole amount, the consumable is revoked.',
+    }),
+    body: refundIn,
+    ...ok('What became of the refund.', refundOut, { coded: ['idempotency_key_reused'] }),
+  }
+  app.post('/payment/refund', { schema }, async ({ rawBody, organizationId }) =>
+    refund(context, organizationId, readRefundRequest(rawBody)),
+  )
+}

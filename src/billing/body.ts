@@ -1,0 +1,65 @@
+// The parts that the bodies of billing requests share: customer, key and amount, with their rules beyond JSON Schema.
+import { type TSchema, Type } from 'typebox'
+import { parseBody } from '../lib/body.ts'
+import { ApiError } from '../lib/errors.ts'
+import type { JsonNumber, JsonObject } from '../lib/json.ts'
+import { type Decimal, MoneyError, readAmount } from '../lib/money.ts'
+import { hasControlCharacters, shorten } from '../lib/text.ts'
+
+export const externalId = Type.String({
+  description: 'Your own unique identifier of the user.',
+  minLength: 1,
+  maxLength: 256,
+  examples: ['user-1042'],
+})
+
+export const idempotencyKey = Type.String({
+  description: 'One key for each purchase intent, unique for the customer: send it again with every retry.',
+  minLength: 1,
+  maxLength: 128,
+  examples: ['topup-2026-01-31-7f3a'],
+})
+
+/** An amount in major units: a number, or a text for callers whose numbers are floats. */
+export function amountIn(description: string): TSchema {
+  return Type.Unsafe({ type: ['number', 'string'], description, examples: ['10.50'] })
+}
+
+/** A UUID in its usual form; `format` alone would let other forms pass that the database refuses. */
+export function uuidIn(description: string, { nullable = false } = {}): TSchema {
+  return Type.Unsafe({
+    type: nullable ? ['string', 'null'] : 'string',
+    format: 'uuid',
+    pattern: '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$',
+    description,
+    examples: ['0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20'],
+  })
+}
+
+/** The body, whose shape the schema has checked already, once more with every digit of its numbers. */
+export function exactBody(bytes: Buffer | undefined): JsonObject {
+  if (!bytes) throw new Error('Bug: the body of a billing request was not kept')
+  return parseBody(bytes, { exact: true }) as JsonObject
+}
+
+/** Throws a 400 for a text with control characters. */
+export function refuseControlCharacters(field: string, text: string): void {
+  if (hasControlCharacters(text)) throw new ApiError(400, `${field} must not contain control characters.`)
+}
+
+/** Reads an amount of any size and sign, exactly, or throws a 400 for what is no amount. */
+export function readAmountField(value: string | number | JsonNumber): Decimal {
+  // A text has no sign by its form; the caller is better told which rule it broke.
+  if (typeof value === 'string' && /^-[0-9]/.test(value)) throw amountRefused('must be greater than 0', value)
+  try {
+    return readAmount(value)
+  } catch (error) {
+    if (error instanceof MoneyError) throw amountRefused(error.message, value)
+    throw error
+  }
+}
+
+/** `amount must be greater than 0, not 0.` */
+export function amountRefused(rule: string, value: unknown): ApiError {
+  return new ApiError(400, `amount ${rule}, not ${shorten(JSON.stringify(value), 64)}.`)
+}

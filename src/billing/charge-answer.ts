@@ -1,0 +1,73 @@
+// What a charge's order looks like to the caller, and to those who listen to its events.
+import { Type } from 'typebox'
+import type { Event } from '../events/outbox.ts'
+import { readJson } from '../lib/json.ts'
+import { jsonAmount } from './amount.ts'
+import type { Order, Status } from './charges.ts'
+
+export const oneOffChargeOut = Type.Object(
+  {
+    action_required_token: Type.Literal('', {
+      description: 'Always empty: a custom charge has no authentication step.',
+    }),
+    checkout_status: Type.Unsafe({
+      type: 'string',
+      enum: ['processing', 'succeeded', 'failed', 'cancelled'],
+      description:
+        '`processing`: the outcome is not known yet, ask again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged and nothing will be. The last three are final.',
+    }),
+    failed_message_for_user: Type.String({
+      description: 'A sentence fit for the customer; empty unless failed.',
+      examples: [''],
+    }),
+    order_id: Type.Unsafe({
+      type: ['string', 'null'],
+      format: 'uuid',
+      description: 'The order; never null here.',
+      examples: ['0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20'],
+    }),
+    idempotent_replay: Type.Boolean({
+      description: 'Whether an earlier charge with the same key is told of; nothing was charged by this request.',
+      default: false,
+    }),
+  },
+  { title: 'OneOffChargeOut', additionalProperties: false },
+)
+
+export interface ChargeAnswer {
+  action_required_token: ''
+  checkout_status: Status
+  failed_message_for_user: string
+  order_id: string
+  idempotent_replay: boolean
+}
+
+export function chargeAnswer(order: Order, idempotent_replay: boolean): ChargeAnswer {
+  const { status, failed_message_for_user, order_id } = order
+  return {
+    action_required_token: '',
+    checkout_status: status,
+    failed_message_for_user,
+    order_id,
+    idempotent_replay,
+  }
+}
+
+type Settled = Order & {
+  profile_id: string | null
+  status: 'succeeded' | 'failed' | 'cancelled'
+  client_metadata: string | null
+}
+
+/** The event of a settled charge: the answer, and what was asked. */
+export function chargeEvent(order: Settled): Event {
+  const { external_id, amount, currency_code, client_metadata, profile_id } = order
+  const data = {
+    ...chargeAnswer(order, false),
+    external_id,
+    amount: jsonAmount(amount),
+    currency_code,
+    client_metadata: client_metadata === null ? null : readJson(client_metadata, { exact: true }),
+  }
+  return { type: `charge.${order.status}`, object_id: order.order_id, profile_id, data }
+}

@@ -1,0 +1,79 @@
+// The body of a custom charge, read exactly: its shape, and the rules that hold whatever the organization allows.
+import { Type } from 'typebox'
+import { findCardNumber } from '../lib/card-data.ts'
+import { ApiError } from '../lib/errors.ts'
+import type { JsonNumber, JsonObject } from '../lib/json.ts'
+import { type Decimal, readCurrency } from '../lib/money.ts'
+import { amountIn, exactBody, externalId, idempotencyKey, readAmountField, refuseControlCharacters } from './body.ts'
+
+// Enough for an order's own references; what is larger belongs into the caller's database.
+const MAX_METADATA_BYTES = 16 * 1024
+
+export const oneOffChargeIn = Type.Object(
+  {
+    external_id: externalId,
+    amount: amountIn(
+      'Amount in major units (`10.5` with USD is $10.50): greater than 0, no more decimals than the currency has, not above the organization’s maximum. A number or a text; judged by the digits sent, without exponent.',
+    ),
+    currency_code: Type.String({
+      description: 'ISO 4217 code, in any case.',
+      minLength: 3,
+      maxLength: 3,
+      examples: ['USD'],
+    }),
+    idempotency_key: idempotencyKey,
+    client_metadata: Type.Optional(
+      Type.Unsafe({
+        type: 'object',
+        additionalProperties: true,
+        description: 'Anything of your own, up to 16 KiB; never card data.',
+        examples: [{ pack: 'tokens-100' }],
+      }),
+    ),
+  },
+  { title: 'OneOffChargeIn', additionalProperties: false },
+)
+
+export interface ChargeRequest {
+  externalId: string
+  idempotencyKey: string
+  amount: Decimal
+  /** As it was sent, for sentences about it. */
+  amountSent: string | number | JsonNumber
+  /** In capitals; known or not. */
+  currencyCode: string
+  clientMetadata: string | null
+}
+
+/** Reads a body that `oneOffChargeIn` has let pass. Throws a 400. */
+export function readChargeRequest(bytes: Buffer | undefined): ChargeRequest {
+  const body = exactBody(bytes)
+  const { external_id, idempotency_key, currency_code } = body as Record<string, string>
+  refuseControlCharacters('external_id', external_id!)
+  refuseControlCharacters('idempotency_key', idempotency_key!)
+  const amountSent = body.amount as string | number | JsonNumber
+  return {
+    externalId: external_id!,
+    idempotencyKey: idempotency_key!,
+    amount: readAmountField(amountSent),
+    amountSent,
+    currencyCode: readCurrency(currency_code!) ?? currency_code!,
+    clientMetadata: readMetadata(body.client_metadata as JsonObject | undefined),
+  }
+}
+
+function readMetadata(metadata: JsonObject | undefined): string | null {
+  if (metadata === undefined) return null
+  const text = JSON.stringify(metadata)
+  if (Buffer.byteLength(text) > MAX_METADATA_BYTES) {
+    throw new ApiError(400, `client_metadata must have at most ${MAX_METADATA_BYTES} bytes of JSON.`)
+  }
+  const place = findCardNumber(metadata)
+  if (place !== undefined) {
+    throw new ApiError(
+      400,
+      `client_metadata must not hold card data: the value at "${place}" looks like a card number.`,
+    )
+  }
+  return text
+}

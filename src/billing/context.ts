@@ -1,0 +1,14 @@
+// What the verbs of billing need of the program, so that tests and the simulation can hand them other clocks and providers.
+import type { Logger } from 'pino'
+import type { Clock } from '../lib/clock.ts'
+import type { Db } from '../lib/db.ts'
+import type { Providers } from '../providers/provider.ts'
+
+export interface BillingContext {
+  db: Db
+  providers: Providers
+  clock: Clock
+  log: Pick<Logger, 'info' | 'warn' | 'error'>
+  /** The deadline that guards every call to a provider. */
+  providerTimeoutMs: number
+}

@@ -1,0 +1,37 @@
+// What an amount is worth in US dollars, by the organization's exchange rates.
+import { convertMinor, type Decimal, formatMinor } from '../lib/money.ts'
+import { fromDatabase } from './amount.ts'
+
+// A rate older than this says nothing of the day: banks are closed for some days, never for a week.
+const OLDEST_RATE_DAYS = 7
+
+/** Units of each currency for one euro, on the day that counts; both null when there is no rate. */
+export type Rates = { currency_per_euro: string | null; usd_per_euro: string | null }
+
+/**
+ * Joins `Rates` to a statement: the latest day on or before `day`, at most seven days before it, that knows both the
+ * currency and the US dollar. The three are SQL expressions.
+ */
+export function joinRates(organization: string, currency: string, day: string): string {
+  return `left join lateral (
+      select c.per_euro as currency_per_euro, u.per_euro as usd_per_euro
+      from exchange_rates c
+      join exchange_rates u
+        on u.organization_id = c.organization_id and u.day = c.day and u.currency_code = 'USD'
+      where c.organization_id = ${organization} and c.currency_code = ${currency}
+        and c.day between (${day})::date - ${OLDEST_RATE_DAYS} and (${day})::date
+      order by c.day desc limit 1) rates on true`
+}
+
+/** The amount in US cents, rounded half-even; null without a rate. */
+export function toUsdMinor(minor: bigint, currency: string, rates: Rates): bigint | null {
+  if (currency === 'USD') return minor
+  if (rates.currency_per_euro === null || rates.usd_per_euro === null) return null
+  const rate = (text: string): Decimal => fromDatabase(text)
+  return convertMinor(minor, currency, rate(rates.currency_per_euro), 'USD', rate(rates.usd_per_euro))
+}
+
+/** US cents in dollars, as text. */
+export function writeUsd(minor: bigint | null): string | null {
+  return minor === null ? null : formatMinor(minor, 'USD')
+}

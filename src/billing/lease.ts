@@ -1,0 +1,33 @@
+// How long whoever makes or settles a charge or refund has it alone, and when others look at it.
+
+// A lease outlives the provider's deadline by this share of it, so that what comes before the call (the claim's own
+// round trip) and after it (settling) fit in; never by less than a second, for a busy machine.
+const MARGIN_SHARE = 4
+const LEAST_MARGIN_MS = 1_000
+
+/** The charge itself is one call; settling makes up to two, a look-up and a refusal. */
+export type Calls = 1 | 2
+
+export function leaseMs(deadlineMs: number, calls: Calls): number {
+  return calls * deadlineMs + marginMs(deadlineMs)
+}
+
+/**
+ * Whether a call that takes up to the deadline still ends within the lease. Measured on this process's own clock from
+ * before the claim was sent, so that the database's lease began later and ends later than we think.
+ */
+export function leaseAllowsCall(deadlineMs: number, passedMs: number): boolean {
+  return passedMs < marginMs(deadlineMs)
+}
+
+function marginMs(deadlineMs: number): number {
+  return Math.max(LEAST_MARGIN_MS, deadlineMs / MARGIN_SHARE)
+}
+
+// Most unknown outcomes are known a second later; a provider that is down for long is not asked more often than needed.
+const PAUSES_S = [1, 5, 15, 60, 5 * 60, 15 * 60]
+
+/** The pause, in seconds, before the next look after this many looks. */
+export function pauseSeconds(looks: number): number {
+  return PAUSES_S[Math.min(looks, PAUSES_S.length - 1)]!
+}

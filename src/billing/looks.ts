@@ -1,0 +1,51 @@
+// Looks into a charge or refund whose outcome nobody heard: asks, has it refused if it never came, settles, or looks later.
+import type { NotFound, Refused, Settled, Unknown } from '../providers/provider.ts'
+import { settle as settleCharge } from './charge-settlement.ts'
+import { handOver as handOverOrder, type Order, reference as orderReference } from './charges.ts'
+import type { BillingContext } from './context.ts'
+import { handOver as handOverRefund, type Refund, reference as refundReference } from './refund-records.ts'
+import { settle as settleRefund } from './refund-settlement.ts'
+
+/** Whoever calls holds the order's lease. Answers the order as it stands then. */
+export async function lookIntoCharge(context: BillingContext, order: Order, signal?: AbortSignal): Promise<Order> {
+  const provider = context.providers.get(order.psp)
+  const about = orderReference(order)
+  const verdict = provider
+    ? await verdictOf(
+        () => provider.lookUp(about, signal),
+        () => provider.refuse(about, signal),
+      )
+    : NOBODY_TO_ASK
+  if (verdict.outcome !== 'unknown') return settleCharge(context.db, order, verdict)
+  await handOverOrder(context.db, order)
+  return order
+}
+
+/** The same for a refund. */
+export async function lookIntoRefund(context: BillingContext, refund: Refund, signal?: AbortSignal): Promise<Refund> {
+  const provider = context.providers.get(refund.psp)
+  const about = refundReference(refund)
+  const verdict = provider
+    ? await verdictOf(
+        () => provider.lookUpRefund(about, signal),
+        () => provider.refuseRefund(about, signal),
+      )
+    : NOBODY_TO_ASK
+  if (verdict.outcome !== 'unknown') return settleRefund(context.db, refund, verdict)
+  await handOverRefund(context.db, refund)
+  return refund
+}
+
+const NOBODY_TO_ASK: Unknown = { outcome: 'unknown', why: 'this process does not have the provider' }
+
+/**
+ * That the provider has never seen a request proves nothing: it may still be on its way. Only when the provider has
+ * agreed to refuse it for good is it certain that no money moves.
+ */
+async function verdictOf(
+  lookUp: () => Promise<Settled | Refused | NotFound | Unknown>,
+  refuse: () => Promise<Settled | Refused | Unknown>,
+): Promise<Settled | Refused | Unknown> {
+  const found = await lookUp()
+  return found.outcome === 'not_found' ? refuse() : found
+}

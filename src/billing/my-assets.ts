@@ -1,0 +1,43 @@
+// What a customer owns: the consumables that charges granted. Subscriptions and one-off purchases are not made here.
+import type { FastifyInstance } from 'fastify'
+import { Type } from 'typebox'
+import type { Db, Statement } from '../lib/db.ts'
+import { sendJson } from '../lib/wire.ts'
+import { externalId, refuseControlCharacters } from './body.ts'
+import { consumable } from './consumable.ts'
+import { describe, ok, type Post } from './route.ts'
+
+const myAssetsIn = Type.Object({ external_id: externalId }, { title: 'MyAssetsIn', additionalProperties: false })
+
+const myAssetsOut = Type.Object(
+  {
+    subscriptions: Type.Array(Type.Object({}), { description: 'Always empty: Tundish sells none itself.' }),
+    oneoffs: Type.Array(Type.Object({}), { description: 'Always empty: a custom charge is no one-off purchase.' }),
+    consumables: Type.Array(consumable.schema, { description: 'What charges granted, newest first.' }),
+  },
+  { title: 'MyAssets' },
+)
+
+export function myAssets(app: FastifyInstance, { db }: { db: Db }): void {
+  const schema = {
+    ...describe({
+      operationId: 'listMyAssets',
+      summary: 'List what a customer owns',
+      description: 'A customer who is not known owns nothing: all groups are empty.',
+    }),
+    body: myAssetsIn,
+    ...ok('What the customer owns.', myAssetsOut),
+  }
+  app.post<Post<{ external_id: string }>>('/my_assets', { schema }, async ({ body, organizationId }, reply) => {
+    refuseControlCharacters('external_id', body.external_id)
+    const rows = await db.read(LIST, [organizationId, body.external_id])
+    const consumables = rows.map((row) => consumable.write(row)).join(',')
+    return sendJson(reply, `{"subscriptions":[],"oneoffs":[],"consumables":[${consumables}]}`)
+  })
+}
+
+const LIST: Statement = {
+  name: 'list consumables',
+  text: `select ${consumable.columns} from consumables c where c.organization_id = $1 and c.external_id = $2
+         order by c.granted_at desc, c.consumable_id desc`,
+}

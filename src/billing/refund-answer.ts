@@ -1,0 +1,48 @@
+// What a refund looks like to the caller, and to those who listen to its events.
+import { Type } from 'typebox'
+import type { Event } from '../events/outbox.ts'
+import { formatMinor } from '../lib/money.ts'
+import { jsonAmount, minorFromDatabase } from './amount.ts'
+import { uuidIn } from './body.ts'
+import type { Refund } from './refund-records.ts'
+
+export const refundOut = Type.Object(
+  {
+    refund_id: uuidIn('Identifier of the refund.'),
+    order_id: uuidIn('Order of the charge.'),
+    refund_status: Type.Unsafe({
+      type: 'string',
+      enum: ['processing', 'succeeded', 'failed'],
+      description: '`processing`: the outcome is not known yet, and finds itself. The others are final.',
+    }),
+    amount: Type.Number({ description: 'Amount of this refund, in major units.', examples: [10.5] }),
+    currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['USD'] }),
+    amount_refunded: Type.Number({ description: 'Sum of all refunds of the order that succeeded.', examples: [10.5] }),
+    consumable_revoked: Type.Boolean({
+      description: 'Whether refunds that are not soft add up to the whole amount, so that the consumable is revoked.',
+    }),
+    idempotent_replay: Type.Boolean({ description: 'Whether an earlier refund with the same key is told of.' }),
+  },
+  { title: 'RefundOut', additionalProperties: false },
+)
+
+export function refundAnswer(refund: Refund, idempotent_replay: boolean) {
+  const { refund_id, order_id, status, amount, currency_code, amount_refunded, consumable_revoked } = refund
+  return {
+    refund_id,
+    order_id,
+    refund_status: status,
+    amount: jsonAmount(amount),
+    currency_code,
+    // A sum of nothing has no decimals of its own.
+    amount_refunded: jsonAmount(formatMinor(minorFromDatabase(amount_refunded, currency_code), currency_code)),
+    consumable_revoked: consumable_revoked === 't',
+    idempotent_replay,
+  }
+}
+
+/** The event of a settled refund. */
+export function refundEvent(refund: Refund & { status: 'succeeded' | 'failed'; profile_id: string | null }): Event {
+  const { refund_id, status, profile_id } = refund
+  return { type: `refund.${status}`, object_id: refund_id, profile_id, data: refundAnswer(refund, false) }
+}

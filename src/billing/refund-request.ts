@@ -1,0 +1,68 @@
+// The body of a refund, read exactly.
+import { Type } from 'typebox'
+import { ApiError } from '../lib/errors.ts'
+import type { JsonNumber } from '../lib/json.ts'
+import type { Decimal } from '../lib/money.ts'
+import {
+  amountIn,
+  amountRefused,
+  exactBody,
+  externalId,
+  idempotencyKey,
+  readAmountField,
+  refuseControlCharacters,
+  uuidIn,
+} from './body.ts'
+
+export const refundIn = Type.Object(
+  {
+    external_id: externalId,
+    order_id: uuidIn('Order of the charge to pay back.'),
+    amount: Type.Optional(
+      amountIn('Amount in major units; left out: all that is left of the charge. With an amount the key is required.'),
+    ),
+    soft_refund: Type.Optional(
+      Type.Boolean({ description: 'A soft refund never revokes the consumable.', default: false }),
+    ),
+    reason: Type.Optional(
+      Type.String({ description: 'Why, in a word; kept, not shown.', maxLength: 256, default: '' }),
+    ),
+    comment: Type.Optional(Type.String({ description: 'A note; kept, not shown.', maxLength: 2048, default: '' })),
+    idempotency_key: Type.Optional(idempotencyKey),
+  },
+  { title: 'RefundIn', additionalProperties: false },
+)
+
+export interface RefundRequest {
+  externalId: string
+  orderId: string
+  /** Undefined: all that is left. */
+  amount: Decimal | undefined
+  isSoft: boolean
+  reason: string
+  comment: string
+  idempotencyKey: string | null
+}
+
+/** Reads a body that `refundIn` has let pass. Throws a 400. */
+export function readRefundRequest(bytes: Buffer | undefined): RefundRequest {
+  const body = exactBody(bytes)
+  const { external_id, order_id, reason = '', comment = '', idempotency_key } = body as Record<string, string>
+  refuseControlCharacters('external_id', external_id!)
+  if (idempotency_key !== undefined) refuseControlCharacters('idempotency_key', idempotency_key)
+  const amountSent = body.amount as string | number | JsonNumber | undefined
+  if (amountSent !== undefined && idempotency_key === undefined) {
+    throw new ApiError(400, 'idempotency_key is required with an amount: a partial refund sent twice would pay twice.')
+  }
+  const amount = amountSent === undefined ? undefined : readAmountField(amountSent)
+  if (amount && amount.digits <= 0n) throw amountRefused('must be greater than 0', amountSent)
+  return {
+    externalId: external_id!,
+    orderId: order_id!.toLowerCase(),
+    amount,
+    isSoft: body.soft_refund === true,
+    reason,
+    comment,
+    idempotencyKey: idempotency_key ?? null,
+  }
+}

@@ -1,0 +1,75 @@
+// A refund, told top to bottom: seen before? allowed? claim, pay back, settle, answer.
+import type { Provider } from '../providers/provider.ts'
+import { compare, fromDatabase, minorFromDatabase } from './amount.ts'
+import type { BillingContext } from './context.ts'
+import { keyReused } from './keys.ts'
+import { leaseAllowsCall, leaseMs } from './lease.ts'
+import { lookIntoRefund } from './looks.ts'
+import { providerOf, unreachable } from './psp.ts'
+import { refundAnswer } from './refund-answer.ts'
+import { allow, claim, findByKey, findRefundable, handOver, type Refund, reference } from './refund-records.ts'
+import type { RefundRequest } from './refund-request.ts'
+import { settle } from './refund-settlement.ts'
+
+/**
+ * Pays back a charge or a part of it, at most once for each key. Throws an `ApiError` for what is refused before anything
+ * is begun; from the claim on, as with charges, every way ends in an answer and an unknown outcome is no failure.
+ */
+export async function refund(context: BillingContext, organizationId: string, request: RefundRequest) {
+  const { db, clock, providers, providerTimeoutMs } = context
+  const seen = await findByKey(db.query, organizationId, request)
+  if (seen) return answerFor(request, seen, true)
+
+  const order = await findRefundable(db.query, organizationId, request)
+  allow(order, request)
+  const provider = providerOf(providers, order.psp)
+  if (!provider.admits()) throw unreachable()
+
+  const begunMs = clock.monotonicMs()
+  const claimed = await claim(db, organizationId, request, leaseMs(providerTimeoutMs, 1))
+  if (claimed.outcome === 'known') return answerFor(request, claimed.refund, true)
+
+  const outcome = await payBack(context, provider, claimed.refund, claimed.chargeTransactionId, begunMs)
+  return answerFor(request, outcome, false)
+}
+
+/** The answer of a refund; the key may turn out to stand for another one. */
+function answerFor(request: RefundRequest, refund: Refund, isReplay: boolean) {
+  const isSame =
+    request.orderId === refund.order_id &&
+    request.isSoft === (refund.soft_refund === 't') &&
+    (request.amount === undefined
+      ? refund.amount_given === 'f'
+      : refund.amount_given === 't' && compare(request.amount, fromDatabase(refund.amount)) === 0)
+  if (!isSame) throw keyReused('another refund')
+  return refundAnswer(refund, isReplay)
+}
+
+/** Pays back a claimed refund, and answers it as it stands then. Whatever goes wrong from here on is left to settling. */
+async function payBack(
+  context: BillingContext,
+  provider: Provider,
+  refund: Refund,
+  chargeTransactionId: string,
+  begunMs: number,
+): Promise<Refund> {
+  const { db, clock, log, providerTimeoutMs } = context
+  try {
+    if (!leaseAllowsCall(providerTimeoutMs, clock.monotonicMs() - begunMs))
+      return await leaveToSettling(context, refund)
+    const { amount, currency_code: currencyCode } = refund
+    const money = { amountMinor: minorFromDatabase(amount, currencyCode), currencyCode }
+    const verdict = await provider.refund({ ...reference(refund), ...money, chargeTransactionId })
+    if (verdict.outcome === 'unknown') return await leaveToSettling(context, refund)
+    if (verdict.outcome === 'conflict') return await lookIntoRefund(context, refund)
+    return await settle(db, refund, verdict)
+  } catch (error) {
+    log.error({ err: error, refund_id: refund.refund_id }, 'A refund is left to settling.')
+    return refund
+  }
+}
+
+async function leaveToSettling({ db }: BillingContext, refund: Refund): Promise<Refund> {
+  await handOver(db, refund)
+  return refund
+}

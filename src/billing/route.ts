@@ -1,0 +1,43 @@
+// How the routes of the billing API are described.
+import { type TSchema, Type } from 'typebox'
+import { problem, problemAnswer, problems } from '../lib/problems.ts'
+
+/** The types of a route that takes a body. */
+export interface Post<Body> {
+  Body: Body
+}
+
+interface Description {
+  operationId: string
+  summary: string
+  description: string
+}
+
+export function describe(about: Description) {
+  return {
+    ...about,
+    tags: ['Billing'],
+    security: [{ organizationKey: [] }],
+    params: Type.Object({ org_id: Type.String({ description: 'The id of the organization.', examples: ['demo'] }) }),
+    querystring: Type.Object({}),
+  }
+}
+
+/** The answers of a route, the successful one being `schema`; `coded` when a refusal may carry a code. */
+export function ok(description: string, schema: TSchema, { coded }: { coded?: readonly string[] } = {}) {
+  const success = { description, content: { 'application/json': { schema } } }
+  const refusal = coded && { 400: problemAnswer(400, codedProblem(coded)) }
+  return { response: { 200: success, ...problems(400, 401, 413, 415), ...refusal } }
+}
+
+function codedProblem(codes: readonly string[]): TSchema {
+  return Type.Object(
+    {
+      ...problem.properties,
+      code: Type.Optional(
+        Type.Unsafe<string>({ type: 'string', enum: codes, description: 'For programs; only where it is named here.' }),
+      ),
+    },
+    { title: codes.length > 1 ? 'ChargeProblem' : 'RefundProblem' },
+  )
+}

@@ -1,0 +1,36 @@
+// Writes events in the transaction that changes their objects: both are true, or neither.
+import type { Query, Statement } from '../lib/db.ts'
+import { makeUuid } from '../lib/ids.ts'
+import type { EventType } from './catalogue.ts'
+
+export interface Event {
+  type: EventType
+  /** The object it is about; its events are numbered. */
+  object_id: string
+  /** Whose personal data `data` may hold, so that an erasure finds it. */
+  profile_id: string | null
+  /** The very object the API answers. */
+  data: unknown
+}
+
+/**
+ * Writes events of a project. The caller has locked their objects in an earlier statement, or has just made them:
+ * `sequence` counts on nobody else writing events of the same object meanwhile.
+ */
+export async function write(query: Query, projectId: string, events: Event[]): Promise<void> {
+  const rows = events.map((event) => ({ id: makeUuid(), ...event }))
+  await query(WRITE, [projectId, JSON.stringify(rows)])
+}
+
+const WRITE: Statement = {
+  name: 'write events',
+  text: `
+    insert into events (project_id, id, type, object_id, sequence, created_at, profile_id, data)
+    select $1, e.id, e.type, e.object_id,
+      (select coalesce(max(sequence), 0) from events o where o.project_id = $1 and o.object_id = e.object_id)
+        + row_number() over (partition by e.object_id order by e.place),
+      db_clock(), e.profile_id, e.data
+    from rows from (json_to_recordset($2::json)
+      as (id uuid, type text, object_id text, profile_id text, data json)) with ordinality
+      as e (id, type, object_id, profile_id, data, place)`,
+}

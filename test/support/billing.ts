@@ -1,0 +1,161 @@
+// The billing API over a simulator of its own: an organization that may charge, customers with cards, calls, the ledger.
+import { randomUUID } from 'node:crypto'
+import type { Db } from '../../src/lib/db.ts'
+import { createOrganization, createProject } from '../../src/tenants.ts'
+import { type Answer, type Json, startTestServer, type TestServer } from './server.ts'
+import { openSimulator } from './simulator.ts'
+
+export interface Organization {
+  id: string
+  projectId: string
+  key: string
+  projectKey: string
+  /** A call to the billing API of this organization. */
+  post(path: string, body: object | string): Promise<Answer>
+  /** A charge of 10.50 USD under a new key, unless `more` says otherwise. */
+  charge(externalId: string, more?: object): Promise<Answer>
+  refund(externalId: string, orderId: string, more?: object): Promise<Answer>
+  consumables(externalId: string): Promise<Json[]>
+  report(more?: object): Promise<Json[]>
+  /** A customer with a successful payment; `token: null` is a card that was not saved. */
+  customer(given?: CustomerGiven): Promise<string>
+}
+
+interface CustomerGiven {
+  token?: string | null
+  profileId?: string
+  psp?: string
+  merchantId?: string
+  status?: string
+  type?: string
+  at?: string
+}
+
+export interface Movement {
+  reference: string
+  type: 'charge' | 'refund'
+  amount: string
+  currency_code: string
+  at: string
+}
+
+export interface Billing {
+  server: TestServer
+  db: Db
+  simulator: Awaited<ReturnType<typeof openSimulator>>
+  organization(id?: string): Promise<Organization>
+  /** The simulator's ledger, all of it or of one order or refund. */
+  ledger(reference?: string): Promise<Movement[]>
+  stop(): Promise<void>
+}
+
+/** Serves billing on a fresh database; unknown outcomes are looked into within a second or two. */
+export async function startBilling(env: Record<string, string> = {}): Promise<Billing> {
+  const simulator = await openSimulator()
+  const server = await startTestServer({ SIMULATOR_URL: simulator.url, PROVIDER_TIMEOUT_MS: '1000', ...env })
+  let made = 0
+  return {
+    server,
+    db: server.db,
+    simulator,
+    organization: (id = `shop-${++made}`) => makeOrganization(server, id),
+    async ledger(reference) {
+      const movements = (await (await fetch(`${simulator.url}/ledger`)).json()) as Movement[]
+      return reference === undefined ? movements : movements.filter((one) => one.reference === reference)
+    },
+    async stop() {
+      await server.stop()
+      await simulator.cleanUp()
+    },
+  }
+}
+
+async function makeOrganization(server: TestServer, id: string): Promise<Organization> {
+  const { app, db } = server
+  const { secret_key: key } = await createOrganization(db, app.seal, { id })
+  const project = await createProject(db, app.seal, { id: `${id}-app`, organization: id })
+  await db.query('update organizations set one_off_charge_enabled = true where id = $1', [id])
+  const post = (path: string, body: object | string) =>
+    server.call(`/${id}/v1${path}`, {
+      method: 'POST',
+      body,
+      headers: ['service-secret-key', key, 'Content-Type', 'application/json'],
+    })
+  return {
+    id,
+    projectId: project.id,
+    key,
+    projectKey: project.secret_key,
+    post,
+    charge: (external_id, more = {}) =>
+      post('/payment/one_off_charge', {
+        external_id,
+        amount: '10.50',
+        currency_code: 'USD',
+        idempotency_key: randomUUID(),
+        ...more,
+      }),
+    refund: (external_id, order_id, more = {}) => post('/payment/refund', { external_id, order_id, ...more }),
+    consumables: async (external_id) => (await post('/my_assets', { external_id })).body.consumables,
+    report: async (more = {}) =>
+      (await post('/transaction_report', { last_transaction_date: '2000-01-01T00:00:00Z', ...more })).body.transactions,
+    customer: (given) => addCustomer(db, id, project.id, given),
+  }
+}
+
+let customers = 0
+
+async function addCustomer(db: Db, organization: string, project: string, given: CustomerGiven = {}): Promise<string> {
+  const externalId = `user-${++customers}`
+  const { profileId, psp = 'simulator', merchantId = 'merchant-1', status = 'succeeded', type = 'sale' } = given
+  if (profileId !== undefined) {
+    await db.query(
+      'insert into profiles (project_id, id, created_at, updated_at) values ($1, $2, db_clock(), db_clock())',
+      [project, profileId],
+    )
+  }
+  await db.query(
+    `insert into customers (organization_id, external_id, project_id, profile_id, created_at, updated_at)
+     values ($1, $2, $3, $4, db_clock(), db_clock())`,
+    [organization, externalId, project, profileId ?? null],
+  )
+  await addPayment(db, organization, externalId, { ...given, psp, merchantId, status, type })
+  return externalId
+}
+
+/** An imported payment of long ago. */
+export async function addPayment(db: Db, organization: string, externalId: string, given: CustomerGiven) {
+  const { token = 'pm_card_visa', psp = 'simulator', merchantId = 'merchant-1', status = 'succeeded' } = given
+  const orderId = randomUUID()
+  await db.query(
+    `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at,
+       amount, currency_code, status, psp, psp_merchant_id, region, psp_transaction_type, payment_method_token)
+     values ($1, $2, true, db_clock(), $3, $4, coalesce($9, timestamptz '2001-01-01' + random() * interval '300 days'), 5, 'USD',
+       $5, $6, $7, 'eu', $10, $8)`,
+    [
+      organization,
+      externalId,
+      orderId,
+      randomUUID(),
+      status,
+      psp,
+      merchantId,
+      token,
+      given.at ?? null,
+      given.type ?? 'sale',
+    ],
+  )
+  return orderId
+}
+
+/** Asks again until the answer is no longer `processing`. */
+export async function settled(ask: () => Promise<Answer>, waitMs = 15_000): Promise<Answer> {
+  const until = performance.now() + waitMs
+  for (;;) {
+    const answer = await ask()
+    const { checkout_status, refund_status } = answer.body
+    if (![checkout_status, refund_status].includes('processing')) return answer
+    if (performance.now() > until) throw new Error(`Still processing: ${answer.text}`)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+}
