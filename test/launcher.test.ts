@@ -110,6 +110,7 @@ test('an installation that is interrupted gives its lock back and is begun again
   process.kill(-program.pid!, 'SIGTERM')
   await once(program, 'exit')
   assert.ok(!existsSync(join(root, 'node_modules/.tundish-installed')))
+  assert.equal(lstatSync(join(root, 'node_modules/.tundish-installing'), { throwIfNoEntry: false }), undefined)
   assert.equal(run([]).status, 0)
   assert.equal(installs().length, 2)
 })

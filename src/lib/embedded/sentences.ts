@@ -1,4 +1,5 @@
 // What the operating system or PostgreSQL says when it cannot go on, as one sentence that says what to do.
+import { statfsSync } from 'node:fs'
 import { UsageError } from '../errors.ts'
 
 const OTHERWISE = 'or set DATABASE_URL to a PostgreSQL server of your own'
@@ -26,7 +27,8 @@ export function fileSentence(error: unknown, dataDir: string): unknown {
 
 /** `output` is what a program of PostgreSQL's printed before it gave up, `doing` what it was asked for. */
 export function outputSentence(output: string, doing: string, place: { dataDir: string; logFile: string }): UsageError {
-  if (/No space left on device|Disk quota exceeded/.test(output)) return diskFull(place.dataDir)
+  if (/No space left on device|Disk quota exceeded/.test(output) || isFull(place.dataDir))
+    return diskFull(place.dataDir)
   const library = /error while loading shared libraries: ([^:\s]+)/.exec(output)?.[1]
   if (library) {
     return new UsageError(`PostgreSQL needs ${library}, which this machine does not have: install it, ${OTHERWISE}.`)
@@ -71,6 +73,12 @@ export function noAnswer(home: { cluster: string; logFile: string }, problem: st
   return new UsageError(
     `PostgreSQL on ${home.cluster} does not answer (${problem}): look into ${home.logFile}, ${stop}.`,
   )
+}
+
+/** On a full disk the log could not take what PostgreSQL said. */
+function isFull(folder: string): boolean {
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize < 64 * 1024
 }
 
 function diskFull(dataDir: string): UsageError {
