@@ -54,6 +54,12 @@ export function notInstalled(platform: string): UsageError {
   )
 }
 
+export function unspeakablePath(programs: string): UsageError {
+  return new UsageError(
+    `PostgreSQL cannot be set up from ${programs}: rename the folder that has a quote, dollar, backtick or backslash in its name, ${OTHERWISE}.`,
+  )
+}
+
 export function otherVersion(cluster: string, theirs: string, ours: string): UsageError {
   return new UsageError(
     `The database in ${cluster} was made by PostgreSQL ${theirs}, and this Tundish brings PostgreSQL ${ours}: ` +
