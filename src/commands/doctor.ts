@@ -1,7 +1,26 @@
-// tundish doctor: checks settings, database, migrations and counts, and says what to do about what it finds.
+// tundish doctor: checks this installation, and says what to do about what it finds.
 import type { Command } from 'commander'
-import { action } from './command.ts'
+import type { Config } from '../config.ts'
+import { examine, type Finding } from '../doctor.ts'
+import { withSettings } from './command.ts'
+
+const WIDTH = 12
 
 export function register(program: Command): void {
-  action(program.command('doctor').description('check this installation'), async () => ({ json: {}, text: 'ok' }))
+  const doctor = program
+    .command('doctor')
+    .description('check settings, database, keys, counts, ledgers, disk and providers; say what to do')
+    .option('--fix-counts', 'first correct the counters that differ from a recount')
+  withSettings(doctor, async (config: Config, options: unknown) => {
+    const { fixCounts } = options as { fixCounts?: boolean }
+    const findings = await examine(config, { fix: fixCounts === true })
+    const sound = findings.every(({ level }) => level !== 'failed')
+    return { json: { ok: sound, findings }, text: findings.map(line).join('\n'), exitCode: sound ? 0 : 1 }
+  })
+}
+
+function line({ check, level, message, fix }: Finding): string {
+  const mark = { ok: 'ok', warning: 'warning', failed: 'FAILED' }[level]
+  const indent = ' '.repeat(2 * WIDTH)
+  return `${mark.padEnd(WIDTH)}${check.padEnd(WIDTH)}${message}${fix ? `\n${indent}→ ${fix}` : ''}`
 }

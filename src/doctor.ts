@@ -1,0 +1,121 @@
+// The doctor: looks at an installation without changing it, and says what to do about what it finds.
+import { existsSync } from 'node:fs'
+import { stat, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Config } from './config.ts'
+import { checkClock, checkMigrations, checkServer, checkSync } from './doctor/database.ts'
+import { type Finding, failed, ok, warning } from './doctor/finding.ts'
+import { checkCharges, checkProviders } from './doctor/payments.ts'
+import { checkCounts, checkLedgers, checkMasterKey, fixCounts } from './doctor/records.ts'
+import { systemClock } from './lib/clock.ts'
+import { type Db, openDb } from './lib/db.ts'
+import { openEmbedded } from './lib/embedded.ts'
+import { UsageError } from './lib/errors.ts'
+import { masterKeyIn, openSeal } from './lib/secrets.ts'
+import { registered } from './play-money.ts'
+import type { Providers } from './providers/provider.ts'
+import { SimulatorProvider } from './providers/simulator.ts'
+
+export type { Finding } from './doctor/finding.ts'
+
+const MIB = 1024 * 1024
+const ENOUGH_DISK_BYTES = 2048 * MIB
+const LEAST_DISK_BYTES = 256 * MIB
+const PROVIDER_PATIENCE_MS = 3_000
+
+/** Looks at everything; with `fix`, corrects the counters first, which is the only thing it ever changes. */
+export async function examine(config: Config, { fix = false } = {}): Promise<Finding[]> {
+  const findings = [...checkSettings(config), await checkDisk(config)]
+  if (!config.databaseUrl && !existsSync(join(config.dataDir, 'postgres'))) {
+    return [...findings, failed('database', `There is no database in ${config.dataDir} yet.`, 'Run: tundish serve')]
+  }
+  let close = async () => {}
+  try {
+    const opened = await open(config)
+    close = opened.close
+    return [...findings, ...(await checkMasterKeyFile(config)), ...(await examineDatabase(config, opened.db, fix))]
+  } catch (error) {
+    return [...findings, failed('database', ...unreachable(error, config))]
+  } finally {
+    await close()
+  }
+}
+
+function checkSettings(config: Config): Finding[] {
+  const findings: Finding[] = []
+  if (config.webhookAllowPrivate) {
+    const message = 'WEBHOOK_ALLOW_PRIVATE lets webhooks reach this machine and its network.'
+    findings.push(warning('settings', message, 'Unset it where callers you do not trust may set the addresses.'))
+  }
+  if (config.databaseUrl && config.simulatorUrl) {
+    const message = 'SIMULATOR_URL is set: charges at the simulator move play money only.'
+    findings.push(warning('settings', message, 'Unset it in production.'))
+  }
+  if (findings.length > 0) return findings
+  return [ok('settings', config.databaseUrl ? 'Database of DATABASE_URL.' : `Embedded database in ${config.dataDir}.`)]
+}
+
+async function checkDisk({ dataDir }: Config): Promise<Finding> {
+  const disk = await statfs(dataDir).catch(() => undefined)
+  if (!disk) return warning('disk', `The folder ${dataDir} does not exist yet.`, 'It is made at the first start.')
+  const free = disk.bavail * disk.bsize
+  const message = `${Math.floor(free / MIB).toLocaleString('en')} MiB are free where ${dataDir} is.`
+  if (free >= ENOUGH_DISK_BYTES) return ok('disk', message)
+  const fix = 'Free some space, or move DATA_DIR to another disk.'
+  return free >= LEAST_DISK_BYTES ? warning('disk', message, fix) : failed('disk', message, fix)
+}
+
+async function checkMasterKeyFile({ masterKey, dataDir }: Config): Promise<Finding[]> {
+  if (masterKey) return []
+  const path = join(dataDir, 'master.key')
+  const file = await stat(path).catch(() => undefined)
+  if (!file || (file.mode & 0o077) === 0) return []
+  return [failed('master key', `${path} can be read by others on this machine.`, `Run: chmod 600 ${path}`)]
+}
+
+async function open(config: Config): Promise<{ db: Db; close: () => Promise<void> }> {
+  const silent = { info() {}, warn() {} }
+  const embedded = config.databaseUrl ? undefined : await openEmbedded({ dataDir: config.dataDir, log: silent })
+  const url = embedded?.url ?? config.databaseUrl!
+  const db = openDb({ url, applicationName: 'tundish doctor', connections: 2, readConnections: 1 })
+  const close = async () => {
+    await db.close()
+    await embedded?.close()
+  }
+  return { db, close }
+}
+
+async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Finding[]> {
+  const server = await checkServer(db)
+  const migrations = await checkMigrations(db)
+  // Without its tables there is nothing further to look at.
+  if (migrations.level === 'failed') return [...server, migrations]
+  const seal = openSeal(config.masterKey ?? masterKeyIn(config.dataDir))
+  if (fix) await fixCounts(db)
+  return [
+    ...server,
+    migrations,
+    await checkClock(db),
+    ...(await checkSync(db)),
+    await checkMasterKey(db, seal),
+    ...(await checkCounts(db)),
+    ...(await checkLedgers(db, config.erasureLedger)),
+    ...(await checkProviders(db, await providersOf(config, db), config.simulatorUrl !== undefined)),
+    await checkCharges(db),
+  ]
+}
+
+async function providersOf(config: Config, db: Db): Promise<Providers> {
+  const url = config.simulatorUrl ?? (config.databaseUrl ? undefined : await registered(db))
+  if (!url) return new Map()
+  const provider = new SimulatorProvider({ url, clock: systemClock, deadlineMs: PROVIDER_PATIENCE_MS })
+  return new Map([[provider.name, provider]])
+}
+
+/** What went wrong and what to do. PostgreSQL's own sentences name the user or the database, never the password. */
+function unreachable(error: unknown, { databaseUrl }: Config): [message: string, fix: string] {
+  const { message } = error as Error
+  if (error instanceof UsageError) return ['The embedded database cannot be used.', message]
+  const fix = databaseUrl ? 'Check the address, name, user, password and rights in DATABASE_URL.' : 'Look into the log.'
+  return [`The database cannot be used (${message}).`, fix]
+}

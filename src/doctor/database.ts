@@ -1,0 +1,94 @@
+// The doctor's look at the server: version, rights, encoding, clock, migrations, and what a sync's horizon rests on.
+import type { Db } from '../lib/db.ts'
+import { sqlState } from '../lib/db.ts'
+import { pendingMigrations } from '../lib/migrate.ts'
+import { count, type Finding, failed, ok, warning } from './finding.ts'
+
+const OLDEST = 15
+const NEWEST_TRIED = 18
+// Tolerable between two machines that keep their time by NTP.
+const MOST_SKEW_MS = 2_000
+// A writer that takes longer keeps every sync of its project waiting.
+const LONG_WRITE = '5 minutes'
+
+export async function checkServer(db: Db): Promise<Finding[]> {
+  const [row] = await db.query(`
+    select current_setting('server_version') as version, current_setting('server_version_num')::int / 10000 as major,
+      current_setting('server_encoding') as encoding, pg_is_in_recovery() as standby, current_user as role,
+      has_schema_privilege(current_schema(), 'CREATE') as may_create`)
+  const { version, encoding, standby, role, may_create } = row!
+  const major = Number(row!.major)
+  const findings: Finding[] = []
+  const wrong = (message: string, fix: string) => findings.push(failed('database', message, fix))
+  if (major < OLDEST) wrong(`PostgreSQL ${version} is too old.`, `Upgrade it to PostgreSQL ${OLDEST} or newer.`)
+  if (encoding !== 'UTF8') wrong(`The database is encoded in ${encoding}.`, 'Make a database with encoding UTF8.')
+  if (standby === 't') wrong('The server is a standby.', 'Point DATABASE_URL at the primary.')
+  if (may_create !== 't') {
+    wrong(`The role ${role} may not create tables.`, `Run, as the owner: grant create on schema public to ${role};`)
+  }
+  if (major > NEWEST_TRIED) {
+    const fix = `It should work; tried are ${OLDEST} to ${NEWEST_TRIED}.`
+    findings.push(warning('database', `PostgreSQL ${version} is newer than this program.`, fix))
+  }
+  return findings.length > 0 ? findings : [ok('database', `PostgreSQL ${version}, role ${role}.`)]
+}
+
+export async function checkMigrations(db: Db): Promise<Finding> {
+  const pending = await pendingMigrations((text) => db.query(text)).catch((error) => {
+    // The table itself comes with the first migration.
+    if (sqlState(error) === '42P01') return undefined
+    throw error
+  })
+  const fix = 'Run: tundish migrate'
+  if (!pending) return failed('migrations', 'The database has no tables of Tundish yet.', fix)
+  if (pending.length === 0) return ok('migrations', 'The schema is current.')
+  return failed('migrations', `${count(pending.length, 'migration')} not run yet: ${pending.join(', ')}.`, fix)
+}
+
+/** Compares with this machine's clock, allowing for the time the question took. */
+export async function checkClock(db: Db): Promise<Finding> {
+  const asked = Date.now()
+  const [row] = await db.query(`select round(extract(epoch from db_clock()) * 1000)::bigint as ms`)
+  const answered = Date.now()
+  const theirs = Number(row!.ms)
+  const skewMs = theirs < asked ? theirs - asked : Math.max(0, theirs - answered)
+  if (Math.abs(skewMs) <= MOST_SKEW_MS) return ok('clock', 'The database and this machine agree on the time.')
+  const seconds = (Math.abs(skewMs) / 1000).toFixed(1)
+  return warning(
+    'clock',
+    `The database's clock is ${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} this machine's.`,
+    'Stamps are the database’s, so nothing is lost; let both machines keep their time by NTP.',
+  )
+}
+
+/** The horizon is the start of the oldest writer: each must be visible, and none may take for ever. */
+export async function checkSync(db: Db): Promise<Finding[]> {
+  const [row] = await db.query(
+    `select pg_has_role(current_user, 'pg_read_all_stats', 'usage') as sees_all, current_user as role,
+       (select count(*) from pg_prepared_xacts where database = current_database()) as prepared,
+       count(*) filter (where a.xact_start is null) as unseen,
+       count(*) filter (where a.xact_start < clock_timestamp() - $1::interval) as slow
+     from pg_locks l left join pg_stat_activity a using (pid)
+     where l.locktype = 'advisory' and l.objsubid = 2 and l.granted and l.classid = write_lock_class()
+       and l.database = (select oid from pg_database where datname = current_database())`,
+    [LONG_WRITE],
+  )
+  const { role, sees_all } = row!
+  const [prepared, unseen, slow] = [row!.prepared, row!.unseen, row!.slow].map(Number) as [number, number, number]
+  const findings: Finding[] = []
+  if (prepared > 0) {
+    const fix = 'End them: select gid from pg_prepared_xacts, then commit prepared or rollback prepared.'
+    findings.push(warning('sync', `${count(prepared, 'prepared transaction')} may hold X-Sync-Horizon back.`, fix))
+  }
+  if (unseen > 0) {
+    const fix = `Let all processes use one role, or run: grant pg_read_all_stats to ${role};`
+    findings.push(failed('sync', `${count(unseen, 'writer')} cannot be seen, so X-Sync-Horizon stands still.`, fix))
+  }
+  if (slow > 0) {
+    const fix = 'A long import does that; else look for "idle in transaction" in pg_stat_activity.'
+    findings.push(warning('sync', `${count(slow, 'writer')} at work for ${LONG_WRITE} hold X-Sync-Horizon back.`, fix))
+  }
+  if (findings.length > 0) return findings
+  const whom = sees_all === 't' ? 'every writer' : `every writer of the role ${role}; let all processes use this role`
+  return [ok('sync', `X-Sync-Horizon can see ${whom}.`)]
+}

@@ -1,0 +1,24 @@
+// What a check of the doctor answers.
+
+/** `failed` needs somebody's hand, `warning` a thought; `fix` says what to do, as a sentence or a command. */
+export interface Finding {
+  check: string
+  level: 'ok' | 'warning' | 'failed'
+  message: string
+  fix?: string
+}
+
+export function ok(check: string, message: string): Finding {
+  return { check, level: 'ok', message }
+}
+
+export function warning(check: string, message: string, fix: string): Finding {
+  return { check, level: 'warning', message, fix }
+}
+
+export function failed(check: string, message: string, fix: string): Finding {
+  return { check, level: 'failed', message, fix }
+}
+
+/** `1 key`, `2 keys`. */
+export const count = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 's'}`

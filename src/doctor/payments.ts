@@ -1,0 +1,49 @@
+// The doctor's look at money: providers that answer, and charges whose outcome nobody knows yet.
+import type { Db } from '../lib/db.ts'
+import type { Providers } from '../providers/provider.ts'
+import { count, type Finding, failed, ok, warning } from './finding.ts'
+
+// By then a provider has been asked four times.
+const LONG_IN_PROGRESS = '10 minutes'
+
+export async function checkProviders(db: Db, providers: Providers, simulatorIsRequired: boolean): Promise<Finding[]> {
+  const findings = await Promise.all(
+    [...providers.values()].map(async (provider) => {
+      const reachable = await provider.isReachable().finally(() => provider.close())
+      if (reachable) return ok('providers', `${provider.name} answers.`)
+      const message = `${provider.name} does not answer.`
+      if (provider.name !== 'simulator')
+        return failed('providers', message, 'Look at its status page and your network.')
+      return simulatorIsRequired
+        ? failed('providers', message, 'Start it (tundish simulator), or correct SIMULATOR_URL.')
+        : warning('providers', message, 'It runs while tundish serve runs.')
+    }),
+  )
+  const rows = await db.query('select distinct psp from merchant_accounts order by psp')
+  const without = rows.map(({ psp }) => psp!).filter((psp) => !providers.has(psp))
+  if (without.length > 0) {
+    const message = `There are merchant accounts of providers that this program cannot reach: ${without.join(', ')}.`
+    findings.push(warning('providers', message, 'Their history is reported; cards saved there cannot be charged.'))
+  }
+  return findings.length > 0 ? findings : [ok('providers', 'No payment provider is in use.')]
+}
+
+export async function checkCharges(db: Db): Promise<Finding> {
+  const [row] = await db.query(
+    `select count(*) as n, min(created_at)::text as oldest,
+       count(*) filter (where created_at < db_clock() - $1::interval) as stuck
+     from (select created_at from orders where status = 'processing'
+           union all select created_at from refunds where status = 'processing') as in_progress`,
+    [LONG_IN_PROGRESS],
+  )
+  const n = Number(row!.n)
+  const stuck = Number(row!.stuck)
+  if (n === 0) return ok('charges', 'No charge or refund is in progress.')
+  const since = `the oldest since ${row!.oldest}`
+  if (stuck === 0) return ok('charges', `${n} in progress, ${since}.`)
+  return failed(
+    'charges',
+    `${count(stuck, 'charge')} or refunds are in progress for more than ${LONG_IN_PROGRESS}, ${since}.`,
+    'See that a worker runs and the provider answers; what it can never tell: tundish charges resolve',
+  )
+}

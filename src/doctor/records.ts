@@ -1,0 +1,131 @@
+// The doctor's look at what is stored: keys that can be opened, counts that are true, ledgers of erasure that agree.
+import { createReadStream, existsSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import type { Db } from '../lib/db.ts'
+import type { Seal } from '../lib/secrets.ts'
+import { count, type Finding, failed, ok, warning } from './finding.ts'
+
+export async function checkMasterKey(db: Db, seal: Seal): Promise<Finding> {
+  const fix = 'Start with the MASTER_KEY (or DATA_DIR/master.key) this database was set up with, from your backup.'
+  const [row] = await db.query(`select value from instance where name = 'master key'`)
+  if (row && row.value !== seal.fingerprint) {
+    return failed('master key', 'The master key is not the one of this database.', fix)
+  }
+  const keys = await db.query('select id, sealed from secret_keys')
+  const broken = keys.filter(({ id, sealed }) => !opens(seal, Buffer.from(sealed!.slice(2), 'hex'), id!))
+  if (broken.length === 0) return ok('master key', `It opens ${count(keys.length, 'secret key')}.`)
+  return failed(
+    'master key',
+    `${count(broken.length, 'secret key')} cannot be opened: webhooks of their owners cannot be signed.`,
+    'Replace them: tundish keys regenerate (--org ID | --project ID)',
+  )
+}
+
+function opens(seal: Seal, sealed: Buffer, id: string): boolean {
+  try {
+    seal.open(sealed, id)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Compares every counter with a recount of the same instant. */
+export async function checkCounts(db: Db): Promise<Finding[]> {
+  const rows = await patiently(db, DIFFERENCES)
+  if (rows.length === 0) return [ok('counts', 'Every counter agrees with a recount.')]
+  const projects = Map.groupBy(rows, (row) => row.project_id!)
+  return [...projects].map(([project, wrong]) => {
+    const { list, field, value, missing } = wrong[0]!
+    const name = [list, field, value].filter(Boolean).join(' ')
+    const message = `${count(wrong.length, 'counter')} of project ${project} differ from a recount (${name} by ${missing}).`
+    return failed('counts', message, 'Run: tundish doctor --fix-counts')
+  })
+}
+
+/** Adds what a recount finds missing. It is a difference, so writers may go on meanwhile. */
+export async function fixCounts(db: Db): Promise<number> {
+  const rows = await patiently(
+    db,
+    `insert into counts (project_id, list, field, value, n) ${DIFFERENCES} returning project_id`,
+  )
+  return rows.length
+}
+
+const TOTALS = ['profiles', 'sessions', 'subscriptions', 'products', 'transactions']
+const FIELDS = {
+  profiles: ['funnel_id'],
+  sessions: ['funnel_id'],
+  subscriptions: ['status', 'funnel_id', 'product_id', 'payment_provider'],
+}
+
+// One statement sees one instant, also while others write.
+const DIFFERENCES = `
+  with real as (
+    select project_id, 'funnels' as list, '' as field, '' as value, count(*) as n
+    from funnels where deleted_at is null group by 1
+    union all select project_id, 'funnels', 'all', '', count(*) from funnels group by 1
+    ${TOTALS.map((list) => `union all select project_id, '${list}', '', '', count(*) from ${list} group by 1`).join('\n')}
+    ${Object.entries(FIELDS)
+      .flatMap(([list, fields]) => fields.map((field) => byField(list, field)))
+      .join('\n')}
+  ), counted as (
+    select project_id, list, field, value, sum(n) as n from counts group by 1, 2, 3, 4
+  )
+  select project_id, list, field, value, coalesce(real.n, 0) - coalesce(counted.n, 0) as missing
+  from real full join counted using (project_id, list, field, value)
+  where coalesce(real.n, 0) <> coalesce(counted.n, 0)`
+
+function byField(list: string, field: string): string {
+  return `union all select project_id, '${list}', '${field}', ${field}, count(*)
+    from ${list} where ${field} is not null group by 1, 4`
+}
+
+/** Counting everything takes its time. */
+function patiently(db: Db, text: string) {
+  return db.tx(async (query) => {
+    await query('set local statement_timeout = 0')
+    return query(text)
+  })
+}
+
+/** After a restored backup the file knows of erasures that the database has forgotten. */
+export async function checkLedgers(db: Db, path: string): Promise<Finding[]> {
+  const { inFile, unreadable } = await readLedger(path)
+  const known = new Set((await db.query('select id from projects')).map(({ id }) => id))
+  const rows = await db.query('select project_id, profile_id from erasures')
+  const inDatabase = new Set(rows.map(({ project_id, profile_id }) => `${project_id} ${profile_id}`))
+  const findings: Finding[] = []
+  const forgotten = [...inFile].filter((entry) => known.has(entry.split(' ')[0]!) && !inDatabase.has(entry)).length
+  if (forgotten > 0) {
+    const message = `The database lacks ${count(forgotten, 'erasure')} of ${path}, as after a restored backup.`
+    findings.push(failed('erasures', message, 'Run: tundish erasures reapply'))
+  }
+  const absent = [...inDatabase].filter((entry) => !inFile.has(entry)).length
+  if (absent > 0) {
+    const message = `${path} lacks ${count(absent, 'erasure')} of the database: made on other machines, they are there.`
+    const fix = `If that file is lost, write them again: tundish erasures export >> ${path}`
+    findings.push(warning('erasures', message, fix))
+  }
+  if (unreadable > 0) {
+    const message = `${count(unreadable, 'line')} of ${path} cannot be read.`
+    findings.push(warning('erasures', message, 'A last line that a crash cut off is harmless; else restore the file.'))
+  }
+  return findings.length > 0
+    ? findings
+    : [ok('erasures', `Both ledgers agree on ${count(inDatabase.size, 'erasure')}.`)]
+}
+
+/** Who stands in the file, as `project profile`. A file that is not there is empty. */
+async function readLedger(path: string): Promise<{ inFile: Set<string>; unreadable: number }> {
+  const inFile = new Set<string>()
+  let unreadable = 0
+  if (!existsSync(path)) return { inFile, unreadable }
+  for await (const line of createInterface({ input: createReadStream(path) })) {
+    if (line === '') continue
+    const entry = /"project_id":"([^"]+)","profile_id":"([^"]+)"/.exec(line)
+    if (entry) inFile.add(`${entry[1]} ${entry[2]}`)
+    else unreadable += 1
+  }
+  return { inFile, unreadable }
+}

@@ -1,0 +1,105 @@
+// What holds for every command: help, bad usage, settings that are wrong, a database that is not there.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { tundish } from '../support/cli.ts'
+import { freshDatabase } from '../support/postgres.ts'
+
+const KEY = randomBytes(32).toString('base64')
+
+describe('the command line', () => {
+  let folder: string
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tundish-cli-'))
+  })
+  after(() => rm(folder, { recursive: true, force: true }))
+
+  test('help names every command, and opens nothing', async () => {
+    const { code, stdout } = await tundish(['--help'], { DATA_DIR: join(folder, 'untouched') })
+    assert.equal(code, 0)
+    for (const name of ['serve', 'migrate', 'doctor', 'org', 'project', 'keys', 'erasures', 'simulator']) {
+      assert.match(stdout, new RegExp(`^ {2}${name}\\b`, 'm'))
+    }
+  })
+
+  for (const args of [
+    ['org'],
+    ['org', 'create'],
+    ['keys', 'regenerate'],
+    ['erasures', 'reapply'],
+    ['doctor'],
+    ['serve'],
+  ]) {
+    test(`0 and help for ${args.join(' ')} --help`, async () => {
+      const { code, stdout } = await tundish([...args, '--help'])
+      assert.equal(code, 0)
+      assert.match(stdout, new RegExp(`^Usage: tundish ${args.join(' ')}`))
+    })
+  }
+
+  for (const args of [
+    ['frobnicate'],
+    ['org', 'create'],
+    ['org', 'create', 'x', '--frobnicate'],
+    ['project', 'create', 'x'],
+  ]) {
+    test(`2 and a sentence for ${args.join(' ')}`, async () => {
+      const { code, stdout, stderr } = await tundish(args, { DATA_DIR: folder })
+      assert.deepEqual([code, stdout], [2, ''])
+      assert.match(stderr, /error: .+\n/)
+    })
+  }
+
+  test('2 with every mistake in the settings at once', async () => {
+    const { code, stderr } = await tundish(['org', 'list'], {
+      PORT: '80a',
+      LOG_LEVEL: 'loud',
+      MASTER_KEY: 'short',
+      DATABASE_URL: 'mysql://user:hunter2@host/db',
+    })
+    assert.equal(code, 2)
+    assert.equal(stderr.trim().split('\n').length, 4, stderr)
+    for (const name of ['PORT', 'LOG_LEVEL', 'MASTER_KEY', 'DATABASE_URL'])
+      assert.match(stderr, new RegExp(`^${name} must`, 'm'))
+    assert.doesNotMatch(stderr, /hunter2/)
+  })
+
+  test('2 and one sentence when the database does not answer', async () => {
+    const env = { DATABASE_URL: 'postgresql://user:hunter2@127.0.0.1:1/tundish', MASTER_KEY: KEY }
+    const { code, stdout, stderr } = await tundish(['org', 'list'], env)
+    assert.deepEqual([code, stdout], [2, ''])
+    assert.match(stderr, /^The database of DATABASE_URL cannot be used .+\n$/)
+    assert.doesNotMatch(stderr, /hunter2/)
+  })
+
+  test('2 with another master key than the one of the database', async () => {
+    const database = await freshDatabase()
+    try {
+      assert.equal((await tundish(['org', 'list'], { DATABASE_URL: database.url, MASTER_KEY: KEY })).code, 0)
+      const other = { DATABASE_URL: database.url, MASTER_KEY: randomBytes(32).toString('base64') }
+      const { code, stderr } = await tundish(['org', 'list'], other)
+      assert.equal(code, 2)
+      assert.match(stderr, /^MASTER_KEY .+ is not the one/)
+    } finally {
+      await database.drop()
+    }
+  })
+
+  test('migrate says that there is nothing to do', async () => {
+    const database = await freshDatabase()
+    try {
+      const env = { DATABASE_URL: database.url, MASTER_KEY: KEY }
+      assert.deepEqual(await tundish(['migrate'], env), {
+        code: 0,
+        stdout: 'The database is up to date.\n',
+        stderr: '',
+      })
+      assert.deepEqual(JSON.parse((await tundish(['migrate', '--json'], env)).stdout), { applied: [] })
+    } finally {
+      await database.drop()
+    }
+  })
+})

@@ -1,0 +1,121 @@
+// org, project and keys: what they print, for people and for programs, and how they refuse.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import { tundish } from '../support/cli.ts'
+import { type FreshDatabase, freshDatabase } from '../support/postgres.ts'
+
+const KEY = /^secret_[A-Za-z0-9_-]{43}$/
+
+describe('organizations, projects and keys', () => {
+  let database: FreshDatabase
+  let env: Record<string, string>
+  before(async () => {
+    database = await freshDatabase()
+    env = { DATABASE_URL: database.url, MASTER_KEY: randomBytes(32).toString('base64') }
+  })
+  after(() => database.drop())
+
+  const run = (...args: string[]) => tundish(args, env)
+  async function json(...args: string[]) {
+    const { code, stdout, stderr } = await run(...args, '--json')
+    assert.equal(code, 0, stderr)
+    return JSON.parse(stdout)
+  }
+
+  test('org create prints one JSON document with the key, and nothing else', async () => {
+    const made = await json('org', 'create', 'acme', '--name', 'Acme')
+    assert.deepEqual(Object.keys(made), ['id', 'secret_key'])
+    assert.equal(made.id, 'acme')
+    assert.match(made.secret_key, KEY)
+    const [listed] = await json('org', 'list')
+    assert.equal(listed.name, 'Acme')
+    assert.doesNotMatch(JSON.stringify(listed), /secret_/)
+  })
+
+  test('1 and a sentence for an organization that exists already', async () => {
+    await run('org', 'create', 'twice')
+    const { code, stdout, stderr } = await run('org', 'create', 'twice')
+    assert.deepEqual([code, stdout, stderr], [1, '', 'The organization "twice" exists already.\n'])
+  })
+
+  for (const id of ['public', 'docs', '-x', 'a b', 'x'.repeat(65)]) {
+    test(`2 for an organization called "${id.slice(0, 8)}"`, async () => {
+      const { code, stderr } = await run('org', 'create', '--', id)
+      assert.equal(code, 2)
+      assert.match(stderr, /id|reserved/)
+    })
+  }
+
+  test('org set answers the settings, for all currencies and for one', async () => {
+    await run('org', 'create', 'limits')
+    const set = await json(
+      'org',
+      'set',
+      'limits',
+      '--one-off-charge',
+      'on',
+      '--max-amount',
+      '500',
+      '--max-amount',
+      'jpy=50000',
+    )
+    assert.deepEqual(set, {
+      id: 'limits',
+      one_off_charge_enabled: true,
+      one_off_charge_max_amount: { '*': '500', JPY: '50000' },
+    })
+  })
+
+  for (const [args, sentence] of [
+    [['acme'], /Nothing to set/],
+    [['acme', '--one-off-charge', 'maybe'], /on or off/],
+    [['acme', '--max-amount', '1e3'], /1e3/],
+    [['acme', '--max-amount', 'XAU=1'], /XAU/],
+    [['acme', '--max-amount', 'JPY=1.5'], /JPY has 0 decimal places/],
+  ] as const) {
+    test(`2 for org set ${args.slice(1).join(' ')}`, async () => {
+      const { code, stderr } = await run('org', 'set', ...args)
+      assert.equal(code, 2)
+      assert.match(stderr, sentence)
+    })
+  }
+
+  test('1 for settings of an organization that does not exist', async () => {
+    const { code, stderr } = await run('org', 'set', 'nobody', '--one-off-charge', 'on')
+    assert.deepEqual([code, stderr], [1, 'There is no organization "nobody".\n'])
+  })
+
+  test('project create prints the key, and 1 without its organization', async () => {
+    await run('org', 'create', 'owner')
+    const made = await json('project', 'create', 'shop', '--org', 'owner')
+    assert.match(made.secret_key, KEY)
+    const [listed] = await json('project', 'list')
+    assert.deepEqual([listed.id, listed.organization_id], ['shop', 'owner'])
+    const { code, stderr } = await run('project', 'create', 'other', '--org', 'nobody')
+    assert.deepEqual([code, stderr], [1, 'There is no organization "nobody".\n'])
+  })
+
+  test('keys regenerate makes another key, which with an overlap says until when the old one lives', async () => {
+    const { secret_key: first } = await json('org', 'create', 'rotating')
+    const second = await json('keys', 'regenerate', '--org', 'rotating')
+    assert.match(second.secret_key, KEY)
+    assert.notEqual(second.secret_key, first)
+    assert.equal(second.previous_expires_at, null)
+    const third = await json('keys', 'regenerate', '--org', 'rotating', '--overlap', '24h')
+    const hours = (Date.parse(third.previous_expires_at) - Date.now()) / 3_600_000
+    assert.ok(hours > 23.9 && hours < 24.1, third.previous_expires_at)
+  })
+
+  for (const args of [
+    [],
+    ['--org', 'acme', '--project', 'shop'],
+    ['--org', 'acme', '--overlap', '24'],
+    ['--org', 'acme', '--overlap', '400d'],
+  ]) {
+    test(`2 for keys regenerate ${args.join(' ')}`, async () => {
+      const { code, stdout } = await run('keys', 'regenerate', ...args)
+      assert.deepEqual([code, stdout], [2, ''])
+    })
+  }
+})

@@ -1,0 +1,34 @@
+// The command line as a user runs it: a program of its own, with nothing in its environment but what the test gives.
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+
+export interface Outcome {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts')
+const PATIENCE_MS = 60_000
+
+/** Runs `tundish ARGUMENTS...`, with `input` as its standard input, until it ends. */
+export function tundish(args: string[], env: Record<string, string> = {}, input = ''): Promise<Outcome> {
+  const program = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, ...args], {
+    env: { PATH: process.env['PATH'], ...env },
+    timeout: PATIENCE_MS,
+  })
+  const outcome: Outcome = { code: null, stdout: '', stderr: '' }
+  program.stdout.setEncoding('utf8').on('data', (text) => {
+    outcome.stdout += text
+  })
+  program.stderr.setEncoding('utf8').on('data', (text) => {
+    outcome.stderr += text
+  })
+  // A program that ends without reading breaks the pipe.
+  program.stdin.on('error', () => {})
+  program.stdin.end(input)
+  return new Promise((resolve, reject) => {
+    program.on('error', reject)
+    program.on('close', (code) => resolve({ ...outcome, code }))
+  })
+}
