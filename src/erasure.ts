@@ -1,6 +1,7 @@
 // Erasure: removes the personal data of profiles for good, and keeps the ledger that repeats it after a restored backup.
 import { mkdir, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { write as writeEvents } from './events/outbox.ts'
 import type { Db, Query } from './lib/db.ts'
 import { instantFromPg } from './lib/time.ts'
 
@@ -96,10 +97,7 @@ async function lockProfiles(
   projectId: string,
   ids: string[],
 ): Promise<Map<string, 'personal' | 'erased'>> {
-  await query('select id from profiles where project_id = $1 and id = any($2) order by id for update', [
-    projectId,
-    ids,
-  ])
+  await query('select id from profiles where project_id = $1 and id = any($2) order by id for update', [projectId, ids])
   const rows = await query('select id, anonymized_at from profiles where project_id = $1 and id = any($2)', [
     projectId,
     ids,
@@ -147,9 +145,13 @@ async function wipe(query: Query, projectId: string, ids: string[]): Promise<str
   const { base } = begun!
   if (ids.length > 0) {
     for (const effect of EFFECTS) await query(effect, [projectId, ids, ...(effect.includes('$3') ? [base] : [])])
+    await writeEvents(query, projectId, ids.map(anonymized))
   }
   return instantFromPg(base)
 }
+
+const anonymized = (id: string) =>
+  ({ type: 'profile.anonymized', object_id: id, profile_id: id, data: { id } }) as const
 
 /**
  * Enters into both ledgers who is in the database's not yet. Comes last, right before the commit: the file may know more

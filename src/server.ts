@@ -4,6 +4,8 @@ import type { App } from './app.ts'
 import { billingApi } from './billing/api.ts'
 import { startSettling } from './billing/settling.ts'
 import { describePages, describeRoutes } from './description.ts'
+import { deliverEvents } from './events/deliver.ts'
+import { forgetAttempts } from './events/forget.ts'
 import { health } from './health.ts'
 import { UsageError } from './lib/errors.ts'
 import { openListener, refuseOtherMethods } from './lib/wire.ts'
@@ -43,7 +45,12 @@ export async function startServer(app: App, { worker = true }: ServerOptions = {
 /** Starts the background work; answers what stops it, once what is at hand has ended. */
 export function startWork(app: App): () => Promise<void> {
   const { providerTimeoutMs } = app.config
-  const stops = [sweepCounts(app), startSettling({ ...app, providerTimeoutMs })]
+  const stops = [
+    sweepCounts(app),
+    startSettling({ ...app, providerTimeoutMs }),
+    deliverEvents(app),
+    forgetAttempts(app),
+  ]
   return async () => {
     await Promise.all(stops.map((stop) => stop()))
   }

@@ -1,0 +1,48 @@
+// Forgets attempts and finished deliveries after 30 days; the events themselves stay, and can be sent again.
+import type { App } from '../app.ts'
+import { type Db, isUnavailable } from '../lib/db.ts'
+
+const KEPT = '30 days'
+const PAUSE_MS = 10 * 60_000
+// Small enough not to hold up anybody, with a breath between two.
+const BATCH = 2000
+const BREATH_MS = 200
+
+/** Starts to forget, now and every ten minutes; answers what stops it. */
+export function forgetAttempts({ db, clock, log }: Pick<App, 'db' | 'clock' | 'log'>): () => Promise<void> {
+  const stopping = new AbortController()
+  const work = async () => {
+    while (!stopping.signal.aborted) {
+      const more = await forgetSome(db).catch((error) => {
+        if (!isUnavailable(error)) log.error({ err: error }, 'Forgetting old attempts failed.')
+        return false
+      })
+      await clock.sleep(more ? BREATH_MS : PAUSE_MS, stopping.signal)
+    }
+  }
+  const working = work()
+  return async () => {
+    stopping.abort()
+    await working
+  }
+}
+
+/** Removes a batch of each; answers whether there may be more. */
+export async function forgetSome(db: Db): Promise<boolean> {
+  const attempts = await db.query(FORGET_ATTEMPTS, [KEPT, BATCH])
+  const deliveries = await db.query(FORGET_DELIVERIES, [KEPT, BATCH])
+  return attempts.length === BATCH || deliveries.length === BATCH
+}
+
+const FORGET_ATTEMPTS = `
+  delete from webhook_attempts where (project_id, event_id, endpoint_id, number) in (
+    select project_id, event_id, endpoint_id, number from webhook_attempts
+    where attempted_at < (select db_clock()) - $1::interval order by attempted_at limit $2 for update skip locked)
+  returning 1`
+
+const FORGET_DELIVERIES = `
+  delete from webhook_deliveries where (project_id, event_id, endpoint_id) in (
+    select project_id, event_id, endpoint_id from webhook_deliveries
+    where status <> 'pending' and finished_at < (select db_clock()) - $1::interval
+    order by finished_at limit $2 for update skip locked)
+  returning 1`
