@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -32,6 +32,8 @@ export interface Rig {
 /** Makes everything, with `size` subscriptions in one project. */
 export async function openRig(size: number, say: (text: string) => void): Promise<Rig> {
   const folder = await mkdtemp(join(tmpdir(), 'tundish-bench-'))
+  // As root, PostgreSQL's account has to pass through it.
+  await chmod(folder, 0o711)
   const closers: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })]
   const close = async () => {
     for (const closer of closers.splice(0).reverse()) await closer()

@@ -64,14 +64,17 @@ export async function guard(run: () => Promise<void>): Promise<void> {
 /** A command's log lines are for trouble only, and never on standard output with its result. */
 const quieter = (level: string) => (level === 'info' ? 'warn' : level)
 
-/** Resolves at the first SIGINT or SIGTERM; a second one ends the program at once. */
+// npm passes on the Ctrl-C that the terminal has sent us already: what follows at once is the same wish.
+const SAME_WISH_MS = 1000
+
+/** Resolves at the first SIGINT or SIGTERM; another one a second later ends the program at once. */
 export function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
-    let stopping = false
+    let firstMs: number | undefined
     for (const signal of ['SIGINT', 'SIGTERM'] as const) {
       process.on(signal, () => {
-        if (stopping) process.exit(130)
-        stopping = true
+        if (firstMs !== undefined && performance.now() - firstMs > SAME_WISH_MS) process.exit(130)
+        firstMs ??= performance.now()
         resolve()
       })
     }
