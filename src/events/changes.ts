@@ -1,0 +1,126 @@
+// Tells of changed records: which events follow from a change of subscriptions or transactions, written set by set.
+import type { Query } from '../lib/db.ts'
+import { readJson } from '../lib/json.ts'
+import type { Shape } from '../lib/shape.ts'
+import { DETAIL_JOINS, subscriptionDetail } from '../records/subscription.ts'
+import { JOINS, transaction } from '../records/transaction.ts'
+import type { EventType } from './catalogue.ts'
+import { type Event, write } from './outbox.ts'
+
+/** A subscription that was written in this transaction, and what it was before; null: it was not there. */
+export interface SubscriptionChange {
+  id: string
+  before: { status: string; renewed_at: string | null; period_starts_at: string | null } | null
+}
+
+// Rows of an event's size that are in memory, and in one statement, at once.
+const BATCH = 500
+
+/**
+ * Writes what follows from these changes, in their order. A new subscription is `created`, and also what its state is
+ * called when that is another one; a new state is told by its name; a new period in the same state is `renewed`.
+ * Call it in the transaction that changed them, after the change.
+ */
+export async function emitSubscriptionEvents(
+  query: Query,
+  projectId: string,
+  changes: SubscriptionChange[],
+): Promise<void> {
+  for (let at = 0; at < changes.length; at += BATCH) {
+    const batch = changes.slice(at, at + BATCH)
+    const rows = await readRecords(
+      query,
+      SUBSCRIPTIONS,
+      projectId,
+      batch.map(({ id }) => id),
+    )
+    await write(
+      query,
+      projectId,
+      batch.flatMap(({ id, before }) => {
+        const row = rows.get(id)
+        return row ? kinds(row, before).map((type) => eventOf(type, row)) : []
+      }),
+    )
+  }
+}
+
+/** Writes `transaction.created` for these new transactions. Call it in the transaction that made them. */
+export async function emitTransactionEvents(query: Query, projectId: string, ids: string[]): Promise<void> {
+  for (let at = 0; at < ids.length; at += BATCH) {
+    const batch = ids.slice(at, at + BATCH)
+    const rows = await readRecords(query, TRANSACTIONS, projectId, batch)
+    const found = batch.flatMap((id) => rows.get(id) ?? [])
+    await write(
+      query,
+      projectId,
+      found.map((row) => eventOf('transaction.created', row)),
+    )
+  }
+}
+
+interface Read {
+  id: string
+  profile_id: string
+  status: string | null
+  renewed_at: string | null
+  period_starts_at: string | null
+  /** The object as the API answers it, its numbers exact. */
+  data: unknown
+}
+
+function kinds(now: Read, before: SubscriptionChange['before']): EventType[] {
+  const ofState = now.status === 'created' ? [] : [`subscription.${now.status}` as EventType]
+  if (before === null) return ['subscription.created', ...ofState]
+  if (before.status !== now.status) return now.status === 'created' ? ['subscription.created'] : ofState
+  return isLater(now.renewed_at, before.renewed_at) || isLater(now.period_starts_at, before.period_starts_at)
+    ? ['subscription.renewed']
+    : []
+}
+
+// PostgreSQL drops trailing zeros of a fraction, so that its texts do not sort by time; padded they do.
+const isLater = (now: string | null, before: string | null) =>
+  now !== null && (before === null || padded(now) > padded(before))
+const padded = (text: string) => text.replace(/(\.\d+)?\+00$/, (_all, fraction = '.') => fraction.padEnd(7, '0'))
+
+const eventOf = (type: EventType, { id, profile_id, data }: Read): Event => ({
+  type,
+  object_id: id,
+  profile_id,
+  data,
+})
+
+interface Source {
+  shape: Shape
+  /** The columns of `Read` but the data, and where all of them come from. */
+  head: string
+  from: string
+}
+
+const SUBSCRIPTIONS: Source = {
+  shape: subscriptionDetail,
+  head: 's.id, s.profile_id, s.status, s.renewed_at, s.period_starts_at',
+  from: `subscriptions s ${DETAIL_JOINS} where s.project_id = $1 and s.id = any($2)`,
+}
+
+const TRANSACTIONS: Source = {
+  shape: transaction,
+  head: 't.id, t.profile_id, null, null, null',
+  from: `transactions t ${JOINS} where t.project_id = $1 and t.id = any($2)`,
+}
+
+const HEAD_COLUMNS = 5
+
+async function readRecords(query: Query, { shape, head, from }: Source, projectId: string, ids: string[]) {
+  // Rows come by name, and names repeat: each column gets one of its own, in the order that the shape writes.
+  const columns = `${head}, ${shape.columns}`.split(', ').map((column, n) => `${column} as c${n}`)
+  const rows = await query(`select ${columns.join(', ')} from ${from}`, [projectId, ids])
+  return new Map(
+    rows.map((named) => {
+      const row = Object.values(named)
+      const [id, profile_id, status, renewed_at, period_starts_at] = row as [string, string, string, string, string]
+      const data = readJson(shape.write(row, HEAD_COLUMNS), { exact: true })
+      return [id, { id, profile_id, status, renewed_at, period_starts_at, data }]
+    }),
+  )
+}

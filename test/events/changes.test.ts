@@ -1,0 +1,87 @@
+// Which events a change of subscriptions and transactions makes, and that they tell what the API answers.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { emitSubscriptionEvents, emitTransactionEvents, type SubscriptionChange } from '../../src/events/changes.ts'
+import { insert } from '../support/data.ts'
+import { type Project, startTestServer, type TestServer } from '../support/server.ts'
+
+let server: TestServer
+let project: Project
+before(async () => {
+  server = await startTestServer({}, { worker: false })
+  project = await server.project()
+  await insert(server.db, project, {
+    funnels: [{ id: 'funnel-1' }],
+    profiles: [{ id: 'profile-1', email: 'ada@example.com' }],
+    products: [{ id: 'product-1' }],
+    subscriptions: ['a', 'b', 'c', 'd'].map((id) => ({
+      id: `sub-${id}`,
+      profile_id: 'profile-1',
+      product_id: 'product-1',
+      funnel_id: 'funnel-1',
+      status: id === 'a' ? 'created' : 'active',
+      renewed_at: '2026-01-02T03:04:05.1Z',
+    })),
+    transactions: [{ id: 'trn-1', profile_id: 'profile-1', funnel_id: 'funnel-1' }],
+  })
+})
+after(() => server.stop())
+
+async function emit(changes: SubscriptionChange[]) {
+  await server.db.query('delete from events')
+  await server.db.tx((query) => emitSubscriptionEvents(query, project.id, changes))
+  return server.db.query('select type, object_id, sequence, profile_id, data from events order by object_id, sequence')
+}
+const types = (rows: Record<string, string | null>[]) => rows.map(({ object_id, type }) => `${object_id} ${type}`)
+
+test('a new one is created, and also told by its state when that is another', async () => {
+  const rows = await emit(['sub-a', 'sub-b'].map((id) => ({ id, before: null })))
+  assert.deepEqual(types(rows), [
+    'sub-a subscription.created',
+    'sub-b subscription.created',
+    'sub-b subscription.active',
+  ])
+  assert.deepEqual(
+    rows.map(({ sequence }) => sequence),
+    ['1', '1', '2'],
+  )
+})
+
+test('a new state is told by its name, a later renewal as renewed, anything else not at all', async () => {
+  const before = { status: 'active', renewed_at: '2026-01-02 03:04:05.1+00', period_starts_at: null }
+  const rows = await emit([
+    { id: 'sub-b', before: { ...before, status: 'trialing' } },
+    { id: 'sub-c', before: { ...before, renewed_at: '2026-01-02 03:04:05.09+00' } },
+    { id: 'sub-d', before },
+  ])
+  assert.deepEqual(types(rows), ['sub-b subscription.active', 'sub-c subscription.renewed'])
+})
+
+test('the data is the very object the API answers', async () => {
+  const [told] = await emit([{ id: 'sub-b', before: null }])
+  const { body } = await project.get('/subscriptions/sub-b')
+  assert.equal(body.profile.email, 'ada@example.com')
+  assert.deepEqual(JSON.parse(told!.data!), body)
+  assert.equal(told!.profile_id, 'profile-1')
+  await server.db.tx((query) => emitTransactionEvents(query, project.id, ['trn-1', 'trn-unknown']))
+  const list = await project.get('/transactions')
+  const [paid] = await server.db.query(`select data, object_id from events where type = 'transaction.created'`)
+  assert.deepEqual(JSON.parse(paid!.data!), list.body.data[0])
+})
+
+test('an erasure tells who was erased, and nothing more; what was told before is wiped', async () => {
+  const [told] = await emit([{ id: 'sub-b', before: null }])
+  assert.match(told!.data!, /ada@example\.com/)
+  assert.equal((await project.post('/profiles/anonymize', { profile_ids: ['profile-1'] })).status, 200)
+  const rows = await server.db.query('select type, data from events order by created_at, sequence')
+  assert.deepEqual(
+    rows.map(({ type, data }) => [type, JSON.parse(data!)]),
+    [
+      ['subscription.created', { id: 'sub-b' }],
+      ['subscription.active', { id: 'sub-b' }],
+      ['profile.anonymized', { id: 'profile-1' }],
+    ],
+  )
+  await project.post('/profiles/anonymize', { profile_ids: ['profile-1'] })
+  assert.equal((await server.db.query('select 1 from events')).length, 3, 'an erasure that was made is not told again')
+})
