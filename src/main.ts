@@ -11,6 +11,9 @@ const COMMANDS: Record<string, () => Promise<{ register: (program: Command) => v
   keys: () => import('./commands/keys.ts'),
   simulator: () => import('./commands/simulator.ts'),
   erasures: () => import('./commands/erasures.ts'),
+  rates: () => import('./commands/rates.ts'),
+  reconcile: () => import('./commands/reconcile.ts'),
+  charges: () => import('./commands/charges.ts'),
 }
 
 const EXIT_USAGE = 2

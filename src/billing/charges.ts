@@ -210,6 +210,32 @@ const TAKE_DUE: Statement = {
     returning ${ORDER_COLUMNS}`,
 }
 
+/** The orders that a provider knows by these keys, of any organization. */
+export async function findByProviderKeys(query: Query, keys: string[]): Promise<Order[]> {
+  return query<Order>(`select ${ORDER_COLUMNS} from orders o where o.provider_key = any($1)`, [keys])
+}
+
+/** Takes one order in progress, due or not, unless somebody holds it. */
+export async function take(db: Db, order: Order, leaseMs: number): Promise<Order | undefined> {
+  const [taken] = await db.query<Order>(TAKE, [order.organization_id, order.order_id, leaseMs / 1000])
+  return taken
+}
+
+const TAKE = `
+  update orders o set looks = o.looks + 1, lease_until = t.until, next_look_at = t.until
+  from (select db_clock() + make_interval(secs => $3) as until) t
+  where o.organization_id = $1 and o.order_id = $2 and o.status = 'processing'
+    and (o.lease_until is null or o.lease_until <= (select db_clock()))
+  returning ${ORDER_COLUMNS}`
+
+/** Orders that succeeded at a provider since an instant. */
+export async function findSucceededSince(query: Query, psp: string, since: string): Promise<Order[]> {
+  return query<Order>(
+    `select ${ORDER_COLUMNS} from orders o where o.psp = $1 and o.status = 'succeeded' and o.settled_at >= $2`,
+    [psp, since],
+  )
+}
+
 /** What names an order's charge at the provider. */
 export function reference(order: Order): Reference {
   const { provider_key, order_id, psp_merchant_id, region } = order

@@ -1,6 +1,8 @@
 // What an amount is worth in US dollars, by the organization's exchange rates.
-import { convertMinor, type Decimal, formatMinor } from '../lib/money.ts'
+import type { Db } from '../lib/db.ts'
+import { convertMinor, formatMinor } from '../lib/money.ts'
 import { fromDatabase } from './amount.ts'
+import type { Rate } from './rate-files.ts'
 
 // A rate older than this says nothing of the day: banks are closed for some days, never for a week.
 const OLDEST_RATE_DAYS = 7
@@ -27,11 +29,40 @@ export function joinRates(organization: string, currency: string, day: string): 
 export function toUsdMinor(minor: bigint, currency: string, rates: Rates): bigint | null {
   if (currency === 'USD') return minor
   if (rates.currency_per_euro === null || rates.usd_per_euro === null) return null
-  const rate = (text: string): Decimal => fromDatabase(text)
-  return convertMinor(minor, currency, rate(rates.currency_per_euro), 'USD', rate(rates.usd_per_euro))
+  const { currency_per_euro, usd_per_euro } = rates
+  return convertMinor(minor, currency, fromDatabase(currency_per_euro), 'USD', fromDatabase(usd_per_euro))
 }
 
 /** US cents in dollars, as text. */
 export function writeUsd(minor: bigint | null): string | null {
   return minor === null ? null : formatMinor(minor, 'USD')
 }
+
+// Few enough that a statement stays small, many enough that the ECB's whole history is a hundred statements.
+const BATCH = 2_500
+
+/** Keeps these rates for one organization or for all there are; a rate that is there already is replaced. */
+export async function storeRates(db: Db, rates: Rate[], organization: string | null): Promise<void> {
+  const euros = rates.map(({ day }): Rate => ({ day, currencyCode: 'EUR', perEuro: '1' }))
+  // Of a rate that stands twice the last one holds: a statement cannot write one row twice.
+  const all = [...new Map([...euros, ...rates].map((rate) => [`${rate.day} ${rate.currencyCode}`, rate])).values()]
+  await db.tx(async (query) => {
+    for (let from = 0; from < all.length; from += BATCH) {
+      const batch = all.slice(from, from + BATCH)
+      const columns = [
+        batch.map((rate) => rate.day),
+        batch.map((rate) => rate.currencyCode),
+        batch.map((rate) => rate.perEuro),
+      ]
+      await query(STORE, [...columns, organization])
+    }
+  })
+}
+
+const STORE = `
+  insert into exchange_rates (organization_id, day, currency_code, per_euro)
+  select g.id, r.day, r.currency_code, r.per_euro
+  from organizations g, unnest($1::date[], $2::text[], $3::numeric[]) r (day, currency_code, per_euro)
+  where $4::text is null or g.id = $4
+  order by 1, 3, 2
+  on conflict (organization_id, currency_code, day) do update set per_euro = excluded.per_euro`

@@ -221,6 +221,38 @@ const TAKE_DUE: Statement = {
     returning ${REFUND_COLUMNS}`,
 }
 
+/** The refunds that a provider knows by these keys, of any organization. */
+export async function findByProviderKeys(query: Query, keys: string[]): Promise<Refund[]> {
+  return query<Refund>(
+    `select ${REFUND_COLUMNS} from refunds r join orders o using (organization_id, order_id)
+     where r.provider_key = any($1)`,
+    [keys],
+  )
+}
+
+/** Takes one refund in progress, due or not, unless somebody holds it. */
+export async function take(db: Db, refund: Refund, leaseMs: number): Promise<Refund | undefined> {
+  const [taken] = await db.query<Refund>(TAKE, [refund.organization_id, refund.refund_id, leaseMs / 1000])
+  return taken
+}
+
+const TAKE = `
+  update refunds r set looks = r.looks + 1, lease_until = t.until, next_look_at = t.until
+  from (select db_clock() + make_interval(secs => $3) as until) t, orders o
+  where r.organization_id = $1 and r.refund_id = $2 and r.status = 'processing'
+    and o.organization_id = r.organization_id and o.order_id = r.order_id
+    and (r.lease_until is null or r.lease_until <= (select db_clock()))
+  returning ${REFUND_COLUMNS}`
+
+/** Refunds that succeeded at a provider since an instant. */
+export async function findSucceededSince(query: Query, psp: string, since: string): Promise<Refund[]> {
+  return query<Refund>(
+    `select ${REFUND_COLUMNS} from refunds r join orders o using (organization_id, order_id)
+     where o.psp = $1 and r.status = 'succeeded' and r.settled_at >= $2`,
+    [psp, since],
+  )
+}
+
 /** What names a refund at the provider. */
 export function reference(refund: Refund): Reference {
   const { provider_key, refund_id, psp_merchant_id, region } = refund

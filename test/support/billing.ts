@@ -1,6 +1,7 @@
 // The billing API over a simulator of its own: an organization that may charge, customers with cards, calls, the ledger.
 import { randomUUID } from 'node:crypto'
 import type { Db } from '../../src/lib/db.ts'
+import type { ServerOptions } from '../../src/server.ts'
 import { createOrganization, createProject } from '../../src/tenants.ts'
 import { type Answer, type Json, startTestServer, type TestServer } from './server.ts'
 import { openSimulator } from './simulator.ts'
@@ -34,7 +35,7 @@ interface CustomerGiven {
 export interface Movement {
   reference: string
   type: 'charge' | 'refund'
-  amount: string
+  amount: number
   currency_code: string
   at: string
 }
@@ -50,9 +51,9 @@ export interface Billing {
 }
 
 /** Serves billing on a fresh database; unknown outcomes are looked into within a second or two. */
-export async function startBilling(env: Record<string, string> = {}): Promise<Billing> {
+export async function startBilling(env: Record<string, string> = {}, options: ServerOptions = {}): Promise<Billing> {
   const simulator = await openSimulator()
-  const server = await startTestServer({ SIMULATOR_URL: simulator.url, PROVIDER_TIMEOUT_MS: '1000', ...env })
+  const server = await startTestServer({ SIMULATOR_URL: simulator.url, PROVIDER_TIMEOUT_MS: '1000', ...env }, options)
   let made = 0
   return {
     server,

@@ -1,0 +1,38 @@
+// tundish rates load: keeps exchange rates, by which the report tells amounts in US dollars.
+import { readFile } from 'node:fs/promises'
+import type { Command } from 'commander'
+import { storeRates } from '../billing/exchange.ts'
+import { readRates } from '../billing/rate-files.ts'
+import { Refusal } from '../lib/errors.ts'
+import { findOrganization } from '../tenants.ts'
+import { action } from './command.ts'
+
+export function register(program: Command): void {
+  const rates = program.command('rates').description('exchange rates, for amounts in US dollars')
+  action(
+    rates
+      .command('load <file>')
+      .description("load the European Central Bank's CSV or XML, or a CSV with the columns date,currency,per_euro")
+      .option('--org <id>', 'for this organization only; by default for all'),
+    async ({ db }, file: string, { org }: { org?: string }) => {
+      if (org !== undefined) await findOrganization(db.query, org)
+      const read = readRates(await contentOf(file), file)
+      await storeRates(db, read, org ?? null)
+      const days = [...new Set(read.map(({ day }) => day))].sort()
+      const result = {
+        rates: read.length,
+        days: days.length,
+        first_day: days[0] ?? null,
+        last_day: days.at(-1) ?? null,
+      }
+      const span = days.length > 0 ? `, ${result.first_day} to ${result.last_day}` : ''
+      return { json: result, text: `${read.length} rates of ${days.length} days loaded${span}.` }
+    },
+  )
+}
+
+async function contentOf(file: string): Promise<string> {
+  return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new Refusal(`${file} cannot be read (${error.code}).`)
+  })
+}

@@ -1,0 +1,44 @@
+// tundish reconcile: compares orders and refunds with what the payment providers did, and settles what was forgotten.
+import type { Command } from 'commander'
+import { type Difference, reconcile } from '../billing/reconcile.ts'
+import { Refusal, UsageError } from '../lib/errors.ts'
+import { readInstant, TimeError } from '../lib/time.ts'
+import { ProviderTrouble } from '../providers/provider.ts'
+import { action } from './command.ts'
+
+const DIFFERENCES: Difference[] = ['mismatch', 'missing_here', 'missing_there', 'duplicate']
+
+export function register(program: Command): void {
+  action(
+    program
+      .command('reconcile')
+      .description('compare orders and refunds with what the payment providers did; exit code 1 when they differ')
+      .requiredOption('--since <time>', 'compare movements since this date-time, such as 2026-01-31T00:00:00Z'),
+    async (app, { since }: { since: string }) => {
+      const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
+      if (app.providers.size === 0)
+        throw new Refusal('There is no payment provider to compare with: set SIMULATOR_URL.')
+      const { findings, ...counts } = await reconcile(context, instantOf(since)).catch(tellTrouble)
+      const numbers = DIFFERENCES.map((name) => [name, findings.filter(({ difference }) => difference === name).length])
+      const json = { ...counts, ...Object.fromEntries(numbers), findings }
+      const lines = findings.map((one) => `${one.difference}: ${one.psp} ${one.type} ${one.reference}: ${one.what}`)
+      const sum = Object.entries({ ...counts, ...Object.fromEntries(numbers) }).map(([name, n]) => `${n} ${name}`)
+      return { json, text: [...lines, sum.join(', ')].join('\n'), exitCode: findings.length > 0 ? 1 : 0 }
+    },
+  )
+}
+
+function instantOf(text: string): string {
+  try {
+    return readInstant(text)
+  } catch (error) {
+    if (error instanceof TimeError) throw new UsageError(`--since ${error.message}.`)
+    throw error
+  }
+}
+
+function tellTrouble(error: unknown): never {
+  if (error instanceof ProviderTrouble)
+    throw new Refusal(`A payment provider cannot tell (${error.message}): try again.`)
+  throw error
+}

@@ -1,0 +1,81 @@
+// Unknown outcomes: a time-out is never a failure, and every charge and refund ends in the right state by itself.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
+
+let billing: Billing
+let shop: Organization
+before(async () => {
+  billing = await startBilling({ PROVIDER_TIMEOUT_MS: '400' })
+  shop = await billing.organization()
+})
+after(() => billing.stop())
+
+describe('charges', () => {
+  const cases: [token: string, end: string, movements: number][] = [
+    ['sim_charge_then_drop', 'succeeded', 1],
+    ['sim_charge_then_500', 'succeeded', 1],
+    ['sim_drop_no_charge', 'cancelled', 0],
+    ['sim_error_500_then_ok', 'cancelled', 0],
+    ['sim_slow_900ms', 'succeeded', 1],
+    ['sim_late_500ms', 'succeeded', 1],
+    ['sim_late_3000ms', 'cancelled', 0],
+  ]
+  for (const [token, end, movements] of cases) {
+    test(`${token}: processing, then ${end}, with ${movements} movements`, async () => {
+      const user = await shop.customer({ token })
+      const first = await shop.charge(user, { idempotency_key: 'k' })
+      assert.deepEqual([first.status, first.body.checkout_status], [200, 'processing'])
+      const busy = await shop.charge(user, { idempotency_key: 'other' })
+      assert.match(busy.body.message, /in progress/, 'it keeps its place')
+      const last = await settled(() => shop.charge(user, { idempotency_key: 'k' }))
+      assert.deepEqual(last.body, { ...first.body, checkout_status: end, idempotent_replay: true })
+      if (token === 'sim_late_3000ms') await sleep(2_500)
+      assert.equal((await billing.ledger(first.body.order_id)).length, movements)
+      assert.equal((await shop.consumables(user)).length, end === 'succeeded' ? 1 : 0)
+      assert.equal((await shop.report({ order_id: first.body.order_id })).length, end === 'succeeded' ? 1 : 0)
+    })
+  }
+
+  test('a dead simulator: processing, nothing else of the service suffers, and all ends well when it is back', async () => {
+    const [user, other] = [await shop.customer(), await shop.customer()]
+    const done = (await shop.charge(other)).body.order_id
+    await billing.simulator.stop()
+    const first = await shop.charge(user, { idempotency_key: 'k' })
+    assert.deepEqual([first.status, first.body.checkout_status], [200, 'processing'])
+    assert.equal((await shop.refund(other, done)).body.refund_status, 'processing')
+    assert.equal((await shop.consumables(other)).length, 1)
+    await sleep(2_000)
+    await billing.simulator.start()
+    const last = await settled(() => shop.charge(user, { idempotency_key: 'k' }))
+    assert.equal(last.body.checkout_status, 'cancelled')
+    assert.match((await shop.charge(user, { idempotency_key: 'new' })).body.checkout_status, /succeeded/)
+  })
+})
+
+describe('refunds', () => {
+  const cases: [token: string, end: string, movements: number][] = [
+    ['sim_refund_then_drop', 'succeeded', 1],
+    ['sim_refund_then_500', 'succeeded', 1],
+    ['sim_refund_drop', 'failed', 0],
+    ['sim_refund_error_500_then_ok', 'failed', 0],
+    ['sim_refund_slow_900ms', 'succeeded', 1],
+    ['sim_refund_late_500ms', 'succeeded', 1],
+  ]
+  for (const [token, end, movements] of cases) {
+    test(`${token}: processing, then ${end}, with ${movements} movements`, async () => {
+      const user = await shop.customer({ token })
+      const { order_id } = (await shop.charge(user)).body
+      const ask = () => shop.refund(user, order_id, { idempotency_key: 'k' })
+      const first = await ask()
+      assert.deepEqual([first.status, first.body.refund_status], [200, 'processing'])
+      assert.match((await shop.refund(user, order_id)).body.message, /in progress/)
+      const last = await settled(ask)
+      assert.equal(last.body.refund_status, end)
+      assert.equal(last.body.consumable_revoked, end === 'succeeded')
+      assert.equal((await shop.consumables(user))[0].is_active, end !== 'succeeded')
+      assert.equal((await billing.ledger(first.body.refund_id)).length, movements)
+    })
+  }
+})

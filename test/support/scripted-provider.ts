@@ -1,0 +1,29 @@
+// A payment provider that does what a test says, call by call; whatever is not said, nobody hears of.
+import { noDetails, type Provider, type Settled } from '../../src/providers/provider.ts'
+
+export const unheard = { outcome: 'unknown', why: 'the test says so' } as const
+
+export function scriptedProvider(script: Partial<Provider>): Provider {
+  const unknown = async () => unheard
+  return {
+    name: 'simulator',
+    admits: () => true,
+    circuitIsOpen: () => false,
+    isReachable: async () => true,
+    charge: unknown,
+    lookUp: unknown,
+    refuse: unknown,
+    refund: unknown,
+    lookUpRefund: unknown,
+    refuseRefund: unknown,
+    async *list() {},
+    close() {},
+    ...script,
+  }
+}
+
+/** The verdict on a movement of 10.50 USD. */
+export function verdict(outcome: 'succeeded' | 'failed', more: Partial<Settled> = {}): Settled {
+  const details = { ...noDetails, psp_transaction_id: 'there-1', ...more.details }
+  return { outcome, reference: 'there', amountMinor: 1050n, currencyCode: 'USD', ...more, details }
+}
