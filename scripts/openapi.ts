@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { type App, openLog } from '../src/app.ts'
+import { auditHeadsPath, openAudit } from '../src/audit.ts'
 import { readConfig } from '../src/config.ts'
 import { openKeyCache } from '../src/key-cache.ts'
 import { systemClock } from '../src/lib/clock.ts'
@@ -13,8 +14,10 @@ import { publicListener } from '../src/server.ts'
 export async function unconnectedListener(): Promise<FastifyInstance> {
   const databaseUrl = 'postgresql://127.0.0.1:9/nowhere'
   const db = openDb({ url: databaseUrl, applicationName: 'tundish' })
+  const config = readConfig({})
+  const seal = openSeal(randomBytes(32))
   const app: App = {
-    config: readConfig({}),
+    config,
     databaseUrl,
     embedded: false,
     notice: undefined,
@@ -22,8 +25,9 @@ export async function unconnectedListener(): Promise<FastifyInstance> {
     db,
     log: openLog('silent'),
     clock: systemClock,
-    seal: openSeal(randomBytes(32)),
+    seal,
     keys: openKeyCache(db, systemClock),
+    audit: openAudit(seal, auditHeadsPath(config)),
     providers: new Map(),
     close: () => db.close(),
   }

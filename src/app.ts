@@ -1,5 +1,6 @@
 // Opens what all parts of the program share, in the order they need each other, and closes it in reverse.
 import { type DestinationStream, type Logger, pino } from 'pino'
+import { type Audit, auditHeadsPath, openAudit } from './audit.ts'
 import type { Config } from './config.ts'
 import { type KeyCache, openKeyCache } from './key-cache.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
@@ -27,6 +28,7 @@ export interface App {
   clock: Clock
   seal: Seal
   keys: KeyCache
+  audit: Audit
   /** The payment providers; the simulator only where play money is allowed. */
   providers: Providers
   close(): Promise<void>
@@ -59,12 +61,13 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     closers.push(() => db.close())
     await checkMasterKey(db, seal)
     const keys = openKeyCache(db, systemClock)
+    const audit = openAudit(seal, auditHeadsPath(config))
     const providers = await openProviders(
       { config, db, clock: systemClock, log },
       options.simulator ?? 'never',
       closers,
     )
-    const shared = { config, databaseUrl, migrated, db, log, clock: systemClock, seal, keys, providers, close }
+    const shared = { config, databaseUrl, migrated, db, log, clock: systemClock, seal, keys, audit, providers, close }
     return { ...shared, embedded: embedded !== undefined, notice: embedded?.notice }
   } catch (error) {
     await close()

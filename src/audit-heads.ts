@@ -1,0 +1,47 @@
+// The file that knows the audit log's entries from outside the database: a line for each, announced and then committed.
+import { mkdir, open, readFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+
+export interface Head {
+  sequence: string
+  /** In hex. */
+  hash: string
+}
+
+export interface KnownHead {
+  /** Of two that were announced under one number only one was committed. */
+  hashes: Set<string>
+  committed: boolean
+}
+
+/** Adds a line and waits until it is on disk. Short lines are appended whole, also by several processes. */
+export async function appendHead(path: string, head: Head & { committed: boolean }): Promise<void> {
+  await mkdir(dirname(path), { recursive: true })
+  const file = await open(path, 'a', 0o600)
+  try {
+    await file.appendFile(`${JSON.stringify(head)}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}
+
+/** What the file knows of each entry, by number; a file that is not there knows nothing. */
+export async function readHeads(path: string): Promise<Map<string, KnownHead>> {
+  const text = await readFile(path, 'utf8').catch((error) => {
+    if (error.code === 'ENOENT') return ''
+    throw error
+  })
+  const heads = new Map<string, KnownHead>()
+  for (const line of text.split('\n')) {
+    // A line that a crash cut off says nothing.
+    const [, sequence, hash, committed] = LINE.exec(line) ?? []
+    if (sequence === undefined) continue
+    const known = heads.get(sequence) ?? { hashes: new Set(), committed: false }
+    if (committed === 'true') heads.set(sequence, { hashes: new Set([hash!]), committed: true })
+    else if (!known.committed) heads.set(sequence, { hashes: known.hashes.add(hash!), committed: false })
+  }
+  return heads
+}
+
+const LINE = /^\{"sequence":"([0-9]+)","hash":"([0-9a-f]{64})","committed":(true|false)\}$/
