@@ -1,0 +1,162 @@
+// The payment report: its filters and limits, and the walk that returns every row exactly once whatever commits meanwhile.
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { addReportRow, type ReportRow } from '../../src/billing/report.ts'
+import type { Query } from '../../src/lib/db.ts'
+import { noDetails } from '../../src/providers/provider.ts'
+import { addPayment, type Billing, type Organization, startBilling } from '../support/billing.ts'
+
+let billing: Billing
+let shop: Organization
+let user: string
+before(async () => {
+  billing = await startBilling({ DATABASE_CONNECTIONS: '20' })
+  shop = await billing.organization()
+  user = await shop.customer()
+})
+after(() => billing.stop())
+
+const report = (body: object) =>
+  shop.post('/transaction_report', { last_transaction_date: '2000-01-01T00:00:00Z', ...body })
+
+const row = (organization: Organization, external_id: string): ReportRow => ({
+  organization_id: organization.id,
+  external_id,
+  order_id: randomUUID(),
+  amount: '1.00',
+  amount_usd: null,
+  currency_code: 'USD',
+  status: 'succeeded',
+  psp_transaction_type: 'sale',
+  psp: 'simulator',
+  psp_merchant_id: null,
+  region: null,
+  payment_method_token: null,
+})
+
+describe('what it returns', () => {
+  test('rows later than the date, oldest first, at most limit', async () => {
+    for (let n = 0; n < 3; n++) await shop.charge(user)
+    const all = (await report({})).body.transactions
+    assert.deepEqual(
+      all,
+      all.toSorted((a: typeof all, b: typeof all) => (a.trx_created_at < b.trx_created_at ? -1 : 1)),
+    )
+    assert.equal(new Set(all.map(({ trx_created_at }: { trx_created_at: string }) => trx_created_at)).size, all.length)
+    assert.deepEqual((await report({ limit: 2 })).body.transactions, all.slice(0, 2))
+    const later = await report({ last_transaction_date: all[1].trx_created_at })
+    assert.deepEqual(later.body.transactions, all.slice(2))
+    const offset = all[1].trx_created_at.replace('Z', '+00:00')
+    assert.deepEqual((await report({ last_transaction_date: offset })).body.transactions, all.slice(2))
+  })
+
+  test('of one order, subscription or one-off; null is no filter', async () => {
+    const ids = {
+      subs_id: randomUUID(),
+      oneoff_id: randomUUID(),
+      order_id: await addPayment(billing.db, shop.id, user, {}),
+    }
+    await billing.db.query(
+      'update report_transactions set meta_subs_id = $1, meta_oneoff_id = $2 where order_id = $3',
+      Object.values(ids),
+    )
+    for (const [name, id] of Object.entries(ids)) {
+      assert.deepEqual(
+        (await report({ [name]: id })).body.transactions.map((one: { order_id: string }) => one.order_id),
+        [ids.order_id],
+      )
+      assert.deepEqual((await report({ [name]: id.toUpperCase() })).body.transactions.length, 1)
+      assert.deepEqual((await report({ [name]: randomUUID() })).body.transactions, [])
+    }
+    assert.equal((await report(ids)).body.transactions.length, 1)
+    assert.equal((await report({ ...ids, order_id: randomUUID() })).body.transactions.length, 0)
+    const nulls = { subs_id: null, oneoff_id: null, order_id: null }
+    assert.deepEqual((await report(nulls)).body, (await report({})).body)
+  })
+
+  test('never another organization’s', async () => {
+    const other = await billing.organization()
+    assert.deepEqual(await other.report(), [])
+  })
+
+  test('400 that names what is wrong', async () => {
+    for (const [body, message] of [
+      [{ last_transaction_date: undefined }, /last_transaction_date is required/],
+      [{ last_transaction_date: '2026-02-30T00:00:00Z' }, /last_transaction_date/],
+      [{ last_transaction_date: '2026-01-01' }, /last_transaction_date/],
+      [{ last_transaction_date: '2026-01-01T00:00:00.1234567Z' }, /last_transaction_date/],
+      [{ last_transaction_date: 5 }, /last_transaction_date/],
+      [{ limit: 0 }, /limit must be at least 1/],
+      [{ limit: 501 }, /limit must be at most 500/],
+      [{ limit: '5' }, /limit must be an integer/],
+      [{ limit: 1.5 }, /limit must be an integer/],
+      [{ order_id: 'x' }, /order_id/],
+      [{ subs_id: `urn:uuid:${randomUUID()}` }, /subs_id/],
+      [{ oneoff_id: 5 }, /oneoff_id/],
+      [{ status: 'failed' }, /"status"/],
+    ] as [object, RegExp][]) {
+      const answer = await report(body)
+      assert.equal(answer.status, 400, JSON.stringify(body))
+      assert.match(answer.body.message, message)
+    }
+  })
+})
+
+describe('the walk', () => {
+  /** Walks until `done`, and once more, with pages of 3. */
+  async function walk(organization: Organization, done: () => boolean): Promise<string[]> {
+    const seen: string[] = []
+    let last = '2015-01-01T00:00:00Z'
+    for (let finished = false; ; ) {
+      const { transactions } = (
+        await organization.post('/transaction_report', { last_transaction_date: last, limit: 3 })
+      ).body
+      for (const { trx_id, trx_created_at } of transactions) {
+        seen.push(trx_id)
+        last = trx_created_at
+      }
+      if (transactions.length > 0) continue
+      if (finished) return seen
+      finished = done()
+      await sleep(1)
+    }
+  }
+
+  /** Adds a row, and holds its transaction open for a while before it commits or rolls back. */
+  async function slowly(organization: Organization, customer: string, n: number): Promise<void> {
+    const work = async (query: Query) => {
+      // Now and then the database's clock jumps back: the stamps must not.
+      if (n % 5 === 0) await query(`select set_config('tundish.clock_offset', '-1 hour', true)`)
+      await sleep(n % 7)
+      await addReportRow(query, row(organization, customer), noDetails)
+      await sleep(n % 4)
+      if (n % 9 === 0) throw new Error('rolled back on purpose')
+    }
+    await billing.db.tx(work).catch((error) => assert.match(error.message, /on purpose/))
+  }
+
+  test('returns every row exactly once while writers hold transactions open and commit out of order', async () => {
+    const other = await billing.organization()
+    const customer = await other.customer()
+    await billing.db.query('delete from report_transactions where organization_id = $1', [other.id])
+    let writing = true
+    const writers = Array.from({ length: 12 }, async (_, writer) => {
+      for (let n = 0; n < 15; n++) await slowly(other, customer, writer * 15 + n)
+    })
+    const walks = [walk(other, () => !writing), walk(other, () => !writing)]
+    await Promise.all(writers)
+    writing = false
+    const rows = await billing.db.query(
+      'select trx_id from report_transactions where organization_id = $1 order by trx_created_at',
+      [other.id],
+    )
+    assert.equal(rows.length, 160)
+    for (const seen of await Promise.all(walks))
+      assert.deepEqual(
+        seen,
+        rows.map(({ trx_id }) => trx_id),
+      )
+  })
+})
