@@ -14,14 +14,18 @@ interface Finding {
 
 /** Refuses a body that says it is anything but JSON in UTF-8; saying nothing is fine. */
 export function checkMediaType(contentType: string | undefined): void {
-  if (contentType === undefined || contentType === '') return
+  if (contentType === undefined) return
   const [type, ...parameters] = contentType.split(';').map((part) => part.trim().toLowerCase())
   const charset = parameters
     .find((parameter) => parameter.startsWith('charset='))
     ?.slice(8)
     .replaceAll('"', '')
   if (type === 'application/json' && (charset === undefined || charset === 'utf-8' || charset === 'utf8')) return
-  throw new ApiError(415, `A body must be application/json in UTF-8, not "${shorten(contentType, 64)}".`)
+  throw wrongMediaType(contentType)
+}
+
+export function wrongMediaType(contentType = ''): ApiError {
+  return new ApiError(415, `A body must be application/json in UTF-8, not "${shorten(contentType, 64)}".`)
 }
 
 /** The JSON of a body, or a 400 that says where it is wrong. With `exact`, numbers keep their text. */
@@ -36,7 +40,7 @@ export function parseBody(bytes: Uint8Array, { exact = false } = {}): JsonValue 
 }
 
 export function noBody(): ApiError {
-  return new ApiError(400, 'The body is empty: a JSON object is required.')
+  return new ApiError(400, 'A body is required: a JSON object.')
 }
 
 /** A check of parsed bodies by `schema`: answers nothing, or throws a 400 that names the property and the rule. */

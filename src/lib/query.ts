@@ -44,16 +44,13 @@ function* pairs(raw: string): Iterable<[name: string, text: string]> {
 function decode(text: string): string {
   let decoded: string
   try {
-    decoded = decodeURIComponent(text.replaceAll('+', ' ').replace(/[\x80-\xff]/g, encodeByte))
+    decoded = decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
     throw new ApiError(400, 'The query string is not valid UTF-8 in percent-encoding.')
   }
   if (decoded.includes('\u0000')) throw new ApiError(400, 'The query string contains the character U+0000.')
   return decoded
 }
-
-/** Some clients send text outside ASCII as it is: the bytes of its UTF-8, which Node tells as one character each. */
-const encodeByte = (byte: string) => `%${byte.charCodeAt(0).toString(16)}`
 
 function unknownParameter(name: string, known: string[]): string {
   const names = known.length > 0 ? `known are ${known.join(', ')}` : 'none are known here'

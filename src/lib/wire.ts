@@ -4,7 +4,7 @@ import { type IncomingMessage, METHODS, type ServerResponse } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify'
 import type { Logger } from 'pino'
 import type { TObject, TSchema } from 'typebox'
-import { bodyCheck, checkMediaType, noBody, parseBody } from './body.ts'
+import { bodyCheck, checkMediaType, noBody, parseBody, wrongMediaType } from './body.ts'
 import { isUnavailable } from './db.ts'
 import { ApiError } from './errors.ts'
 import { readQuery } from './query.ts'
@@ -126,7 +126,7 @@ function validator(
   if (httpPart !== 'body') return (value) => ({ value })
   const check = bodyCheck(schema)
   return guarded((value) => {
-    if (value === undefined) throw noBody()
+    if (value === undefined || value === null) throw noBody()
     check(value)
     return value
   })
@@ -143,7 +143,7 @@ function guarded(read: (data: unknown) => unknown) {
 }
 
 function answerError(log: Logger, error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  const answer = asApiError(error)
+  const answer = asApiError(error, request)
   if (answer.status >= 500) {
     log.error({ request_id: request.id, route: request.routeOptions?.url, err: error }, 'The request failed.')
   }
@@ -153,11 +153,12 @@ function answerError(log: Logger, error: unknown, request: FastifyRequest, reply
 }
 
 /** What the caller may know of an error; anything unexpected is "Internal error." */
-function asApiError(error: unknown): ApiError {
+function asApiError(error: unknown, request: FastifyRequest): ApiError {
   if (error instanceof ApiError) return error
   const { code, statusCode } = error as { code?: string; statusCode?: number }
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ApiError(413, 'The body is larger than 1 MiB.')
-  // What the framework finds wrong with a request is the reading of its body; such an error bears a status.
+  // What the framework finds wrong with a request is its body; such an error bears a status.
+  if (statusCode === 415) return wrongMediaType(request.headers['content-type'])
   if (statusCode === 400) return new ApiError(400, 'The body is not as long as the request says.')
   if (isUnavailable(error)) {
     const headers = { 'retry-after': RETRY_AFTER_SECONDS }
@@ -179,6 +180,7 @@ function logAnswer(log: Logger, request: FastifyRequest, reply: FastifyReply): v
 }
 
 const BROKEN: Record<string, [status: string, message: string]> = {
+  HPE_INVALID_URL: ['400 Bad Request', 'The address has to be ASCII: percent-encode everything else.'],
   HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'The headers are too large.'],
   ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'The request did not arrive in time.'],
 }

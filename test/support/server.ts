@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type App, openApp, openLog } from '../../src/app.ts'
@@ -60,15 +61,15 @@ export interface TestServer {
   stop(): Promise<void>
 }
 
-/** Serves a fresh database; `env` holds further settings, as in the environment. */
+/** Serves a fresh database, or that of `DATABASE_URL` in `env`, which holds further settings as in the environment. */
 export async function startTestServer(
   env: Record<string, string> = {},
   options: ServerOptions = {},
 ): Promise<TestServer> {
-  const database = await freshDatabase()
+  const database = env.DATABASE_URL ? undefined : await freshDatabase()
   const folder = mkdtempSync(join(tmpdir(), 'tundish-test-server-'))
   const settings = {
-    DATABASE_URL: database.url,
+    DATABASE_URL: database?.url ?? '',
     DATA_DIR: folder,
     MASTER_KEY: randomBytes(32).toString('base64'),
     PORT: '0',
@@ -96,7 +97,7 @@ export async function startTestServer(
       agent.destroy()
       await running.stop()
       await app.close()
-      await database.drop()
+      await database?.drop()
       rmSync(folder, { recursive: true, force: true })
     },
   }
@@ -144,5 +145,20 @@ export function send(agent: Agent, url: string, path: string, { key, method, bod
     })
     sent.on('error', reject)
     sent.end(bytes)
+  })
+}
+
+/** Sends these very bytes on a connection of their own and answers all that comes back until it ends. */
+export function sendBytes(url: string, bytes: string | Buffer): Promise<string> {
+  const { hostname, port } = new URL(url)
+  return new Promise((resolve, reject) => {
+    let answer = ''
+    const socket = connect({ host: hostname, port: Number(port) }, () => socket.write(bytes))
+    socket.setTimeout(5000, () => socket.destroy(new Error('The server neither ended the connection nor answered.')))
+    socket.on('data', (chunk) => {
+      answer += chunk
+    })
+    socket.on('error', reject)
+    socket.on('close', () => resolve(answer))
   })
 }

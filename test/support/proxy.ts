@@ -1,0 +1,49 @@
+// A way to the database that a test can cut: a proxy on TCP before the server of a database URL.
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+export interface DatabaseProxy {
+  /** The database's URL, by way of the proxy. */
+  url: string
+  /** Breaks every connection and refuses new ones. */
+  cut(): Promise<void>
+  mend(): Promise<void>
+}
+
+export async function openProxy(databaseUrl: string): Promise<DatabaseProxy> {
+  const { hostname, port: serverPort, searchParams } = new URL(databaseUrl)
+  const host = searchParams.get('host') ?? hostname
+  const target = host.startsWith('/')
+    ? { path: `${host}/.s.PGSQL.${serverPort || 5432}` }
+    : { host, port: Number(serverPort || 5432) }
+  const sockets = new Set<Socket>()
+  const keep = (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {}).on('close', () => sockets.delete(socket))
+  }
+  const listen = (port: number) => {
+    const server = createServer((near) => {
+      const far = connect(target)
+      keep(near)
+      keep(far)
+      near.pipe(far).pipe(near)
+      near.on('close', () => far.destroy())
+      far.on('close', () => near.destroy())
+    })
+    return new Promise<typeof server>((resolve, reject) =>
+      server.on('error', reject).listen(port, '127.0.0.1', () => resolve(server)),
+    )
+  }
+  let server = await listen(0)
+  const { port } = server.address() as AddressInfo
+  return {
+    url: Object.assign(new URL(databaseUrl), { host: `127.0.0.1:${port}`, search: '' }).href,
+    async cut() {
+      const closed = new Promise((resolve) => server.close(resolve))
+      for (const socket of sockets) socket.destroy()
+      await closed
+    },
+    async mend() {
+      server = await listen(port)
+    },
+  }
+}
