@@ -1,0 +1,90 @@
+// Reads the docs beside the program: what the one knows, the other tells, and no link leads nowhere.
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { describe, test } from 'node:test'
+
+const ROOT = join(import.meta.dirname, '../..')
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
+const files = (folder: string, suffix: string) =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith(suffix))
+    .map((name) => join(folder, name))
+
+const matches = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map((match) => match[1]!)
+const sorted = (names: Iterable<string>) => [...new Set(names)].sort()
+
+describe('the docs', () => {
+  test('configuration.md has a heading for each setting, and for nothing else', () => {
+    const settings = matches(read('src/config.ts'), /\b(?:text|integer|choice|url)\('([A-Z_]+)'/g)
+    assert.ok(settings.length >= 14)
+    assert.deepEqual(sorted(matches(read('docs/configuration.md'), /^### (.+)$/gm)), sorted(settings))
+  })
+
+  test('commands.md has a heading for each command, and for nothing else', () => {
+    const commands = matches(read('src/main.ts'), /^ {2}(\w+): \(\) => import/gm)
+    assert.ok(commands.length >= 8)
+    assert.deepEqual(sorted(matches(read('docs/commands.md'), /^## (.+)$/gm)), sorted(commands))
+  })
+
+  test('commands.md tells every option of every command', () => {
+    const sources = files('src/commands', '.ts').map(read).join('\n')
+    const options = sorted(matches(sources, /(?:[oO]ption|Option)\(\s*'(--[a-z-]+)/g))
+    assert.ok(options.length >= 10)
+    const page = read('docs/commands.md')
+    assert.deepEqual(
+      options.filter((option) => !new RegExp(`${option}\\b`).test(page)),
+      [],
+    )
+  })
+
+  test('dependencies.md has the reason of each dependency, and of nothing else', () => {
+    const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read('package.json'))
+    const declared = Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies })
+    const rows = [...read('docs/dependencies.md').matchAll(/^\| `([^`]+)` \| (.+) \|$/gm)]
+    assert.deepEqual(sorted(rows.map(([, name]) => name!)), sorted(declared))
+    for (const [, name, reason] of rows) assert.ok(reason!.length >= 9, `${name} has no reason`)
+  })
+
+  test('what is declared for running is used by the program', () => {
+    const sources = files('src', '.ts').map(read).join('\n')
+    const { dependencies } = JSON.parse(read('package.json'))
+    const unused = Object.keys(dependencies).filter(
+      (name) => !sources.includes(`from '${name}'`) && !sources.includes(`import('${name}')`),
+    )
+    assert.deepEqual(unused, [])
+  })
+
+  test('only config.ts reads settings from the environment', () => {
+    const readers = files('src', '.ts').filter((path) => /process\.env(?!\)|\['PATH'\])/.test(read(path)))
+    assert.deepEqual(readers, [])
+  })
+
+  const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', ...files('docs', '.md')]
+  for (const page of pages) {
+    test(`every link of ${page} leads somewhere`, () => {
+      const dead = matches(read(page), /\]\(([^)\s]+)\)/g).filter((link) => !leadsSomewhere(page, link))
+      assert.deepEqual(dead, [])
+    })
+  }
+})
+
+function leadsSomewhere(page: string, link: string): boolean {
+  if (/^https?:/.test(link)) return true
+  const [path = '', anchor] = link.split('#')
+  const target = path === '' ? page : relative(ROOT, resolve(ROOT, dirname(page), path))
+  try {
+    if (anchor === undefined) return readdirSync(dirname(join(ROOT, target))).includes(target.split('/').at(-1)!)
+    return matches(read(target), /^#+ (.+)$/gm).some((heading) => slug(heading) === anchor)
+  } catch {
+    return false
+  }
+}
+
+/** The anchor that a heading gets on the usual hosts. */
+function slug(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\w\s-]/g, '')
+    .replaceAll(' ', '-')
+}
