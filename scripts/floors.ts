@@ -13,12 +13,13 @@ import {
 const FLOORS = {
   lib: ['^src/lib/'],
   ground: [
-    '^src/(config|tenants|key-cache|erasure|webhooks)[.]ts$',
-    '^src/(providers|simulator)/',
+    // What stands alone is ground, unless it has a floor of its own.
+    '^src/(?!(app|play-money|sweep|health|description|server|doctor|main)[.]ts$)[^/]+[.]ts$',
+    '^src/(providers|simulator|records)/',
     '^src/events/(address|catalogue|outbox)[.]ts$',
   ],
   app: ['^src/(app|play-money|sweep|health|description)[.]ts$'],
-  slices: ['^src/(public|billing|ingest|demo)/', '^src/events/(?!(address|catalogue|outbox)[.]ts$)'],
+  slices: ['^src/(public|billing|ingest|demo|backup)/', '^src/events/(?!(address|catalogue|outbox)[.]ts$)'],
   operator: ['^src/admin/'],
   server: ['^src/server[.]ts$'],
   commands: ['^src/commands/', '^src/doctor(/|[.]ts$)'],
@@ -37,6 +38,7 @@ const NEIGHBOURS: { [floor: string]: Record<string, string> } = {
     billing: '^src/billing/',
     ingest: '^src/ingest/',
     events: '^src/events/(?!(address|catalogue|outbox)[.]ts$)',
+    backup: '^src/backup/',
     demo: '^src/demo/',
   },
 }
