@@ -36,7 +36,7 @@ const DEFAULTS: Record<Table, Columns> = {
   },
   experiments: { ...stamps, title: 'Two prices', alias: 'prices', enabled: true },
   profiles: { ...stamps, preview: false, integrations: {} },
-  sessions: { ...stamps, query_params: {}, tracking_cookies: {} },
+  sessions: { ...stamps, profile_id: 'profile', query_params: {}, tracking_cookies: {} },
   replies: { screen_id: 'screen-1', element_id: 'element-1', screen_index: 0, element_type: 'Input', value: null },
   products: { ...stamps, name: 'Monthly plan', status: 'active', metadata: {}, prices: [] },
   subscriptions: {
