@@ -1,0 +1,79 @@
+// The demo: an organization and a project with a data set, made once, and calls that work when they are pasted.
+import { Readable } from 'node:stream'
+import type { App } from '../app.ts'
+import { importRecords } from '../ingest/load.ts'
+import type { Db } from '../lib/db.ts'
+import type { Seal } from '../lib/secrets.ts'
+import { createOrganization, createProject, setOrganization } from '../tenants.ts'
+import { demoRecords } from './records.ts'
+import { type Keys, welcome } from './welcome.ts'
+
+const ID = 'demo'
+const LOCK = 7485
+
+/** Makes what is missing of the demo, and answers what to print. A second start finds everything there. */
+export async function prepareDemo(app: App, addresses: { url: string; adminUrl: string | undefined }): Promise<string> {
+  if (!(await isComplete(app.db))) await makeAlone(app)
+  return welcome(app, addresses, await openKeys(app.db, app.seal))
+}
+
+async function isComplete(db: Db): Promise<boolean> {
+  const rows = await db.query('select 1 from profiles where project_id = $1 limit 1', [ID])
+  return rows.length > 0
+}
+
+/** Two programs that start at once make one demo. */
+async function makeAlone(app: App): Promise<void> {
+  const { query, release } = await app.db.connect()
+  try {
+    await query('select pg_advisory_lock($1)', [LOCK])
+    if (!(await isComplete(app.db))) await make(app)
+  } finally {
+    // With the connection ends the lock.
+    release(true)
+  }
+}
+
+/** Each step looks whether it was done: a start may have been broken off in between. */
+async function make(app: App): Promise<void> {
+  const { db, seal, log } = app
+  if (!(await exists(db, 'organizations'))) await createOrganization(db, seal, { id: ID, name: 'Moonrise (demo)' })
+  await setOrganization(db, ID, { enabled: true })
+  if (!(await exists(db, 'projects'))) await createProject(db, seal, { id: ID, organization: ID, name: 'Better sleep' })
+  log.info('Making the demo data.')
+  const source = { name: 'the demo', stream: () => Readable.from(lines()) }
+  const { rejects } = await importRecords(app, { projectId: ID }, [source])
+  if (rejects.length > 0) throw new Error(`Bug: the demo's data is refused: ${JSON.stringify(rejects[0])}`)
+}
+
+async function exists(db: Db, table: 'organizations' | 'projects'): Promise<boolean> {
+  return (await db.query(`select 1 from ${table} where id = $1`, [ID])).length > 0
+}
+
+/** In pieces, for a line alone is a small thing to pass on. */
+function* lines(): Iterable<string> {
+  let piece = ''
+  for (const record of demoRecords(Date.now())) {
+    piece += `${JSON.stringify(record)}\n`
+    if (piece.length < 65_536) continue
+    yield piece
+    piece = ''
+  }
+  yield piece
+}
+
+/** The newest living keys, from their sealed copies: they stand readable nowhere, and not in a file. */
+async function openKeys(db: Db, seal: Seal): Promise<Keys> {
+  const rows = await db.query(
+    `select distinct on (project_id) project_id, id, sealed from secret_keys
+     where organization_id = $1 and (project_id is null or project_id = $1)
+       and (expires_at is null or expires_at > db_clock())
+     order by project_id, created_at desc`,
+    [ID],
+  )
+  const open = (project: string | null) => {
+    const row = rows.find(({ project_id }) => project_id === project)
+    return row && seal.open(Buffer.from(row.sealed!.slice(2), 'hex'), row.id!)
+  }
+  return { project: open(ID), organization: open(null) }
+}

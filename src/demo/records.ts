@@ -1,0 +1,46 @@
+// The demo's whole data set as lines of an import: a small company that sells better sleep.
+import { experimentRecords, funnelRecords, guideRecord, PLANS, productRecord } from './catalogue.ts'
+import { iso, type Line, makePerson } from './people.ts'
+import { openRandom } from './random.ts'
+import { MERCHANT, payment, subscriptionLines } from './subscriptions.ts'
+
+const PEOPLE = 2000
+const SEED = 20_240_229
+const DAY_MS = 86_400_000
+
+/** Customers to try charges with, each with a card of the simulator that behaves as the name says. */
+export const TRY_CUSTOMERS: Readonly<Record<string, string | null>> = {
+  ada: 'pm_card_visa',
+  grace: 'pm_card_mastercard',
+  declined: 'pm_card_chargeDeclined',
+  'insufficient-funds': 'pm_card_chargeDeclinedInsufficientFunds',
+  slow: 'sim_slow_2000ms',
+  'charged-but-silent': 'sim_charge_then_drop',
+  'silent-and-not-charged': 'sim_drop_no_charge',
+  'no-card': null,
+}
+
+/** Two years up to `now`, the same chances at every start. */
+export function* demoRecords(now: number): Iterable<Line> {
+  const ago = (days: number) => iso(now - days * DAY_MS)
+  const random = openRandom(SEED)
+  for (const data of funnelRecords(ago)) yield { record: 'funnel', data }
+  for (const data of experimentRecords(ago)) yield { record: 'experiment', data }
+  for (const plan of PLANS) yield { record: 'product', data: productRecord(plan, ago(740)) }
+  yield { record: 'product', data: guideRecord(ago(400)) }
+  yield {
+    record: 'merchant_account',
+    data: { psp: 'simulator', psp_merchant_id: MERCHANT, region: 'eu', currencies: [] },
+  }
+  let first: string | undefined
+  for (let n = 1; n <= PEOPLE; n += 1) {
+    const person = makePerson(random, n, now)
+    first ??= person.id
+    yield* person.lines
+    yield* subscriptionLines(random, person, n, now)
+  }
+  for (const [n, [external_id, token]] of Object.entries(TRY_CUSTOMERS).entries()) {
+    yield { record: 'customer', data: { external_id, profile_id: external_id === 'ada' ? first : null } }
+    yield payment(random, { external_id, ms: now - (40 - n) * DAY_MS, price: 1999, currency: 'USD', token })
+  }
+}

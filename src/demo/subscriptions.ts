@@ -1,0 +1,229 @@
+// The demo's sales: subscriptions in every state with the payments that led there, and customers whose card is saved.
+import { minorUnits } from '../lib/money.ts'
+import { inCents, PLANS, type Plan, priceIn } from './catalogue.ts'
+import { iso, type Line, type Person, type Visit } from './people.ts'
+import { type Random, recordId, uuid } from './random.ts'
+
+const DAY_MS = 86_400_000
+export const MERCHANT = 'moonrise-eu'
+
+// Of a hundred subscriptions.
+const STATUSES = { created: 2, trialing: 6, active: 40, paused: 4, cancelled: 14, expired: 29, unpaid: 5 } as const
+type Status = keyof typeof STATUSES
+
+const PROVIDERS = { simulator: 70, stripe: 20, paypal: 10 } as const
+const REASONS = ['too_expensive', 'not_used', 'goal_reached', 'technical_problems', null]
+
+interface Charge {
+  ms: number
+  price: number
+}
+
+// The plan that is archived was sold until then.
+const ARCHIVED_MS = 400 * DAY_MS
+const ON_SALE = PLANS.filter(({ status }) => status === 'active')
+
+// For so long a payment that failed is tried again.
+const RETRY_MS = 21 * DAY_MS
+
+/** What happened to one subscription, all of it before `now`. */
+interface Timeline {
+  plan: Plan
+  status: Status
+  made: number
+  charges: Charge[]
+  period?: [starts: number, ends: number]
+  paused?: number
+  cancelled?: number
+}
+
+/** The records of one person's subscription, or nothing when they did not buy. */
+export function subscriptionLines(random: Random, person: Person, n: number, now: number): Line[] {
+  const visit = person.visits.at(-1)!
+  if (person.email === null || !random.chance(0.55)) return []
+  const made = visit.ms + random.integer(30_000, 600_000)
+  const timeline = tell(random, made, person.place.currency, now)
+  if (!timeline) return []
+  const provider = random.weighted(PROVIDERS)
+  const id = recordId(random, 'sub', made)
+  const charges = timeline.charges.map((charge) => ({ ...charge, id: recordId(random, 'trn', charge.ms) }))
+  const shared = sharedFields(person, visit)
+  const lines: Line[] = [
+    { record: 'subscription', data: { id, ...shared, ...subscriptionFields(random, timeline, shared, provider, n) } },
+    ...charges.map((charge) => ({ record: 'transaction', data: transaction(charge, shared, id) })),
+  ]
+  if (provider === 'simulator') lines.push(...customerLines(random, person, n, shared.currency, timeline))
+  return lines
+}
+
+function sharedFields(person: Person, { id, funnel, experiment }: Visit) {
+  const { place } = person
+  return {
+    profile_id: person.id,
+    session_id: id,
+    funnel_id: funnel.id,
+    funnel_version: funnel.version,
+    funnel_locale: place.locale,
+    experiment_id: experiment,
+    currency: place.currency,
+    sandbox: false,
+  }
+}
+
+/** A course of events that ends in a state drawn by lot, if the time since `made` allows it; else the nearest one. */
+function tell(random: Random, made: number, currency: string, now: number): Timeline | undefined {
+  const plan = random.pick(now - made > ARCHIVED_MS ? PLANS : ON_SALE)
+  const wanted = random.weighted(STATUSES)
+  if (made >= now) return undefined
+  if (wanted === 'created') return { plan, status: 'created', made, charges: [] }
+  const paidFrom = made + (plan.trial?.days ?? 0) * DAY_MS
+  const charges =
+    plan.trial && plan.trial.dollars > 0 ? [{ ms: made, price: priceIn(currency, plan.trial.dollars) }] : []
+  if (paidFrom > now) return { plan, status: 'trialing', made, charges, period: [made, paidFrom] }
+  const periods = [[paidFrom, after(paidFrom, plan)]] as [[number, number]]
+  const most = wanted === 'paused' || wanted === 'expired' ? random.integer(1, 9) : Number.POSITIVE_INFINITY
+  while (periods.at(-1)![1] <= now && periods.length < most) {
+    const ends = periods.at(-1)![1]
+    periods.push([ends, after(ends, plan)])
+  }
+  // The payment of the present period is the one that failed.
+  const isUnpaid = wanted === 'unpaid' && periods.length > 1 && now - periods.at(-1)![0] < RETRY_MS
+  if (isUnpaid) periods.pop()
+  for (const [starts] of periods) charges.push({ ms: starts, price: priceIn(currency, plan.dollars) })
+  const period = periods.at(-1)!
+  return { plan, made, charges, period, ...(isUnpaid ? { status: 'unpaid' } : outcome(random, wanted, period, now)) }
+}
+
+/** How it stands in its last period, which may be over. */
+function outcome(random: Random, wanted: Status, [starts, ends]: [number, number], now: number) {
+  const within = Math.floor(starts + (Math.min(ends, now) - starts) * random.next())
+  if (wanted === 'paused') return { status: 'paused' as const, paused: within }
+  if (ends <= now) return { status: 'expired' as const, cancelled: within }
+  return wanted === 'cancelled' || wanted === 'expired'
+    ? { status: 'cancelled' as const, cancelled: within }
+    : { status: 'active' as const }
+}
+
+function after(ms: number, { interval, count }: Plan): number {
+  const days = { day: count, week: 7 * count }[interval as 'day' | 'week']
+  if (days) return ms + days * DAY_MS
+  const date = new Date(ms)
+  const day = date.getUTCDate()
+  date.setUTCDate(1)
+  date.setUTCMonth(date.getUTCMonth() + (interval === 'year' ? 12 * count : count))
+  // The 31st becomes the month's last day.
+  date.setUTCDate(Math.min(day, new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 0)).getUTCDate()))
+  return date.getTime()
+}
+
+function subscriptionFields(
+  random: Random,
+  { plan, status, made, charges, period, paused, cancelled }: Timeline,
+  { currency }: { currency: string },
+  provider: string,
+  n: number,
+) {
+  const over = status === 'expired' || status === 'unpaid' ? period![1] : 0
+  const renewed = charges.length > 1 ? charges.at(-1)!.ms : null
+  const orNull = (ms: number | null | undefined) => (ms ? iso(ms) : null)
+  return {
+    psp_id: `${provider.slice(0, 3)}_${100_000 + n}`,
+    status,
+    renews: cancelled === undefined && status !== 'expired',
+    created_at: iso(made),
+    updated_at: iso(Math.max(made, over, renewed ?? 0, paused ?? 0, cancelled ?? 0)),
+    billing_interval: plan.interval,
+    billing_interval_count: plan.count,
+    price: priceIn(currency, plan.dollars),
+    price_usd: inCents(priceIn(currency, plan.dollars), currency),
+    payment_provider: provider,
+    product_id: plan.id,
+    period_starts_at: orNull(period?.[0]),
+    period_ends_at: orNull(period?.[1]),
+    trial_offer: plan.trial ? { days: plan.trial.days, price: priceIn(currency, plan.trial.dollars), currency } : null,
+    paused_at: orNull(paused),
+    cancelled_at: orNull(cancelled),
+    cancellation_reason: cancelled ? random.pick(REASONS) : null,
+    renewed_at: orNull(renewed),
+  }
+}
+
+function transaction({ id, ms, price }: Charge & { id: string }, shared: { currency: string }, subscriptionId: string) {
+  const stamp = iso(ms)
+  const price_usd = inCents(price, shared.currency)
+  return { id, ...shared, price, price_usd, created_at: stamp, updated_at: stamp, subscription_id: subscriptionId }
+}
+
+/** The customer of billing with the payments that the payment provider took, the last one's card being saved. */
+function* customerLines(
+  random: Random,
+  person: Person,
+  n: number,
+  currency: string,
+  { plan, status, made, charges, period }: Timeline,
+): Iterable<Line> {
+  const external_id = `user_${n}`
+  const token = random.pick(['pm_card_visa', 'pm_card_mastercard'])
+  const subs = uuid(random, made)
+  yield { record: 'customer', data: { external_id, email: person.email, profile_id: person.id } }
+  for (const [iteration, { ms, price }] of charges.entries()) {
+    const meta = { meta_subs_id: subs, meta_subs_iteration: String(iteration), is_cit: iteration === 0 }
+    const session = { meta_client_svc_session_id: person.visits.at(-1)!.id, meta_client_svc_price_id: plan.id }
+    yield payment(random, { external_id, ms, price, currency, token }, { ...meta, ...session })
+  }
+  if (status === 'unpaid') {
+    const price = priceIn(currency, plan.dollars)
+    const meta = { meta_subs_id: subs, meta_subs_iteration: String(charges.length), meta_retry_step: '1', ...DECLINED }
+    yield payment(random, { external_id, ms: period![1], price, currency, token: null }, meta)
+  }
+}
+
+const DECLINED = {
+  status: 'failed',
+  psp_status: 'declined',
+  psp_reason_code: 'insufficient_funds',
+  psp_reason_message: 'The card has insufficient funds.',
+  psp_reason_type: 'issuer_decline',
+  psp_reason_decline_type: 'soft',
+}
+
+interface Payment {
+  external_id: string
+  ms: number
+  price: number
+  currency: string
+  token: string | null
+}
+
+/** A payment of the report; amounts there are in major units. */
+export function payment(random: Random, { external_id, ms, price, currency, token }: Payment, more: object = {}): Line {
+  const card = token === 'pm_card_mastercard' ? ['mastercard', '555555', '4444'] : ['visa', '424242', '4242']
+  const stamp = iso(ms)
+  const data = {
+    external_id,
+    order_id: uuid(random, ms),
+    trx_id: uuid(random, ms),
+    trx_created_at: stamp,
+    psp_date: stamp,
+    amount: price / 10 ** minorUnits(currency)!,
+    amount_usd: inCents(price, currency) / 100,
+    currency_code: currency,
+    status: 'succeeded',
+    integration_type: 'server_to_server',
+    region: 'eu',
+    psp: 'simulator',
+    psp_merchant_id: MERCHANT,
+    psp_transaction_id: `sim_${random.integer(1e9, 9e9)}`,
+    psp_transaction_type: 'sale',
+    psp_status: 'succeeded',
+    is_vaulted: token !== null,
+    pm_type: 'card',
+    network: card[0],
+    pm_data_first6: card[1],
+    pm_data_last4: card[2],
+    pm_data_expiration_date: '12/2030',
+    payment_method_token: token,
+    ...more,
+  }
+  return { record: 'payment', data }
+}
