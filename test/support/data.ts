@@ -107,8 +107,10 @@ async function insertRows(
     ...folded(table, row),
     ...row,
   }))
-  const columns = [...new Set(full.flatMap((row) => Object.keys(row)))].join(', ')
-  await query(`insert into ${table} (${columns}) select ${columns} from json_populate_recordset(null::${table}, $1)`, [
+  const columns = [...new Set(full.flatMap((row) => Object.keys(row)))]
+  // The null of a reply is JSON's.
+  const values = columns.map((column) => (column === 'value' ? "coalesce(value, 'null')" : column))
+  await query(`insert into ${table} (${columns}) select ${values} from json_populate_recordset(null::${table}, $1)`, [
     JSON.stringify(full),
   ])
   await addCounts(query, project.id, table, full, 1)
