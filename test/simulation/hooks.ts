@@ -1,0 +1,26 @@
+// What a simulation puts in the place of source files: counted ids, and on demand one bug planted into the code under test.
+import { readFileSync } from 'node:fs'
+import { registerHooks } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import type { Plant } from './plants.ts'
+
+const SOURCE = new URL('../../src/', import.meta.url).href
+
+/** Call it before the code under test is imported. */
+export function replaceSources(plant?: Plant): void {
+  registerHooks({
+    resolve(specifier, context, next) {
+      const resolved = next(specifier, context)
+      return resolved.url === `${SOURCE}lib/ids.ts`
+        ? next('./seeded-ids.ts', { ...context, parentURL: import.meta.url })
+        : resolved
+    },
+    load(url, context, next) {
+      if (!plant || url !== `${SOURCE}${plant.file}`) return next(url, context)
+      const source = readFileSync(fileURLToPath(url), 'utf8')
+      if (!source.includes(plant.code))
+        throw new Error(`The bug cannot be planted: ${plant.file} has no "${plant.code}".`)
+      return { format: 'module-typescript', source: source.replace(plant.code, plant.bug), shortCircuit: true }
+    },
+  })
+}

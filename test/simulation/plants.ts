@@ -1,0 +1,46 @@
+// Bugs to plant, one at a time: each breaks a rule that the simulation must find broken.
+
+export interface Plant {
+  /** Under src/. */
+  file: string
+  code: string
+  bug: string
+}
+
+export const plants: Record<string, Plant> = {
+  'time-out-is-failure': {
+    file: 'billing/one-off-charge.ts',
+    code: `if (verdict.outcome === 'unknown') return await leaveToSettling(context, order)`,
+    bug: `if (verdict.outcome === 'unknown') return { ...(await leaveToSettling(context, order)), status: 'failed' }`,
+  },
+  'cancelled-without-refusal': {
+    file: 'billing/looks.ts',
+    code: `return found.outcome === 'not_found' ? refuse() : found`,
+    bug: `return found.outcome === 'not_found' ? { outcome: 'refused' } : found`,
+  },
+  'another-key-for-looks': {
+    file: 'billing/charges.ts',
+    code: `return { key: provider_key, reference: order_id`,
+    bug: `return { key: provider_key + order.looks, reference: order_id`,
+  },
+  'refund-by-old-sums': {
+    file: 'billing/refund-records.ts',
+    code: `const order = await findRefundable(query, organizationId, request)`,
+    bug: `const order = { ...(await findRefundable(query, organizationId, request)), amount_refunded: '0' }`,
+  },
+  'soft-refund-revokes': {
+    file: 'billing/refund-settlement.ts',
+    code: `amount_refunded_hard = amount as is_whole`,
+    bug: `amount_refunded = amount as is_whole`,
+  },
+  'lease-forgotten': {
+    file: 'billing/charges.ts',
+    code: `t.now, t.now + make_interval(secs => $16), t.now + make_interval(secs => $16)`,
+    bug: `t.now, t.now, t.now + make_interval(secs => $16 * 0)`,
+  },
+  'report-by-the-clock-alone': {
+    file: 'billing/report.ts',
+    code: `greatest(db_clock(), last_trx_created_at + interval '1 microsecond')`,
+    bug: `greatest(db_clock(), last_trx_created_at)`,
+  },
+}

@@ -1,0 +1,112 @@
+// The seeded scheduler: everything that waits (for the database, the network, the time) waits here, and one goes on at a time.
+import type { Clock } from '../../src/lib/clock.ts'
+import type { Random } from './random.ts'
+
+/** Something that could happen next. */
+interface Step {
+  /** Milliseconds of virtual time before which it cannot happen. */
+  atMs: number
+  process: Process | undefined
+  /** Whoever only looks for what is due: not before there is something. */
+  isPoll: boolean
+  run: () => Promise<void> | void
+}
+
+/** What crashes, pauses and has a clock of its own. */
+export class Process {
+  readonly name: string
+  isAlive = true
+  pausedUntilMs = 0
+  readonly crashed: Promise<void>
+  #tellCrash = () => {}
+
+  constructor(name: string) {
+    this.name = name
+    this.crashed = new Promise((resolve) => {
+      this.#tellCrash = resolve
+    })
+  }
+
+  /** From now on nothing of it goes on: whatever it waits for never comes. */
+  crash(): void {
+    this.isAlive = false
+    this.#tellCrash()
+  }
+}
+
+export class Scheduler {
+  readonly random: Random
+  nowMs = 0
+  /** When the next thing in the database is due; until then, looking for it would find nothing and is left out. */
+  dueMs = Number.POSITIVE_INFINITY
+  readonly #steps = new Set<Step>()
+  /** What happened, for the story of a failed seed. */
+  readonly story: string[] = []
+
+  constructor(random: Random) {
+    this.random = random
+  }
+
+  tell(text: string): void {
+    this.story.push(`${String(this.nowMs).padStart(7)} ms  ${text}`)
+  }
+
+  /** Lets `run` happen once, `afterMs` from now or at any later time. */
+  add(process: Process | undefined, afterMs: number, run: Step['run'], isPoll = false): Step {
+    const step = { atMs: this.nowMs + afterMs, process, run, isPoll }
+    this.#steps.add(step)
+    return step
+  }
+
+  cancel(step: Step): void {
+    this.#steps.delete(step)
+  }
+
+  sleep(ms: number, process?: Process): Promise<void> {
+    return new Promise((resolve) => this.add(process, ms, resolve))
+  }
+
+  clockOf(process: Process): Clock {
+    return {
+      monotonicMs: () => this.nowMs,
+      sleep: (ms, signal) =>
+        new Promise((resolve) => {
+          if (signal?.aborted) return resolve()
+          const step = this.add(process, ms, resolve, true)
+          signal?.addEventListener('abort', () => {
+            this.cancel(step)
+            this.add(process, 0, resolve)
+          })
+        }),
+    }
+  }
+
+  /** Lets one thing happen that can happen now; false when there is none. */
+  async step(): Promise<boolean> {
+    const ready: Step[] = []
+    for (const step of this.#steps) {
+      if (step.process?.isAlive === false) this.#steps.delete(step)
+      else if (this.#readyMs(step) <= this.nowMs) ready.push(step)
+    }
+    if (ready.length === 0) return false
+    const chosen = this.random.pick(ready)
+    this.#steps.delete(chosen)
+    await chosen.run()
+    await settleDown()
+    return true
+  }
+
+  /** The next instant at which something can happen; undefined when nothing ever will. */
+  nextMs(): number | undefined {
+    const alive = [...this.#steps].filter(({ process }) => process?.isAlive !== false)
+    const next = Math.min(...alive.map((step) => this.#readyMs(step)).filter((ms) => ms > this.nowMs))
+    return Number.isFinite(next) ? next : undefined
+  }
+
+  #readyMs({ atMs, process, isPoll }: Step): number {
+    return Math.max(atMs, process?.pausedUntilMs ?? 0, isPoll ? this.dueMs : 0)
+  }
+}
+
+/** All that follows from one step without waiting has happened when the event loop comes round. */
+const settleDown = () => new Promise<void>((resolve) => setImmediate(resolve))

@@ -1,0 +1,19 @@
+// Ids in the place of src/lib/ids.ts: counted, so that a seed that is played again makes the same ones.
+
+let series = 0
+let count = 0
+
+/** Begins the ids of a seed, which no other seed makes. */
+export function beginIds(seed: number): void {
+  series = seed
+  count = 0
+}
+
+export function makeUuid(): string {
+  const hex = (number: number, digits: number) => number.toString(16).padStart(digits, '0')
+  return `${hex(series, 8)}-0000-7000-8000-${hex(++count, 12)}`
+}
+
+export function makeRecordId(prefix: string): string {
+  return `${prefix}_${series}-${++count}`
+}
