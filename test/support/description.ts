@@ -1,0 +1,52 @@
+// The OpenAPI document as tests use it: operations one by one, and a check of real answers against what it says of them.
+import assert from 'node:assert/strict'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import type { Answer, Json, TestServer } from './server.ts'
+
+export interface Operation {
+  /** As in the document: `/public/v1/funnels/{id}`. */
+  path: string
+  method: string
+  operationId: string
+  parameters: { in: string; name: string; schema: Json }[]
+  responses: Record<string, Json>
+}
+
+export interface Description {
+  document: Json
+  operations: Operation[]
+  /** Fails unless the document declares this status for the operation, and the body is what it declares. */
+  check(operation: Operation, answer: Answer): void
+}
+
+export async function describeServer(server: TestServer): Promise<Description> {
+  const { status, body: document } = await server.call('/openapi.json')
+  assert.equal(status, 200)
+  const ajv = addFormats.default(new Ajv2020({ strict: false, allErrors: true }))
+  ajv.addSchema({ ...document, $id: 'document' })
+  const operations: Operation[] = Object.entries<Json>(document.paths).flatMap(([path, methods]) =>
+    Object.entries<Json>(methods).map(([method, operation]) => ({
+      path,
+      method: method.toUpperCase(),
+      operationId: operation.operationId,
+      parameters: operation.parameters ?? [],
+      responses: operation.responses,
+    })),
+  )
+  return {
+    document,
+    operations,
+    check({ path, method, responses }, answer) {
+      const what = `${method} ${path} ${answer.status}`
+      const declared = responses[answer.status]
+      assert.ok(declared, `${what} is not declared: ${answer.text}`)
+      const pointer = [path, method.toLowerCase(), 'responses', String(answer.status)].map(escapePointer).join('/')
+      const schema = { $ref: `document#/paths/${pointer}/content/application~1json/schema` }
+      const validate = ajv.compile(schema)
+      assert.ok(validate(answer.body), `${what}: ${ajv.errorsText(validate.errors)} in ${answer.text}`)
+    },
+  }
+}
+
+const escapePointer = (name: string) => encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))
