@@ -9,11 +9,14 @@ const COMMANDS: Record<string, () => Promise<{ register: (program: Command) => v
   org: () => import('./commands/org.ts'),
   project: () => import('./commands/project.ts'),
   keys: () => import('./commands/keys.ts'),
+  import: () => import('./commands/import.ts'),
   simulator: () => import('./commands/simulator.ts'),
   erasures: () => import('./commands/erasures.ts'),
   rates: () => import('./commands/rates.ts'),
   reconcile: () => import('./commands/reconcile.ts'),
   charges: () => import('./commands/charges.ts'),
+  backup: () => import('./commands/backup.ts'),
+  restore: () => import('./commands/restore.ts'),
 }
 
 const EXIT_USAGE = 2

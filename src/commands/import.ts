@@ -1,0 +1,155 @@
+// tundish import: brings records from files or standard input into a project.
+import { constants, createReadStream } from 'node:fs'
+import { access, type FileHandle, open, rm, stat } from 'node:fs/promises'
+import type { Command } from 'commander'
+import { type ImportResult, importRecords, type RejectedLine, type Source } from '../ingest/load.ts'
+import { isUnavailable } from '../lib/db.ts'
+import { Refusal, UsageError } from '../lib/errors.ts'
+import { action, type Result, stopSignal } from './command.ts'
+import { showProgress } from './import-progress.ts'
+
+interface Options {
+  project: string
+  live?: boolean
+  dryRun?: boolean
+  skipBadLines?: boolean
+}
+
+const STDIN = '-'
+const STDIN_NAME = 'stdin'
+const PIECE_BYTES = 1 << 18
+
+export function register(program: Command): void {
+  const command = program
+    .command('import <files...>')
+    .description('bring records into a project, from files of JSON lines or from standard input (-)')
+    .requiredOption('--project <id>', 'the project that gets them')
+    .option('--live', 'stamp each change now, so that a sync sees it; without, the times of the lines are kept')
+    .option('--dry-run', 'check everything and write nothing')
+    .option('--skip-bad-lines', 'leave bad lines out, and put them into FILE.rejected.ndjson')
+  action(command, async ({ db, log }, files: string[], options: Options) => {
+    const bytes = await checkFiles(files)
+    const saved = new RejectedFiles()
+    const progress = showProgress(bytes)
+    try {
+      const result = await importRecords(
+        { db, log },
+        {
+          ...options,
+          projectId: options.project,
+          saveRejected: options.dryRun ? undefined : (lines) => saved.write(lines),
+          signal: stopped(),
+          onProgress: progress.update,
+        },
+        files.map(sourceOf),
+      )
+      progress.stop()
+      return answer(result, options, saved.paths)
+    } catch (error) {
+      progress.stop()
+      await saved.remove()
+      throw explained(error)
+    }
+  })
+}
+
+/** How many bytes there are to read, if the files can tell. */
+async function checkFiles(files: string[]): Promise<number | undefined> {
+  const twice = files.find((file, n) => files.indexOf(file) !== n)
+  if (twice !== undefined) throw new UsageError(`${twice} is named twice: name it once.`)
+  let bytes: number | undefined = 0
+  for (const file of files) {
+    const size = file === STDIN ? undefined : await sizeOf(file)
+    bytes = bytes === undefined || size === undefined ? undefined : bytes + size
+  }
+  return bytes
+}
+
+async function sizeOf(file: string): Promise<number | undefined> {
+  try {
+    await access(file, constants.R_OK)
+    const found = await stat(file)
+    if (found.isDirectory()) throw new Refusal(`${file} is a folder: name the files in it.`)
+    return found.isFile() ? found.size : undefined
+  } catch (error) {
+    throw explained(error)
+  }
+}
+
+function sourceOf(file: string): Source {
+  if (file === STDIN) return { name: STDIN_NAME, stream: () => process.stdin }
+  return { name: file, stream: () => createReadStream(file, { highWaterMark: PIECE_BYTES }) }
+}
+
+function stopped(): AbortSignal {
+  const controller = new AbortController()
+  void stopSignal().then(() => controller.abort())
+  return controller.signal
+}
+
+/** The rejected lines of each source, in a file beside it that nobody else may read: they hold what people told. */
+class RejectedFiles {
+  readonly paths: string[] = []
+
+  async write(lines: AsyncIterable<RejectedLine>): Promise<void> {
+    let file: { of: string; handle: FileHandle } | undefined
+    try {
+      for await (const { source, bytes } of lines) {
+        if (file?.of !== source) {
+          await close(file?.handle)
+          file = { of: source, handle: await this.open(`${source}.rejected.ndjson`) }
+        }
+        await file.handle.write(bytes)
+      }
+    } finally {
+      await close(file?.handle)
+    }
+  }
+
+  /** When nothing was written, nothing was rejected either. */
+  async remove(): Promise<void> {
+    for (const path of this.paths) await rm(path, { force: true })
+  }
+
+  private async open(path: string): Promise<FileHandle> {
+    const handle = await open(path, 'w', 0o600)
+    this.paths.push(path)
+    // The file may have been there with other rights.
+    await handle.chmod(0o600)
+    return handle
+  }
+}
+
+/** On disk before the import commits, for then the lines are nowhere else. */
+async function close(handle: FileHandle | undefined): Promise<void> {
+  await handle?.sync()
+  await handle?.close()
+}
+
+function answer(result: ImportResult, options: Options, paths: string[]): Result {
+  const { rejects, ...numbers } = result
+  for (const { source, line, reason } of rejects) process.stderr.write(`${source}:${line}: ${reason}\n`)
+  const rest = result.rejected - rejects.length
+  if (rest > 0) process.stderr.write(`... and ${rest} more bad lines.\n`)
+  const refused = result.rejected > 0 && !options.skipBadLines
+  return { json: numbers, text: summary(result, options, refused, paths), exitCode: refused ? 1 : 0 }
+}
+
+function summary(result: ImportResult, { dryRun }: Options, refused: boolean, paths: string[]): string {
+  const { read, written, skipped, erased, rejected } = result
+  const lines = (count: number) => (count === 1 ? '1 line' : `${count} lines`)
+  if (refused) return `${lines(rejected)} of ${read} ${rejected === 1 ? 'is' : 'are'} bad: nothing was written.`
+  const parts = [`${written} written`]
+  if (skipped > 0) parts.push(`${skipped} skipped (older than what is stored)`)
+  if (erased > 0) parts.push(`${erased} written without personal data (erased profiles)`)
+  if (rejected > 0) parts.push(`${rejected} rejected${paths.length > 0 ? ` (in ${paths.join(', ')})` : ''}`)
+  return `${lines(read)} read: ${parts.join(', ')}.${dryRun ? ' This was a dry run: nothing was kept.' : ''}`
+}
+
+function explained(error: unknown): unknown {
+  const { code, syscall, path } = error as NodeJS.ErrnoException
+  if (error instanceof Refusal || error instanceof UsageError) return error
+  if (path !== undefined) return new Refusal(`${path} cannot be used (${syscall}: ${code}).`)
+  if (isUnavailable(error)) return new Refusal('The database was lost: nothing was written. Start it and import again.')
+  return error
+}

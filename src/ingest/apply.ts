@@ -1,0 +1,54 @@
+// What happens inside the transaction of an import: everything staged goes into its tables.
+import type { Query } from '../lib/db.ts'
+import { wipeErased } from './erased.ts'
+import type { Kind, Scope } from './kind.ts'
+import { merge, sameKey, type Tally } from './merge.ts'
+import { mergePayments } from './payments.ts'
+import { staged } from './staging.ts'
+
+/** Writes all staged rows. `kinds` come in the order of their references; `done` hears of each that is written. */
+export async function apply(
+  query: Query,
+  kinds: readonly Kind[],
+  scope: Scope,
+  done: (kind: Kind) => void,
+): Promise<Tally> {
+  await wipeErased(query, kinds, scope)
+  await query(`create temp table ${RENAMED} (id text collate "C") on commit drop`)
+  const total = { skipped: 0, erased: 0 }
+  async function write(kind: Kind): Promise<void> {
+    const { skipped, erased } = await mergeOne(query, kind, scope)
+    total.skipped += skipped
+    total.erased += erased
+    done(kind)
+  }
+  for (const kind of kinds.filter((kind) => !isPayment(kind))) await write(kind)
+  // When all subscriptions are there, and stamped by what they bring themselves.
+  await query(stampSubscriptions(scope))
+  // Payments last: from there on charges of the organization wait.
+  for (const kind of kinds.filter(isPayment)) await write(kind)
+  return total
+}
+
+const RENAMED = 'import_renamed'
+const isPayment = ({ name }: Kind) => name === 'payment'
+
+function mergeOne(query: Query, kind: Kind, scope: Scope): Promise<Tally> {
+  if (isPayment(kind)) return mergePayments(query, kind, scope)
+  if (kind.name === 'profile') return merge(query, kind, scope, () => query(noteRenamed(kind, scope)))
+  return merge(query, kind, scope)
+}
+
+/** Profiles whose e-mail or preview mark, which their subscriptions show, is going to change. */
+function noteRenamed(kind: Kind, scope: Scope): string {
+  return `
+    insert into ${RENAMED} (id)
+    select t.id from profiles t join ${staged(kind)} s on ${sameKey(kind, scope)}
+    where (t.email, t.preview) is distinct from (s.email, s.preview)`
+}
+
+function stampSubscriptions({ project_id, stamp }: Scope): string {
+  return `
+    update subscriptions t set updated_at = greatest(${stamp}, t.updated_at + interval '1 microsecond')
+    from ${RENAMED} r where t.project_id = ${project_id} and t.profile_id = r.id`
+}

@@ -1,0 +1,44 @@
+// Finds staged rows that do not fit what is stored or staged, and moves them to the rejected lines.
+import type { Query } from '../lib/db.ts'
+import type { Kind, Tenant } from './kind.ts'
+import { KINDS } from './records.ts'
+import { REJECTED, staged } from './staging.ts'
+
+/**
+ * Rejects lines that refer to what will not be there, and lines that claim what is somebody else's. Each of `kinds` comes
+ * after those it refers to, so that a line is rejected, too, when it needs one that was.
+ */
+export async function rejectMisfits(query: Query, kinds: readonly Kind[], tenant: Tenant): Promise<void> {
+  for (const kind of kinds) {
+    for (const [column, name] of Object.entries(kind.references ?? {})) {
+      const target = KINDS.find((other) => other.name === name)!
+      await query(rejectUnknown(kind, column, target, kinds.includes(target), tenant))
+    }
+    for (const { reason, where } of kind.misfits ?? [])
+      await query(
+        reject(kind, `select s.ctid as at, '${reason}' as reason from ${staged(kind)} s where ${where(tenant)}`),
+      )
+  }
+}
+
+function rejectUnknown(kind: Kind, column: string, target: Kind, isStaged: boolean, tenant: Tenant): string {
+  // In two steps, whatever the planner thinks: after the first, which stays in memory, there is mostly nobody left.
+  const unstaged = isStaged ? `and not exists (select from ${staged(target)} r where r.id = s.${column})` : ''
+  return reject(
+    kind,
+    `select s.at, '${kind.name}.${column} refers to a ${target.name} that is not there: ' || s.id as reason
+     from unstaged s where not exists (
+       select from ${target.table} t where t.project_id = ${tenant.project_id} and t.id = s.id)`,
+    `unstaged as materialized (
+       select s.ctid as at, s.${column} as id from ${staged(kind)} s where s.${column} is not null ${unstaged}),`,
+  )
+}
+
+/** `bad` selects `at`, the place of the staged row, and the reason. */
+function reject(kind: Kind, bad: string, before = ''): string {
+  return `
+    with ${before} bad as materialized (${bad}), gone as (
+      delete from ${staged(kind)} s using bad where s.ctid = bad.at returning s.source, s.line, s.came, bad.reason)
+    insert into ${REJECTED} (source, line, part, reason, bytes)
+    select source, line, 0, reason, convert_to(came, 'UTF8') from gone`
+}

@@ -1,0 +1,112 @@
+// Keeps erased people erased: takes the personal data out of staged rows that are about them.
+import type { Query } from '../lib/db.ts'
+import type { Kind, Tenant } from './kind.ts'
+
+/**
+ * Locks the profiles that the staged rows are about, looks who of them is erased, then wipes and marks those rows. From
+ * here to the commit an erasure waits, and then finds what was written.
+ */
+export async function wipeErased(query: Query, kinds: readonly Kind[], tenant: Tenant): Promise<void> {
+  const names = new Set(kinds.map(({ name }) => name))
+  const concerned = [...names].flatMap((name) => CONCERNED[name]?.(tenant) ?? [])
+  if (concerned.length === 0 || !(await canBeErased(query, names, tenant))) return
+  await query(`create temp table import_concerned on commit drop as ${concerned.join(' union ')}`)
+  await query('analyze import_concerned')
+  await query(lockProfiles(tenant))
+  // A later statement: it sees what those did for whom the locks had to wait.
+  await query(gatherErased(names, tenant))
+  const [found] = await query('select exists (select from import_erased) as erased')
+  if (found!.erased === 'f') return
+  for (const statement of effects(names, tenant)) await query(statement)
+}
+
+/** Whether there is anybody at all; the first import of a project goes on at once. */
+async function canBeErased(query: Query, names: Set<string>, { project_id }: Tenant): Promise<boolean> {
+  const brought = names.has('profile') ? 'or exists (select from import_profile where anonymized_at is not null)' : ''
+  const [found] = await query(`
+    select exists (select from profiles where project_id = ${project_id})
+      or exists (select from erasures where project_id = ${project_id}) ${brought} as possible`)
+  return found!.possible === 't'
+}
+
+/** The profiles of staged rows, and those whose stored rows they are going to replace. */
+const CONCERNED: Record<string, (tenant: Tenant) => string[]> = {
+  profile: () => ['select id from import_profile'],
+  session: ({ project_id }) => [
+    'select profile_id from import_session',
+    `select t.profile_id from import_session s join sessions t on t.project_id = ${project_id} and t.id = s.id`,
+  ],
+  reply: ({ project_id }) => [
+    `select t.profile_id from import_reply s join sessions t on t.project_id = ${project_id} and t.id = s.session_id`,
+  ],
+  // Nothing personal, but an erasure stamps them: whoever has the profile's lock may lock its subscriptions.
+  subscription: () => ['select profile_id from import_subscription'],
+  customer: ({ organization_id }) => [
+    'select profile_id from import_customer where profile_id is not null',
+    `select t.profile_id from import_customer s join customers t
+     on t.organization_id = ${organization_id} and t.external_id = s.external_id where t.profile_id is not null`,
+  ],
+}
+
+function lockProfiles({ project_id }: Tenant): string {
+  return `
+    with locked as materialized (
+      select from profiles p join import_concerned c on c.id = p.id where p.project_id = ${project_id}
+      order by p.id for no key update of p)
+    select count(*) from locked`
+}
+
+/** Whoever is erased here, stands in the ledger of a database that was restored, or is brought as erased. */
+function gatherErased(names: Set<string>, { project_id }: Tenant): string {
+  const brought = names.has('profile')
+    ? 'union all select id, anonymized_at from import_profile where anonymized_at is not null'
+    : ''
+  return `
+    create temp table import_erased on commit drop as
+    select distinct on (id) id, erased_at from (
+      select c.id, p.anonymized_at as erased_at from import_concerned c
+        join profiles p on p.project_id = ${project_id} and p.id = c.id where p.anonymized_at is not null
+      union all select c.id, e.erased_at from import_concerned c
+        join erasures e on e.project_id = ${project_id} and e.profile_id = c.id
+      ${brought}) known
+    order by id, erased_at`
+}
+
+/** The same effects as those of an erasure. What was an erased profile's stays its own, or it would come back later. */
+function effects(names: Set<string>, { project_id, organization_id }: Tenant): string[] {
+  const has = (name: string, statements: string[]) => (names.has(name) ? statements : [])
+  const sessions = `
+    create temp table import_erased_session on commit drop as
+    select distinct on (id) id, profile_id from (
+      select t.id, t.profile_id, 1 as place from import_erased e
+        join sessions t on t.project_id = ${project_id} and t.profile_id = e.id
+      ${names.has('session') ? 'union all select s.id, s.profile_id, 2 from import_erased e join import_session s on s.profile_id = e.id' : ''}
+    ) owned order by id, place, profile_id`
+  return [
+    ...has('profile', [
+      `update import_profile s set email = null, email_folded = null, phone = null, password_hash = null,
+         integrations = '{}', anonymized_at = e.erased_at, erased = true
+       from import_erased e where e.id = s.id`,
+    ]),
+    ...(names.has('session') || names.has('reply') ? [sessions] : []),
+    ...has('session', [
+      `update import_session s set profile_id = e.profile_id, ip = null, user_agent = null, postal_code = null,
+         tracking_cookies = '{}', query_params = '{}', origin = origin_only(s.origin), erased = true
+       from import_erased_session e where e.id = s.id`,
+    ]),
+    ...has('reply', [
+      `update import_reply s set value = 'null', erased = true from import_erased_session e where e.id = s.session_id`,
+    ]),
+    ...has('customer', [
+      `create temp table import_erased_customer on commit drop as
+       select distinct on (external_id) external_id, profile_id from (
+         select t.external_id, t.profile_id, 1 as place from import_erased e
+           join customers t on t.project_id = ${project_id} and t.profile_id = e.id
+           where t.organization_id = ${organization_id}
+         union all select s.external_id, s.profile_id, 2 from import_erased e join import_customer s on s.profile_id = e.id
+       ) owned order by external_id, place, profile_id`,
+      `update import_customer s set profile_id = e.profile_id, email = null, erased = true
+       from import_erased_customer e where e.external_id = s.external_id`,
+    ]),
+  ]
+}

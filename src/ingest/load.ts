@@ -1,0 +1,204 @@
+// Imports records: reads and checks every line, then writes all of them in one transaction, or none.
+import pg from 'pg'
+import type { App } from '../app.ts'
+import { type Db, isUnavailable, sqlState } from '../lib/db.ts'
+import { Refusal } from '../lib/errors.ts'
+import { apply } from './apply.ts'
+import { rejectMisfits } from './check.ts'
+import type { Tally } from './merge.ts'
+import { passHistory } from './payments.ts'
+import { readSources, type Source } from './reading.ts'
+import { countRejected, firstRejected, type Reject, type RejectedLine, rejectedLines } from './rejected.ts'
+import { type Connection, openSession, waitForTurn } from './session.ts'
+import { type StagedKind, Staging } from './staging.ts'
+
+export type { Source } from './reading.ts'
+export type { Reject, RejectedLine } from './rejected.ts'
+
+export interface ImportOptions {
+  projectId: string
+  /** Whether rows are stamped now, as a sync needs it, or keep the times that their lines bring. */
+  live?: boolean
+  /** Whether everything is checked and nothing kept. */
+  dryRun?: boolean
+  /** Whether bad lines are left out, or end the import. */
+  skipBadLines?: boolean
+  /** Takes the lines that are left out, before anything is written. */
+  saveRejected?: (lines: AsyncIterable<RejectedLine>) => Promise<void>
+  signal?: AbortSignal
+  onProgress?: (progress: Progress) => void
+}
+
+export interface Progress {
+  step: 'reading' | 'checking' | 'waiting' | 'writing'
+  bytes: number
+  /** Lines read. */
+  lines: number
+  /** Rows that are in their tables, though not yet for others to see. */
+  rows: number
+}
+
+export interface ImportResult {
+  /** Every line that is not empty: the sum of the four below, unless a bad line ended the import. */
+  read: number
+  /** Lines whose content is stored now, also if it was before. */
+  written: number
+  /** Lines older than what is stored, or about what an import does not change. */
+  skipped: number
+  /** Lines about erased people, stored without their personal data. */
+  erased: number
+  rejected: number
+  /** The first hundred of the rejected lines. */
+  rejects: Reject[]
+}
+
+/**
+ * Imports what the sources bring into a project. When a line is bad nothing is written, unless bad lines are skipped.
+ * Throws a `Refusal` when there is no such project, and when the import was broken off.
+ */
+export async function importRecords(
+  { db, log }: Pick<App, 'db' | 'log'>,
+  options: ImportOptions,
+  sources: Iterable<Source> | AsyncIterable<Source>,
+): Promise<ImportResult> {
+  const { projectId, signal } = options
+  const organizationId = await findOrganization(db, projectId)
+  const connection = await openSession(db)
+  const breakOff = () => void connection.client.end()
+  signal?.addEventListener('abort', breakOff)
+  try {
+    signal?.throwIfAborted()
+    const load: Load = { connection, projectId, organizationId, options, log, progress: startProgress(options) }
+    return await carryOut(load, sources, () => signal?.removeEventListener('abort', breakOff))
+  } catch (error) {
+    if (signal?.aborted && !(error instanceof Refusal)) throw new Refusal(BROKEN_OFF)
+    throw error
+  } finally {
+    signal?.removeEventListener('abort', breakOff)
+    connection.release(true)
+  }
+}
+
+interface Load {
+  connection: Connection
+  projectId: string
+  organizationId: string
+  options: ImportOptions
+  log: App['log']
+  progress: (change: Partial<Progress>) => void
+}
+
+const BROKEN_OFF = 'The import was broken off: nothing was written.'
+const REPORTED = 100
+const TRIES = 3
+const DEADLOCK = '40P01'
+// So many new rows may change what plan is best.
+const MANY_ROWS = 10_000
+
+async function carryOut(
+  load: Load,
+  sources: Iterable<Source> | AsyncIterable<Source>,
+  atCommit: () => void,
+): Promise<ImportResult> {
+  const { connection, options, progress } = load
+  const { query } = connection
+  const { skipBadLines = false, saveRejected, signal } = options
+  const staging = new Staging(connection, skipBadLines && saveRejected !== undefined)
+  const onRead = (bytes: number, lines: number) => progress({ bytes, lines })
+  const { names, lines } = await readSources(sources, staging, query, { signal, onRead })
+  progress({ step: 'checking', lines })
+  const kinds = await staging.finish()
+  await waitForTurn(connection, load.organizationId, () => progress({ step: 'waiting' }))
+  await rejectMisfits(
+    query,
+    kinds.map(({ kind }) => kind),
+    tenantOf(load),
+  )
+  const rejected = await countRejected(query)
+  const rejects = await firstRejected(query, names, REPORTED)
+  if (rejected > 0 && !skipBadLines) return { read: lines, written: 0, skipped: 0, erased: 0, rejected, rejects }
+  if (rejected > 0) await saveRejected?.(rejectedLines(query, names))
+  progress({ step: 'writing' })
+  const { skipped, erased } = await write(load, kinds, atCommit)
+  return { read: lines, written: lines - rejected - skipped - erased, skipped, erased, rejected, rejects }
+}
+
+/** One transaction, again when it meets a deadlock: the staged rows are back after a rollback. */
+async function write(load: Load, kinds: StagedKind[], atCommit: () => void): Promise<Tally> {
+  const { connection, options } = load
+  const { query } = connection
+  const brought = new Set(kinds.map(({ kind }) => kind.name))
+  if (brought.has('payment') && !options.live && !options.dryRun) await passHistory(query, tenantOf(load))
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const tally = await writeOnce(load, kinds)
+      options.signal?.throwIfAborted()
+      // From here on the outcome is the database's: breaking off would leave it unknown.
+      atCommit()
+      await (options.dryRun ? query('rollback') : commit(load))
+      if (!options.dryRun) await gatherStatistics(load, kinds)
+      return tally
+    } catch (error) {
+      if (attempt === TRIES || sqlState(error) !== DEADLOCK) throw error
+      await query('rollback')
+    }
+  }
+}
+
+async function writeOnce(load: Load, kinds: StagedKind[]): Promise<Tally> {
+  const { query } = load.connection
+  await query('begin')
+  const [begun] = await query<{ base: string }>('select begin_write($1) as base', [load.projectId])
+  const stamp = `timestamptz ${pg.escapeLiteral(begun!.base)}`
+  const scope = { ...tenantOf(load), stamp, live: load.options.live === true }
+  let rows = 0
+  return apply(
+    query,
+    kinds.map(({ kind }) => kind),
+    scope,
+    (done) => {
+      rows += kinds.find(({ kind }) => kind === done)!.rows
+      load.progress({ rows })
+    },
+  )
+}
+
+async function commit({ connection }: Load): Promise<void> {
+  try {
+    await connection.query('commit')
+  } catch (error) {
+    if (!isUnavailable(error)) throw error
+    throw new Refusal(
+      'The database was lost while it committed: everything was written, or nothing. Import again; what is there already stays as it is.',
+    )
+  }
+}
+
+async function gatherStatistics({ connection, log }: Load, kinds: StagedKind[]): Promise<void> {
+  for (const { kind, rows } of kinds) {
+    if (rows < MANY_ROWS) continue
+    await connection.query(`analyze (skip_locked) ${kind.table}`).catch((error) => {
+      log.warn({ err: error, table: kind.table }, 'Statistics could not be gathered after an import.')
+    })
+  }
+}
+
+async function findOrganization(db: Db, projectId: string): Promise<string> {
+  const [row] = await db.query<{ organization_id: string }>('select organization_id from projects where id = $1', [
+    projectId,
+  ])
+  if (!row) throw new Refusal(`There is no project "${projectId}".`)
+  return row.organization_id
+}
+
+function tenantOf({ projectId, organizationId }: Load) {
+  return { project_id: pg.escapeLiteral(projectId), organization_id: pg.escapeLiteral(organizationId) }
+}
+
+function startProgress({ onProgress }: ImportOptions): Load['progress'] {
+  let progress: Progress = { step: 'reading', bytes: 0, lines: 0, rows: 0 }
+  return (change) => {
+    progress = { ...progress, ...change }
+    onProgress?.(progress)
+  }
+}

@@ -1,0 +1,197 @@
+// Writes the staged rows of a kind into its table, as if each line had come alone, and counts what that changes.
+import type { Query } from '../lib/db.ts'
+import type { Kind, Scope, Tenant } from './kind.ts'
+import { columnsOf } from './row.ts'
+import { staged } from './staging.ts'
+
+/** How many lines were not simply written. */
+export interface Tally {
+  /** Older than what is stored, or not to be changed by an import. */
+  skipped: number
+  /** Stored without their personal data, because somebody was erased. */
+  erased: number
+}
+
+/**
+ * Merges all staged rows of a kind. Relies on being the only import of its organization: nobody else adds rows that a
+ * line may name, so that what is new stays new, and a counter cannot count it twice.
+ */
+export async function merge(
+  query: Query,
+  kind: Kind,
+  scope: Scope,
+  beforeUpdate?: () => Promise<unknown>,
+): Promise<Tally> {
+  const tally = await mergeKnown(query, kind, scope, beforeUpdate)
+  await addRest(query, kind, scope)
+  return tally
+}
+
+/**
+ * The first half. Afterwards only rows with new keys are staged, each key once. `beforeUpdate` runs when exactly the rows
+ * that are going to replace stored ones are staged beside the new ones.
+ */
+export async function mergeKnown(
+  query: Query,
+  kind: Kind,
+  scope: Scope,
+  beforeUpdate?: () => Promise<unknown>,
+): Promise<Tally> {
+  const tally = { skipped: 0, erased: 0 }
+  const count = async (statement: string) => {
+    const [row] = await query<{ skipped: string; erased: string }>(statement)
+    tally.skipped += Number(row!.skipped)
+    tally.erased += Number(row!.erased)
+  }
+  const [found] = await query(findRepeated(kind))
+  if (found!.repeated === 't') await count(dropRepeated(kind, scope))
+  // Locked before they are looked at: what is decided and counted from here on stays true.
+  const [locked] = await query(lockKnown(kind, scope))
+  if (locked!.known !== '0') await count(dropOlder(kind, scope))
+  await count(countErased(kind))
+  if (locked!.known !== '0') {
+    await beforeUpdate?.()
+    if (kind.counts) await query(countMoved(kind, kind.counts, scope))
+    await query(updateKnown(kind, scope))
+    await query(dropKnown(kind, scope))
+  }
+  return tally
+}
+
+/** The second half: adds what is still staged. */
+export async function addRest(query: Query, kind: Kind, scope: Scope): Promise<void> {
+  if (kind.counts) await query(countAdded(kind, kind.counts, scope))
+  await query(insert(kind, scope))
+}
+
+/** SQL: that a row of the table and a staged one have the same key. */
+export function sameKey(kind: Kind, tenant: Tenant, row = 't', line = 's'): string {
+  const key = kind.key.map((column) => `${row}.${column} = ${line}.${column}`)
+  return [`${row}.${kind.tenant} = ${tenant[kind.tenant]}`, ...key].join(' and ')
+}
+
+const CREATED_AT = 'created_at'
+const UPDATED_AT = 'updated_at'
+// What the `updated_at` of a line is compared with.
+const STORED = 't.updated_at'
+const LATER = `'infinity'::timestamptz`
+
+function findRepeated(kind: Kind): string {
+  return `select exists (select from ${staged(kind)} group by ${kind.key.join(', ')} having count(*) > 1) as repeated`
+}
+
+/**
+ * Leaves one line for each key, the last of the newest, and says what became of the others: older than an earlier line or
+ * than what is stored, or written and then overwritten. A line without a time is newer than any line with one.
+ */
+function dropRepeated(kind: Kind, scope: Scope): string {
+  const key = kind.key.join(', ')
+  const time = isDated(kind) ? `coalesce(s.updated_at, ${LATER})` : LATER
+  const older = isDated(kind) ? `s.updated_at < ${STORED}` : 'false'
+  return `
+    with lines as (
+      select s.ctid as at,
+        time < max(time) over (partition by ${key} order by s.source, s.line rows between unbounded preceding and 1 preceding)
+          or exists (select from ${kind.table} t where ${sameKey(kind, scope)} and (${older})) as skipped,
+        row_number() over (partition by ${key} order by time desc, s.source desc, s.line desc) as place
+      from ${staged(kind)} s cross join lateral (select ${time} as time) given
+      where (${key}) in (select ${key} from ${staged(kind)} group by ${key} having count(*) > 1)
+    ), gone as (
+      delete from ${staged(kind)} s using lines where s.ctid = lines.at and lines.place > 1
+      returning coalesce(lines.skipped, false) as skipped, s.erased)
+    select count(*) filter (where skipped) as skipped, count(*) filter (where erased and not skipped) as erased from gone`
+}
+
+function lockKnown(kind: Kind, scope: Scope): string {
+  return `
+    with locked as materialized (
+      select from ${kind.table} t join ${staged(kind)} s on ${sameKey(kind, scope)}
+      order by ${kind.key.map((column) => `t.${column}`).join(', ')} for no key update of t)
+    select count(*) as known from locked`
+}
+
+function dropOlder(kind: Kind, scope: Scope): string {
+  const older = isDated(kind) ? `s.updated_at < ${STORED}` : 'false'
+  return `
+    with gone as (
+      delete from ${staged(kind)} s using ${kind.table} t
+      where ${sameKey(kind, scope)} and (${older} or ${kind.untouchable?.('t') ?? 'false'}) returning 1)
+    select count(*) as skipped, 0 as erased from gone`
+}
+
+function countErased(kind: Kind): string {
+  return `select 0 as skipped, count(*) as erased from ${staged(kind)} where erased`
+}
+
+type Counts = NonNullable<Kind['counts']>
+
+/** What the counters lose and gain by the updates to come. */
+function countMoved(kind: Kind, counts: Counts, scope: Scope): string {
+  const values = Object.values(counts)
+  const row = (alias: string) => `(${values.map((value) => value(alias)).join(', ')})`
+  const moves = Object.entries(counts).flatMap(([field, value]) => [
+    `('${field}', ${value('t')}, -1)`,
+    `('${field}', ${value('s')}, 1)`,
+  ])
+  return `
+    insert into counts (project_id, list, field, value, n)
+    select ${scope.project_id}, '${kind.table}', field, value, sum(n)
+    from ${staged(kind)} s join ${kind.table} t on ${sameKey(kind, scope)}
+    cross join lateral (values ${moves.join(', ')}) move (field, value, n)
+    where row${row('t')} is distinct from row${row('s')} and value is not null
+    group by field, value having sum(n) <> 0`
+}
+
+/** A row that would be the same stays untouched: sending a line again is no change that a sync has to see. */
+function updateKnown(kind: Kind, scope: Scope): string {
+  const { live, stamp } = scope
+  const changed = columnsOf(kind).filter(({ name }) => !isFixed(kind, name))
+  // Some kinds need not say when they were made.
+  const brought = (name: string) => (name === CREATED_AT ? 'coalesce(s.created_at, t.created_at)' : `s.${name}`)
+  const content = (value: (name: string) => string) =>
+    changed.map(({ name, json }) => `${value(name)}${json ? '::text' : ''}`).join(', ')
+  const stamped = `greatest(${stamp}, t.updated_at + interval '1 microsecond')`
+  const set = changed.map(({ name }) => `${name} = ${brought(name)}`)
+  if (isDated(kind)) set.push(`updated_at = ${live ? stamped : `coalesce(s.updated_at, ${stamped})`}`)
+  const moved = isDated(kind) && !live ? ' or s.updated_at <> t.updated_at' : ''
+  return `
+    update ${kind.table} t set ${set.join(', ')} from ${staged(kind)} s
+    where ${sameKey(kind, scope)} and (row(${content((name) => `t.${name}`)}) is distinct from row(${content(brought)})${moved})`
+}
+
+function dropKnown(kind: Kind, scope: Scope): string {
+  return `delete from ${staged(kind)} s using ${kind.table} t where ${sameKey(kind, scope)}`
+}
+
+function countAdded(kind: Kind, counts: Counts, scope: Scope): string {
+  const each = Object.entries(counts).map(
+    ([field, value]) =>
+      `select '${field}' as field, ${value('s')} as value, count(*) as n from ${staged(kind)} s group by 2`,
+  )
+  return `
+    insert into counts (project_id, list, field, value, n)
+    select ${scope.project_id}, '${kind.table}', field, value, n from (${each.join(' union all ')}) added
+    where value is not null`
+}
+
+function insert(kind: Kind, scope: Scope): string {
+  const { live, stamp } = scope
+  const value = (name: string) => {
+    if (name === UPDATED_AT && live) return stamp
+    return name === UPDATED_AT || name === CREATED_AT ? `coalesce(${name}, ${stamp})` : name
+  }
+  const columns = Object.entries({
+    [kind.tenant]: scope[kind.tenant],
+    ...kind.added?.(scope),
+    ...Object.fromEntries(columnsOf(kind).map(({ name }) => [name, value(name)])),
+  })
+  return `
+    insert into ${kind.table} (${columns.map(([name]) => name).join(', ')})
+    select ${columns.map(([, sql]) => sql).join(', ')} from ${staged(kind)}`
+}
+
+const isDated = (kind: Kind) => kind.fields.some(({ name }) => name === UPDATED_AT)
+
+/** Columns that an update leaves alone. */
+const isFixed = (kind: Kind, name: string) =>
+  name === UPDATED_AT || kind.key.includes(name) || (kind.kept?.includes(name) ?? false)

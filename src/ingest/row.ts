@@ -1,0 +1,75 @@
+// Turns a line into a row for COPY: the kind of record it is, and the text of its columns.
+import { isJsonObject, JsonError, type JsonValue, readJson } from '../lib/json.ts'
+import { fold } from '../lib/text.ts'
+import { BadLine, eachField, type Fields, placed, quoted, type Reading, type Stored } from './fields.ts'
+import type { Kind } from './kind.ts'
+import { KINDS } from './records.ts'
+
+export interface Row {
+  kind: Kind
+  /** The columns as `columnsOf` names them, each followed by a tab. */
+  text: string
+}
+
+/** Reads a line exactly, or throws a `BadLine` whose message is complete. */
+export function readRow(line: string, reading: Reading): Row {
+  const value = parse(line)
+  if (!isJsonObject(value)) throw new BadLine('a line must be an object with "record" and "data"')
+  const { record, data } = value
+  const kind = typeof record === 'string' ? BY_NAME.get(record) : undefined
+  if (kind === undefined) throw new BadLine(`"record" must be one of ${[...BY_NAME.keys()].join(', ')}`)
+  const unknown = Object.keys(value).find((name) => name !== 'record' && name !== 'data')
+  if (unknown !== undefined) throw new BadLine(`${quoted(unknown)} stands beside "record" and "data"`)
+  if (data === undefined) throw new BadLine('"data" is missing')
+  return { kind, text: placed(kind.name, () => copyFields(kind.fields, data, reading)) }
+}
+
+/** The columns of a kind in the order of its rows. */
+export function columnsOf({ fields }: Kind): { name: string; json: boolean }[] {
+  return columns(fields, '')
+}
+
+/** A text as COPY reads it. */
+export function copyText(text: string): string {
+  return SPECIAL.test(text) ? text.replace(/[\\\n\r\t]/g, (character) => ESCAPES[character]!) : text
+}
+
+const BY_NAME: ReadonlyMap<string, Kind> = new Map(KINDS.map((kind) => [kind.name, kind]))
+const SPECIAL = /[\\\n\r\t]/
+const ESCAPES: Record<string, string> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' }
+const EXACT = { exact: true }
+
+function parse(line: string): JsonValue {
+  try {
+    return readJson(line, EXACT)
+  } catch (error) {
+    throw error instanceof JsonError ? new BadLine(error.message) : error
+  }
+}
+
+function copyFields(fields: Fields, value: JsonValue, reading: Reading): string {
+  let row = ''
+  eachField(fields, value, (_, type, given, siblings) => {
+    if (type.fields) {
+      row += copyFields(type.fields, given, reading)
+      return
+    }
+    const stored = given === null ? type.absent : type.read(given, reading, siblings)
+    row += copyValue(stored)
+    if (type.folded) row += copyValue(stored && fold(stored as string))
+  })
+  return row
+}
+
+function copyValue(stored: Stored | undefined): string {
+  if (typeof stored === 'string') return `${copyText(stored)}\t`
+  return stored === null || stored === undefined ? '\\N\t' : `${stored}\t`
+}
+
+function columns(fields: Fields, prefix: string): { name: string; json: boolean }[] {
+  return fields.flatMap(({ name, type }) => {
+    if (type.fields) return columns(type.fields, `${prefix}${name}_`)
+    const column = { name: `${prefix}${name}`, json: type.json === true }
+    return type.folded ? [column, { name: `${prefix}${name}_folded`, json: false }] : [column]
+  })
+}

@@ -1,0 +1,126 @@
+// Temporary tables of one import, one a kind: rows go there through COPY while the next ones are being read.
+import { finished } from 'node:stream/promises'
+import { from as copyFrom } from 'pg-copy-streams'
+import type { Kind } from './kind.ts'
+import { KINDS } from './records.ts'
+import { columnsOf, copyText, type Row } from './row.ts'
+import type { Connection } from './session.ts'
+
+/** The table with the staged rows of a kind; it belongs to the connection and ends with it. */
+export const staged = ({ name }: Kind) => `import_${name}`
+
+/** The rejected lines: `part` 0 of each has the reason, and the bytes are there if lines are kept. */
+export const REJECTED = 'import_rejected'
+
+// One COPY costs as much as some hundred rows, so rows are gathered; two batches of a kind at most are in memory.
+const BATCH_CHARACTERS = 1 << 18
+
+interface Table {
+  create: string
+  copy: string
+  batch: string
+  rows: number
+}
+
+export interface StagedKind {
+  kind: Kind
+  rows: number
+}
+
+export class Staging {
+  private readonly connection: Connection
+  private readonly keepLines: boolean
+  private readonly tables = new Map<string, Table>()
+  private sending: Promise<void> = Promise.resolve()
+  private failure: unknown
+
+  /** With `keepLines` the lines are staged as they came, too, so that rejected ones can be given back. */
+  constructor(connection: Connection, keepLines: boolean) {
+    this.connection = connection
+    this.keepLines = keepLines
+  }
+
+  /** `source` and `line` say where the row comes from, both counted from 1; `came` is the line itself. */
+  add({ kind, text }: Row, source: number, line: number, came: string): void {
+    const table = this.tables.get(kind.name) ?? this.open(kind.name, kindTable(kind))
+    table.rows += 1
+    table.batch += `${text}${source}\t${line}\t${this.keepLines ? copyText(came) : '\\N'}\n`
+  }
+
+  /** A line that is too long to be held comes in parts, numbered from 0. */
+  reject(source: number, line: number, reason: string, bytes: () => Buffer, part = 0): void {
+    const kept = this.keepLines ? `\\\\x${bytes().toString('hex')}` : '\\N'
+    if (part === 0 || this.keepLines)
+      this.rejected().batch += `${source}\t${line}\t${part}\t${copyText(reason)}\t${kept}\n`
+  }
+
+  /** Sends the batches that are full, each while the next ones are filled. */
+  async drain(): Promise<void> {
+    for (const [name, { batch }] of this.tables) if (batch.length >= BATCH_CHARACTERS) await this.send(name)
+  }
+
+  /** Sends the rest, and answers the kinds that have rows, in the order in which they are written. */
+  async finish(): Promise<StagedKind[]> {
+    this.rejected()
+    for (const name of this.tables.keys()) await this.send(name)
+    await this.settled()
+    // Nobody else gathers statistics of a temporary table, and without them the plans are made for a few rows.
+    for (const name of this.tables.keys()) await this.connection.query(`analyze import_${name}`)
+    return KINDS.flatMap((kind) => {
+      const table = this.tables.get(kind.name)
+      return table ? [{ kind, rows: table.rows }] : []
+    })
+  }
+
+  private rejected(): Table {
+    return this.tables.get('rejected') ?? this.open('rejected', REJECTED_TABLE)
+  }
+
+  private open(name: string, { create, copy }: Pick<Table, 'create' | 'copy'>): Table {
+    const table = { create, copy, batch: '', rows: 0 }
+    this.tables.set(name, table)
+    return table
+  }
+
+  private async send(name: string): Promise<void> {
+    await this.settled()
+    const table = this.tables.get(name)!
+    const { create, copy } = table
+    const batch = Buffer.from(table.batch)
+    table.batch = ''
+    table.create = ''
+    this.sending = this.transfer(create, copy, batch).catch((error) => {
+      this.failure = error
+    })
+  }
+
+  private async settled(): Promise<void> {
+    await this.sending
+    if (this.failure !== undefined) throw this.failure
+  }
+
+  private async transfer(create: string, copy: string, batch: Buffer): Promise<void> {
+    if (create !== '') await this.connection.query(create)
+    if (batch.length === 0) return
+    const stream = this.connection.client.query(copyFrom(copy))
+    stream.end(batch)
+    await finished(stream)
+  }
+}
+
+/** The columns have the types and collations of those that the rows go to. */
+function kindTable(kind: Kind): Pick<Table, 'create' | 'copy'> {
+  const columns = columnsOf(kind).map(({ name }) => name)
+  return {
+    create: `
+      create temp table ${staged(kind)} as
+      select ${columns.join(', ')}, 0 as source, 0::bigint as line, '' as came, false as erased from ${kind.table}
+      with no data`,
+    copy: `copy ${staged(kind)} (${columns.join(', ')}, source, line, came) from stdin (encoding 'UTF8')`,
+  }
+}
+
+const REJECTED_TABLE = {
+  create: `create temp table ${REJECTED} (source int, line bigint, part int, reason text, bytes bytea)`,
+  copy: `copy ${REJECTED} from stdin (encoding 'UTF8')`,
+}

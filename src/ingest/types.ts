@@ -1,0 +1,141 @@
+// The types that fields of import records have.
+import { isJsonObject, type JsonValue } from '../lib/json.ts'
+import { countCharacters, hasControlCharacters, isId, shorten } from '../lib/text.ts'
+import { readInstant, TimeError } from '../lib/time.ts'
+import { BadLine, eachItem, type Type } from './fields.ts'
+
+/** Any text; what limits it is the length of a line. */
+export const text: Type = { read: readText }
+
+/** A text that stands in an index, whose entries have a limit: at most so many Unicode characters. */
+export function label(max = 256): Type {
+  return {
+    read(value) {
+      const given = readText(value)
+      if (countCharacters(given) > max) throw new BadLine(` must have at most ${max} characters`)
+      return given
+    },
+  }
+}
+
+/** What a client calls its user, by the rules of charges: a customer that breaks them could not be charged. */
+export const externalId: Type = {
+  read(value) {
+    const given = readText(value)
+    if (given === '' || countCharacters(given) > 256 || hasControlCharacters(given))
+      throw new BadLine(' must have 1 to 256 characters and no control characters')
+    return given
+  },
+}
+
+export const id: Type = {
+  read(value) {
+    if (typeof value !== 'string' || !isId(value)) throw new BadLine(' must be 1 to 64 visible ASCII characters')
+    return value
+  },
+}
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+export const uuid: Type = {
+  read(value) {
+    if (typeof value !== 'string' || !UUID.test(value)) throw new BadLine(' must be a UUID')
+    return value.toLowerCase()
+  },
+}
+
+/** A text of exactly so many digits. */
+export function digits(count: number): Type {
+  const pattern = new RegExp(`^[0-9]{${count}}$`)
+  return {
+    read(value) {
+      if (typeof value !== 'string' || !pattern.test(value)) throw new BadLine(` must be a text of ${count} digits`)
+      return value
+    },
+  }
+}
+
+export function oneOf(...values: string[]): Type {
+  return {
+    read(value) {
+      if (typeof value === 'string' && values.includes(value)) return value
+      const came = typeof value === 'string' ? `, not ${JSON.stringify(shorten(value, 32))}` : ''
+      throw new BadLine(` must be one of ${values.join(', ')}${came}`)
+    },
+  }
+}
+
+export const boolean: Type = {
+  absent: false,
+  read(value) {
+    if (typeof value !== 'boolean') throw new BadLine(' must be true or false')
+    return value
+  },
+}
+
+const MAX_INT = 2_147_483_647
+
+/** A whole number, also written like one: `1.0` and `1e3` are not. By default one that PostgreSQL's `int` holds. */
+export function integer(min: number, max = MAX_INT): Type {
+  return {
+    read(value) {
+      // The exact reader makes plain numbers of those alone that JavaScript writes with the same text.
+      if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max)
+        throw new BadLine(` must be a whole number from ${min} to ${max}`)
+      return value
+    },
+  }
+}
+
+export const instant: Type = { read: readTime }
+
+/** A time that cannot lie ahead, but for clocks that differ a little. */
+export const past: Type = {
+  read(value, { latest }) {
+    const time = readTime(value)
+    if (time > latest) throw new BadLine(" lies more than 5 minutes ahead of the database's clock")
+    return time
+  },
+}
+
+/** Any object, kept as it is down to the digits of its numbers. */
+export const object: Type = {
+  json: true,
+  read(value) {
+    if (!isJsonObject(value)) throw new BadLine(' must be an object')
+    return JSON.stringify(value)
+  },
+}
+
+/** A list of texts, each as `item` gives it back. */
+export function texts(item: (text: string) => string = (given) => given): Type {
+  return {
+    json: true,
+    absent: '[]',
+    read: (value) => JSON.stringify(eachItem(value, (given) => item(readText(given)))),
+  }
+}
+
+/** What was answered on a screen: a text, several of them, or nothing. */
+export const answer: Type = {
+  json: true,
+  absent: 'null',
+  read(value) {
+    if (typeof value === 'string') return JSON.stringify(value)
+    if (!Array.isArray(value)) throw new BadLine(' must be a text, a list of texts or null')
+    return JSON.stringify(eachItem(value, readText))
+  },
+}
+
+export function readText(value: JsonValue): string {
+  if (typeof value !== 'string') throw new BadLine(' must be a text')
+  return value
+}
+
+function readTime(value: JsonValue): string {
+  try {
+    return readInstant(readText(value))
+  } catch (error) {
+    throw error instanceof TimeError ? new BadLine(` ${error.message}`) : error
+  }
+}
