@@ -1,5 +1,6 @@
 // Everything that serves: the public listener with both APIs, the operator's listener, and the background work.
 import type { FastifyInstance } from 'fastify'
+import { adminListener } from './admin/listener.ts'
 import type { App } from './app.ts'
 import { billingApi } from './billing/api.ts'
 import { startSettling } from './billing/settling.ts'
@@ -29,14 +30,20 @@ export interface ServerOptions {
 /** Starts to serve. Throws a `UsageError` when a port is taken. */
 export async function startServer(app: App, { worker = true }: ServerOptions = {}): Promise<Running> {
   const listener = await publicListener(app)
-  const url = await listen(listener, app.config.host, app.config.port, 'PORT')
+  const admin = await adminListener(app)
+  const { host, port, adminHost, adminPort } = app.config
+  const url = await listen(listener, host, port, 'PORT')
+  const adminUrl = await listen(admin, adminHost, adminPort, 'ADMIN_PORT').catch(async (error) => {
+    await listener.close()
+    throw error
+  })
   const stopWork = worker ? startWork(app) : async () => {}
   return {
     app,
     url,
-    adminUrl: undefined,
+    adminUrl,
     async stop() {
-      await listener.close()
+      await Promise.all([listener.close(), admin.close()])
       await stopWork()
     },
   }
@@ -72,7 +79,14 @@ export async function publicListener(app: App): Promise<FastifyInstance> {
   return listener
 }
 
-async function listen(listener: FastifyInstance, host: string, port: number, setting: string): Promise<string> {
+const HOST_SETTING = { PORT: 'HOST', ADMIN_PORT: 'ADMIN_HOST' }
+
+async function listen(
+  listener: FastifyInstance,
+  host: string,
+  port: number,
+  setting: keyof typeof HOST_SETTING,
+): Promise<string> {
   try {
     return await listener.listen({ host, port })
   } catch (error) {
@@ -80,8 +94,8 @@ async function listen(listener: FastifyInstance, host: string, port: number, set
     const sentences: Record<string, string> = {
       EADDRINUSE: `Port ${port} is taken on ${host}: stop the program that uses it, or set ${setting} to another.`,
       EACCES: `Port ${port} needs more rights than this user has: set ${setting} to one above 1023.`,
-      EADDRNOTAVAIL: `This machine has no address ${host}: set HOST to one of its own, or to 0.0.0.0.`,
-      ENOTFOUND: `The host name ${host} is unknown: set HOST to an address of this machine.`,
+      EADDRNOTAVAIL: `This machine has no address ${host}: set ${HOST_SETTING[setting]} to one of its own, or to 0.0.0.0.`,
+      ENOTFOUND: `The host name ${host} is unknown: set ${HOST_SETTING[setting]} to an address of this machine.`,
     }
     const sentence = sentences[code ?? '']
     throw sentence ? new UsageError(sentence) : error

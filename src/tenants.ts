@@ -12,13 +12,26 @@ export interface Tenant {
   project_id: string | null
 }
 
+/** What a living key says of the request that brings it. */
+export interface KeyHolder extends Tenant {
+  key_id: string
+  /** How fast the key may send, where the operator has set it. */
+  rate: { rate: number; burst: number } | null
+}
+
+/** What writing needs: the pool, or a transaction that somebody has begun. */
+type Writing = Pick<Db, 'query' | 'tx'>
+
+/** A transaction that has begun, for verbs that would begin one of their own. */
+export const within = (query: Query): Writing => ({ query, tx: (work) => work(query) })
+
 const ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
 // Organizations share the first path segment with our own pages.
 const RESERVED = new Set(['public', 'admin', 'docs', 'health', 'openapi.json', 'metrics'])
 const FAR_FUTURE = 'infinity'
 
 /** Makes an organization with its first key, which is answered once and never again. */
-export async function createOrganization(db: Db, seal: Seal, { id, name }: { id: string; name?: string }) {
+export async function createOrganization(db: Writing, seal: Seal, { id, name }: { id: string; name?: string }) {
   checkId('organization', id)
   return db.tx(async (query) => {
     await insertOnce('organization', id, () =>
@@ -30,7 +43,11 @@ export async function createOrganization(db: Db, seal: Seal, { id, name }: { id:
 }
 
 /** Makes a project of an organization with its first key. Project ids are unique across organizations. */
-export async function createProject(db: Db, seal: Seal, project: { id: string; organization: string; name?: string }) {
+export async function createProject(
+  db: Writing,
+  seal: Seal,
+  project: { id: string; organization: string; name?: string },
+) {
   const { id, organization, name } = project
   checkId('project', id)
   return db.tx(async (query) => {
@@ -69,7 +86,7 @@ export async function listProjects(db: Db) {
  * Sets an organization's rules for custom charges and answers them. `maxAmounts` are amounts in major units, `500` for
  * every currency or `JPY=50000` for one.
  */
-export async function setOrganization(db: Db, id: string, change: { enabled?: boolean; maxAmounts?: string[] }) {
+export async function setOrganization(db: Writing, id: string, change: { enabled?: boolean; maxAmounts?: string[] }) {
   const limits = Object.fromEntries((change.maxAmounts ?? []).map(readLimit))
   const [row] = await db.query(
     `update organizations set one_off_charge_enabled = coalesce($2, one_off_charge_enabled),
@@ -101,7 +118,7 @@ function readLimit(text: string): [currency: string, amount: string] {
  * an older overlap that ends sooner is left alone.
  */
 export async function regenerateKey(
-  db: Db,
+  db: Writing,
   seal: Seal,
   owner: { organization?: string; project?: string },
   overlapSeconds = 0,
@@ -125,15 +142,21 @@ export async function regenerateKey(
 }
 
 /** Whose key has this hash, if it is a living key. One statement, prepared, at the primary. */
-export async function findKey(db: Db, hash: Buffer): Promise<Tenant | undefined> {
+export async function findKey(db: Db, hash: Buffer): Promise<KeyHolder | undefined> {
   const [row] = await db.read(FIND_KEY, [hash])
-  return row && { organization_id: row[0]!, project_id: row[1]! }
+  if (!row) return undefined
+  const [organization_id, project_id, key_id, rate, burst] = row as string[]
+  const limit = rate === null ? null : { rate: Number(rate), burst: Number(burst) }
+  return { organization_id: organization_id!, project_id: project_id!, key_id: key_id!, rate: limit }
 }
 
 const FIND_KEY = {
   name: 'find key',
-  text: `select organization_id, project_id from secret_keys
-         where hash = $1 and (expires_at is null or expires_at > db_clock())`,
+  text: `select k.organization_id, k.project_id, k.id,
+           case when k.project_id is null then o.rate_limit else p.rate_limit end,
+           case when k.project_id is null then o.rate_limit_burst else p.rate_limit_burst end
+         from secret_keys k join organizations o on o.id = k.organization_id left join projects p on p.id = k.project_id
+         where k.hash = $1 and (k.expires_at is null or k.expires_at > db_clock())`,
 }
 
 /** The organization with this id, or a refusal. */
@@ -154,16 +177,14 @@ async function lockTenant(query: Query, { organization, project }: { organizatio
   return { organization_id: row.organization_id, project_id: project ?? null }
 }
 
-async function addKey(query: Query, seal: Seal, tenant: Tenant): Promise<string> {
+/** Makes a key for a tenant, beside those it has. */
+export async function addKey(query: Query, seal: Seal, tenant: Tenant, name = ''): Promise<string> {
   const id = randomUUID()
   const key = makeKey()
-  await query('insert into secret_keys (id, organization_id, project_id, hash, sealed) values ($1, $2, $3, $4, $5)', [
-    id,
-    tenant.organization_id,
-    tenant.project_id,
-    hashKey(key),
-    seal.seal(key, id),
-  ])
+  await query(
+    'insert into secret_keys (id, organization_id, project_id, name, hash, sealed) values ($1, $2, $3, $4, $5, $6)',
+    [id, tenant.organization_id, tenant.project_id, name, hashKey(key), seal.seal(key, id)],
+  )
   return key
 }
 

@@ -10,7 +10,9 @@ export const problem = Type.Object(
 const DESCRIPTIONS: Record<number, string> = {
   400: 'The request is malformed or against a rule.',
   401: 'The secret key is missing, misnamed, wrong or revoked.',
+  403: 'The key may only read.',
   404: 'There is no such object, or it is another tenant’s.',
+  409: 'The state of things does not allow it.',
   413: 'The body is larger than 1 MiB.',
   415: 'The body is not application/json.',
   429: 'Too many requests: wait as long as `Retry-After` says.',

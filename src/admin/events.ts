@@ -1,0 +1,184 @@
+// Events of a project, what was delivered of them, and sending them again.
+import { Type } from 'typebox'
+import { eventTypes } from '../events/catalogue.ts'
+import { boolean, instant, integer, json, shape, text } from '../lib/shape.ts'
+import { isUuid, sendAgain } from '../webhooks.ts'
+import { absent, requireProject } from './exist.ts'
+import { list } from './list.ts'
+import type { Change, Operation, Reading } from './operation.ts'
+
+const TAG = 'Events'
+const PATH = '/projects/:project_id/events'
+const project = ['project_id']
+const check: Parameters<typeof list>[0]['check'] = async (app, { params }) => {
+  await requireProject(app.db.query, params.project_id!)
+}
+
+const event = shape('Event', 'v', {
+  id: text('Identifier; the `webhook-id` of its deliveries.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
+  type: text('Kind.', { enum: eventTypes }),
+  object_id: text('The object it is about.'),
+  sequence: integer('Grows by one with each event of the same object.', { example: 1 }),
+  created_at: instant('When it was written.'),
+  pending: boolean('Whether it still has to be fanned out to the endpoints.'),
+  data: json('The object as the API answered it; of an erased person, its id alone.', {
+    schema: { type: 'object', additionalProperties: true },
+  }),
+})
+
+const delivery = shape('Delivery', 'd', {
+  project_id: text('Project.'),
+  event_id: text('Event.'),
+  event_type: text('Kind of the event.', { sql: 'v.type', enum: eventTypes }),
+  endpoint_id: text('Endpoint.'),
+  url: text('Where it is posted.', { sql: 'e.url' }),
+  endpoint_enabled: boolean('Whether the endpoint is switched on; else it waits.', { sql: 'e.enabled' }),
+  status: text('`failed`: the schedule has ended.', { enum: ['pending', 'succeeded', 'failed'] }),
+  attempts: integer('How many attempts were begun.'),
+  failures: integer('How many of them failed since it was last sent.'),
+  created_at: instant('When it was first to be delivered.'),
+  next_attempt_at: instant('When it is due; while it is being sent, when another process may take it.', {
+    nullable: true,
+  }),
+  finished_at: instant('When it succeeded or was given up.', { nullable: true }),
+})
+
+const attempt = shape('Attempt', 'a', {
+  endpoint_id: text('Endpoint.'),
+  number: integer('The how-manieth of its delivery.'),
+  attempted_at: instant('When it began.'),
+  duration_ms: integer('How long it took, in milliseconds.'),
+  status: integer('HTTP status of the answer.', { nullable: true }),
+  error: text('Why there was no answer.', { nullable: true }),
+  answer: text('The first 2 KiB of the answer’s body; null when there was none, or it was wiped.', { nullable: true }),
+})
+
+const DELIVERIES = `webhook_deliveries d
+  join webhook_endpoints e on e.project_id = d.project_id and e.id = d.endpoint_id
+  join events v on v.project_id = d.project_id and v.id = d.event_id`
+
+const FIND = {
+  name: 'find event',
+  text: `select ${event.columns} from events v where v.project_id = $1 and v.id::text = $2`,
+}
+
+const get: Reading = {
+  id: 'getEvent',
+  command: 'event show',
+  method: 'GET',
+  path: `${PATH}/:event_id`,
+  tag: TAG,
+  summary: 'Get an event',
+  answer: event.schema,
+  async run({ db }, { params }) {
+    const { project_id, event_id } = params as { project_id: string; event_id: string }
+    const [row] = isUuid(event_id) ? await db.read(FIND, [project_id, event_id.toLowerCase()]) : []
+    if (!row) throw absent('event', event_id)
+    return event.write(row)
+  },
+}
+
+const send: Change = {
+  id: 'sendEventAgain',
+  command: 'event send',
+  method: 'POST',
+  path: `${PATH}/:event_id/send`,
+  tag: TAG,
+  summary: 'Send an event again',
+  description: 'Under the id it had, with its schedule anew: to one endpoint, or to every one that wants its kind.',
+  body: Type.Object(
+    { endpoint_id: Type.Optional(Type.String({ description: 'The endpoint; left out: all.', maxLength: 64 })) },
+    { title: 'SendAgain', additionalProperties: false },
+  ),
+  answer: Type.Object(
+    { endpoints: Type.Integer({ description: 'To how many endpoints it is sent.' }) },
+    { title: 'SentAgain', additionalProperties: false },
+  ),
+  async change(query, { params, body }) {
+    const { project_id, event_id } = params as { project_id: string; event_id: string }
+    if (!isUuid(event_id)) throw absent('event', event_id)
+    const { endpoint_id } = body as { endpoint_id?: string }
+    const endpoints = await sendAgain(query, project_id, event_id.toLowerCase(), endpoint_id)
+    const after = { endpoints, ...(endpoint_id !== undefined && { endpoint_id }) }
+    return {
+      entry: { action: 'event.sent_again', target: `event ${event_id} of project ${project_id}`, after },
+      result: { endpoints },
+    }
+  },
+}
+
+const equals = (column: string, description: string, more: object = {}) => ({
+  schema: Type.Unsafe<string>({ type: 'string', description, ...more }),
+  where: (value: string) => `${column} = ${value}`,
+})
+
+export const events: Operation[] = [
+  list({
+    id: 'listEvents',
+    command: 'event list',
+    path: PATH,
+    tag: TAG,
+    summary: 'List events',
+    shape: event,
+    from: 'events v',
+    at: 'v.created_at',
+    key: 'v.id',
+    where: 'v.project_id = $1',
+    params: project,
+    check,
+    filters: {
+      type: equals('v.type', 'Those of this kind.', { enum: eventTypes }),
+      object_id: equals('v.object_id', 'Those about this object.'),
+      profile_id: equals('v.profile_id', 'Those about this person.'),
+    },
+  }),
+  get,
+  send,
+  list({
+    id: 'listAttempts',
+    command: 'event attempts',
+    path: `${PATH}/:event_id/attempts`,
+    tag: TAG,
+    summary: 'List the attempts to deliver an event',
+    description: 'They are kept for 30 days.',
+    shape: attempt,
+    from: 'webhook_attempts a',
+    at: 'a.attempted_at',
+    key: `a.endpoint_id || '/' || a.number`,
+    where: 'a.project_id = $1 and a.event_id::text = $2',
+    params: ['project_id', 'event_id'],
+    check,
+  }),
+  list({
+    id: 'listDeliveries',
+    command: 'delivery list',
+    path: '/projects/:project_id/deliveries',
+    tag: TAG,
+    summary: 'List deliveries',
+    shape: delivery,
+    from: DELIVERIES,
+    at: 'd.created_at',
+    key: 'md5(d.event_id || d.endpoint_id::text)',
+    where: 'd.project_id = $1',
+    params: project,
+    check,
+    filters: {
+      event_id: equals('d.event_id::text', 'Those of this event.'),
+      endpoint_id: equals('d.endpoint_id::text', 'Those to this endpoint.'),
+      status: equals('d.status', 'Those in this state.', { enum: ['pending', 'succeeded', 'failed'] }),
+    },
+  }),
+  list({
+    id: 'listFailingDeliveries',
+    command: 'delivery failing',
+    path: '/deliveries/failing',
+    tag: TAG,
+    summary: 'List deliveries that keep failing',
+    description: 'Of all projects: those that failed at least twice and have not succeeded since.',
+    shape: delivery,
+    from: DELIVERIES,
+    at: 'd.created_at',
+    key: 'md5(d.event_id || d.endpoint_id::text)',
+    where: `d.failures >= 2 and d.status <> 'succeeded'`,
+  }),
+]

@@ -1,0 +1,19 @@
+// Says 404 for an organization or a project that is not there, before anything else is said.
+import type { Query } from '../lib/db.ts'
+import { ApiError } from '../lib/errors.ts'
+import { shorten } from '../lib/text.ts'
+
+export async function requireOrganization(query: Query, id: string): Promise<void> {
+  const rows = await query('select 1 from organizations where id = $1', [id])
+  if (rows.length === 0) throw absent('organization', id)
+}
+
+/** Answers the project's organization. */
+export async function requireProject(query: Query, id: string): Promise<string> {
+  const [row] = await query<{ organization_id: string }>('select organization_id from projects where id = $1', [id])
+  if (!row) throw absent('project', id)
+  return row.organization_id
+}
+
+export const absent = (what: string, id: string) =>
+  new ApiError(404, `There is no ${what} with the id "${shorten(id, 64)}".`)

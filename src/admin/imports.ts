@@ -1,0 +1,97 @@
+// The import over HTTP: newline-delimited JSON of any length, read as it comes.
+import { Readable } from 'node:stream'
+import type { FastifyInstance } from 'fastify'
+import { type TObject, Type } from 'typebox'
+import type { App } from '../app.ts'
+import { audited } from '../audit.ts'
+import { importRecords } from '../ingest/load.ts'
+import { ApiError, Refusal } from '../lib/errors.ts'
+import { problems } from '../lib/problems.ts'
+import { actorOf, requireWrite } from './api.ts'
+import { requireProject } from './exist.ts'
+
+const MEDIA_TYPES = ['application/x-ndjson', 'application/jsonl', 'application/ndjson']
+
+const query = Type.Object({
+  live: Type.Optional(
+    Type.Boolean({
+      default: true,
+      description:
+        '`true`: rows are stamped now, as a sync needs it; `false`: history, with the times its lines bring.',
+    }),
+  ),
+  dry_run: Type.Optional(Type.Boolean({ default: false, description: 'Checks everything and writes nothing.' })),
+  skip_bad_lines: Type.Optional(Type.Boolean({ default: false, description: 'Leaves bad lines out.' })),
+})
+
+const count = (description: string) => Type.Integer({ description, minimum: 0 })
+
+const answer = Type.Object(
+  {
+    read: count('Lines that are not empty.'),
+    written: count('Lines whose content is stored now.'),
+    skipped: count('Lines older than what is stored.'),
+    erased: count('Lines about erased people, stored without their personal data.'),
+    rejected: count('Bad lines.'),
+    rejects: Type.Array(Type.Unknown(), { description: 'The first hundred of the bad lines, and what is wrong.' }),
+  },
+  { title: 'ImportResult', additionalProperties: false },
+)
+
+interface Route {
+  Params: { project_id: string }
+  Querystring: { live: boolean; dry_run: boolean; skip_bad_lines: boolean }
+  Body: Readable | undefined
+}
+
+/** Mounts the import beside the operations: its body is a stream and no JSON document. */
+export function importRoute(scope: FastifyInstance, app: App): void {
+  scope.register(async (inner) => {
+    inner.removeAllContentTypeParsers()
+    inner.addContentTypeParser(MEDIA_TYPES, (_request, payload, done) => done(null, payload))
+    inner.addContentTypeParser('*', async () => {
+      throw new ApiError(415, `The body must be newline-delimited JSON: ${MEDIA_TYPES[0]}.`)
+    })
+    inner.post<Route>(
+      '/projects/:project_id/import',
+      { schema: schema(query), onRequest: requireWrite, bodyLimit: Number.MAX_SAFE_INTEGER },
+      async (request) => {
+        const { project_id } = request.params
+        const { live, dry_run, skip_bad_lines } = request.query
+        await requireProject(app.db.query, project_id)
+        const target = `project ${project_id}`
+        const tell = (action: string, after: object) =>
+          audited(app, actorOf(request), async () => ({ entry: { action, target, after }, result: undefined }))
+        await tell('import.begun', { live, dry_run, skip_bad_lines })
+        const stream = () => request.body ?? Readable.from([])
+        const options = { projectId: project_id, live, dryRun: dry_run, skipBadLines: skip_bad_lines }
+        const result = await importRecords(app, options, [{ name: 'body', stream }]).catch(asAnswer)
+        const { rejects: _rejects, ...counts } = result
+        await tell('import.ended', counts)
+        return result
+      },
+    )
+  })
+}
+
+function schema(querystring: TObject): object {
+  return {
+    operationId: 'importRecords',
+    tags: ['Import'],
+    summary: 'Import records',
+    description:
+      'Newline-delimited JSON, one record a line, all or nothing unless `skip_bad_lines`. When a line is bad and none is skipped, `rejected` is not 0 and nothing was written.\n\nAt the command line: `tundish import`.',
+    security: [{ operatorKey: [] }],
+    params: Type.Object({ project_id: Type.String({ description: 'The project id.' }) }),
+    querystring,
+    consumes: MEDIA_TYPES,
+    response: {
+      200: { description: 'Done.', content: { 'application/json': { schema: answer } } },
+      ...problems(400, 401, 403, 404, 409, 415),
+    },
+  }
+}
+
+function asAnswer(error: unknown): never {
+  throw error instanceof Refusal ? new ApiError(409, error.message) : error
+}

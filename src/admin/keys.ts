@@ -1,0 +1,148 @@
+// Secret keys of organizations and projects, and the operators' own keys.
+import { Type } from 'typebox'
+import { createKey, revokeKey, rotateKey, secretKey } from '../keys.ts'
+import type { Query } from '../lib/db.ts'
+import { operatorKey } from '../operators.ts'
+import type { Tenant } from '../tenants.ts'
+import { requireOrganization, requireProject } from './exist.ts'
+import { list } from './list.ts'
+import type { Operation } from './operation.ts'
+
+const LONGEST_OVERLAP_SECONDS = 365 * 86_400
+
+const keyMade = Type.Object(
+  {
+    id: Type.String({ description: 'Identifier of the key.' }),
+    name: Type.String({ description: 'What it is for.' }),
+    secret_key: Type.String({ description: 'The key, shown only now.' }),
+    webhook_secret: Type.Optional(
+      Type.String({ description: 'The same key as published webhook libraries take it; for projects.' }),
+    ),
+    previous_expires_at: Type.Optional(
+      Type.String({ format: 'date-time', description: 'When the key it succeeds ends; after a rotation.' }),
+    ),
+  },
+  { title: 'SecretKeyMade', additionalProperties: false },
+)
+
+const revoked = Type.Object(
+  { id: Type.String({ description: 'Identifier of the key.' }) },
+  { title: 'KeyRevoked', additionalProperties: false },
+)
+
+/** The operations on the keys of one kind of tenant. */
+function keysOf(what: 'organization' | 'project'): Operation[] {
+  const param = `${what}_id`
+  const path = `/${what}s/:${param}/keys`
+  const title = what === 'organization' ? 'Organization' : 'Project'
+  const about = { tag: 'Keys' }
+  const tenantOf = async (query: Query, params: Record<string, string>): Promise<Tenant> => {
+    if (what === 'project')
+      return { organization_id: await requireProject(query, params[param]!), project_id: params[param]! }
+    await requireOrganization(query, params[param]!)
+    return { organization_id: params[param]!, project_id: null }
+  }
+  const entry = (verb: string, params: Record<string, string>, id: string) => ({
+    action: `key.${verb}`,
+    target: `key ${id} of ${what} ${params[param]}`,
+  })
+  return [
+    list({
+      ...about,
+      id: `list${title}Keys`,
+      command: 'keys list',
+      path,
+      summary: `List the secret keys of ${what === 'organization' ? 'an organization' : 'a project'}`,
+      shape: secretKey,
+      from: 'secret_keys k',
+      at: 'k.created_at',
+      key: 'k.id',
+      where: what === 'organization' ? 'k.organization_id = $1 and k.project_id is null' : 'k.project_id = $1',
+      params: [param],
+      check: async (app, { params }) => {
+        await tenantOf(app.db.query, params)
+      },
+    }),
+    {
+      ...about,
+      id: `create${title}Key`,
+      command: 'keys create',
+      method: 'POST',
+      path,
+      summary: 'Make a further secret key',
+      description: 'The others go on living. Webhooks of a project are signed with every living key.',
+      body: Type.Object(
+        { name: Type.String({ description: 'What it is for.', minLength: 1, maxLength: 100 }) },
+        { title: 'KeyName', additionalProperties: false },
+      ),
+      answer: keyMade,
+      async change(query, { params, body }, { seal }) {
+        const { name } = body as { name: string }
+        const result = await createKey(query, seal, await tenantOf(query, params), name)
+        return { entry: { ...entry('created', params, result.id), after: { name } }, result }
+      },
+    },
+    {
+      ...about,
+      id: `rotate${title}Key`,
+      command: 'keys rotate',
+      method: 'POST',
+      path: `${path}/:key_id/rotate`,
+      summary: 'Replace a secret key by a new one of the same name',
+      body: Type.Object(
+        {
+          overlap_seconds: Type.Optional(
+            Type.Integer({
+              description: 'How long the old key lives on.',
+              minimum: 0,
+              maximum: LONGEST_OVERLAP_SECONDS,
+              default: 0,
+            }),
+          ),
+        },
+        { title: 'KeyRotation', additionalProperties: false },
+      ),
+      answer: keyMade,
+      async change(query, { params, body }, { seal }) {
+        const { overlap_seconds = 0 } = body as { overlap_seconds?: number }
+        const tenant = await tenantOf(query, params)
+        const result = await rotateKey(query, seal, tenant, params.key_id!, overlap_seconds)
+        const after = { successor: result.id, previous_expires_at: result.previous_expires_at }
+        return { entry: { ...entry('rotated', params, params.key_id!), after }, result }
+      },
+    },
+    {
+      ...about,
+      id: `revoke${title}Key`,
+      command: 'keys revoke',
+      method: 'DELETE',
+      path: `${path}/:key_id`,
+      summary: 'End a secret key at once',
+      answer: revoked,
+      async change(query, { params }) {
+        const name = await revokeKey(query, await tenantOf(query, params), params.key_id!)
+        return {
+          entry: { ...entry('revoked', params, params.key_id!), before: { name } },
+          result: { id: params.key_id! },
+        }
+      },
+    },
+  ]
+}
+
+export const keys: Operation[] = [
+  ...keysOf('organization'),
+  ...keysOf('project'),
+  list({
+    id: 'listOperators',
+    command: 'operator list',
+    path: '/operators',
+    tag: 'Keys',
+    summary: 'List operator keys',
+    description: 'They are made and ended at the command line alone, so that a key cannot make itself successors.',
+    shape: operatorKey,
+    from: 'operator_keys k',
+    at: 'k.created_at',
+    key: 'k.id',
+  }),
+]

@@ -1,0 +1,115 @@
+// Lists of the operator's side: newest first, bounded, walked by a cursor.
+import { type TObject, type TSchema, Type } from 'typebox'
+import type { App } from '../app.ts'
+import { readCursor, writeCursor } from '../lib/cursor.ts'
+import type { Param } from '../lib/db.ts'
+import { ApiError } from '../lib/errors.ts'
+import type { Shape } from '../lib/shape.ts'
+import { instantFromPg } from '../lib/time.ts'
+import type { Input, Reading } from './operation.ts'
+
+interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'answer' | 'run'> {
+  shape: Shape
+  from: string
+  /** What orders it: an instant, if it has one, and then a unique text. */
+  at?: string
+  key: string
+  /** Conditions on the parameters of the path, which are $1 and so on in this order. */
+  where?: string
+  params?: readonly string[]
+  /** Optional filters by their name in the query. */
+  filters?: Record<string, { schema: TSchema; where: (placeholder: string) => string; param?: (value: never) => Param }>
+  /** Throws when what the path names is not there. */
+  check?: (app: App, input: Input) => Promise<void>
+}
+
+const DEFAULT_LIMIT = 20
+const MAX_LIMIT = 100
+// Stands for the instant in cursors of lists that have none.
+const NEVER = '1970-01-01T00:00:00.000000Z'
+
+/** Declares a list. */
+export function list(declaration: ListDeclaration): Reading {
+  const {
+    shape,
+    from: _from,
+    at: _at,
+    key: _key,
+    where: _where,
+    params: _params,
+    filters,
+    check,
+    ...about
+  } = declaration
+  return {
+    ...about,
+    method: 'GET',
+    query: listQuery(filters ?? {}),
+    answer: pageOf(shape),
+    async run(app, input) {
+      await check?.(app, input)
+      return page(app, declaration, input)
+    },
+  }
+}
+
+function listQuery(filters: NonNullable<ListDeclaration['filters']>): TObject {
+  const own = Object.entries(filters).map(([name, { schema }]) => [name, Type.Optional(schema)])
+  return Type.Object({
+    ...Object.fromEntries(own),
+    limit: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT, description: 'How many items at most.' }),
+    ),
+    cursor: Type.Optional(Type.String({ description: '`pagination.next_cursor` of the page before, unchanged.' })),
+  })
+}
+
+function pageOf(shape: Shape): TSchema {
+  return Type.Object(
+    {
+      data: Type.Array(shape.schema, { description: 'The items, newest first.' }),
+      pagination: Type.Object(
+        {
+          has_more: Type.Boolean({ description: 'Whether there are further items.' }),
+          next_cursor: Type.Optional(Type.String({ description: 'For the next page; absent on the last.' })),
+        },
+        { description: 'Where the walk stands.', additionalProperties: false },
+      ),
+    },
+    { title: `${shape.name}Page`, additionalProperties: false },
+  )
+}
+
+async function page(app: App, declaration: ListDeclaration, { params, query }: Input): Promise<string> {
+  const { id, shape, from, at, key, where, filters = {} } = declaration
+  const { limit = DEFAULT_LIMIT, cursor, ...given } = query as { limit?: number; cursor?: string }
+  const values: Param[] = (declaration.params ?? []).map((name) => params[name]!)
+  const binding = JSON.stringify([id, values, given])
+  const conditions = where ? [where] : []
+  for (const [name, value] of Object.entries(given)) {
+    const { where: condition, param } = filters[name]!
+    values.push(param ? param(value as never) : (value as Param))
+    conditions.push(condition(`$${values.length}`))
+  }
+  if (cursor !== undefined) {
+    const place = readCursor(cursor, binding)
+    if (!place) throw new ApiError(400, 'cursor must be a next_cursor of this list with the same filters, unchanged.')
+    values.push(...(at ? [place.at] : []), place.id)
+    conditions.push(
+      at ? `(${at}, ${key}) < ($${values.length - 1}::timestamptz, $${values.length})` : `${key} < $${values.length}`,
+    )
+  }
+  const rows = await app.db.read(
+    {
+      text: `select ${at ?? 'null'}, ${key}, ${shape.columns} from ${from}
+        ${conditions.length > 0 ? `where ${conditions.join(' and ')}` : ''}
+        order by ${at ? `${at} desc, ` : ''}${key} desc limit ${limit + 1}`,
+    },
+    values,
+  )
+  const served = rows.slice(0, limit)
+  const last = rows.length > limit ? served.at(-1) : undefined
+  const next = last && writeCursor({ at: at ? instantFromPg(last[0]!) : NEVER, id: last[1]!, total: 0 }, binding)
+  const pagination = { has_more: next !== undefined, ...(next !== undefined && { next_cursor: next }) }
+  return `{"data":[${served.map((row) => shape.write(row, 2)).join(',')}],"pagination":${JSON.stringify(pagination)}}`
+}

@@ -1,0 +1,53 @@
+// The operator's listener: the operator's API under /admin/v1, its description and its reference page.
+import swagger from '@fastify/swagger'
+import type { FastifyInstance } from 'fastify'
+import type { App } from '../app.ts'
+import { describePages } from '../description.ts'
+import { openListener, refuseOtherMethods } from '../lib/wire.ts'
+import { adminApi } from './api.ts'
+
+const ABOUT = `
+The operator's side of Tundish: whoever runs an installation finds people and orders here, refunds, rotates keys, and
+looks after webhooks. Every operation is a command of \`tundish\` too.
+
+Send an operator key as \`Authorization: Bearer operator_…\`; \`tundish operator create\` makes one. A key with the scope
+\`read\` changes nothing. Every change stands in the audit log, in the same transaction.
+`
+
+const TAGS = [
+  { name: 'Search', description: 'People, subscriptions and orders across all projects.' },
+  { name: 'Orders', description: 'Custom charges with their timelines, and refunds.' },
+  { name: 'Webhooks', description: 'Endpoints that are told of events.' },
+  { name: 'Events', description: 'What happened, what was delivered of it, and sending it again.' },
+  { name: 'Keys', description: 'Secret keys of organizations and projects; operator keys.' },
+  { name: 'Tenants', description: 'Organizations, projects, merchant accounts.' },
+  { name: 'Import', description: 'Records from elsewhere.' },
+  { name: 'Audit', description: 'What operators did.' },
+]
+
+/** The operator's listener with every route, not yet listening. */
+export async function adminListener(app: App): Promise<FastifyInstance> {
+  const listener = openListener(app.log)
+  await listener.register(swagger, {
+    hideUntagged: true,
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Tundish, the operator’s side',
+        version: '1.0.0',
+        description: ABOUT.trim(),
+        license: { name: 'MIT', identifier: 'MIT' } as never,
+      },
+      servers: [{ url: '/', description: 'This server.' }],
+      tags: TAGS,
+      components: {
+        securitySchemes: { operatorKey: { type: 'http', scheme: 'bearer', description: 'An operator key.' } },
+      },
+    },
+  })
+  refuseOtherMethods(listener)
+  describePages(listener)
+  listener.register((scope) => adminApi(scope, app), { prefix: '/admin/v1' })
+  await listener.ready()
+  return listener
+}

@@ -1,0 +1,67 @@
+// An operation of the operator's side, declared once: from it come the route, its description, the command, and the audit.
+import type { TObject, TSchema } from 'typebox'
+import type { App } from '../app.ts'
+import { type Actor, audited, type Entry } from '../audit.ts'
+import type { Query } from '../lib/db.ts'
+import { ApiError, Refusal, UsageError } from '../lib/errors.ts'
+
+/** What a caller brings: parts of the path, the query as its schema reads it, the body as its schema lets it pass. */
+export interface Input {
+  params: Record<string, string>
+  query: Record<string, unknown>
+  body: Record<string, unknown>
+}
+
+interface Declared {
+  /** Its name for programs, in OpenAPI. */
+  id: string
+  /** Its words at the command line: `webhook create`. */
+  command: string
+  /** Below `/admin/v1`, with `:names` of its parameters. */
+  path: string
+  tag: string
+  summary: string
+  description?: string
+  answer: TSchema
+}
+
+/** Changes nothing. Answers an object, or the JSON text of one. */
+export interface Reading extends Declared {
+  method: 'GET'
+  query?: TObject
+  run(app: App, input: Input): Promise<object | string>
+}
+
+/** Changes the database, in one transaction with the audit's entry: without an entry there is no way to declare it. */
+export interface Change extends Declared {
+  method: 'POST' | 'PATCH' | 'PUT' | 'DELETE'
+  body?: TObject
+  change(query: Query, input: Input, app: App): Promise<{ entry: Entry; result: object }>
+}
+
+/** Does more than one transaction can hold. Its entry is written first: what was tried is known, whatever becomes of it. */
+export interface Act extends Declared {
+  method: 'POST'
+  body?: TObject
+  entry(input: Input): Entry
+  act(app: App, input: Input): Promise<object>
+}
+
+export type Operation = Reading | Change | Act
+
+export const isReading = (operation: Operation): operation is Reading => operation.method === 'GET'
+
+/** Does it, for whomever, from wherever. */
+export async function perform(operation: Operation, app: App, actor: Actor, input: Input): Promise<object | string> {
+  try {
+    if (isReading(operation)) return await operation.run(app, input)
+    if ('change' in operation) return await audited(app, actor, (query) => operation.change(query, input, app))
+    await audited(app, actor, async () => ({ entry: operation.entry(input), result: undefined }))
+    return await operation.act(app, input)
+  } catch (error) {
+    // What the shared verbs refuse in the words of the command line.
+    if (error instanceof UsageError) throw new ApiError(400, error.message)
+    if (error instanceof Refusal) throw new ApiError(409, error.message)
+    throw error
+  }
+}

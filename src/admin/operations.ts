@@ -1,0 +1,19 @@
+// All operations of the operator's side, in the order its description shows them.
+import { auditLog } from './audit-log.ts'
+import { events } from './events.ts'
+import { keys } from './keys.ts'
+import type { Operation } from './operation.ts'
+import { orders } from './orders.ts'
+import { searching } from './search.ts'
+import { tenants } from './tenants.ts'
+import { webhooks } from './webhooks.ts'
+
+export const operations: readonly Operation[] = [
+  ...searching,
+  ...orders,
+  ...webhooks,
+  ...events,
+  ...keys,
+  ...tenants,
+  ...auditLog,
+]

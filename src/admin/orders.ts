@@ -1,0 +1,172 @@
+// Orders: the list, one with its timeline, its refund, and what has been in progress for too long.
+import { Type } from 'typebox'
+import type { App } from '../app.ts'
+import { refundOut } from '../billing/refund-answer.ts'
+import { readRefundRequest, refundIn } from '../billing/refund-request.ts'
+import { refund } from '../billing/refunds.ts'
+import { boolean, decimal, instant, integer, json, shape, text } from '../lib/shape.ts'
+import { isUuid } from '../webhooks.ts'
+import { absent, requireOrganization } from './exist.ts'
+import { list } from './list.ts'
+import type { Act, Operation, Reading } from './operation.ts'
+import { readTimeline, timelineEntry } from './timeline.ts'
+
+const TAG = 'Orders'
+const PATH = '/organizations/:organization_id/orders'
+
+const fields = {
+  organization_id: text('Organization.'),
+  order_id: text('Identifier.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
+  external_id: text('The customer.'),
+  project_id: text('The project whose customer it is.'),
+  idempotency_key: text('The key of the purchase.'),
+  status: text('State.', { enum: ['processing', 'succeeded', 'failed', 'cancelled'] }),
+  amount: decimal('Amount in major units.', { example: 10.5 }),
+  currency_code: text('ISO 4217 code.', { example: 'USD' }),
+  amount_refunded: decimal('Sum of the refunds that succeeded.'),
+  failed_message_for_user: text('What the customer was told; empty unless failed.'),
+  psp: text('Payment provider.', { example: 'simulator' }),
+  psp_merchant_id: text('Account there.', { nullable: true }),
+  created_at: instant('When it was claimed.'),
+  settled_at: instant('When its outcome was known.', { nullable: true }),
+  looks: integer('How often its outcome was asked for.'),
+  next_look_at: instant('When it is asked for next.', { nullable: true }),
+}
+
+const order = shape('Order', 'o', fields)
+const orderDetail = shape('OrderDetail', 'o', {
+  ...fields,
+  region: text('Region of the account.', { nullable: true }),
+  source_trx_id: text('The payment whose card was charged.'),
+  provider_key: text('What the provider knows the charge by.'),
+  resolved_because: text('Why an operator ended it by hand.', { nullable: true }),
+  client_metadata: json('What the caller gave along; wiped by an erasure.', {
+    nullable: true,
+    schema: { type: 'object', additionalProperties: true },
+  }),
+  consumable_id: text('The consumable it granted.', { sql: 'c.consumable_id', nullable: true }),
+  consumable_active: boolean('Whether the consumable is active.', { sql: 'c.is_active', nullable: true }),
+})
+
+const FIND = {
+  name: 'find order with consumable',
+  text: `select ${orderDetail.columns} from orders o
+         left join consumables c on c.organization_id = o.organization_id and c.order_id = o.order_id
+         where o.organization_id = $1 and o.order_id = $2`,
+}
+
+const get: Reading = {
+  id: 'getOrder',
+  command: 'order show',
+  method: 'GET',
+  path: `${PATH}/:order_id`,
+  tag: TAG,
+  summary: 'Get an order with its timeline',
+  description: 'The claim, the calls to the provider, settling, refunds, and the events with what became of them.',
+  answer: Type.Object(
+    {
+      order: orderDetail.schema,
+      timeline: Type.Array(timelineEntry, { description: 'What happened, oldest first.' }),
+    },
+    { title: 'OrderWithTimeline', additionalProperties: false },
+  ),
+  async run({ db }, { params }) {
+    const { organization_id, order_id } = params as { organization_id: string; order_id: string }
+    const [row] = isUuid(order_id) ? await db.read(FIND, [organization_id, order_id]) : []
+    if (!row) throw absent('order', order_id)
+    const timeline = await readTimeline(db, organization_id, order_id)
+    return `{"order":${orderDetail.write(row)},"timeline":${JSON.stringify(timeline)}}`
+  },
+}
+
+const { external_id: _external, order_id: _order, ...refundFields } = refundIn.properties
+
+const refundOrder: Act = {
+  id: 'refundOrder',
+  command: 'order refund',
+  method: 'POST',
+  path: `${PATH}/:order_id/refund`,
+  tag: TAG,
+  summary: 'Refund an order',
+  description: 'As the billing API does it: all that is left, or an amount with an idempotency key.',
+  body: Type.Object(refundFields, { title: 'OrderRefund', additionalProperties: false }),
+  answer: refundOut,
+  entry: ({ params, body }) => {
+    const { amount, soft_refund, idempotency_key } = body as Record<string, string | boolean | undefined>
+    return {
+      action: 'order.refund_asked',
+      target: `order ${params.order_id} of organization ${params.organization_id}`,
+      after: { amount: amount ?? 'all that is left', soft_refund: soft_refund ?? false, idempotency_key },
+    }
+  },
+  async act(app, { params, body }) {
+    const { organization_id, order_id } = params as { organization_id: string; order_id: string }
+    const external_id = await customerOf(app, organization_id, order_id)
+    const whole = Buffer.from(JSON.stringify({ ...body, external_id, order_id }))
+    const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
+    return refund(context, organization_id, readRefundRequest(whole))
+  },
+}
+
+async function customerOf({ db }: App, organizationId: string, orderId: string): Promise<string> {
+  const [row] = isUuid(orderId)
+    ? await db.query('select external_id from orders where organization_id = $1 and order_id = $2', [
+        organizationId,
+        orderId,
+      ])
+    : []
+  if (!row) throw absent('order', orderId)
+  return row.external_id!
+}
+
+export const orders: Operation[] = [
+  list({
+    id: 'listOrders',
+    command: 'order list',
+    path: PATH,
+    tag: TAG,
+    summary: 'List orders',
+    shape: order,
+    from: 'orders o',
+    at: 'o.created_at',
+    key: 'o.order_id',
+    where: 'o.organization_id = $1',
+    params: ['organization_id'],
+    check: (app, { params }) => requireOrganization(app.db.query, params.organization_id!),
+    filters: {
+      external_id: {
+        schema: Type.String({ description: 'Those of this customer.' }),
+        where: (value) => `o.external_id = ${value}`,
+      },
+      status: {
+        schema: Type.Unsafe<string>({
+          type: 'string',
+          enum: ['processing', 'succeeded', 'failed', 'cancelled'],
+          description: 'Those in this state.',
+        }),
+        where: (value) => `o.status = ${value}`,
+      },
+    },
+  }),
+  get,
+  refundOrder,
+  list({
+    id: 'listStuckOrders',
+    command: 'order stuck',
+    path: '/orders/stuck',
+    tag: TAG,
+    summary: 'List charges in progress too long',
+    description: 'Of all organizations: those whose outcome has not been known for longer than `minutes`.',
+    shape: order,
+    from: 'orders o',
+    at: 'o.created_at',
+    key: 'o.order_id',
+    where: `o.status = 'processing'`,
+    filters: {
+      minutes: {
+        schema: Type.Integer({ description: 'How long is too long.', minimum: 0, maximum: 100_000, default: 10 }),
+        where: (value) => `o.created_at < db_clock() - make_interval(mins => ${value}::int)`,
+      },
+    },
+  }),
+]

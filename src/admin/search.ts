@@ -1,0 +1,94 @@
+// Finds a person, or whatever bears an id, across all organizations and projects.
+import { Type } from 'typebox'
+import type { Db } from '../lib/db.ts'
+import { fold } from '../lib/text.ts'
+import { instantFromPg } from '../lib/time.ts'
+import { isUuid } from '../webhooks.ts'
+import type { Operation, Reading } from './operation.ts'
+
+const MOST_RESULTS = 100
+const KINDS = ['profile', 'customer', 'subscription', 'order'] as const
+
+const result = Type.Object(
+  {
+    kind: Type.Unsafe<string>({ type: 'string', enum: KINDS, description: 'What it is.' }),
+    organization_id: Type.String({ description: 'Organization.' }),
+    project_id: Type.String({ description: 'Project.' }),
+    id: Type.String({ description: 'Its id; of a customer the `external_id`.' }),
+    email: Type.Union([Type.String(), Type.Null()], { description: 'E-mail address of a person.' }),
+    profile_id: Type.Union([Type.String(), Type.Null()], { description: 'The profile it belongs to.' }),
+    status: Type.Union([Type.String(), Type.Null()], { description: 'State of a subscription or an order.' }),
+    created_at: Type.String({ format: 'date-time', description: 'When it was made.' }),
+  },
+  { title: 'SearchResult', additionalProperties: false },
+)
+
+const search: Reading = {
+  id: 'search',
+  command: 'search',
+  method: 'GET',
+  path: '/search',
+  tag: 'Search',
+  summary: 'Find people, subscriptions and orders',
+  description:
+    'By an e-mail address, upper and lower case being equal, or by an id, exactly. With a person come their customers, subscriptions and orders; at most 100 of each kind, newest first.',
+  query: Type.Object({
+    q: Type.String({
+      description: 'E-mail address, or an id of a profile, customer, subscription or order.',
+      maxLength: 320,
+    }),
+  }),
+  answer: Type.Object(
+    { results: Type.Array(result, { description: 'What was found.' }) },
+    { title: 'SearchResults', additionalProperties: false },
+  ),
+  async run({ db }, { query }) {
+    return { results: await find(db, (query as { q: string }).q) }
+  },
+}
+
+async function find(db: Db, q: string) {
+  const rows = await db.query(SEARCH, [q, fold(q), isUuid(q) ? q : null, MOST_RESULTS])
+  return rows.map(({ created_at, ...row }) => ({ ...row, created_at: instantFromPg(created_at!) }))
+}
+
+// Tenant by tenant, so that every look-up is one of an index that a tenant leads.
+const SEARCH = `
+  with people as materialized (
+    select p.organization_id, f.project_id, f.id, f.email, f.created_at from projects p cross join lateral (
+      (select * from profiles where project_id = p.id and email_folded = $2 limit $4)
+      union (select * from profiles where project_id = p.id and id = $1)) f
+  ), buyers as materialized (
+    select c.* from organizations o cross join lateral (
+      (select * from customers where organization_id = o.id and external_id = $1)
+      union (select * from customers where organization_id = o.id and lower(email) = lower($1) limit $4)) c
+    union
+    select c.* from people join customers c on c.project_id = people.project_id and c.profile_id = people.id
+  ), persons as materialized (
+    select organization_id, project_id, id, email, created_at from people
+    union
+    select b.organization_id, b.project_id, f.id, f.email, f.created_at from buyers b
+    join profiles f on f.project_id = b.project_id and f.id = b.profile_id
+  )
+  (select 'profile' as kind, organization_id, project_id, id, email, id as profile_id, null as status, created_at
+   from persons order by created_at desc limit $4)
+  union all
+  (select 'customer', organization_id, project_id, external_id, email, profile_id, null, created_at
+   from buyers order by created_at desc limit $4)
+  union all
+  (select 'subscription', organization_id, project_id, id, null, profile_id, status, created_at from (
+     select p.organization_id, s.* from persons p
+     join subscriptions s on s.project_id = p.project_id and s.profile_id = p.id
+     union
+     select p.organization_id, s.* from projects p join subscriptions s on s.project_id = p.id and s.id = $1) found
+   order by created_at desc limit $4)
+  union all
+  (select 'order', organization_id, project_id, order_id::text, null, null, status, created_at from (
+     select o.organization_id, o.project_id, o.order_id, o.status, o.created_at from buyers b
+     join orders o on o.organization_id = b.organization_id and o.external_id = b.external_id
+     union
+     select o.organization_id, o.project_id, o.order_id, o.status, o.created_at from organizations g
+     join orders o on o.organization_id = g.id and o.order_id = $3::uuid) found
+   order by created_at desc limit $4)`
+
+export const searching: Operation[] = [search]

@@ -1,0 +1,283 @@
+// Organizations with their rules, their projects, and their merchant accounts.
+import { Type } from 'typebox'
+import type { Query } from '../lib/db.ts'
+import { ApiError } from '../lib/errors.ts'
+import { minorUnits } from '../lib/money.ts'
+import { boolean, instant, json, shape, text } from '../lib/shape.ts'
+import { createOrganization, createProject, setOrganization, within } from '../tenants.ts'
+import { absent, requireOrganization } from './exist.ts'
+import { list } from './list.ts'
+import type { Change, Operation, Reading } from './operation.ts'
+
+const organization = shape('Organization', 'o', {
+  id: text('Identifier.', { example: 'acme' }),
+  name: text('Name for people.', { example: 'Acme Inc.' }),
+  created_at: instant('When it was made.'),
+  one_off_charge_enabled: boolean('Whether custom charges are allowed.'),
+  one_off_charge_max_amount: json('Largest amount of a charge in major units, by currency; `*` holds for all others.', {
+    schema: { type: 'object', additionalProperties: { type: 'string' } },
+    example: { '*': '1000', JPY: '50000' },
+  }),
+})
+
+const project = shape('Project', 'p', {
+  id: text('Identifier.', { example: 'shop' }),
+  organization_id: text('The organization it belongs to.', { example: 'acme' }),
+  name: text('Name for people.', { example: 'Web shop' }),
+  created_at: instant('When it was made.'),
+})
+
+const merchantAccount = shape('MerchantAccount', 'm', {
+  psp: text('Payment provider.', { example: 'simulator' }),
+  psp_merchant_id: text('The account there.', { example: 'merchant-1' }),
+  region: text('Region.', { nullable: true, example: 'eu' }),
+  currencies: json('Currencies it offers; an empty list offers all.', {
+    schema: { type: 'array', items: { type: 'string' } },
+    example: ['EUR', 'USD'],
+  }),
+  created_at: instant('When it was made.'),
+  updated_at: instant('When it was last changed.'),
+})
+
+const made = (what: string) =>
+  Type.Object(
+    {
+      id: Type.String({ description: `The ${what}.` }),
+      secret_key: Type.String({ description: 'Its first secret key, shown only now.' }),
+    },
+    { title: `${what[0]!.toUpperCase()}${what.slice(1)}Made`, additionalProperties: false },
+  )
+
+const id = (what: string) => Type.String({ description: `Id of the ${what}.`, minLength: 1, maxLength: 64 })
+const name = Type.Optional(Type.String({ description: 'A name for people.', minLength: 1, maxLength: 200 }))
+
+const FIND_ORGANIZATION = {
+  name: 'find organization',
+  text: `select ${organization.columns} from organizations o where o.id = $1`,
+}
+const FIND_PROJECT = { name: 'find project', text: `select ${project.columns} from projects p where p.id = $1` }
+
+const getOrganization: Reading = {
+  id: 'getOrganization',
+  command: 'org show',
+  method: 'GET',
+  path: '/organizations/:organization_id',
+  tag: 'Tenants',
+  summary: 'Get an organization with its settings',
+  answer: organization.schema,
+  async run({ db }, { params }) {
+    const [row] = await db.read(FIND_ORGANIZATION, [params.organization_id!])
+    if (!row) throw absent('organization', params.organization_id!)
+    return organization.write(row)
+  },
+}
+
+const getProject: Reading = {
+  id: 'getProject',
+  command: 'project show',
+  method: 'GET',
+  path: '/projects/:project_id',
+  tag: 'Tenants',
+  summary: 'Get a project',
+  answer: project.schema,
+  async run({ db }, { params }) {
+    const [row] = await db.read(FIND_PROJECT, [params.project_id!])
+    if (!row) throw absent('project', params.project_id!)
+    return project.write(row)
+  },
+}
+
+const postOrganization: Change = {
+  id: 'createOrganization',
+  command: 'org create',
+  method: 'POST',
+  path: '/organizations',
+  tag: 'Tenants',
+  summary: 'Make an organization with its first key',
+  body: Type.Object({ id: id('organization'), name }, { additionalProperties: false }),
+  answer: made('organization'),
+  async change(query, { body }, { seal }) {
+    const given = body as { id: string; name?: string }
+    const result = await createOrganization(within(query), seal, given)
+    return { entry: { action: 'organization.created', target: `organization ${given.id}`, after: given }, result }
+  },
+}
+
+const postProject: Change = {
+  id: 'createProject',
+  command: 'project create',
+  method: 'POST',
+  path: '/organizations/:organization_id/projects',
+  tag: 'Tenants',
+  summary: 'Make a project with its first key',
+  body: Type.Object({ id: id('project'), name }, { additionalProperties: false }),
+  answer: made('project'),
+  async change(query, { params, body }, { seal }) {
+    await requireOrganization(query, params.organization_id!)
+    const given = { ...(body as { id: string; name?: string }), organization: params.organization_id! }
+    const result = await createProject(within(query), seal, given)
+    return { entry: { action: 'project.created', target: `project ${given.id}`, after: given }, result }
+  },
+}
+
+const limit = Type.Union([Type.Number(), Type.String()], { description: 'An amount in major units.' })
+
+const patchOrganization: Change = {
+  id: 'setOrganization',
+  command: 'org set',
+  method: 'PATCH',
+  path: '/organizations/:organization_id',
+  tag: 'Tenants',
+  summary: 'Set the rules for custom charges',
+  body: Type.Object(
+    {
+      one_off_charge_enabled: Type.Optional(Type.Boolean({ description: 'Whether custom charges are allowed.' })),
+      one_off_charge_max_amount: Type.Optional(
+        Type.Record(Type.String(), limit, {
+          description: 'Largest amounts by currency, `*` for all others; currencies left out stay as they are.',
+        }),
+      ),
+    },
+    { title: 'OrganizationSettings', additionalProperties: false },
+  ),
+  answer: Type.Object({}, { title: 'OrganizationRules' }),
+  async change(query, { params, body }) {
+    const { organization_id } = params as { organization_id: string }
+    await requireOrganization(query, organization_id)
+    const given = body as { one_off_charge_enabled?: boolean; one_off_charge_max_amount?: Record<string, unknown> }
+    const before = await settingsOf(query, organization_id)
+    const result = await setOrganization(within(query), organization_id, {
+      enabled: given.one_off_charge_enabled,
+      maxAmounts: Object.entries(given.one_off_charge_max_amount ?? {}).map(([currency, amount]) =>
+        currency === '*' ? String(amount) : `${currency}=${String(amount)}`,
+      ),
+    })
+    const { id: _id, ...after } = result
+    return { entry: { action: 'organization.set', target: `organization ${organization_id}`, before, after }, result }
+  },
+}
+
+/** The rules for custom charges, locked. */
+async function settingsOf(query: Query, id: string) {
+  const [row] = await query(
+    `select one_off_charge_enabled, one_off_charge_max_amount from organizations where id = $1 for no key update`,
+    [id],
+  )
+  return {
+    one_off_charge_enabled: row!.one_off_charge_enabled === 't',
+    one_off_charge_max_amount: JSON.parse(row!.one_off_charge_max_amount!) as object,
+  }
+}
+
+const putMerchantAccount: Change = {
+  id: 'setMerchantAccount',
+  command: 'merchant-account set',
+  method: 'PUT',
+  path: '/organizations/:organization_id/merchant-accounts/:psp/:psp_merchant_id',
+  tag: 'Tenants',
+  summary: 'Make or set a merchant account',
+  body: Type.Object(
+    {
+      region: Type.Optional(Type.Union([Type.String({ maxLength: 64 }), Type.Null()], { description: 'Region.' })),
+      currencies: Type.Optional(
+        Type.Array(Type.String({ minLength: 3, maxLength: 3 }), {
+          description: 'Currencies it offers; an empty list offers all.',
+          maxItems: 200,
+        }),
+      ),
+    },
+    { title: 'MerchantAccountSettings', additionalProperties: false },
+  ),
+  answer: merchantAccount.schema,
+  async change(query, { params, body }) {
+    const { organization_id, psp, psp_merchant_id } = params as Record<string, string>
+    await requireOrganization(query, organization_id!)
+    const key = [organization_id!, psp!, psp_merchant_id!]
+    const given = body as { region?: string | null; currencies?: string[] }
+    const [before] = await query(`${READ_ACCOUNT} for no key update`, key)
+    const currencies = given.currencies?.map(checkCurrency) ?? JSON.parse(before?.currencies ?? '[]')
+    const region = given.region === undefined ? (before?.region ?? null) : given.region
+    await query(SET_ACCOUNT, [...key, region, JSON.stringify(currencies)])
+    const [row] = await query(`${READ_ACCOUNT}`, key)
+    const result = merchantAccountOf(row!)
+    const target = `merchant account ${psp} ${psp_merchant_id} of organization ${organization_id}`
+    const entry = { action: 'merchant_account.set', target, after: { region, currencies } }
+    return {
+      entry: before
+        ? { ...entry, before: { region: before.region, currencies: JSON.parse(before.currencies!) } }
+        : entry,
+      result,
+    }
+  },
+}
+
+const READ_ACCOUNT = 'select * from merchant_accounts where organization_id = $1 and psp = $2 and psp_merchant_id = $3'
+const SET_ACCOUNT = `
+  insert into merchant_accounts as m (organization_id, psp, psp_merchant_id, region, currencies, created_at, updated_at)
+  select $1, $2, $3, $4, $5, at, at from (select db_clock() as at) now
+  on conflict (organization_id, psp, psp_merchant_id) do update
+  set region = excluded.region, currencies = excluded.currencies,
+    updated_at = greatest(excluded.updated_at, m.updated_at + interval '1 microsecond')`
+
+function merchantAccountOf(row: Record<string, string | null>): object {
+  const names = ['psp', 'psp_merchant_id', 'region', 'currencies', 'created_at', 'updated_at']
+  return JSON.parse(merchantAccount.write(names.map((name) => row[name]!)))
+}
+
+function checkCurrency(code: string): string {
+  const currency = code.toUpperCase()
+  if (minorUnits(currency) === undefined) throw new ApiError(400, `"${code}" is not a currency of ISO 4217.`)
+  return currency
+}
+
+export const tenants: Operation[] = [
+  list({
+    id: 'listOrganizations',
+    command: 'org list',
+    path: '/organizations',
+    tag: 'Tenants',
+    summary: 'List organizations',
+    shape: organization,
+    from: 'organizations o',
+    at: 'o.created_at',
+    key: 'o.id',
+  }),
+  postOrganization,
+  getOrganization,
+  patchOrganization,
+  list({
+    id: 'listProjects',
+    command: 'project list',
+    path: '/projects',
+    tag: 'Tenants',
+    summary: 'List projects',
+    shape: project,
+    from: 'projects p',
+    at: 'p.created_at',
+    key: 'p.id',
+    filters: {
+      organization_id: {
+        schema: Type.String({ description: 'Those of this organization.' }),
+        where: (value) => `p.organization_id = ${value}`,
+      },
+    },
+  }),
+  postProject,
+  getProject,
+  list({
+    id: 'listMerchantAccounts',
+    command: 'merchant-account list',
+    path: '/organizations/:organization_id/merchant-accounts',
+    tag: 'Tenants',
+    summary: 'List merchant accounts',
+    shape: merchantAccount,
+    from: 'merchant_accounts m',
+    at: 'm.created_at',
+    // Its name may be longer than a cursor carries.
+    key: `md5(m.psp || ' ' || m.psp_merchant_id)`,
+    where: 'm.organization_id = $1',
+    params: ['organization_id'],
+    check: (app, { params }) => requireOrganization(app.db.query, params.organization_id!),
+  }),
+  putMerchantAccount,
+]

@@ -1,0 +1,168 @@
+// Webhook endpoints of a project.
+import { Type } from 'typebox'
+import { eventTypes } from '../events/catalogue.ts'
+import type { NamedRow, Query } from '../lib/db.ts'
+import {
+  createEndpoint,
+  type EndpointSettings,
+  endpoint,
+  findEndpoint,
+  removeEndpoint,
+  sendTest,
+  setEndpoint,
+} from '../webhooks.ts'
+import { requireProject } from './exist.ts'
+import { list } from './list.ts'
+import type { Change, Operation, Reading } from './operation.ts'
+
+const TAG = 'Webhooks'
+const PATH = '/projects/:project_id/webhooks'
+const ONE = `${PATH}/:webhook_id`
+
+const settings = {
+  url: Type.String({ description: 'Where deliveries are posted.', minLength: 1, maxLength: 2048 }),
+  kinds: Type.Array(Type.Unsafe<string>({ type: 'string', enum: eventTypes }), {
+    description: 'The kinds of events it wants; an empty list wants all.',
+    maxItems: eventTypes.length,
+  }),
+  enabled: Type.Boolean({ description: 'Whether events are delivered to it.' }),
+}
+
+const target = (params: Record<string, string>, id = params.webhook_id) =>
+  `webhook ${id} of project ${params.project_id}`
+
+/** What the audit log keeps of an endpoint. */
+const settingsOf = ({ url, kinds, enabled }: NamedRow) => ({
+  url,
+  kinds: JSON.parse(kinds!) as string[],
+  enabled: enabled === 't',
+})
+
+async function answerOf(query: Query, { project_id }: Record<string, string>, id: string): Promise<object> {
+  const columns = endpoint.columns.split(', ').map((column, n) => `${column} as c${n}`)
+  const [row] = await query(
+    `select ${columns.join(', ')} from webhook_endpoints e where e.project_id = $1 and e.id = $2`,
+    [project_id!, id],
+  )
+  return JSON.parse(endpoint.write(Object.values(row!)))
+}
+
+const create: Change = {
+  id: 'createWebhook',
+  command: 'webhook create',
+  method: 'POST',
+  path: PATH,
+  tag: TAG,
+  summary: 'Make a webhook endpoint',
+  body: Type.Object(
+    { url: settings.url, kinds: Type.Optional(settings.kinds), enabled: Type.Optional(settings.enabled) },
+    { title: 'NewWebhook', additionalProperties: false },
+  ),
+  answer: endpoint.schema,
+  async change(query, { params, body }, { config }) {
+    await requireProject(query, params.project_id!)
+    const given = { kinds: [], enabled: true, ...(body as Partial<EndpointSettings> & { url: string }) }
+    const id = await createEndpoint(query, params.project_id!, given, { allowPrivate: config.webhookAllowPrivate })
+    const after = settingsOf(await findEndpoint(query, params.project_id!, id))
+    const result = await answerOf(query, params, id)
+    return { entry: { action: 'webhook.created', target: target(params, id), after }, result }
+  },
+}
+
+const get: Reading = {
+  id: 'getWebhook',
+  command: 'webhook show',
+  method: 'GET',
+  path: ONE,
+  tag: TAG,
+  summary: 'Get a webhook endpoint',
+  answer: endpoint.schema,
+  run: (app, { params }) =>
+    app.db.tx(async (query) => {
+      await findEndpoint(query, params.project_id!, params.webhook_id!)
+      return answerOf(query, params, params.webhook_id!)
+    }),
+}
+
+const set: Change = {
+  id: 'setWebhook',
+  command: 'webhook set',
+  method: 'PATCH',
+  path: ONE,
+  tag: TAG,
+  summary: 'Set a webhook endpoint',
+  description: 'Switching on forgives: its failures are counted anew, and what waited for it is delivered.',
+  body: Type.Object(
+    {
+      url: Type.Optional(settings.url),
+      kinds: Type.Optional(settings.kinds),
+      enabled: Type.Optional(settings.enabled),
+    },
+    { title: 'WebhookSettings', additionalProperties: false },
+  ),
+  answer: endpoint.schema,
+  async change(query, { params, body }, { config }) {
+    const { project_id, webhook_id } = params as { project_id: string; webhook_id: string }
+    const before = settingsOf(await findEndpoint(query, project_id, webhook_id))
+    const rules = { allowPrivate: config.webhookAllowPrivate }
+    await setEndpoint(query, project_id, webhook_id, body as Partial<EndpointSettings>, rules)
+    const after = settingsOf(await findEndpoint(query, project_id, webhook_id))
+    const result = await answerOf(query, params, webhook_id)
+    return { entry: { action: 'webhook.set', target: target(params), before, after }, result }
+  },
+}
+
+const remove: Change = {
+  id: 'removeWebhook',
+  command: 'webhook remove',
+  method: 'DELETE',
+  path: ONE,
+  tag: TAG,
+  summary: 'Remove a webhook endpoint with what waited for it',
+  answer: Type.Object({ id: Type.String({ description: 'The endpoint.' }) }, { title: 'WebhookRemoved' }),
+  async change(query, { params }) {
+    const { project_id, webhook_id } = params as { project_id: string; webhook_id: string }
+    const before = settingsOf(await findEndpoint(query, project_id, webhook_id))
+    await removeEndpoint(query, project_id, webhook_id)
+    return { entry: { action: 'webhook.removed', target: target(params), before }, result: { id: webhook_id } }
+  },
+}
+
+const sendTestEvent: Change = {
+  id: 'testWebhook',
+  command: 'webhook test',
+  method: 'POST',
+  path: `${ONE}/test`,
+  tag: TAG,
+  summary: 'Send a test event to an endpoint',
+  description: 'An event of the kind `endpoint.test`, for this endpoint alone, whatever kinds it wants.',
+  answer: Type.Object({ event_id: Type.String({ description: 'The event.' }) }, { title: 'TestSent' }),
+  async change(query, { params }) {
+    const event_id = await sendTest(query, params.project_id!, params.webhook_id!)
+    return { entry: { action: 'webhook.tested', target: target(params), after: { event_id } }, result: { event_id } }
+  },
+}
+
+export const webhooks: Operation[] = [
+  list({
+    id: 'listWebhooks',
+    command: 'webhook list',
+    path: PATH,
+    tag: TAG,
+    summary: 'List webhook endpoints',
+    shape: endpoint,
+    from: 'webhook_endpoints e',
+    at: 'e.created_at',
+    key: 'e.id',
+    where: 'e.project_id = $1',
+    params: ['project_id'],
+    check: async (app, { params }) => {
+      await requireProject(app.db.query, params.project_id!)
+    },
+  }),
+  create,
+  get,
+  set,
+  remove,
+  sendTestEvent,
+]

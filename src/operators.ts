@@ -1,0 +1,66 @@
+// Operator keys: made, listed, ended, and recognized. They open the operator's side of an installation, not a tenant's.
+import { randomBytes } from 'node:crypto'
+import type { Db, Query, Statement } from './lib/db.ts'
+import { ApiError } from './lib/errors.ts'
+import { makeUuid } from './lib/ids.ts'
+import { hashKey } from './lib/secrets.ts'
+import { instant, shape, text } from './lib/shape.ts'
+
+/** Whoever may write may read. */
+export type Scope = 'read' | 'write'
+
+export interface Operator {
+  id: string
+  scope: Scope
+}
+
+export const operatorKey = shape('OperatorKey', 'k', {
+  id: text('Identifier of the key; the audit log names it.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
+  name: text('Whose it is or what for.', { example: 'Ada, on call' }),
+  scope: text('Whether it may change things.', { enum: ['read', 'write'] }),
+  created_at: instant('When it was made.'),
+  expires_at: instant('When it ends, or was ended.', { nullable: true }),
+  last_used_at: instant('When it was last used, to the minute.', { nullable: true }),
+})
+
+/** Makes a key that lives for `seconds`, or until it is ended. Only its hash is kept. */
+export async function createOperator(query: Query, settings: { name: string; scope: Scope; seconds?: number }) {
+  const id = makeUuid()
+  const key = `operator_${randomBytes(32).toString('base64url')}`
+  await query(
+    `insert into operator_keys (id, name, hash, scope, created_at, expires_at)
+     select $1, $2, $3, $4, at, at + make_interval(secs => $5::float8) from (select db_clock() as at) now`,
+    [id, settings.name, hashKey(key), settings.scope, settings.seconds ?? null],
+  )
+  return { id, key }
+}
+
+/** Ends a living key at once. */
+export async function endOperator(query: Query, id: string): Promise<void> {
+  const rows = await query(
+    `update operator_keys set expires_at = db_clock()
+     where id::text = $1 and (expires_at is null or expires_at > db_clock()) returning 1`,
+    [id],
+  )
+  if (rows.length === 0) throw new ApiError(404, `There is no living operator key with the id "${id}".`)
+}
+
+/** Whose key this is, if it lives; asked of the database each time, so that a key that was ended is ended. */
+export async function recognizeOperator(db: Db, key: string): Promise<Operator | undefined> {
+  const [row] = await db.read(RECOGNIZE, [hashKey(key)])
+  return row && { id: row[0]!, scope: row[1] as Scope }
+}
+
+// The use is noted once a minute: a key that is used all the time must not write all the time.
+const RECOGNIZE: Statement = {
+  name: 'recognize operator',
+  text: `
+    with living as materialized (
+      select id, scope, last_used_at from operator_keys
+      where hash = $1 and (expires_at is null or expires_at > (select db_clock()))
+    ), noted as (
+      update operator_keys k set last_used_at = db_clock() from living
+      where k.id = living.id and (living.last_used_at is null or living.last_used_at < db_clock() - interval '1 minute')
+    )
+    select id, scope from living`,
+}
