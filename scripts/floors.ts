@@ -18,7 +18,7 @@ const FLOORS = {
     '^src/(providers|simulator|records)/',
     '^src/events/(address|catalogue|outbox)[.]ts$',
   ],
-  app: ['^src/(app|play-money|sweep|health|description)[.]ts$'],
+  app: ['^src/(app|play-money|sweep|health|description)[.]ts$', '^src/(limits|metrics)(/|[.]ts$)'],
   slices: ['^src/(public|billing|ingest|demo|backup)/', '^src/events/(?!(address|catalogue|outbox)[.]ts$)'],
   operator: ['^src/admin/'],
   server: ['^src/server[.]ts$'],

@@ -8,6 +8,7 @@ import { openKeyCache } from '../src/key-cache.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { openDb } from '../src/lib/db.ts'
 import { openSeal } from '../src/lib/secrets.ts'
+import { openLimits } from '../src/limits.ts'
 import { publicListener } from '../src/server.ts'
 
 /** The public listener with every route, on a database that is connected to at the first query, which never comes. */
@@ -16,6 +17,7 @@ export async function unconnectedListener(): Promise<FastifyInstance> {
   const db = openDb({ url: databaseUrl, applicationName: 'tundish' })
   const config = readConfig({})
   const seal = openSeal(randomBytes(32))
+  const log = openLog('silent')
   const app: App = {
     config,
     databaseUrl,
@@ -23,10 +25,11 @@ export async function unconnectedListener(): Promise<FastifyInstance> {
     notice: undefined,
     migrated: [],
     db,
-    log: openLog('silent'),
+    log,
     clock: systemClock,
     seal,
     keys: openKeyCache(db, systemClock),
+    limits: openLimits({ config, db, clock: systemClock, log }),
     audit: openAudit(seal, auditHeadsPath(config)),
     providers: new Map(),
     close: () => db.close(),

@@ -10,6 +10,7 @@ import { UsageError } from './lib/errors.ts'
 import { errorForLog } from './lib/log-error.ts'
 import { migrate } from './lib/migrate.ts'
 import { masterKeyIn, openSeal, type Seal } from './lib/secrets.ts'
+import { type Limits, openLimits } from './limits.ts'
 import { openPlayMoney, registered } from './play-money.ts'
 import type { Providers } from './providers/provider.ts'
 import { SimulatorProvider } from './providers/simulator.ts'
@@ -28,6 +29,7 @@ export interface App {
   clock: Clock
   seal: Seal
   keys: KeyCache
+  limits: Limits
   audit: Audit
   /** The payment providers; the simulator only where play money is allowed. */
   providers: Providers
@@ -61,13 +63,28 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     closers.push(() => db.close())
     await checkMasterKey(db, seal)
     const keys = openKeyCache(db, systemClock)
+    const limits = openLimits({ config, db, clock: systemClock, log })
+    closers.push(() => limits.close())
     const audit = openAudit(seal, auditHeadsPath(config))
     const providers = await openProviders(
       { config, db, clock: systemClock, log },
       options.simulator ?? 'never',
       closers,
     )
-    const shared = { config, databaseUrl, migrated, db, log, clock: systemClock, seal, keys, audit, providers, close }
+    const shared = {
+      config,
+      databaseUrl,
+      migrated,
+      db,
+      log,
+      clock: systemClock,
+      seal,
+      keys,
+      limits,
+      audit,
+      providers,
+      close,
+    }
     return { ...shared, embedded: embedded !== undefined, notice: embedded?.notice }
   } catch (error) {
     await close()
@@ -105,7 +122,8 @@ export function openLog(level: string, to: 1 | 2 | DestinationStream = 1): Logge
 
 const plain = (log: Logger) => ({ info: (text: string) => log.info(text), warn: (text: string) => log.warn(text) })
 
-async function reachable<T>(promise: Promise<T>): Promise<T> {
+/** Says in a sentence why the database of the settings cannot be used. */
+export async function reachable<T>(promise: Promise<T>): Promise<T> {
   try {
     return await promise
   } catch (error) {

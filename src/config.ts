@@ -1,5 +1,7 @@
 // The only reader of the environment: every setting with its default and its rule; all mistakes are reported at once.
 import { resolve } from 'node:path'
+import type { ListenerBounds } from './lib/bounds.ts'
+import { readProxies, type TrustedProxies } from './lib/caller.ts'
 import { UsageError } from './lib/errors.ts'
 
 export interface Config {
@@ -20,6 +22,14 @@ export interface Config {
   providerTimeoutMs: number
   webhookAllowPrivate: boolean
   logLevel: string
+  /** What a key may send that has no limit of its own; a rate of 0 is no limit. */
+  rateLimit: { rate: number; burst: number }
+  /** Refusals a second for one address that sends no living key. */
+  unauthorizedRate: number
+  trustedProxies: TrustedProxies
+  maxConcurrentPerKey: number
+  /** What the public listener lets in. */
+  bounds: ListenerBounds
 }
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
@@ -62,6 +72,12 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     return key
   }
 
+  function proxies(): TrustedProxies {
+    const read = readProxies(text('TRUST_PROXY') ?? '')
+    if (!read) mistakes.push('TRUST_PROXY must be addresses and networks such as 10.0.0.0/8, ::1.')
+    return read ?? { has: () => false }
+  }
+
   const dataDir = resolve(text('DATA_DIR') ?? './data')
   const config: Config = {
     host: text('HOST') ?? '127.0.0.1',
@@ -78,6 +94,27 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     providerTimeoutMs: integer('PROVIDER_TIMEOUT_MS', 30_000, 100, 300_000),
     webhookAllowPrivate: choice('WEBHOOK_ALLOW_PRIVATE', 'false', ['true', 'false']) === 'true',
     logLevel: choice('LOG_LEVEL', 'info', LOG_LEVELS),
+    rateLimit: {
+      rate: integer('RATE_LIMIT', 1000, 0, 1_000_000),
+      burst: integer('RATE_LIMIT_BURST', 5000, 1, 10_000_000),
+    },
+    unauthorizedRate: integer('UNAUTHORIZED_RATE', 10, 1, 1_000_000),
+    trustedProxies: proxies(),
+    maxConcurrentPerKey: integer('MAX_CONCURRENT_PER_KEY', 1024, 1, 1_000_000),
+    bounds: {
+      concurrentRequests: integer('MAX_CONCURRENT_REQUESTS', 4096, 1, 1_000_000),
+      connections: integer('MAX_CONNECTIONS', 16_384, 1, 1_000_000),
+      bodyBytes: integer('MAX_BODY_BYTES', 1024 * 1024, 1024, 100 * 1024 * 1024),
+      headerBytes: integer('MAX_HEADER_BYTES', 16 * 1024, 1024, 256 * 1024),
+      urlBytes: integer('MAX_URL_BYTES', 12 * 1024, 128, 256 * 1024),
+      headersTimeoutMs: integer('HEADERS_TIMEOUT_MS', 10_000, 100, 300_000),
+      requestTimeoutMs: integer('REQUEST_TIMEOUT_MS', 30_000, 100, 3_600_000),
+      keepAliveTimeoutMs: integer('KEEP_ALIVE_TIMEOUT_MS', 75_000, 100, 3_600_000),
+      sendTimeoutMs: integer('SEND_TIMEOUT_MS', 30_000, 100, 3_600_000),
+    },
+  }
+  if (config.bounds.headersTimeoutMs > config.bounds.requestTimeoutMs) {
+    mistakes.push('HEADERS_TIMEOUT_MS must not be more than REQUEST_TIMEOUT_MS, which holds for the headers too.')
   }
   if (config.databaseUrl && !config.masterKey) {
     mistakes.push(

@@ -2,15 +2,15 @@
 import type { Clock } from './lib/clock.ts'
 import type { Db } from './lib/db.ts'
 import { hashKey } from './lib/secrets.ts'
-import { findKey, type Tenant } from './tenants.ts'
+import { findKey, type KeyHolder } from './tenants.ts'
 
 export interface KeyCache {
   /** Whose key this is, proven at the database at most a second ago; undefined for no living key. Rejects when it cannot be asked. */
-  lookUp(key: string): Promise<Tenant | undefined>
+  lookUp(key: string): Promise<KeyHolder | undefined>
 }
 
 interface Entry {
-  tenant: Tenant
+  tenant: KeyHolder
   /** When the proof was asked for, which is before it was given. */
   askedMs: number
   refreshing: boolean
@@ -25,7 +25,7 @@ const MOST_ENTRIES = 10_000
 export function openKeyCache(db: Db, clock: Clock): KeyCache {
   const entries = new Map<string, Entry>()
 
-  async function ask(id: string, hash: Buffer): Promise<Tenant | undefined> {
+  async function ask(id: string, hash: Buffer): Promise<KeyHolder | undefined> {
     const askedMs = clock.monotonicMs()
     const tenant = await findKey(db, hash)
     entries.delete(id)

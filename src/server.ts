@@ -65,13 +65,13 @@ export function startWork(app: App): () => Promise<void> {
 
 /** The public listener with every route, not yet listening. */
 export async function publicListener(app: App): Promise<FastifyInstance> {
-  const listener = openListener(app.log)
+  const listener = openListener(app.log, app.config.bounds)
   await describeRoutes(listener)
   refuseOtherMethods(listener)
   describePages(listener)
   health(listener, app)
-  const { db, keys, config } = app
-  listener.register((scope) => publicApi(scope, { db, keys, ...config }), { prefix: '/public/v1' })
+  const { db, keys, limits, config } = app
+  listener.register((scope) => publicApi(scope, { db, keys, limits, ...config }), { prefix: '/public/v1' })
   listener.register((scope) => billingApi(scope, { ...app, providerTimeoutMs: config.providerTimeoutMs }), {
     prefix: '/:org_id/v1',
   })

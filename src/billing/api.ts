@@ -3,6 +3,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { KeyCache } from '../key-cache.ts'
 import { ApiError } from '../lib/errors.ts'
 import { noRoute, rawHeaders, refuseOtherMethods } from '../lib/wire.ts'
+import type { Limits } from '../limits.ts'
+import type { KeyHolder } from '../tenants.ts'
 import { oneOffChargeOut } from './charge-answer.ts'
 import { oneOffChargeIn, readChargeRequest } from './charge-request.ts'
 import type { BillingContext } from './context.ts'
@@ -22,11 +24,20 @@ declare module 'fastify' {
 }
 
 /** Mounts the billing API on `app`, whose prefix names the organization as `:org_id`. */
-export async function billingApi(app: FastifyInstance, context: BillingContext & { keys: KeyCache }): Promise<void> {
+export async function billingApi(
+  app: FastifyInstance,
+  context: BillingContext & { keys: KeyCache; limits: Limits },
+): Promise<void> {
   app.decorateRequest('organizationId', '')
-  app.addHook('onRequest', async (request) => {
-    request.organizationId = await organizationOf(request, context.keys)
-    request.tenant = request.organizationId
+  app.addHook('onRequest', async (request, reply) => {
+    const holder = await holderOf(request, context.keys)
+    if (!holder) {
+      await context.limits.holdStranger(request)
+      throw unauthorized()
+    }
+    request.organizationId = holder.organization_id
+    request.tenant = holder.organization_id
+    context.limits.admit(reply, holder)
   })
   app.setNotFoundHandler(noRoute)
   refuseOtherMethods(app)
@@ -36,13 +47,12 @@ export async function billingApi(app: FastifyInstance, context: BillingContext &
   transactionReport(app, context)
 }
 
-/** The organization of the path, if the request has its key: whatever else is wrong is the same 401. */
-async function organizationOf(request: FastifyRequest, keys: KeyCache): Promise<string> {
+/** Who holds the key, if it is that of the organization in the path: whatever else is wrong is the same 401. */
+async function holderOf(request: FastifyRequest, keys: KeyCache): Promise<KeyHolder | undefined> {
   const [header, ...more] = rawHeaders(request.raw, 'service-secret-key')
-  const tenant = header && more.length === 0 ? await keys.lookUp(header.value) : undefined
+  const holder = header && more.length === 0 ? await keys.lookUp(header.value) : undefined
   const { org_id } = request.params as { org_id?: string }
-  if (!tenant || tenant.project_id !== null || tenant.organization_id !== org_id) throw unauthorized()
-  return tenant.organization_id
+  return holder?.project_id === null && holder.organization_id === org_id ? holder : undefined
 }
 
 function unauthorized(): ApiError {

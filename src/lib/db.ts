@@ -1,6 +1,7 @@
 // The way to PostgreSQL: pipelined connections for short reads, plain ones for transactions, counts and COPY.
 import type { Writable } from 'node:stream'
 import pg from 'pg'
+import { openTurns } from './turns.ts'
 
 /** A row as PostgreSQL sent it: every value is its text, in the order of the select list. */
 export type Row = (string | null)[]
@@ -32,7 +33,27 @@ export interface Db {
   tx<T>(work: (query: Query) => Promise<T>): Promise<T>
   /** A plain connection of one's own, for COPY and session state; `release(true)` throws the connection away. */
   connect(): Promise<{ client: pg.PoolClient; query: Query; release(destroy?: boolean): void }>
+  /**
+   * Runs a tenant's reading, of this weight (a short read is 1), when it is its turn: however much one tenant asks for, the
+   * others find room.
+   */
+  fair<T>(tenant: string, weight: number, work: () => Promise<T>): Promise<T>
+  /** What goes on at this moment, for metrics. */
+  activity(): DbActivity
   close(): Promise<void>
+}
+
+export interface DbActivity {
+  /** Of the plain connections. */
+  open: number
+  idle: number
+  most: number
+  /** Who waits for a plain connection. */
+  waiting: number
+  /** Reads sent on pipelined connections and not answered yet. */
+  reads: number
+  /** Lists that wait for their tenant's turn. */
+  turns: number
 }
 
 export interface DbOptions {
@@ -48,12 +69,16 @@ export interface DbOptions {
 
 const RETRIED = new Set(['40001', '40P01'])
 const TRIES = 3
+// Weights at once, in all and of one tenant: enough to keep the pipelines full, so few that whoever comes next is soon served.
+const FAIR_MOST = 96
+const FAIR_SHARE = 32
 
 export function openDb(options: DbOptions): Db {
   const pool = new pg.Pool({ ...clientConfig(options), max: options.connections ?? 12, idleTimeoutMillis: 60_000 })
   // An idle connection that breaks is replaced at its next use; without a listener the program would end here.
   pool.on('error', () => {})
   const pipelines = openPipelines(options)
+  const turns = openTurns(FAIR_MOST, FAIR_SHARE)
 
   const query: Query = async (statement, params) => named(await pool.query(config(statement, params)))
 
@@ -104,6 +129,15 @@ export function openDb(options: DbOptions): Db {
     query,
     tx,
     connect,
+    fair: turns.run,
+    activity: () => ({
+      open: pool.totalCount,
+      idle: pool.idleCount,
+      most: pool.options.max,
+      waiting: pool.waitingCount,
+      reads: pipelines.underWay(),
+      turns: turns.waiting(),
+    }),
     async close() {
       await Promise.all([pool.end(), pipelines.close()])
     },
@@ -134,6 +168,7 @@ export function isUnavailable(error: unknown): boolean {
 function openPipelines(options: DbOptions) {
   const slots: (Promise<pg.Client> | undefined)[] = Array.from({ length: options.readConnections ?? 2 })
   let next = 0
+  let underWay = 0
 
   function open(slot: number): Promise<pg.Client> {
     const client = new pg.Client({ ...clientConfig(options), pipeline: true } as pg.ClientConfig)
@@ -154,9 +189,15 @@ function openPipelines(options: DbOptions) {
       next = (next + 1) % slots.length
       const client = await (slots[slot] ?? open(slot))
       gather(client)
-      const result = await client.query<Row>({ ...statement, values: values(params), rowMode: 'array' })
-      return result.rows
+      underWay += 1
+      try {
+        const result = await client.query<Row>({ ...statement, values: values(params), rowMode: 'array' })
+        return result.rows
+      } finally {
+        underWay -= 1
+      }
     },
+    underWay: () => underWay,
     async close() {
       await Promise.all(slots.map(async (slot) => (await slot?.catch(ignore))?.end()))
     },

@@ -103,9 +103,23 @@ export function pageSchema(list: List): TSchema {
 export async function servePage(db: Db, list: List, projectId: string, query: Record<string, unknown>): Promise<Page> {
   const walk = startWalk(list, projectId, query)
   const position = await findPosition(db, walk, query.cursor as string | undefined)
-  // The horizon is read before the rows: what it promises must be visible to them.
-  const horizon = walk.bySync ? (position?.horizon ?? (await readHorizon(db, projectId))) : undefined
   const limit = query.limit as number
+  return db.fair(projectId, weightOf(walk, limit, position), () => readPage(db, walk, limit, position))
+}
+
+// A page of this many items is a short read.
+const SHORT = 50
+// A count may pass over every row of the project.
+const COUNTING = 15
+
+function weightOf(walk: Walk, limit: number, position: Place | undefined): number {
+  const counts = position ? position.total === undefined : walk.counter === undefined
+  return Math.ceil(limit / SHORT) + (counts ? COUNTING : 0)
+}
+
+async function readPage(db: Db, walk: Walk, limit: number, position: Place | undefined): Promise<Page> {
+  // The horizon is read before the rows: what it promises must be visible to them.
+  const horizon = walk.bySync ? (position?.horizon ?? (await readHorizon(db, walk.projectId))) : undefined
   const [rows, counted] = await Promise.all([
     db.read(pageStatement(walk, limit, position !== undefined), [
       ...walk.params,

@@ -5,9 +5,11 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, 
 import type { Logger } from 'pino'
 import type { TObject, TSchema } from 'typebox'
 import { bodyCheck, checkMediaType, noBody, parseBody, wrongMediaType } from './body.ts'
+import { keepBounds, type ListenerBounds, serverOptions } from './bounds.ts'
 import { isUnavailable } from './db.ts'
 import { ApiError } from './errors.ts'
 import { readQuery } from './query.ts'
+import { type Trace, traceOf } from './trace.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -15,20 +17,26 @@ declare module 'fastify' {
     rawBody: Buffer | undefined
     /** Whose key opened the door; in every log line. */
     tenant: string | undefined
+    trace: Trace
   }
 }
 
-const BODY_LIMIT_BYTES = 1024 * 1024
+/** Told of every answer, with the route as it is declared (undefined: there is none) and how long it took. */
+export type Observe = (request: FastifyRequest, reply: FastifyReply) => void
+
+const MIB = 1024 * 1024
+const BODY_LIMIT_BYTES = MIB
 // As long as Node lets a whole request line be: an id of any length is answered by its route, 404, behind the key.
 const MAX_PARAM_LENGTH = 16 * 1024
 const RETRY_AFTER_SECONDS = '1'
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** A listener with our conventions and no routes. */
-export function openListener(log: Logger): FastifyInstance {
+/** A listener with our conventions and no routes; without `bounds` it has those of the HTTP server. */
+export function openListener(log: Logger, bounds?: ListenerBounds, observe: Observe = () => {}): FastifyInstance {
   const app = Fastify({
     logger: false,
     bodyLimit: BODY_LIMIT_BYTES,
+    ...(bounds && serverOptions(bounds)),
     genReqId: requestId,
     rewriteUrl: (request) => decodableUrl(request.url!),
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH, querystringParser: (raw) => raw as never },
@@ -40,6 +48,7 @@ export function openListener(log: Logger): FastifyInstance {
   for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   app.decorateRequest('rawBody', undefined)
   app.decorateRequest('tenant', undefined)
+  app.decorateRequest('trace')
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
     checkMediaType(request.headers['content-type'])
@@ -51,13 +60,18 @@ export function openListener(log: Logger): FastifyInstance {
   app.setErrorHandler((error, request, reply) => answerError(log, error, request, reply))
   app.setNotFoundHandler(noRoute)
   app.addHook('onRequest', async (request, reply) => {
+    request.trace = traceOf(request.headers.traceparent)
     reply.header('x-request-id', request.id)
   })
+  if (bounds) keepBounds(app, bounds)
   // Behind the door's key and before the body: where there is nothing, no body is wrong.
   app.addHook('preParsing', async (request) => {
     if (request.is404) await noRoute()
   })
-  app.addHook('onResponse', async (request, reply) => logAnswer(log, request, reply))
+  app.addHook('onResponse', async (request, reply) => {
+    observe(request, reply)
+    logAnswer(log, request, reply)
+  })
   return app
 }
 
@@ -145,7 +159,9 @@ function guarded(read: (data: unknown) => unknown) {
 function answerError(log: Logger, error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const answer = asApiError(error, request)
   if (answer.status >= 500) {
-    log.error({ request_id: request.id, route: request.routeOptions?.url, err: error }, 'The request failed.')
+    const { id: request_id, tenant, trace } = request
+    const route = request.routeOptions?.url
+    log.error({ request_id, trace_id: trace?.traceId, tenant, route, err: error }, 'The request failed.')
   }
   const body = JSON.stringify({ message: answer.message, ...answer.extra })
   reply.code(answer.status).headers({ 'x-request-id': request.id, ...answer.headers })
@@ -156,7 +172,7 @@ function answerError(log: Logger, error: unknown, request: FastifyRequest, reply
 function asApiError(error: unknown, request: FastifyRequest): ApiError {
   if (error instanceof ApiError) return error
   const { code, statusCode } = error as { code?: string; statusCode?: number }
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ApiError(413, 'The body is larger than 1 MiB.')
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ApiError(413, `The body is larger than ${bodyLimit(request)}.`)
   // What the framework finds wrong with a request is its body; such an error bears a status.
   if (statusCode === 415) return wrongMediaType(request.headers['content-type'])
   if (statusCode === 400) return new ApiError(400, 'The body is not as long as the request says.')
@@ -167,10 +183,16 @@ function asApiError(error: unknown, request: FastifyRequest): ApiError {
   return new ApiError(500, 'Internal error.')
 }
 
+function bodyLimit({ server }: FastifyRequest): string {
+  const { bodyLimit = BODY_LIMIT_BYTES } = server.initialConfig
+  return bodyLimit % MIB === 0 ? `${bodyLimit / MIB} MiB` : `${bodyLimit} bytes`
+}
+
 /** One line a request: the route, never the URL, which may hold personal data. */
 function logAnswer(log: Logger, request: FastifyRequest, reply: FastifyReply): void {
   log.info({
     request_id: request.id,
+    trace_id: request.trace.traceId,
     tenant: request.tenant,
     method: request.method,
     route: request.routeOptions.url,

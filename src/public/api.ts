@@ -4,6 +4,7 @@ import type { KeyCache } from '../key-cache.ts'
 import type { Db } from '../lib/db.ts'
 import { ApiError } from '../lib/errors.ts'
 import { noRoute, rawHeaders, refuseOtherMethods } from '../lib/wire.ts'
+import type { Limits } from '../limits.ts'
 import { funnels } from './funnels.ts'
 import { products } from './products.ts'
 import { profiles } from './profiles.ts'
@@ -15,6 +16,7 @@ import { transactions } from './transactions.ts'
 export interface PublicContext {
   db: Db
   keys: KeyCache
+  limits: Limits
   secretHeaderCase: 'exact' | 'any'
   erasureLedger: string
 }
@@ -31,12 +33,17 @@ const HEADER = 'Service-Secret'
 /** Mounts the data API on `app`, which has its prefix. */
 export async function publicApi(app: FastifyInstance, context: PublicContext): Promise<void> {
   app.decorateRequest('projectId', '')
-  app.addHook('onRequest', async (request) => {
-    const key = keyOf(request, context.secretHeaderCase)
-    const tenant = key ? await context.keys.lookUp(key) : undefined
-    if (!tenant?.project_id) throw unauthorized()
-    request.projectId = tenant.project_id
-    request.tenant = tenant.project_id
+  const { keys, limits, secretHeaderCase } = context
+  app.addHook('onRequest', async (request, reply) => {
+    const key = keyOf(request, secretHeaderCase)
+    const holder = key ? await keys.lookUp(key) : undefined
+    if (!holder?.project_id) {
+      await limits.holdStranger(request)
+      throw unauthorized()
+    }
+    request.projectId = holder.project_id
+    request.tenant = holder.project_id
+    limits.admit(reply, holder)
   })
   app.setNotFoundHandler(noRoute)
   refuseOtherMethods(app)

@@ -68,6 +68,8 @@ export class Database {
       tx: (work) => through('transaction', () => this.#transaction(work)),
       read: () => Promise.reject(new Error('The simulation has no pipelined reads.')),
       connect: () => Promise.reject(new Error('The simulation has one connection.')),
+      fair: (_tenant, _weight, work) => work(),
+      activity: () => ({ open: 1, idle: 0, most: 1, waiting: 0, reads: 0, turns: 0 }),
       close: async () => {},
     }
   }

@@ -1,0 +1,89 @@
+// What a listener lets in: connections, requests at once, sizes, and how slow a client may be.
+import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyHttpOptions, FastifyInstance } from 'fastify'
+import { ApiError } from './errors.ts'
+
+export interface ListenerBounds {
+  /** Requests under way; further ones are answered 503. Health is always answered. */
+  concurrentRequests: number
+  /** Open connections; further ones are closed at once. */
+  connections: number
+  bodyBytes: number
+  /** All headers with the request line. */
+  headerBytes: number
+  urlBytes: number
+  /** How long the headers may take to arrive, from the connection's beginning or the end of the request before. */
+  headersTimeoutMs: number
+  /** The same for the whole request with its body. */
+  requestTimeoutMs: number
+  /** How long a connection may be idle between requests. */
+  keepAliveTimeoutMs: number
+  /** How long a client may leave an answer lying without taking any of it. */
+  sendTimeoutMs: number
+}
+
+// How late a slow client is found, at most; a look costs microseconds.
+const MOST_LATE_MS = 1000
+
+/** The bounds that the HTTP server keeps by itself. */
+export function serverOptions(bounds: ListenerBounds): FastifyHttpOptions<Server> {
+  return {
+    bodyLimit: bounds.bodyBytes,
+    requestTimeout: bounds.requestTimeoutMs,
+    keepAliveTimeout: bounds.keepAliveTimeoutMs,
+    http: {
+      maxHeaderSize: bounds.headerBytes,
+      headersTimeout: bounds.headersTimeoutMs,
+      connectionsCheckingInterval: Math.min(MOST_LATE_MS, bounds.headersTimeoutMs),
+    },
+  }
+}
+
+/** Keeps the others on `app`. Call it before any hook or route. */
+export function keepBounds(app: FastifyInstance, bounds: ListenerBounds): void {
+  app.server.maxConnections = bounds.connections
+  dropStalled(app, bounds.sendTimeoutMs)
+  let underWay = 0
+  app.addHook('onRequest', async (request, reply) => {
+    if (underWay >= bounds.concurrentRequests && !request.url.startsWith('/health/')) throw busy()
+    underWay += 1
+    // However it ends: answered, or broken off by the client.
+    reply.raw.once('close', () => {
+      underWay -= 1
+    })
+  })
+  // Behind a door's key, like everything that is said of a path.
+  app.addHook('preParsing', async (request) => {
+    const { url = '' } = request.raw
+    if (url.length > bounds.urlBytes) {
+      throw new ApiError(414, `The address is longer than ${bounds.urlBytes} bytes.`)
+    }
+  })
+}
+
+function busy(): ApiError {
+  const headers = { 'retry-after': '1' }
+  return new ApiError(503, 'Too many requests are under way at the moment: try again.', { headers })
+}
+
+/** Closes connections whose client takes nothing of what waits for it: each would hold its answer in memory for ever. */
+function dropStalled(app: FastifyInstance, timeoutMs: number): void {
+  const looks = new Map<Socket, { written: number; stalledSinceMs: number | undefined }>()
+  app.server.on('connection', (socket) => {
+    looks.set(socket, { written: 0, stalledSinceMs: undefined })
+    socket.once('close', () => looks.delete(socket))
+  })
+  const look = () => {
+    const nowMs = performance.now()
+    for (const [socket, last] of looks) {
+      const written = socket.bytesWritten - socket.writableLength
+      if (socket.writableLength === 0 || written !== last.written) last.stalledSinceMs = undefined
+      else last.stalledSinceMs ??= nowMs
+      last.written = written
+      if (last.stalledSinceMs !== undefined && nowMs - last.stalledSinceMs >= timeoutMs) socket.destroy()
+    }
+  }
+  const timer = setInterval(look, Math.min(MOST_LATE_MS, timeoutMs)).unref()
+  app.addHook('onClose', async () => clearInterval(timer))
+}

@@ -1,0 +1,39 @@
+// W3C Trace Context: reads the caller's `traceparent`, or begins a trace, and names our own part of it.
+import { randomFillSync } from 'node:crypto'
+
+export interface Trace {
+  /** 32 hex digits: the same in every program that a request passes through. */
+  traceId: string
+  /** What we pass on: the trace with our own request as the parent. */
+  traceparent: string
+}
+
+// Version, trace id, parent id, flags; a version to come may append more.
+const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
+const VERSION = '00'
+const SAMPLED = 0x01
+
+/** The trace of a request that came with this header; an invalid one, or none, begins a new trace. */
+export function traceOf(header: string | string[] | undefined): Trace {
+  const [, version, traceId, , flags, more] = (typeof header === 'string' && TRACEPARENT.exec(header)) || []
+  const isKnown = traceId !== undefined && !(version === VERSION && more !== undefined)
+  const id = isKnown ? traceId : random(16)
+  // Of the flags we know one; of our own traces nobody has decided yet that they are kept.
+  const sampled = isKnown ? Number.parseInt(flags!, 16) & SAMPLED : 0
+  return { traceId: id, traceparent: `${VERSION}-${id}-${random(8)}-0${sampled}` }
+}
+
+// Randomness by the page: one system call for some hundred requests.
+const pool = Buffer.alloc(8192)
+let used = pool.length
+
+function random(bytes: number): string {
+  if (used + bytes > pool.length) {
+    randomFillSync(pool)
+    used = 0
+  }
+  used += bytes
+  const text = pool.toString('hex', used - bytes, used)
+  // All zeros would be no id; one in 2^64.
+  return /[^0]/.test(text) ? text : random(bytes)
+}

@@ -1,0 +1,86 @@
+// Shares what is scarce among tenants: who asks for much waits in a line of their own, and nobody waits behind them.
+
+export interface Turns {
+  /** Runs `work`, which costs `weight`, at once when there is room, or when it is the tenant's turn. */
+  run<T>(tenant: string, weight: number, work: () => Promise<T>): Promise<T>
+  /** How many wait. */
+  waiting(): number
+}
+
+interface Line {
+  used: number
+  waiting: { weight: number; begin: () => void }[]
+}
+
+/**
+ * At most `most` units of work at once, and of one tenant at most `share`; whoever waits is served in turn, one of each
+ * tenant after the other. Work that costs more than a share counts as a whole one.
+ */
+export function openTurns(most: number, share: number): Turns {
+  const lines = new Map<string, Line>()
+  /** The tenants who have somebody waiting, in the order of their turns. */
+  const turns = new Set<string>()
+  let used = 0
+  let waiting = 0
+  /** Somebody whose turn it is needs more room than there is: it is kept for them. */
+  let blocked = false
+
+  const mayMore = (line: Line, weight: number) => line.used + weight <= share
+  const fits = (weight: number) => used + weight <= most
+
+  function begin(line: Line, weight: number): void {
+    line.used += weight
+    used += weight
+  }
+
+  function end(tenant: string, line: Line, weight: number): void {
+    line.used -= weight
+    used -= weight
+    while (serveNext());
+    if (line.used === 0 && line.waiting.length === 0) lines.delete(tenant)
+  }
+
+  /** Lets one begin: the first of the first tenant whose share allows it. Answers whether there was one. */
+  function serveNext(): boolean {
+    blocked = false
+    for (const tenant of turns) {
+      const line = lines.get(tenant)!
+      const first = line.waiting[0]!
+      if (!mayMore(line, first.weight)) continue
+      blocked = !fits(first.weight)
+      if (blocked) return false
+      line.waiting.shift()
+      waiting -= 1
+      turns.delete(tenant)
+      if (line.waiting.length > 0) turns.add(tenant)
+      begin(line, first.weight)
+      first.begin()
+      return true
+    }
+    return false
+  }
+
+  return {
+    waiting: () => waiting,
+    async run(tenant, given, work) {
+      const weight = Math.min(given, share)
+      let line = lines.get(tenant)
+      if (!line) {
+        line = { used: 0, waiting: [] }
+        lines.set(tenant, line)
+      }
+      if (!blocked && line.waiting.length === 0 && mayMore(line, weight) && fits(weight)) {
+        begin(line, weight)
+      } else {
+        waiting += 1
+        turns.add(tenant)
+        await new Promise<void>((resolve) => line.waiting.push({ weight, begin: resolve }))
+      }
+      try {
+        return await work()
+      } finally {
+        end(tenant, line, weight)
+      }
+    },
+  }
+}

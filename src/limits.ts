@@ -1,0 +1,84 @@
+// The limits that hold behind a key: how fast it may send, how much it may have under way; and those of wrong keys.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { App } from './app.ts'
+import { callerOf } from './lib/caller.ts'
+import { ApiError } from './lib/errors.ts'
+import { openRateLimiter, type Rate } from './limits/rate.ts'
+import { openStrangers } from './limits/strangers.ts'
+import type { KeyHolder } from './tenants.ts'
+
+export interface Limits {
+  /** Lets a request with a living key pass, or throws a 429. Tells the caller what is left in the RateLimit headers. */
+  admit(reply: FastifyReply, holder: KeyHolder): void
+  /** Waits until a request without one may be told so; throws a 429 when that would take too long. */
+  holdStranger(request: FastifyRequest): Promise<void>
+  close(): Promise<void>
+}
+
+/** A key's own numbers in this process. */
+interface Use {
+  underWay: number
+  /** The `RateLimit-Policy` of this rate, written once. */
+  rate: Rate
+  policy: string
+}
+
+export function openLimits(app: Pick<App, 'config' | 'db' | 'clock' | 'log'>): Limits {
+  const { config, clock } = app
+  const limiter = openRateLimiter(app)
+  const strangers = openStrangers(clock, config.unauthorizedRate)
+  const uses = new Map<string, Use>()
+
+  function useOf(holder: KeyHolder): Use {
+    let use = uses.get(holder.key_id)
+    const { rate, burst } = holder.rate ?? config.rateLimit
+    if (!use || use.rate.rate !== rate || use.rate.burst !== burst) {
+      use = { underWay: use?.underWay ?? 0, rate: { rate, burst }, policy: policyOf({ rate, burst }) }
+      uses.set(holder.key_id, use)
+    }
+    return use
+  }
+
+  function begin({ key_id }: KeyHolder, reply: FastifyReply): void {
+    uses.get(key_id)!.underWay += 1
+    // However it ends: answered, or broken off by the caller.
+    reply.raw.once('close', () => {
+      const use = uses.get(key_id)!
+      use.underWay -= 1
+      if (use.underWay === 0) uses.delete(key_id)
+    })
+  }
+
+  return {
+    admit(reply, holder) {
+      const use = useOf(holder)
+      begin(holder, reply)
+      if (use.underWay > config.maxConcurrentPerKey) {
+        throw tooMany(`This key has ${config.maxConcurrentPerKey} requests under way already`, 1000)
+      }
+      if (use.rate.rate === 0) return
+      const { admitted, remaining, waitMs } = limiter.take(holder.key_id, use.rate)
+      reply.header('ratelimit-policy', use.policy)
+      reply.header('ratelimit', `"key";r=${remaining};t=${seconds(waitMs)}`)
+      if (!admitted) throw tooMany(`This key may send ${use.rate.rate} requests a second`, waitMs)
+    },
+    async holdStranger(request) {
+      const waitMs = await strangers.hold(callerOf(request.raw, config.trustedProxies))
+      if (waitMs !== undefined) throw tooMany('Too many requests without a valid key came from this address', waitMs)
+    },
+    close: () => limiter.close(),
+  }
+}
+
+/** draft-ietf-httpapi-ratelimit-headers-11: the burst, in the time in which the rate fills it again. */
+function policyOf({ rate, burst }: Rate): string {
+  return rate === 0 ? '' : `"key";q=${burst};w=${Math.ceil(burst / rate)}`
+}
+
+function tooMany(why: string, waitMs: number): ApiError {
+  const wait = seconds(waitMs)
+  const headers = { 'retry-after': String(wait) }
+  return new ApiError(429, `${why}: try again in ${wait} ${wait === 1 ? 'second' : 'seconds'}.`, { headers })
+}
+
+const seconds = (ms: number) => Math.max(1, Math.ceil(ms / 1000))
