@@ -2,11 +2,12 @@
 import { existsSync } from 'node:fs'
 import { stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
+import { auditHeadsPath } from './audit.ts'
 import type { Config } from './config.ts'
 import { checkClock, checkMigrations, checkServer, checkSync } from './doctor/database.ts'
 import { type Finding, failed, ok, warning } from './doctor/finding.ts'
 import { checkCharges, checkProviders } from './doctor/payments.ts'
-import { checkCounts, checkLedgers, checkMasterKey, fixCounts } from './doctor/records.ts'
+import { checkAudit, checkCounts, checkLedgers, checkMasterKey, fixCounts } from './doctor/records.ts'
 import { systemClock } from './lib/clock.ts'
 import { type Db, openDb } from './lib/db.ts'
 import { openEmbedded } from './lib/embedded.ts'
@@ -100,6 +101,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     await checkMasterKey(db, seal),
     ...(await checkCounts(db)),
     ...(await checkLedgers(db, config.erasureLedger)),
+    ...(await checkAudit(db, seal, auditHeadsPath(config))),
     ...(await checkProviders(db, await providersOf(config, db), config.simulatorUrl !== undefined)),
     await checkCharges(db),
   ]

@@ -15,5 +15,4 @@ export async function requireProject(query: Query, id: string): Promise<string> 
   return row.organization_id
 }
 
-export const absent = (what: string, id: string) =>
-  new ApiError(404, `There is no ${what} with the id "${shorten(id, 64)}".`)
+export const absent = (what: string, id: string) => new ApiError(404, `There is no ${what} "${shorten(id, 64)}".`)

@@ -1,19 +1,21 @@
 // tundish org: makes, lists and sets organizations.
 import type { Command } from 'commander'
 import { UsageError } from '../lib/errors.ts'
-import { createOrganization, listOrganizations, setOrganization } from '../tenants.ts'
+import { listOrganizations } from '../tenants.ts'
 import { action } from './command.ts'
+import { addOperations, runOperation } from './operations.ts'
 
 export function register(program: Command): void {
   const org = program.command('org').description('organizations, the owners of projects')
+  addOperations(org, ['org create', 'org list', 'org set'])
 
   action(
     org
       .command('create <id>')
       .description('make an organization and print its secret key, once')
       .option('--name <name>', 'a name for people'),
-    async ({ db, seal }, id: string, { name }: { name?: string }) => {
-      const made = await createOrganization(db, seal, { id, name })
+    async (app, id: string, { name }: { name?: string }) => {
+      const made = await runOperation('createOrganization', app, { body: { id, ...(name !== undefined && { name }) } })
       return {
         json: made,
         text: `Organization ${made.id} is made. Its secret key, shown only now:\n${made.secret_key}`,
@@ -38,17 +40,30 @@ export function register(program: Command): void {
         collect,
         [],
       ),
-    async ({ db }, id: string, { oneOffCharge, maxAmount }: { oneOffCharge?: string; maxAmount: string[] }) => {
+    async (app, id: string, { oneOffCharge, maxAmount }: { oneOffCharge?: string; maxAmount: string[] }) => {
       if (oneOffCharge === undefined && maxAmount.length === 0)
         throw new UsageError('Nothing to set: give --one-off-charge or --max-amount.')
       if (oneOffCharge !== undefined && !['on', 'off'].includes(oneOffCharge)) {
         throw new UsageError(`--one-off-charge must be on or off, not "${oneOffCharge}".`)
       }
       const enabled = oneOffCharge === undefined ? undefined : oneOffCharge === 'on'
-      const settings = await setOrganization(db, id, { enabled, maxAmounts: maxAmount })
+      const limits = Object.fromEntries(maxAmount.map(readLimit))
+      const settings = await runOperation('setOrganization', app, {
+        params: { organization_id: id },
+        body: {
+          ...(enabled !== undefined && { one_off_charge_enabled: enabled }),
+          one_off_charge_max_amount: limits,
+        },
+      })
       return { json: settings, text: JSON.stringify(settings, null, 2) }
     },
   )
+}
+
+/** `500` holds for every currency, `JPY=50000` for one; what stands there is judged where it is set. */
+const readLimit = (text: string): [currency: string, amount: string] => {
+  const equals = text.indexOf('=')
+  return equals < 0 ? ['*', text] : [text.slice(0, equals), text.slice(equals + 1)]
 }
 
 const collect = (value: string, before: string[]) => [...before, value]

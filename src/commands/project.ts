@@ -1,10 +1,12 @@
 // tundish project: makes and lists projects.
 import type { Command } from 'commander'
-import { createProject, listProjects } from '../tenants.ts'
+import { listProjects } from '../tenants.ts'
 import { action } from './command.ts'
+import { addOperations, runOperation } from './operations.ts'
 
 export function register(program: Command): void {
   const project = program.command('project').description('projects, each with its own records and key')
+  addOperations(project, ['project create', 'project list'])
 
   action(
     project
@@ -12,8 +14,11 @@ export function register(program: Command): void {
       .description('make a project and print its secret key, once')
       .requiredOption('--org <id>', 'the organization it belongs to')
       .option('--name <name>', 'a name for people'),
-    async ({ db, seal }, id: string, { org, name }: { org: string; name?: string }) => {
-      const made = await createProject(db, seal, { id, organization: org, name })
+    async (app, id: string, { org, name }: { org: string; name?: string }) => {
+      const made = await runOperation('createProject', app, {
+        params: { organization_id: org },
+        body: { id, ...(name !== undefined && { name }) },
+      })
       return { json: made, text: `Project ${made.id} is made. Its secret key, shown only now:\n${made.secret_key}` }
     },
   )

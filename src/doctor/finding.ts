@@ -21,4 +21,4 @@ export function failed(check: string, message: string, fix: string): Finding {
 }
 
 /** `1 key`, `2 keys`. */
-export const count = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 's'}`
+export const count = (n: number, noun: string, nouns = `${noun}s`) => `${n} ${n === 1 ? noun : nouns}`

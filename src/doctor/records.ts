@@ -1,6 +1,7 @@
 // The doctor's look at what is stored: keys that can be opened, counts that are true, ledgers of erasure that agree.
 import { createReadStream, existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { verifyAudit } from '../audit.ts'
 import type { Db } from '../lib/db.ts'
 import type { Seal } from '../lib/secrets.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
@@ -114,6 +115,18 @@ export async function checkLedgers(db: Db, path: string): Promise<Finding[]> {
   return findings.length > 0
     ? findings
     : [ok('erasures', `Both ledgers agree on ${count(inDatabase.size, 'erasure')}.`)]
+}
+
+/** Whether the log of what operators did is as it was written. */
+export async function checkAudit(db: Db, seal: Seal, headsPath: string): Promise<Finding[]> {
+  const { entries, known, wrong } = await verifyAudit(db, seal, headsPath)
+  const fix = 'Somebody changed the log in the database, or the backup that was restored is older than the file.'
+  if (wrong.length > 0) return wrong.map((message) => failed('audit', message, fix))
+  if (entries > 0 && known === 0) {
+    const message = `${headsPath} knows none of the ${count(entries, 'entry', 'entries')}: made on other machines, or it is lost.`
+    return [warning('audit', message, 'Run the doctor on the machine that made them too.')]
+  }
+  return [ok('audit', `${count(entries, 'entry', 'entries')}, each in its place and as it was written.`)]
 }
 
 /** Who stands in the file, as `project profile`. A file that is not there is empty. */

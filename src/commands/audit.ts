@@ -1,0 +1,22 @@
+// tundish audit: reads the audit log, and checks that it is whole.
+import type { Command } from 'commander'
+import { auditHeadsPath, verifyAudit } from '../audit.ts'
+import { action } from './command.ts'
+import { addOperations } from './operations.ts'
+
+export function register(program: Command): void {
+  const audit = program.command('audit').description('the log of what operators did')
+  addOperations(audit, ['audit verify'])
+  action(
+    audit.command('verify').description('check that no entry was changed, removed or put in'),
+    async ({ db, seal, config }) => {
+      const verdict = await verifyAudit(db, seal, auditHeadsPath(config))
+      const whole = verdict.wrong.length === 0
+      return {
+        json: verdict,
+        text: whole ? `All ${verdict.entries} entries are whole.` : verdict.wrong.join('\n'),
+        exitCode: whole ? 0 : 1,
+      }
+    },
+  )
+}

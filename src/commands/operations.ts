@@ -1,0 +1,152 @@
+// Makes commands of the operator's operations: the declaration that serves the API says what the command takes.
+import { hostname, userInfo } from 'node:os'
+import type { Command } from 'commander'
+import type { TObject } from 'typebox'
+import { type Input, isReading, type Operation, perform } from '../admin/operation.ts'
+import { operations } from '../admin/operations.ts'
+import type { App } from '../app.ts'
+import type { Actor } from '../audit.ts'
+import { bodyCheck } from '../lib/body.ts'
+import { ApiError, Refusal, UsageError } from '../lib/errors.ts'
+import { readQuery } from '../lib/query.ts'
+import { action } from './command.ts'
+import { describeAnswer } from './text.ts'
+
+/** Who acts at the command line. */
+export function commandLine(): Actor {
+  return { kind: 'command line', id: userInfo().username, source: hostname() }
+}
+
+/** Does an operation as a command does it: refusals become the sentences and exit codes of the command line. */
+export async function runOperation(id: string, app: App, input: Partial<Input>): Promise<Record<string, unknown>> {
+  const operation = operations.find((one) => one.id === id)
+  if (!operation) throw new Error(`Bug: there is no operation ${id}.`)
+  try {
+    const { params = {}, query = {}, body = {} } = input
+    const answer = await perform(operation, app, commandLine(), { params, query, body })
+    return (typeof answer === 'string' ? JSON.parse(answer) : JSON.parse(JSON.stringify(answer))) as Record<
+      string,
+      unknown
+    >
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    throw error.status === 400 ? new UsageError(error.message) : new Refusal(error.message)
+  }
+}
+
+/** Adds the commands of a group (`webhook create`, `webhook list`, …) to it, but those that `but` names. */
+export function addOperations(group: Command, but: readonly string[] = []): void {
+  const mine = operations.filter(({ command }) => command.split(' ')[0] === group.name() && !but.includes(command))
+  // Keys are an organization's or a project's: two operations, one command.
+  for (const [words, alike] of Map.groupBy(mine, ({ command }) => command)) {
+    addCommand(group.command(words.split(' ')[1]!), alike)
+  }
+}
+
+/** Makes the operation of a command without a second word its own. */
+export function beOperation(command: Command): void {
+  addCommand(
+    command,
+    operations.filter((operation) => operation.command === command.name()),
+  )
+}
+
+// Tenants are named by option, whatever else is in the path by its place.
+const TENANTS: Record<string, { flag: string; option: string }> = {
+  organization_id: { flag: '--org <id>', option: 'org' },
+  project_id: { flag: '--project <id>', option: 'project' },
+}
+
+interface Schema {
+  type?: string | string[]
+  description?: string
+}
+
+function addCommand(command: Command, alike: Operation[]): void {
+  const [first] = alike as [Operation]
+  command.description(first.summary)
+  const tenants = alike.map((operation) => paramsOf(operation).filter((name) => name in TENANTS))
+  for (const name of new Set(tenants.flat())) {
+    const { flag } = TENANTS[name]!
+    if (alike.length === 1) command.requiredOption(flag, `the ${name.replace('_id', '')}`)
+    else command.option(flag, `the ${name.replace('_id', '')}`)
+  }
+  const places = placesOf(first)
+  for (const name of places) command.argument(`<${name}>`, propertiesOf(first)[name]?.description)
+  for (const [name, { description }] of Object.entries(propertiesOf(first))) {
+    if (places.includes(name)) continue
+    const flag = `--${name.replaceAll('_', '-')} <value>`
+    if (schemaOf(first)?.required?.includes(name)) command.requiredOption(flag, description)
+    else command.option(flag, description)
+  }
+  action(command, async (app: App, ...given: unknown[]) => {
+    const options = given[places.length] as Record<string, string | undefined>
+    const values = Object.fromEntries(places.map((name, n) => [name, given[n] as string]))
+    const operation = choose(alike, options)
+    const json = await runOperation(operation.id, app, inputOf(operation, options, values))
+    return { json, text: describeAnswer(json) }
+  })
+}
+
+/** Of the operations that share a command, the one whose tenant was given. */
+function choose(alike: Operation[], options: Record<string, string | undefined>): Operation {
+  const given = alike.filter((operation) =>
+    paramsOf(operation).every((name) => !(name in TENANTS) || options[TENANTS[name]!.option] !== undefined),
+  )
+  if (given.length === 1) return given[0]!
+  throw new UsageError('Give either --org or --project.')
+}
+
+function inputOf(
+  operation: Operation,
+  options: Record<string, string | undefined>,
+  places: Record<string, string>,
+): Input {
+  const params = paramsOf(operation).map((name) => {
+    const tenant = TENANTS[name]
+    return [name, (tenant ? options[tenant.option] : places[name])!]
+  })
+  const given = Object.keys(propertiesOf(operation)).flatMap((name) => {
+    const value = places[name] ?? options[optionName(name)]
+    return value === undefined ? [] : [[name, value] as const]
+  })
+  const input: Input = { params: Object.fromEntries(params), query: {}, body: {} }
+  const schema = schemaOf(operation)
+  if (!schema) return input
+  try {
+    if (isReading(operation))
+      return { ...input, query: readQuery(schema, new URLSearchParams(Object.fromEntries(given)).toString()) }
+    const properties = propertiesOf(operation)
+    const body = Object.fromEntries(given.map(([name, value]) => [name, readValue(name, properties[name]!, value)]))
+    bodyCheck(schema)(body)
+    return { ...input, body }
+  } catch (error) {
+    throw error instanceof ApiError ? new UsageError(error.message) : error
+  }
+}
+
+/** A value of a body as its schema has it; lists are written with commas. */
+function readValue(name: string, { type }: Schema, text: string): unknown {
+  if (type === 'array') return text === '' ? [] : text.split(',')
+  if (type === 'boolean') {
+    if (text === 'true' || text === 'false') return text === 'true'
+    throw new UsageError(`${name} must be true or false, not "${text}".`)
+  }
+  if (type === 'integer') {
+    if (/^[0-9]{1,15}$/.test(text)) return Number(text)
+    throw new UsageError(`${name} must be a whole number, not "${text}".`)
+  }
+  return text
+}
+
+const paramsOf = ({ path }: Operation) => [...path.matchAll(/:([a-z_]+)/g)].map(([, name]) => name!)
+const schemaOf = (operation: Operation): TObject | undefined =>
+  isReading(operation) ? operation.query : operation.body
+const propertiesOf = (operation: Operation) => (schemaOf(operation)?.properties ?? {}) as Record<string, Schema>
+/** What is given by its place: the rest of the path, and what a query cannot do without. */
+const placesOf = (operation: Operation) => [
+  ...paramsOf(operation).filter((name) => !(name in TENANTS)),
+  ...(isReading(operation) ? (operation.query?.required ?? []) : []),
+]
+/** The name under which commander keeps an option's value. */
+const optionName = (name: string) => name.replace(/_([a-z])/g, (_all, letter: string) => letter.toUpperCase())

@@ -1,0 +1,43 @@
+// tundish operator: makes, lists and ends the keys of the operator's API.
+import { type Command, Option } from 'commander'
+import { audited } from '../audit.ts'
+import { ApiError, Refusal, UsageError } from '../lib/errors.ts'
+import { createOperator, endOperator, type Scope } from '../operators.ts'
+import { action } from './command.ts'
+import { addOperations, commandLine } from './operations.ts'
+import { readSpan } from './span.ts'
+
+export function register(program: Command): void {
+  const operator = program.command('operator').description("keys of the operator's API")
+  addOperations(operator)
+  action(
+    operator
+      .command('create')
+      .description('make a key and print it, once')
+      .requiredOption('--name <name>', 'whose it is or what for')
+      .addOption(new Option('--scope <scope>', 'what it may do').choices(['read', 'write']).default('read'))
+      .option('--expires <time>', 'how long it lives: 12h, 90d'),
+    async (app, { name, scope, expires }: { name: string; scope: Scope; expires?: string }) => {
+      if (name.trim() === '' || name.length > 100) throw new UsageError('--name must have 1 to 100 characters.')
+      const seconds = expires === undefined ? undefined : readSpan('--expires', expires)
+      const made = await audited(app, commandLine(), async (query) => {
+        const result = await createOperator(query, { name, scope, seconds })
+        const after = { name, scope, ...(expires !== undefined && { expires_in: expires }) }
+        return { entry: { action: 'operator.created', target: `operator key ${result.id}`, after }, result }
+      })
+      return {
+        json: { id: made.id, name, scope, operator_key: made.key },
+        text: `Operator key ${made.id} is made, shown only now:\n${made.key}`,
+      }
+    },
+  )
+  action(operator.command('revoke <id>').description('end a key at once'), async (app, id: string) => {
+    await audited(app, commandLine(), async (query) => {
+      await endOperator(query, id).catch((error) => {
+        throw error instanceof ApiError ? new Refusal(error.message) : error
+      })
+      return { entry: { action: 'operator.revoked', target: `operator key ${id}` }, result: undefined }
+    })
+    return { json: { id }, text: `The operator key ${id} is dead.` }
+  })
+}
