@@ -4,6 +4,7 @@ import { events } from './events.ts'
 import { keys } from './keys.ts'
 import type { Operation } from './operation.ts'
 import { orders } from './orders.ts'
+import { rateLimits } from './rate-limits.ts'
 import { searching } from './search.ts'
 import { tenants } from './tenants.ts'
 import { webhooks } from './webhooks.ts'
@@ -15,5 +16,6 @@ export const operations: readonly Operation[] = [
   ...events,
   ...keys,
   ...tenants,
+  ...rateLimits,
   ...auditLog,
 ]

@@ -5,6 +5,12 @@ import { listOrganizations } from '../tenants.ts'
 import { action } from './command.ts'
 import { addOperations, runOperation } from './operations.ts'
 
+interface Rules {
+  oneOffCharge?: string
+  maxAmount: string[]
+  rateLimit?: string
+}
+
 export function register(program: Command): void {
   const org = program.command('org').description('organizations, the owners of projects')
   addOperations(org, ['org create', 'org list', 'org set'])
@@ -32,30 +38,40 @@ export function register(program: Command): void {
   action(
     org
       .command('set <id>')
-      .description("set an organization's rules for custom charges")
+      .description("set an organization's rules for custom charges, and its rate limit")
       .option('--one-off-charge <on|off>', 'whether custom charges are allowed')
       .option(
         '--max-amount <amount>',
         'largest amount in major units: 500, or JPY=50000 for one currency; repeatable',
         collect,
         [],
+      )
+      .option(
+        '--rate-limit <limit>',
+        'requests a second of its key: 200, 200/1000 with how many at once, off, default',
       ),
-    async (app, id: string, { oneOffCharge, maxAmount }: { oneOffCharge?: string; maxAmount: string[] }) => {
-      if (oneOffCharge === undefined && maxAmount.length === 0)
-        throw new UsageError('Nothing to set: give --one-off-charge or --max-amount.')
+    async (app, id: string, { oneOffCharge, maxAmount, rateLimit }: Rules) => {
+      if (oneOffCharge === undefined && maxAmount.length === 0 && rateLimit === undefined)
+        throw new UsageError('Nothing to set: give --one-off-charge, --max-amount or --rate-limit.')
       if (oneOffCharge !== undefined && !['on', 'off'].includes(oneOffCharge)) {
         throw new UsageError(`--one-off-charge must be on or off, not "${oneOffCharge}".`)
       }
       const enabled = oneOffCharge === undefined ? undefined : oneOffCharge === 'on'
       const limits = Object.fromEntries(maxAmount.map(readLimit))
+      const params = { organization_id: id }
+      const limited =
+        rateLimit === undefined
+          ? {}
+          : await runOperation('setOrganizationRateLimit', app, { params, body: { rate_limit: rateLimit } })
       const settings = await runOperation('setOrganization', app, {
-        params: { organization_id: id },
+        params,
         body: {
           ...(enabled !== undefined && { one_off_charge_enabled: enabled }),
           one_off_charge_max_amount: limits,
         },
       })
-      return { json: settings, text: JSON.stringify(settings, null, 2) }
+      const json = { ...settings, ...limited }
+      return { json, text: JSON.stringify(json, null, 2) }
     },
   )
 }

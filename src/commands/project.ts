@@ -1,4 +1,4 @@
-// tundish project: makes and lists projects.
+// tundish project: makes, lists and limits projects.
 import type { Command } from 'commander'
 import { listProjects } from '../tenants.ts'
 import { action } from './command.ts'
@@ -6,7 +6,7 @@ import { addOperations, runOperation } from './operations.ts'
 
 export function register(program: Command): void {
   const project = program.command('project').description('projects, each with its own records and key')
-  addOperations(project, ['project create', 'project list'])
+  addOperations(project, ['project create', 'project list', 'project set'])
 
   action(
     project
@@ -20,6 +20,17 @@ export function register(program: Command): void {
         body: { id, ...(name !== undefined && { name }) },
       })
       return { json: made, text: `Project ${made.id} is made. Its secret key, shown only now:\n${made.secret_key}` }
+    },
+  )
+  action(
+    project
+      .command('set <id>')
+      .description('limit how fast each key of a project may send')
+      .requiredOption('--rate-limit <limit>', 'requests a second: 200, 200/1000 with how many at once, off, default'),
+    async (app, id: string, { rateLimit }: { rateLimit: string }) => {
+      const input = { params: { project_id: id }, body: { rate_limit: rateLimit } }
+      const json = await runOperation('setProjectRateLimit', app, input)
+      return { json, text: `Each key of project ${id} may send ${json.rate_limit} requests a second.` }
     },
   )
   action(project.command('list').description('list the projects'), async ({ db }) => {

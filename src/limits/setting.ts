@@ -1,6 +1,6 @@
 // The rate limits that operators set: `200`, `200/1000` (with its burst), `off`, or `default`.
-import type { Db } from '../lib/db.ts'
-import { Refusal, UsageError } from '../lib/errors.ts'
+import type { Query } from '../lib/db.ts'
+import { UsageError } from '../lib/errors.ts'
 import type { Rate } from './rate.ts'
 
 const MOST_RATE = 1_000_000
@@ -8,21 +8,23 @@ const MOST_BURST = 10_000_000
 // A limit that is given without its burst takes this many seconds' worth at once.
 const BURST_S = 5
 
-/** Sets the limit of an organization's key, or of each key of a project, and answers it; null is the default. */
+/** Sets the limit of an organization's key, or of each key of a project, which exists; answers the old and the new one. */
 export async function setRateLimit(
-  db: Pick<Db, 'query'>,
+  query: Query,
   owner: { organization: string } | { project: string },
   text: string,
-): Promise<Rate | null> {
-  const rate = readRate(text)
-  const [what, id] = 'project' in owner ? ['project', owner.project] : ['organization', owner.organization]
-  const rows = await db.query(`update ${what}s set rate_limit = $2, rate_limit_burst = $3 where id = $1 returning 1`, [
+): Promise<{ before: string; after: string }> {
+  const after = readRate(text)
+  const [table, id] = 'project' in owner ? ['projects', owner.project] : ['organizations', owner.organization]
+  const [old] = await query(`select rate_limit, rate_limit_burst from ${table} where id = $1 for no key update`, [id])
+  await query(`update ${table} set rate_limit = $2, rate_limit_burst = $3 where id = $1`, [
     id,
-    rate?.rate ?? null,
-    rate?.burst ?? null,
+    after?.rate ?? null,
+    after?.burst ?? null,
   ])
-  if (rows.length === 0) throw new Refusal(`There is no ${what} "${id}".`)
-  return rate
+  const before =
+    old!.rate_limit === null ? null : { rate: Number(old!.rate_limit), burst: Number(old!.rate_limit_burst) }
+  return { before: writeRate(before), after: writeRate(after) }
 }
 
 /** Reads a limit; null for `default`. */
@@ -36,4 +38,9 @@ export function readRate(text: string): Rate | null {
   throw new UsageError(
     `A rate limit must be requests a second such as 200, 200/1000 with how many at once, "off" or "default", not "${text}".`,
   )
+}
+
+function writeRate(rate: Rate | null): string {
+  if (rate === null) return 'default'
+  return rate.rate === 0 ? 'off' : `${rate.rate}/${rate.burst}`
 }

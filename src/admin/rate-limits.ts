@@ -1,0 +1,62 @@
+// Rate limits of keys: what an organization's key, or each key of a project, may send.
+import { Type } from 'typebox'
+import { setRateLimit } from '../limits/setting.ts'
+import { requireOrganization, requireProject } from './exist.ts'
+import type { Change } from './operation.ts'
+
+const body = Type.Object(
+  {
+    rate_limit: Type.String({
+      description:
+        'Requests a second such as `200`, `200/1000` with how many at once, `off` for none, or `default` for that of the settings.',
+      examples: ['200/1000'],
+      maxLength: 64,
+    }),
+  },
+  { title: 'RateLimitSetting', additionalProperties: false },
+)
+
+const answer = Type.Object(
+  { rate_limit: Type.String({ description: 'The limit that holds now.', examples: ['200/1000'] }) },
+  { title: 'RateLimit', additionalProperties: false },
+)
+
+const ofOrganization: Change = {
+  id: 'setOrganizationRateLimit',
+  command: 'org set',
+  method: 'PUT',
+  path: '/organizations/:organization_id/rate-limit',
+  tag: 'Tenants',
+  summary: 'Limit how fast the key of an organization may send',
+  body,
+  answer,
+  async change(query, { params, body }) {
+    const { organization_id: id } = params as { organization_id: string }
+    await requireOrganization(query, id)
+    const { before, after } = await setRateLimit(query, { organization: id }, body.rate_limit as string)
+    return { entry: entry(`organization ${id}`, before, after), result: { rate_limit: after } }
+  },
+}
+
+const ofProject: Change = {
+  id: 'setProjectRateLimit',
+  command: 'project set',
+  method: 'PUT',
+  path: '/projects/:project_id/rate-limit',
+  tag: 'Tenants',
+  summary: 'Limit how fast each key of a project may send',
+  body,
+  answer,
+  async change(query, { params, body }) {
+    const { project_id: id } = params as { project_id: string }
+    await requireProject(query, id)
+    const { before, after } = await setRateLimit(query, { project: id }, body.rate_limit as string)
+    return { entry: entry(`project ${id}`, before, after), result: { rate_limit: after } }
+  },
+}
+
+export const rateLimits = [ofOrganization, ofProject]
+
+function entry(target: string, before: string, after: string) {
+  return { action: 'rate_limit.set', target, before: { rate_limit: before }, after: { rate_limit: after } }
+}
