@@ -46,7 +46,7 @@ async function checkReadable(path: string): Promise<void> {
 }
 
 /** Goes on behind a line that cannot be read, which a crash may have cut off: everybody else must be erased. */
-async function* readLedgers(paths: string[], unreadable: string[]): AsyncIterable<Erasure> {
+export async function* readLedgers(paths: string[], unreadable: string[]): AsyncIterable<Erasure> {
   for (const path of paths) {
     let line = 0
     for await (const text of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })) {

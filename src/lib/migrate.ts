@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
 import { UsageError } from './errors.ts'
 
-interface Migration {
+export interface Migration {
   version: number
   name: string
   breaking: boolean
@@ -74,7 +74,8 @@ async function applied(client: pg.Client): Promise<Map<number, { name: string; b
 
 let loaded: Promise<Migration[]> | undefined
 
-function migrations(): Promise<Migration[]> {
+/** Every migration this program knows, in order. */
+export function migrations(): Promise<Migration[]> {
   loaded ??= readdir(FOLDER).then((names) =>
     Promise.all(
       names

@@ -1,0 +1,84 @@
+// Erases again, before anybody can see the restored rows, whoever was erased since; then both ledgers agree.
+import type { Config } from '../config.ts'
+import { type Erasure, reapply } from '../erasure.ts'
+import type { Query } from '../lib/db.ts'
+import { Refusal } from '../lib/errors.ts'
+import { instantFromPg } from '../lib/time.ts'
+import type { Session } from './session.ts'
+
+/** A file with erasures. */
+export interface Ledger {
+  path: string
+  /** Reads it from the beginning; adds a sentence to `unreadable` for each line that is none. */
+  read(unreadable: string[]): AsyncIterable<Erasure>
+}
+
+const BATCH = 1000
+
+/**
+ * Gathers who is to stay erased: whoever stands in the files, and in the database that is being replaced. A line that
+ * cannot be read ends it here, before anything is loaded: it may be somebody's.
+ */
+export async function gatherErased(query: Query, ledgers: Ledger[], config: Config): Promise<void> {
+  await query(`
+    create temporary table erased on commit drop as
+    select project_id, profile_id, erased_at, false as in_our_file from erasures`)
+  const unreadable: string[] = []
+  for (const ledger of ledgers) {
+    let batch: Erasure[] = []
+    const flush = async () => {
+      await query(ENTER, [JSON.stringify(batch), ledger.path === config.erasureLedger])
+      batch = []
+    }
+    for await (const erasure of ledger.read(unreadable)) {
+      batch.push(erasure)
+      if (batch.length === BATCH) await flush()
+    }
+    await flush()
+  }
+  if (unreadable.length > 0) {
+    const hint =
+      'Remove such a line if a crash has cut it off, as that erasure was never answered; else find a whole copy.'
+    throw new Refusal([...unreadable, hint].join('\n'))
+  }
+}
+
+/**
+ * Erases again whoever was gathered, in the caller's transaction. What only one of the two ledgers knows is entered in
+ * the other; what our file has already is not written there again.
+ */
+export async function eraseAgain({ query, db }: Session, config: Config) {
+  for (const statement of AGREE) await query(statement)
+  return reapply({ ...db, tx: (work) => work(query) }, config.erasureLedger, gathered(query))
+}
+
+const ENTER = `
+  insert into erased select project_id, profile_id, erased_at, $2 from json_populate_recordset(null::erased, $1)`
+
+const IN_OUR_FILE =
+  'exists (select from erased o where o.in_our_file and (o.project_id, o.profile_id) = (e.project_id, e.profile_id))'
+
+const AGREE = [
+  'create index on erased (project_id, profile_id)',
+  // What the file lacks is entered anew, in both.
+  `with taken as (delete from erasures e where not ${IN_OUR_FILE} returning *)
+   insert into erased select project_id, profile_id, erased_at, false from taken`,
+  // And what it has is entered in the database alone.
+  `insert into erasures (project_id, profile_id, erased_at)
+   select project_id, profile_id, min(erased_at) from erased
+   where in_our_file and project_id in (select id from projects) group by 1, 2
+   on conflict (project_id, profile_id) do nothing`,
+]
+
+async function* gathered(query: Query): AsyncIterable<Erasure> {
+  await query(`
+    declare gathered cursor for
+    select project_id, profile_id, min(erased_at) as erased_at from erased group by 1, 2 order by 1, 2`)
+  for (;;) {
+    const rows = await query<Record<keyof Erasure, string>>(`fetch ${BATCH} from gathered`)
+    if (rows.length === 0) break
+    for (const { project_id, profile_id, erased_at } of rows)
+      yield { project_id, profile_id, erased_at: instantFromPg(erased_at) }
+  }
+  await query('close gathered')
+}

@@ -1,0 +1,160 @@
+// The story of a restore: everything in one transaction, so that nobody ever sees half of it, or a person who was erased.
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Actor } from '../audit.ts'
+import type { Config } from '../config.ts'
+import type { Query } from '../lib/db.ts'
+import { Refusal } from '../lib/errors.ts'
+import { masterKeyIn, openSeal, type Seal } from '../lib/secrets.ts'
+import { enterInAudit } from './audited.ts'
+import type { Catalogue } from './catalogue.ts'
+import { keepClocks, raiseClocks } from './clocks.ts'
+import { eraseAgain, gatherErased, type Ledger } from './erased.ts'
+import { type Header, qualified } from './format.ts'
+import { load } from './load.ts'
+import type { Progress } from './progress.ts'
+import { ageOf, emptyTables, lockAndFindData, runMissing, takeIndexesOff } from './schema.ts'
+import { DamagedError } from './script.ts'
+import { InDoubt, type Session, withSession } from './session.ts'
+import { openSource, type Source } from './source.ts'
+
+export interface RestoreOptions {
+  /** `-` is standard input. */
+  file: string
+  /** Whether what the database holds may be replaced. */
+  replace: boolean
+  ledgers: Ledger[]
+  /** Whom the audit log will name. */
+  actor: Actor
+  signal: AbortSignal
+  progress: Progress
+}
+
+export interface Restored {
+  header: Header
+  rows: Record<string, number>
+  erasures: { erased: number; already_erased: number; unknown: number }
+  /** Charges and refunds whose outcome the provider will be asked for. */
+  inProgress: number
+}
+
+/** Loads a backup into the database of these settings, which is made when it is not there. All or nothing. */
+export async function restore(config: Config, options: RestoreOptions): Promise<Restored> {
+  const { file, signal, progress } = options
+  let source: Source | undefined
+  try {
+    source = await openSource(file, { signal, progress })
+    const { header } = source
+    const seal = checkMasterKey(config, header)
+    await ageOf(header)
+    return await withSession({ config, name: 'tundish restore', signal, create: true }, (session) =>
+      inOneTransaction(session, config, seal, source!, options),
+    )
+  } catch (error) {
+    if (!(error instanceof DamagedError)) throw error
+    throw new Refusal(`${file === '-' ? 'The backup' : file} is damaged: ${error.message} Nothing was changed.`)
+  } finally {
+    progress.end()
+    await source?.script.close().catch(() => {})
+  }
+}
+
+function checkMasterKey({ masterKey, dataDir }: Config, { master_key }: Header): Seal | undefined {
+  const present = masterKey ?? (existsSync(join(dataDir, 'master.key')) ? masterKeyIn(dataDir) : undefined)
+  const seal = present && openSeal(present)
+  if (master_key === null || seal?.fingerprint === master_key) return seal
+  const problem = present
+    ? 'The master key here is not the one that opens the keys in the backup'
+    : 'The master key that opens the keys in the backup is not here'
+  throw new Refusal(
+    `${problem}: set MASTER_KEY to the one of that installation, or copy its master.key to ${join(dataDir, 'master.key')}, and restore again.`,
+  )
+}
+
+async function inOneTransaction(
+  session: Session,
+  config: Config,
+  seal: Seal | undefined,
+  source: Source,
+  { replace, ledgers, actor, progress, file }: RestoreOptions,
+): Promise<Restored> {
+  const { query } = session
+  await query('begin')
+  const { present, filled } = await lockAndFindData(query)
+  if (filled.length > 0) await refuseUnlessReplacing(query, replace, filled)
+  await keepClocks(query)
+  await gatherErased(query, ledgers, config)
+  const simulatorUrl = await readSimulatorUrl(query)
+
+  const age = await ageOf(source.header)
+  const target = await emptyTables(query, present, age)
+  const putBack = await takeIndexesOff(query)
+  const rows = await load(session, source, target, progress)
+  progress.at('Building indexes')
+  await putBack()
+  await runMissing(query, age)
+
+  await raiseClocks(query)
+  await keepSimulatorUrl(query, simulatorUrl)
+  progress.at('Erasing again')
+  const erasures = await eraseAgain(session, config)
+  progress.at('Finishing')
+  const { header } = source
+  // Without a master key nothing was ever audited.
+  const confirm = seal ? await enterInAudit(query, config, seal, { actor, file, header }) : async () => {}
+  const inProgress = await countInProgress(query)
+  await analyze(query, target)
+  await commit(query)
+  await confirm()
+  return { header, rows, erasures, inProgress }
+}
+
+async function refuseUnlessReplacing(query: Query, replace: boolean, filled: string[]): Promise<void> {
+  if (!replace) {
+    const some = filled.slice(0, 3).join(', ')
+    throw new Refusal(
+      `This database holds data already (${some}${filled.length > 3 ? ', …' : ''}): restore into an empty one, or add --replace to lose what it holds.`,
+    )
+  }
+  // A charge that one of them is making at this moment would lose its order.
+  const [row] = await query(
+    `select count(*) as n from pg_stat_activity where datname = current_database() and application_name = 'tundish'`,
+  )
+  if (row!.n !== '0')
+    throw new Refusal('Tundish is running on this database: stop every process of it, then restore with --replace.')
+}
+
+// The simulator that runs here, if any, is not the one that ran there.
+async function readSimulatorUrl(query: Query): Promise<string | undefined> {
+  const [row] = await query(`select value from instance where name = 'simulator url'`)
+  return row?.value ?? undefined
+}
+
+async function keepSimulatorUrl(query: Query, url: string | undefined): Promise<void> {
+  await query(`delete from instance where name = 'simulator url'`)
+  if (url !== undefined) await query(`insert into instance (name, value) values ('simulator url', $1)`, [url])
+}
+
+async function countInProgress(query: Query): Promise<number> {
+  const [row] = await query(`
+    select (select count(*) from orders where status = 'processing') +
+      (select count(*) from refunds where status = 'processing') as n`)
+  return Number(row!.n)
+}
+
+/** Without statistics the first hours would be planned blindly. */
+async function analyze(query: Query, { schema, tables }: Catalogue): Promise<void> {
+  for (const { name } of tables) {
+    const table = qualified(schema, name)
+    const [row] = await query('select to_regclass($1) is not null as is_there', [table])
+    if (row!.is_there === 't') await query(`analyze ${table}`)
+  }
+}
+
+async function commit(query: Query): Promise<void> {
+  await query('commit').catch((error: Error) => {
+    throw new InDoubt(
+      `The connection broke while the restore was committed (${error.message}): run "tundish doctor" to see whether the data is there.`,
+    )
+  })
+}

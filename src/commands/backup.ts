@@ -1,0 +1,59 @@
+// tundish backup: saves the database into one file while the server runs.
+import { stat } from 'node:fs/promises'
+import { type Command, Option } from 'commander'
+import { type Backup, backup } from '../backup/backup.ts'
+import type { Format } from '../backup/format.ts'
+import { showProgress } from '../backup/progress.ts'
+import type { Config } from '../config.ts'
+import { UsageError } from '../lib/errors.ts'
+import { stopSignal, withSettings } from './command.ts'
+
+interface Options {
+  force?: boolean
+  format?: Format
+  json?: boolean
+}
+
+export function register(program: Command): void {
+  const command = program
+    .command('backup <file>')
+    .description('save the database into a file ("-": standard output), while the server runs; see docs/backup.md')
+    .option('--force', 'overwrite the file')
+    .addOption(
+      new Option(
+        '--format <format>',
+        'of pg_dump, which is the default where it fits the server, or our own, which needs no tools',
+      ).choices(['postgresql', 'tundish'] satisfies Format[]),
+    )
+  withSettings(command, async (config: Config, ...given: unknown[]) => {
+    const [file, { force = false, format, json }] = given as [string, Options]
+    if (file === '-' && (json || format === 'postgresql'))
+      throw new UsageError('Standard output takes a backup in our own format and nothing else: name a file.')
+    const stopping = new AbortController()
+    void stopSignal().then(() => stopping.abort())
+    const progress = showProgress(process.stderr)
+    const made = await backup(config, { file, force, format, signal: stopping.signal, progress })
+    const bytes = file === '-' ? undefined : (await stat(file)).size
+    if (file === '-') process.stderr.write(`${summary(made)}\n`)
+    return { json: report(file, made, bytes), text: file === '-' ? '' : `${summary(made)} ${reminder(config, file)}` }
+  })
+}
+
+function report(file: string, { header, format, rows }: Backup, bytes: number | undefined) {
+  const { made_at, tundish, postgresql, tables } = header
+  return { file, bytes, format, made_at, tundish, postgresql, tables: tables.length, rows: total(rows) ?? null }
+}
+
+function summary({ header, rows }: Backup): string {
+  const count = total(rows)
+  const what = count === undefined ? '' : ` with ${count.toLocaleString('en')} rows`
+  return `Saved ${header.tables.length} tables${what} as of ${header.made_at}.`
+}
+
+function reminder({ masterKey, dataDir, erasureLedger }: Config, file: string): string {
+  const key = masterKey ? 'MASTER_KEY' : `${dataDir}/master.key`
+  return `${file} is not encrypted. Keep ${key}, which opens the keys in it, and ${erasureLedger} in other places.`
+}
+
+const total = (rows: Record<string, number> | undefined) =>
+  rows && Object.values(rows).reduce((sum, count) => sum + count, 0)

@@ -1,0 +1,87 @@
+// tundish restore: loads a backup, and erases again at once whoever was erased since it was made.
+import { access } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { type Command, Option } from 'commander'
+import type { Ledger } from '../backup/erased.ts'
+import { showProgress } from '../backup/progress.ts'
+import { type Restored, restore } from '../backup/restore.ts'
+import type { Config } from '../config.ts'
+import { Refusal } from '../lib/errors.ts'
+import { stopSignal, withSettings } from './command.ts'
+import { readLedgers } from './erasures.ts'
+import { commandLine } from './operations.ts'
+
+interface Options {
+  replace?: boolean
+  erasures?: string[]
+  withoutErasures?: boolean
+}
+
+export function register(program: Command): void {
+  const command = program
+    .command('restore <file>')
+    .description('load a backup ("-": standard input) into an empty database; see docs/backup.md')
+    .option('--replace', 'lose what the database holds')
+    .option('--erasures <files...>', 'ledgers of erasures, beside the one of ERASURE_LEDGER')
+    .addOption(new Option('--without-erasures', 'there is no ledger: nobody was erased since').conflicts('erasures'))
+  withSettings(command, async (config: Config, ...given: unknown[]) => {
+    const [file, { replace = false, erasures = [], withoutErasures = false }] = given as [string, Options]
+    const ledgers = await findLedgers(config, erasures)
+    if (ledgers.length === 0 && !withoutErasures)
+      throw new Refusal(
+        `There is no ledger of erasures at ${config.erasureLedger}, so whoever was erased since the backup would come back: name it with --erasures, or add --without-erasures if there never was one.`,
+      )
+    const stopping = new AbortController()
+    void stopSignal().then(() => stopping.abort())
+    const progress = showProgress(process.stderr)
+    const restored = await restore(config, {
+      file,
+      replace,
+      ledgers,
+      actor: commandLine(),
+      signal: stopping.signal,
+      progress,
+    })
+    return { json: report(restored), text: summary(restored) }
+  })
+}
+
+/** Those that were named, and ours if it is there: it is written to from now on. */
+async function findLedgers({ erasureLedger }: Config, named: string[]): Promise<Ledger[]> {
+  const paths = new Set(named.map((path) => resolve(path)))
+  for (const path of paths) {
+    if (!(await isReadable(path))) throw new Refusal(`There is no readable ledger at ${path}.`)
+  }
+  if (await isReadable(erasureLedger)) paths.add(erasureLedger)
+  return [...paths].map((path) => ({ path, read: (unreadable) => readLedgers([path], unreadable) }))
+}
+
+const isReadable = (path: string) =>
+  access(path).then(
+    () => true,
+    () => false,
+  )
+
+function report({ header, rows, erasures, inProgress }: Restored) {
+  const { made_at, tundish, postgresql } = header
+  const [tables, total] = count(rows)
+  return { made_at, tundish, postgresql, tables, rows: total, erasures, in_progress: inProgress }
+}
+
+function summary({ header, rows, erasures, inProgress }: Restored): string {
+  const [tables, total] = count(rows)
+  const { made_at } = header
+  const lines = [
+    `Restored ${tables} tables with ${total.toLocaleString('en')} rows as of ${made_at}.`,
+    `${erasures.erased} profiles erased again, ${erasures.already_erased} were erased already, ${erasures.unknown} are not in this database.`,
+  ]
+  if (inProgress > 0)
+    lines.push(`${inProgress} charges or refunds were in progress: their provider is asked; nothing is charged again.`)
+  lines.push(`For charges made after the backup, run: tundish reconcile --since ${made_at}`)
+  return lines.join('\n')
+}
+
+const count = (rows: Record<string, number>): [tables: number, rows: number] => [
+  Object.keys(rows).length,
+  Object.values(rows).reduce((sum, one) => sum + one, 0),
+]
