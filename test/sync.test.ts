@@ -1,0 +1,199 @@
+// The sync promise: windows from horizon to horizon miss nothing and repeat nothing, among writers of other processes
+// whose transactions are slow, and when the database's clock is set back.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { type Project, startTestServer, type TestServer } from './support/server.ts'
+import { pages, walk } from './support/walk.ts'
+
+const WRITER = fileURLToPath(new URL('support/slow-writer.ts', import.meta.url))
+const START = '2000-01-01T00:00:00.000000Z'
+
+/** What writers committed, by id the last stamp, and every `id stamp` there was. */
+class Written {
+  last = new Map<string, string>()
+  all = new Set<string>()
+  add(id: string, stamp: string): void {
+    this.all.add(`${id} ${stamp}`)
+    if (stamp > (this.last.get(id) ?? '')) this.last.set(id, stamp)
+  }
+}
+
+/** A client that keeps a copy by windows. */
+class Follower {
+  seen: string[] = []
+  from = START
+  readonly #project: Pick<Project, 'get'>
+  constructor(project: Pick<Project, 'get'>) {
+    this.#project = project
+  }
+
+  async step(horizon = () => this.horizon()): Promise<void> {
+    const to = await horizon()
+    const window = { 'filter[updated_at.from]': this.from, 'filter[updated_at.to]': to, limit: '3' }
+    const items = await walk(this.#project, '/profiles', window)
+    for (const { id, updated_at } of items) this.seen.push(`${id} ${updated_at}`)
+    this.from = to
+  }
+
+  /** Without an end: what is newer than the horizon comes again, but nothing may be missed either. */
+  async openStep(): Promise<void> {
+    const window = { 'filter[updated_at.from]': this.from, limit: '20' }
+    for await (const { items, horizon } of pages(this.#project, '/profiles', window)) {
+      for (const { id, updated_at } of items) this.seen.push(`${id} ${updated_at}`)
+      this.from = horizon!
+    }
+  }
+
+  async horizon(): Promise<string> {
+    const { headers } = await this.#project.get('/profiles', { 'filter[updated_at.from]': this.from, limit: '1' })
+    return String(headers['x-sync-horizon'])
+  }
+
+  /** Goes on until nothing that was written can still be ahead. */
+  async catchUp({ last }: Written): Promise<void> {
+    const newest = [...last.values()].sort().at(-1) ?? START
+    const deadline = performance.now() + 10_000
+    while (this.from <= newest) {
+      assert.ok(performance.now() < deadline, `The horizon ${this.from} does not pass ${newest}.`)
+      await this.step()
+    }
+  }
+
+  check(written: Written): void {
+    assert.equal(new Set(this.seen).size, this.seen.length, 'A change came twice.')
+    const strange = this.seen.filter((one) => !written.all.has(one))
+    assert.deepEqual(strange, [], 'Changes came that nobody committed.')
+    assert.deepEqual(this.missing(written), [], 'Changes were missed.')
+  }
+
+  missing(written: Written): string[] {
+    const seen = new Set(this.seen)
+    return [...written.last].map(([id, stamp]) => `${id} ${stamp}`).filter((one) => !seen.has(one))
+  }
+}
+
+describe('a sync by windows', () => {
+  let server: TestServer
+  before(async () => {
+    server = await startTestServer()
+  })
+  after(() => server.stop())
+
+  /** Writers of as many processes, until they end. */
+  const writers = (project: Project, written: Written, names: string[], milliseconds: number) =>
+    Promise.all(
+      names.map(async (name) => {
+        const args = [WRITER, server.app.databaseUrl, project.id, name, String(milliseconds)]
+        const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+        const ended = once(child, 'exit')
+        for await (const line of createInterface({ input: child.stdout })) {
+          for (const [id, stamp] of JSON.parse(line)) written.add(id, stamp)
+        }
+        assert.deepEqual(await ended, [0, null])
+      }),
+    )
+
+  /** The clock of every session that begins from now on. */
+  const setClock = async (offset: string) => {
+    const [row] = await server.db.query('select current_database() as name')
+    await server.db.query(`alter database ${row!.name} set tundish.clock_offset = '${offset}'`)
+  }
+
+  const follow = async (follower: Follower, until: Promise<unknown>, step = () => follower.step()) => {
+    let going = true
+    const done = until.finally(() => {
+      going = false
+    })
+    while (going) {
+      await step()
+      await sleep(20)
+    }
+    await done
+  }
+
+  test('misses nothing and repeats nothing; by the clock alone it would', async () => {
+    const project = await server.project()
+    const written = new Written()
+    const [good, open, naive] = [new Follower(project), new Follower(project), new Follower(project)]
+    const clock = async () => {
+      const [row] = await server.db.query(`select to_char(db_clock(), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as now`)
+      return row!.now!
+    }
+    const writing = writers(project, written, ['a', 'b', 'c'], 2500)
+    await Promise.all([
+      follow(good, writing),
+      follow(open, writing, () => open.openStep()),
+      follow(naive, writing, () => naive.step(clock)),
+    ])
+    await good.catchUp(written)
+    await open.openStep()
+    assert.ok(written.all.size > 60, `Only ${written.all.size} changes were written.`)
+    good.check(written)
+    assert.deepEqual(open.missing(written), [], 'Changes were missed by windows without an end.')
+    await naive.step(clock)
+    assert.ok(naive.missing(written).length > 0, 'Without the horizon the test finds nothing: it cannot fail.')
+  })
+
+  test('goes on when the clock is set back by an hour and later returns', async () => {
+    const project = await server.project()
+    const written = new Written()
+    const follower = new Follower(project)
+    await follow(follower, writers(project, written, ['before'], 500))
+    // Slow transactions of the old clock end while the new one is in force.
+    const straddling = writers(project, written, ['straddling'], 800)
+    await sleep(400)
+    await setClock('-1 hour')
+    const setBack = await startTestServer(server.env)
+    try {
+      const behind = new Follower({
+        get: (path, query) => setBack.api(`${path}?${new URLSearchParams(query)}`, { key: project.key }),
+      })
+      Object.assign(behind, { from: follower.from, seen: follower.seen })
+      await follow(behind, Promise.all([straddling, writers(project, written, ['back-1', 'back-2'], 1500)]))
+      const fresh = [...written.last].filter(([id]) => id.startsWith('back-')).map(([id, stamp]) => `${id} ${stamp}`)
+      for (let n = 0; n < 50; n++) await behind.step()
+      const late = fresh.filter((one) => !behind.seen.includes(one))
+      assert.deepEqual(late, [], 'What is written under the clock set back is seen before the clock has caught up.')
+      Object.assign(follower, { from: behind.from })
+    } finally {
+      await setBack.stop()
+    }
+    await setClock('0')
+    await follow(follower, writers(project, written, ['after'], 800))
+    await follower.catchUp(written)
+    follower.check(written)
+    assert.ok(written.all.size > 40)
+  })
+
+  test('the horizon only grows, waits for whoever is writing, and is of one project', async () => {
+    const [project, neighbour] = [await server.project(), await server.project()]
+    const [ours, theirs] = [new Follower(project), new Follower(neighbour)]
+    const { query, release } = await server.db.connect()
+    try {
+      await query('begin')
+      await query('select 1')
+      await sleep(50)
+      // Later than the start of the transaction, which has not begun to write.
+      const horizons = [await ours.horizon()]
+      const [begun] = await query('select begin_write($1) as base', [project.id])
+      for (let n = 0; n < 5; n++) {
+        await sleep(300)
+        horizons.push(await ours.horizon())
+      }
+      const limit = `${begun!.base!.replace(' ', 'T').slice(0, 26)}`
+      assert.ok(horizons.every((one) => one.slice(0, 26) <= limit))
+      assert.deepEqual(horizons, [...horizons].sort())
+      assert.ok((await theirs.horizon()).slice(0, 26) > limit)
+      await query('rollback')
+      await sleep(1000)
+      assert.ok((await ours.horizon()).slice(0, 26) > limit)
+    } finally {
+      release()
+    }
+  })
+})
