@@ -1,6 +1,7 @@
 // Erasure: removes the personal data of profiles for good, and keeps the ledger that repeats it after a restored backup.
 import { mkdir, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import type { Actor, Audit } from './audit.ts'
 import { write as writeEvents } from './events/outbox.ts'
 import type { Db, Query } from './lib/db.ts'
 import { instantFromPg } from './lib/time.ts'
@@ -14,22 +15,31 @@ export interface Erasure {
 
 /**
  * Erases these profiles of a project, all or nothing. Answers the ids that are not its profiles, in the order given;
- * when there are any, nothing was changed. The ledger's file is on disk before the database commits.
+ * when there are any, nothing was changed. The ledger's file is on disk before the database commits, and the audit log
+ * says who asked for it.
  */
-export async function erase(db: Db, ledgerPath: string, projectId: string, ids: string[]): Promise<string[]> {
-  return db.tx(async (query) => {
+export async function erase(
+  { db, audit, erasureLedger }: { db: Db; audit: Audit; erasureLedger: string },
+  actor: Actor,
+  projectId: string,
+  ids: string[],
+): Promise<string[]> {
+  const { missing, head } = await db.tx(async (query) => {
     const found = await lockProfiles(query, projectId, ids)
     const missing = ids.filter((id) => !found.has(id))
-    if (missing.length > 0) return missing
+    if (missing.length > 0) return { missing }
     const erased_at = await wipe(query, projectId, personal(found))
     // Also those erased already: history may have been imported anonymized.
     await enter(
       query,
-      ledgerPath,
+      erasureLedger,
       ids.map((id) => ({ project_id: projectId, profile_id: id, erased_at })),
     )
-    return []
+    const entry = { action: 'profiles.erased', target: `project ${projectId}`, after: { profile_ids: ids } }
+    return { missing, head: await audit.append(query, actor, entry) }
   })
+  if (head) await audit.confirm(head)
+  return missing
 }
 
 /**

@@ -70,8 +70,8 @@ export async function publicListener(app: App): Promise<FastifyInstance> {
   refuseOtherMethods(listener)
   describePages(listener)
   health(listener, app)
-  const { db, keys, limits, config } = app
-  listener.register((scope) => publicApi(scope, { db, keys, limits, ...config }), { prefix: '/public/v1' })
+  const { db, keys, limits, audit, config } = app
+  listener.register((scope) => publicApi(scope, { db, keys, limits, audit, ...config }), { prefix: '/public/v1' })
   listener.register((scope) => billingApi(scope, { ...app, providerTimeoutMs: config.providerTimeoutMs }), {
     prefix: '/:org_id/v1',
   })

@@ -1,5 +1,6 @@
 // The door of the public data API: the project's key, then the resources.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Audit } from '../audit.ts'
 import type { KeyCache } from '../key-cache.ts'
 import type { Db } from '../lib/db.ts'
 import { ApiError } from '../lib/errors.ts'
@@ -17,6 +18,7 @@ export interface PublicContext {
   db: Db
   keys: KeyCache
   limits: Limits
+  audit: Audit
   secretHeaderCase: 'exact' | 'any'
   erasureLedger: string
 }

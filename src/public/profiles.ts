@@ -81,7 +81,8 @@ const notFoundAnswer = Type.Object(
   { title: 'ProfilesNotFound' },
 )
 
-export function profiles(app: FastifyInstance, { db, erasureLedger }: PublicContext): void {
+export function profiles(app: FastifyInstance, context: PublicContext): void {
+  const { db } = context
   listRoute(app, db, '/profiles', list, {
     operationId: 'listProfiles',
     tag: 'Profiles',
@@ -110,9 +111,11 @@ export function profiles(app: FastifyInstance, { db, erasureLedger }: PublicCont
       404: problemAnswer(404, notFoundAnswer),
     },
   }
-  app.post<{ Body: { profile_ids: string[] } }>('/profiles/anonymize', { schema }, async ({ body, projectId }) => {
+  app.post<{ Body: { profile_ids: string[] } }>('/profiles/anonymize', { schema }, async ({ body, projectId, ip }) => {
     const ids = [...new Set(body.profile_ids)]
-    const missing = await erase(db, erasureLedger, projectId, ids)
+    // Of a project's keys the door tells no more than whose they are.
+    const actor = { kind: 'project key', id: projectId, source: ip } as const
+    const missing = await erase(context, actor, projectId, ids)
     if (missing.length > 0) throw notFoundIds(missing)
     return { message: ids.length === 1 ? '1 profile anonymized.' : `${ids.length} profiles anonymized.` }
   })

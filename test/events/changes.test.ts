@@ -82,6 +82,17 @@ test('an erasure tells who was erased, and nothing more; what was told before is
       ['profile.anonymized', { id: 'profile-1' }],
     ],
   )
+  const log = await server.db.query('select actor_kind, actor, action, target, before, after from audit_log')
+  assert.deepEqual(log, [
+    {
+      actor_kind: 'project key',
+      actor: project.id,
+      action: 'profiles.erased',
+      target: `project ${project.id}`,
+      before: null,
+      after: '{"profile_ids":["profile-1"]}',
+    },
+  ])
   await project.post('/profiles/anonymize', { profile_ids: ['profile-1'] })
   assert.equal((await server.db.query('select 1 from events')).length, 3, 'an erasure that was made is not told again')
 })
