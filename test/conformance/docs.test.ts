@@ -18,13 +18,13 @@ describe('the docs', () => {
   test('configuration.md has a heading for each setting, and for nothing else', () => {
     const settings = matches(read('src/config.ts'), /\b(?:text|integer|choice|url)\('([A-Z_]+)'/g)
     assert.ok(settings.length >= 14)
-    assert.deepEqual(sorted(matches(read('docs/configuration.md'), /^### (.+)$/gm)), sorted(settings))
+    assert.deepEqual(matches(read('docs/configuration.md'), /^### (.+)$/gm).sort(), sorted(settings))
   })
 
   test('commands.md has a heading for each command, and for nothing else', () => {
-    const commands = matches(read('src/main.ts'), /^ {2}(\w+): \(\) => import/gm)
+    const commands = matches(read('src/main.ts'), /^ {2}'?([a-z-]+)'?: \(\) => import/gm)
     assert.ok(commands.length >= 8)
-    assert.deepEqual(sorted(matches(read('docs/commands.md'), /^## (.+)$/gm)), sorted(commands))
+    assert.deepEqual(matches(read('docs/commands.md'), /^## (.+)$/gm).sort(), sorted(commands))
   })
 
   test('commands.md tells every option of every command', () => {
