@@ -14,7 +14,7 @@ const FLOORS = {
   lib: ['^src/lib/'],
   ground: [
     // What stands alone is ground, unless it has a floor of its own.
-    '^src/(?!(app|play-money|sweep|health|description|server|doctor|main)[.]ts$)[^/]+[.]ts$',
+    '^src/(?!(app|play-money|sweep|health|description|limits|metrics|server|doctor|main)[.]ts$)[^/]+[.]ts$',
     '^src/(providers|simulator|records)/',
     '^src/events/(address|catalogue|outbox)[.]ts$',
   ],
