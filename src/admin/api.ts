@@ -1,32 +1,18 @@
-// The door of the operator's side: the operator's key and its scope, then one route for each operation.
+// The operator's API: behind the door, one route for each operation.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import type { App } from '../app.ts'
-import type { Actor } from '../audit.ts'
 import { ApiError } from '../lib/errors.ts'
 import { problems } from '../lib/problems.ts'
-import { noRoute, rawHeaders, refuseOtherMethods, sendJson } from '../lib/wire.ts'
-import { type Operator, recognizeOperator } from '../operators.ts'
+import { noRoute, refuseOtherMethods, sendJson } from '../lib/wire.ts'
+import { actorOf, requireOperator, requireWrite } from './door.ts'
 import { importRoute } from './imports.ts'
 import { type Input, isReading, type Operation, perform } from './operation.ts'
 import { operations } from './operations.ts'
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** Whose key opened the operator's door. */
-    operator: Operator | undefined
-  }
-}
-
 /** Mounts the operator's API on `scope`, which has its prefix. */
 export async function adminApi(scope: FastifyInstance, app: App): Promise<void> {
-  scope.decorateRequest('operator', undefined)
-  scope.addHook('onRequest', async (request) => {
-    const key = bearer(request)
-    request.operator = key === undefined ? undefined : await recognizeOperator(app.db, key)
-    if (!request.operator) throw unauthorized()
-    request.tenant = `operator ${request.operator.id}`
-  })
+  requireOperator(scope, app)
   scope.setNotFoundHandler(noRoute)
   refuseOtherMethods(scope)
   for (const operation of operations) mount(scope, app, operation)
@@ -63,15 +49,6 @@ function bodyRule(operation: Operation) {
   }
 }
 
-/** Refuses a key that may only read. */
-export async function requireWrite(request: FastifyRequest): Promise<void> {
-  if (request.operator?.scope !== 'write') throw new ApiError(403, 'This operator key may only read.')
-}
-
-export function actorOf(request: FastifyRequest): Actor {
-  return { kind: 'operator key', id: request.operator!.id, source: request.ip }
-}
-
 /** How an operation's route is described. */
 export function schemaOf(operation: Operation) {
   const { id, tag, summary, description = summary, path, answer, command } = operation
@@ -93,16 +70,6 @@ export function schemaOf(operation: Operation) {
       ...problems(400, 401, ...(names.length > 0 ? [404] : []), ...refused),
     },
   }
-}
-
-function bearer(request: FastifyRequest): string | undefined {
-  const [header, ...more] = rawHeaders(request.raw, 'authorization')
-  return header && more.length === 0 ? /^Bearer ([\x21-\x7e]+)$/i.exec(header.value)?.[1] : undefined
-}
-
-function unauthorized(): ApiError {
-  const headers = { 'www-authenticate': 'Bearer' }
-  return new ApiError(401, 'Unauthorized: send an operator key as "Authorization: Bearer operator_…".', { headers })
 }
 
 /** PostgreSQL takes no U+0000; nothing is named with it. */

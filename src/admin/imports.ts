@@ -7,7 +7,7 @@ import { audited } from '../audit.ts'
 import { importRecords } from '../ingest/load.ts'
 import { ApiError, Refusal } from '../lib/errors.ts'
 import { problems } from '../lib/problems.ts'
-import { actorOf, requireWrite } from './api.ts'
+import { actorOf, requireWrite } from './door.ts'
 import { requireProject } from './exist.ts'
 
 const MEDIA_TYPES = ['application/x-ndjson', 'application/jsonl', 'application/ndjson']

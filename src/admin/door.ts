@@ -1,0 +1,44 @@
+// Who comes through the operator's door: the key of a request, its scope, and how it stands in the audit log.
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { App } from '../app.ts'
+import type { Actor } from '../audit.ts'
+import { ApiError } from '../lib/errors.ts'
+import { rawHeaders } from '../lib/wire.ts'
+import { type Operator, recognizeOperator } from '../operators.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Whose key opened the operator's door. */
+    operator: Operator | undefined
+  }
+}
+
+/** Lets nothing pass on `scope` without an operator's living key. */
+export function requireOperator(scope: FastifyInstance, app: App): void {
+  scope.decorateRequest('operator', undefined)
+  scope.addHook('onRequest', async (request) => {
+    const key = bearer(request)
+    request.operator = key === undefined ? undefined : await recognizeOperator(app.db, key)
+    if (!request.operator) throw unauthorized()
+    request.tenant = `operator ${request.operator.id}`
+  })
+}
+
+/** Refuses a key that may only read. */
+export async function requireWrite(request: FastifyRequest): Promise<void> {
+  if (request.operator?.scope !== 'write') throw new ApiError(403, 'This operator key may only read.')
+}
+
+export function actorOf(request: FastifyRequest): Actor {
+  return { kind: 'operator key', id: request.operator!.id, source: request.ip }
+}
+
+function bearer(request: FastifyRequest): string | undefined {
+  const [header, ...more] = rawHeaders(request.raw, 'authorization')
+  return header && more.length === 0 ? /^Bearer ([\x21-\x7e]+)$/i.exec(header.value)?.[1] : undefined
+}
+
+function unauthorized(): ApiError {
+  const headers = { 'www-authenticate': 'Bearer' }
+  return new ApiError(401, 'Unauthorized: send an operator key as "Authorization: Bearer operator_…".', { headers })
+}
