@@ -1,0 +1,77 @@
+// Turns among tenants: who asks for much waits behind themselves.
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { openTurns } from '../../src/lib/turns.ts'
+
+/** Starts work that ends when told to; `begun` lists who runs. */
+function open(most: number, share: number) {
+  const turns = openTurns(most, share)
+  const begun: string[] = []
+  const ends = new Map<string, () => void>()
+  const start = (name: string, weight = 1) =>
+    turns.run(name[0]!, weight, () => {
+      begun.push(name)
+      return new Promise<string>((resolve) => ends.set(name, () => resolve(name)))
+    })
+  const end = async (name: string) => {
+    ends.get(name)!()
+    await new Promise(setImmediate)
+  }
+  return { turns, begun, start, end }
+}
+
+describe('turns', () => {
+  test('run at once while there is room, and answer what the work answers', async () => {
+    const { turns } = open(2, 2)
+    assert.equal(await turns.run('a', 1, async () => 7), 7)
+    await assert.rejects(
+      turns.run('a', 1, async () => assert.fail('broken')),
+      /broken/,
+    )
+    assert.equal(turns.waiting(), 0)
+  })
+
+  test('a tenant waits for its own share, and nobody else waits with it', async () => {
+    const { turns, begun, start, end } = open(4, 2)
+    for (const name of ['a1', 'a2', 'a3', 'a4', 'b1']) void start(name)
+    assert.deepEqual(begun, ['a1', 'a2', 'b1'])
+    assert.equal(turns.waiting(), 2)
+    await end('a1')
+    assert.deepEqual(begun, ['a1', 'a2', 'b1', 'a3'])
+  })
+
+  test('waiting tenants are served in turn, one of each', async () => {
+    const { begun, start, end } = open(1, 1)
+    for (const name of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1']) void start(name)
+    for (const name of ['a1', 'a2', 'b1', 'c1', 'a3']) await end(name)
+    assert.deepEqual(begun, ['a1', 'a2', 'b1', 'c1', 'a3', 'b2'])
+  })
+
+  test('heavy work gets the room it waits for, however much light work comes', async () => {
+    const { begun, start, end } = open(3, 3)
+    for (const name of ['a1', 'b1', 'c1']) void start(name)
+    void start('h1', 3)
+    await end('a1')
+    void start('d1')
+    await end('b1')
+    await end('c1')
+    assert.deepEqual(begun, ['a1', 'b1', 'c1', 'h1'])
+    await end('h1')
+    assert.deepEqual(begun.at(-1), 'd1')
+  })
+
+  test('work heavier than a share counts as a whole one', async () => {
+    const { begun, start } = open(4, 2)
+    void start('a1', 99)
+    void start('b1', 2)
+    assert.deepEqual(begun, ['a1', 'b1'])
+  })
+
+  test('room that becomes free at once is filled at once', async () => {
+    const { begun, start, end } = open(3, 3)
+    void start('a1', 3)
+    for (const name of ['b1', 'b2', 'b3', 'b4']) void start(name)
+    await end('a1')
+    assert.deepEqual(begun, ['a1', 'b1', 'b2', 'b3'])
+  })
+})
