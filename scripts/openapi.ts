@@ -1,6 +1,7 @@
-// Prints the OpenAPI document of the public listener, made from its routes; no server and no database is needed.
+// Prints the OpenAPI document of a listener, made from its routes; no server and no database is needed: [public|operator]
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
+import { adminListener } from '../src/admin/listener.ts'
 import { type App, openLog } from '../src/app.ts'
 import { auditHeadsPath, openAudit } from '../src/audit.ts'
 import { readConfig } from '../src/config.ts'
@@ -11,8 +12,10 @@ import { openSeal } from '../src/lib/secrets.ts'
 import { openLimits } from '../src/limits.ts'
 import { publicListener } from '../src/server.ts'
 
-/** The public listener with every route, on a database that is connected to at the first query, which never comes. */
-export async function unconnectedListener(): Promise<FastifyInstance> {
+export const SIDES = { public: publicListener, operator: adminListener }
+
+/** A listener with every route, on a database that is connected to at the first query, which never comes. */
+export async function unconnectedListener(side: keyof typeof SIDES = 'public'): Promise<FastifyInstance> {
   const databaseUrl = 'postgresql://127.0.0.1:9/nowhere'
   const db = openDb({ url: databaseUrl, applicationName: 'tundish' })
   const config = readConfig({})
@@ -34,10 +37,10 @@ export async function unconnectedListener(): Promise<FastifyInstance> {
     providers: new Map(),
     close: () => db.close(),
   }
-  return publicListener(app)
+  return SIDES[side](app)
 }
 
 if (import.meta.main) {
-  const listener = await unconnectedListener()
+  const listener = await unconnectedListener(process.argv[2] === 'operator' ? 'operator' : 'public')
   process.stdout.write(`${JSON.stringify(listener.swagger(), null, 2)}\n`)
 }

@@ -4,60 +4,63 @@ import { after, before, describe, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import type { Page } from 'playwright-core'
 import { unconnectedListener } from '../scripts/openapi.ts'
-import { noBrowser, type OpenBrowser, openBrowser } from './support/browser.ts'
+import { noBrowser, openBrowser } from './support/browser.ts'
 
 interface Operation {
   summary: string
   tags: string[]
 }
 
-describe('the description', () => {
-  let listener: FastifyInstance
-  let url: string
-  before(async () => {
-    listener = await unconnectedListener()
-    url = await listener.listen({ host: '127.0.0.1', port: 0 })
-  })
-  after(() => listener.close())
-
-  test('/openapi.json is the document of the routes', async () => {
-    const answer = await fetch(`${url}/openapi.json`)
-    assert.equal(answer.status, 200)
-    assert.match(answer.headers.get('content-type') ?? '', /^application\/json/)
-    assert.deepEqual(await answer.json(), JSON.parse(JSON.stringify(listener.swagger())))
-  })
-
-  test('200 for /docs, and /docs/ leads there', async () => {
-    for (const path of ['/docs', '/docs/']) {
-      const answer = await fetch(url + path)
-      assert.equal(answer.status, 200)
-      assert.equal(answer.url, `${url}/docs`)
-      assert.match(await answer.text(), /<title>Tundish reference<\/title>/)
-    }
-  })
-
-  describe(`in a browser${noBrowser ? ` (skipped: ${noBrowser})` : ''}`, { skip: noBrowser !== undefined }, () => {
-    let opened: OpenBrowser
+for (const side of ['public', 'operator'] as const) {
+  describe(`the description of the ${side} listener`, () => {
+    let listener: FastifyInstance
+    let url: string
     before(async () => {
-      opened = await openBrowser()
+      listener = await unconnectedListener(side)
+      url = await listener.listen({ host: '127.0.0.1', port: 0 })
     })
-    after(() => opened?.close())
+    after(() => listener.close())
 
-    test('/docs shows every operation of both interfaces and sends no request to another host', async () => {
-      const page = await opened.browser.newPage({ viewport: { width: 1400, height: 1000 } })
-      const seen = watch(page)
-      await page.goto(`${url}/docs`)
-      await page.getByText('Tundish is the backend').first().waitFor()
-      for (const { summary, tags } of operations(listener)) {
-        await page.getByText(summary, { exact: true }).first().waitFor({ state: 'attached', timeout: 10_000 })
-        await page.getByText(tags[0]!, { exact: true }).first().waitFor({ state: 'attached', timeout: 10_000 })
+    test('/openapi.json is the document of the routes', async () => {
+      const answer = await fetch(`${url}/openapi.json`)
+      assert.equal(answer.status, 200)
+      assert.match(answer.headers.get('content-type') ?? '', /^application\/json/)
+      assert.deepEqual(await answer.json(), JSON.parse(JSON.stringify(listener.swagger())))
+    })
+
+    test('200 for /docs, and /docs/ leads there', async () => {
+      for (const path of ['/docs', '/docs/']) {
+        const answer = await fetch(url + path)
+        assert.equal(answer.status, 200)
+        assert.equal(answer.url, `${url}/docs`)
+        assert.match(await answer.text(), /<title>Tundish reference<\/title>/)
       }
-      if (process.env['SCREENSHOT']) await page.screenshot({ path: process.env['SCREENSHOT'] })
-      assert.deepEqual(seen.problems, [])
-      assert.deepEqual([...seen.hosts], [new URL(url).host])
+    })
+
+    const title = '/docs in a browser shows every operation and sends no request to another host'
+    test(noBrowser ? `${title} (skipped: ${noBrowser})` : title, { skip: noBrowser !== undefined }, async () => {
+      const { browser, close } = await openBrowser()
+      try {
+        await look(await browser.newPage({ viewport: { width: 1400, height: 1000 } }), listener, url)
+      } finally {
+        await close()
+      }
     })
   })
-})
+}
+
+async function look(page: Page, listener: FastifyInstance, url: string): Promise<void> {
+  const seen = watch(page)
+  await page.goto(`${url}/docs`)
+  for (const { summary, tags } of operations(listener)) {
+    for (const text of [summary, tags[0]!]) {
+      await page.getByText(text, { exact: true }).first().waitFor({ state: 'attached', timeout: 20_000 })
+    }
+  }
+  if (process.env['SCREENSHOT']) await page.screenshot({ path: process.env['SCREENSHOT'] })
+  assert.deepEqual(seen.problems, [])
+  assert.deepEqual([...seen.hosts], [new URL(url).host])
+}
 
 function operations(listener: FastifyInstance): Operation[] {
   const { paths } = JSON.parse(JSON.stringify(listener.swagger())) as {

@@ -19,7 +19,7 @@ export function welcome(
     'Data API': `${url}/public/v1`,
     'Billing API': `${url}/demo/v1`,
     Reference: `${url}/docs`,
-    ...(adminUrl && { Operator: adminUrl }),
+    ...(adminUrl && { 'Operator API': `${adminUrl}/admin/v1, described at ${adminUrl}/docs` }),
     Data: config.databaseUrl ? 'the database of DATABASE_URL' : config.dataDir,
   }
   const secrets = {
