@@ -52,23 +52,28 @@ async function find(db: Db, q: string) {
   return rows.map(({ created_at, ...row }) => ({ ...row, created_at: instantFromPg(created_at!) }))
 }
 
+const CUSTOMER = 'project_id, external_id, email, profile_id, created_at'
+
 // Tenant by tenant, so that every look-up is one of an index that a tenant leads.
 const SEARCH = `
   with people as materialized (
-    select p.organization_id, f.project_id, f.id, f.email, f.created_at from projects p cross join lateral (
-      (select * from profiles where project_id = p.id and email_folded = $2 limit $4)
-      union (select * from profiles where project_id = p.id and id = $1)) f
+    select p.organization_id, f.* from projects p cross join lateral (
+      (select project_id, id, email, created_at from profiles
+       where project_id = p.id and email_folded = $2 order by created_at desc limit $4)
+      union select project_id, id, email, created_at from profiles where project_id = p.id and id = $1) f
   ), buyers as materialized (
-    select c.* from organizations o cross join lateral (
-      (select * from customers where organization_id = o.id and external_id = $1)
-      union (select * from customers where organization_id = o.id and lower(email) = lower($1) limit $4)) c
+    select o.id as organization_id, c.* from organizations o cross join lateral (
+      select ${CUSTOMER} from customers where organization_id = o.id and external_id = $1
+      union (select ${CUSTOMER} from customers
+        where organization_id = o.id and lower(email) = lower($1) order by created_at desc limit $4)) c
     union
-    select c.* from people join customers c on c.project_id = people.project_id and c.profile_id = people.id
+    select p.organization_id, c.project_id, c.external_id, c.email, c.profile_id, c.created_at
+    from people p join customers c on c.project_id = p.project_id and c.profile_id = p.id
   ), persons as materialized (
-    select organization_id, project_id, id, email, created_at from people
+    select * from people
     union
-    select b.organization_id, b.project_id, f.id, f.email, f.created_at from buyers b
-    join profiles f on f.project_id = b.project_id and f.id = b.profile_id
+    select b.organization_id, f.project_id, f.id, f.email, f.created_at
+    from buyers b join profiles f on f.project_id = b.project_id and f.id = b.profile_id
   )
   (select 'profile' as kind, organization_id, project_id, id, email, id as profile_id, null as status, created_at
    from persons order by created_at desc limit $4)
@@ -77,18 +82,19 @@ const SEARCH = `
    from buyers order by created_at desc limit $4)
   union all
   (select 'subscription', organization_id, project_id, id, null, profile_id, status, created_at from (
-     select p.organization_id, s.* from persons p
-     join subscriptions s on s.project_id = p.project_id and s.profile_id = p.id
+     select p.organization_id, s.project_id, s.id, s.profile_id, s.status, s.created_at
+     from persons p join subscriptions s on s.project_id = p.project_id and s.profile_id = p.id
      union
-     select p.organization_id, s.* from projects p join subscriptions s on s.project_id = p.id and s.id = $1) found
+     select p.organization_id, s.project_id, s.id, s.profile_id, s.status, s.created_at
+     from projects p join subscriptions s on s.project_id = p.id and s.id = $1) found
    order by created_at desc limit $4)
   union all
   (select 'order', organization_id, project_id, order_id::text, null, null, status, created_at from (
-     select o.organization_id, o.project_id, o.order_id, o.status, o.created_at from buyers b
-     join orders o on o.organization_id = b.organization_id and o.external_id = b.external_id
+     select o.organization_id, o.project_id, o.order_id, o.status, o.created_at
+     from buyers b join orders o on o.organization_id = b.organization_id and o.external_id = b.external_id
      union
-     select o.organization_id, o.project_id, o.order_id, o.status, o.created_at from organizations g
-     join orders o on o.organization_id = g.id and o.order_id = $3::uuid) found
+     select o.organization_id, o.project_id, o.order_id, o.status, o.created_at
+     from organizations g join orders o on o.organization_id = g.id and o.order_id = $3::uuid) found
    order by created_at desc limit $4)`
 
 export const searching: Operation[] = [search]

@@ -3,6 +3,7 @@ import type { NotFound, Refused, Settled, Unknown } from '../providers/provider.
 import { settle as settleCharge } from './charge-settlement.ts'
 import { handOver as handOverOrder, type Order, reference as orderReference } from './charges.ts'
 import type { BillingContext } from './context.ts'
+import { noted } from './order-log.ts'
 import { handOver as handOverRefund, type Refund, reference as refundReference } from './refund-records.ts'
 import { settle as settleRefund } from './refund-settlement.ts'
 
@@ -12,8 +13,8 @@ export async function lookIntoCharge(context: BillingContext, order: Order, sign
   const about = orderReference(order)
   const verdict = provider
     ? await verdictOf(
-        () => provider.lookUp(about, signal),
-        () => provider.refuse(about, signal),
+        () => noted(context, order, 'look_up', () => provider.lookUp(about, signal)),
+        () => noted(context, order, 'refuse', () => provider.refuse(about, signal)),
       )
     : NOBODY_TO_ASK
   if (verdict.outcome !== 'unknown') return settleCharge(context.db, order, verdict)
@@ -27,8 +28,8 @@ export async function lookIntoRefund(context: BillingContext, refund: Refund, si
   const about = refundReference(refund)
   const verdict = provider
     ? await verdictOf(
-        () => provider.lookUpRefund(about, signal),
-        () => provider.refuseRefund(about, signal),
+        () => noted(context, refund, 'look_up', () => provider.lookUpRefund(about, signal)),
+        () => noted(context, refund, 'refuse', () => provider.refuseRefund(about, signal)),
       )
     : NOBODY_TO_ASK
   if (verdict.outcome !== 'unknown') return settleRefund(context.db, refund, verdict)

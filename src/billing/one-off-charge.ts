@@ -22,6 +22,7 @@ import type { BillingContext } from './context.ts'
 import { keyReused } from './keys.ts'
 import { leaseAllowsCall, leaseMs } from './lease.ts'
 import { lookIntoCharge } from './looks.ts'
+import { noted } from './order-log.ts'
 import { providerOf, unreachable } from './psp.ts'
 
 /**
@@ -119,7 +120,9 @@ async function charge(context: BillingContext, provider: Provider, order: Order,
   const { db, clock, log, providerTimeoutMs } = context
   try {
     if (!leaseAllowsCall(providerTimeoutMs, clock.monotonicMs() - begunMs)) return await leaveToSettling(context, order)
-    const verdict = await provider.charge({ ...reference(order), ...money(order) })
+    const verdict = await noted(context, order, 'charge', () =>
+      provider.charge({ ...reference(order), ...money(order) }),
+    )
     if (verdict.outcome === 'unknown') return await leaveToSettling(context, order)
     if (verdict.outcome === 'conflict') return await lookIntoCharge(context, order)
     return await settle(db, order, verdict)

@@ -5,6 +5,7 @@ import type { BillingContext } from './context.ts'
 import { keyReused } from './keys.ts'
 import { leaseAllowsCall, leaseMs } from './lease.ts'
 import { lookIntoRefund } from './looks.ts'
+import { noted } from './order-log.ts'
 import { providerOf, unreachable } from './psp.ts'
 import { refundAnswer } from './refund-answer.ts'
 import { allow, claim, findByKey, findRefundable, handOver, type Refund, reference } from './refund-records.ts'
@@ -59,7 +60,9 @@ async function payBack(
       return await leaveToSettling(context, refund)
     const { amount, currency_code: currencyCode } = refund
     const money = { amountMinor: minorFromDatabase(amount, currencyCode), currencyCode }
-    const verdict = await provider.refund({ ...reference(refund), ...money, chargeTransactionId })
+    const verdict = await noted(context, refund, 'refund', () =>
+      provider.refund({ ...reference(refund), ...money, chargeTransactionId }),
+    )
     if (verdict.outcome === 'unknown') return await leaveToSettling(context, refund)
     if (verdict.outcome === 'conflict') return await lookIntoRefund(context, refund)
     return await settle(db, refund, verdict)

@@ -47,6 +47,7 @@ export interface TestServer {
   app: App
   db: Db
   url: string
+  adminUrl: string
   ledger: string
   /** What another program needs in its environment to serve the same database. */
   env: Record<string, string>
@@ -87,6 +88,7 @@ export async function startTestServer(
     app,
     db: app.db,
     url: running.url,
+    adminUrl: running.adminUrl!,
     ledger: app.config.erasureLedger,
     env: settings,
     logLines: () => lines,

@@ -1,0 +1,108 @@
+// A support case through the API alone: find the person, see the charge and its timeline, refund it, send its event again.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { createOperator } from '../../src/operators.ts'
+import { createEndpoint } from '../../src/webhooks.ts'
+import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { eventually, startReceiver } from '../support/receiver.ts'
+
+let billing: Billing
+let organization: Organization
+let receiver: Awaited<ReturnType<typeof startReceiver>>
+let key: string
+before(async () => {
+  billing = await startBilling({ WEBHOOK_ALLOW_PRIVATE: 'true' })
+  organization = await billing.organization()
+  receiver = await startReceiver()
+  const { db } = billing.server
+  key = (await db.tx((query) => createOperator(query, { name: 'support', scope: 'write' }))).key
+  const settings = { url: receiver.url, kinds: [], enabled: true }
+  await db.tx((query) => createEndpoint(query, organization.projectId, settings, { allowPrivate: true }))
+})
+after(async () => {
+  await billing.stop()
+  await receiver.close()
+})
+
+async function call(method: string, path: string, body?: object) {
+  const response = await fetch(`${billing.server.adminUrl}/admin/v1${path}`, {
+    method,
+    headers: { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  // biome-ignore lint/suspicious/noExplicitAny: the shape is what the test checks.
+  return { status: response.status, body: (await response.json()) as any }
+}
+
+test('find a person, see their charge and its timeline, refund it, send an event again', async () => {
+  const customer = await organization.customer({ profileId: 'profile-ada' })
+  await billing.db.query(`update profiles set email = 'Ada@Example.com', email_folded = 'ada@example.com'`)
+  const { order_id } = (await organization.charge(customer)).body
+  const found = await call('GET', '/search?q=ada@example.COM')
+  assert.deepEqual(
+    found.body.results.map(({ kind, id }: { kind: string; id: string }) => `${kind} ${id}`),
+    ['profile profile-ada', `customer ${customer}`, `order ${order_id}`],
+  )
+  for (const q of ['profile-ada', customer, order_id]) {
+    const { body } = await call('GET', `/search?q=${encodeURIComponent(q)}`)
+    assert.ok(
+      body.results.some(({ id }: { id: string }) => id === q),
+      q,
+    )
+  }
+  assert.deepEqual((await call('GET', '/search?q=nobody@example.com')).body, { results: [] })
+
+  const path = `/organizations/${organization.id}/orders/${order_id}`
+  const refunded = await call('POST', `${path}/refund`, { reason: 'asked' })
+  assert.deepEqual(
+    [refunded.status, refunded.body.refund_status, refunded.body.consumable_revoked],
+    [200, 'succeeded', true],
+  )
+
+  const told = ['charge.succeeded', 'consumable.granted', 'refund.succeeded', 'consumable.revoked']
+  // The order's own events, not the transaction's, which is another object.
+  assert.ok(await eventually(() => receiver.arrivals.length === told.length + 1))
+  let timeline: { what: string; detail: Record<string, string> }[] = []
+  const complete = await eventually(async () => {
+    const { body } = await call('GET', path)
+    assert.equal(body.order.amount_refunded, 10.5)
+    timeline = body.timeline
+    return (
+      timeline.filter(({ what, detail }) => what === 'delivery' && detail.status === 'succeeded').length === told.length
+    )
+  })
+  assert.ok(complete, JSON.stringify(timeline))
+  const steps = timeline.filter(({ what }) => !['event', 'delivery'].includes(what))
+  const names = steps.map(({ what, detail }) => [what, detail.call ?? detail.type ?? ''].join(' ').trim())
+  const expected = ['claimed', 'provider_called charge', 'settled', 'payment sale']
+  const refund = ['refund_begun', 'provider_called refund', 'refund_settled', 'payment refund']
+  assert.deepEqual([names[0], names[1], names[4], names[5]], [expected[0], expected[1], refund[0], refund[1]])
+  assert.deepEqual([...names].sort(), [...expected, ...refund].sort())
+  const events = timeline.filter(({ what }) => what === 'event')
+  assert.deepEqual(events.map(({ detail }) => detail.type).sort(), [...told].sort())
+
+  const again = await call('POST', `/projects/${organization.projectId}/events/${events[0]!.detail.event_id}/send`)
+  assert.deepEqual(again.body, { endpoints: 1 })
+  assert.ok(await eventually(() => receiver.arrivals.length === told.length + 2))
+  assert.equal(receiver.arrivals.at(-1)!.headers['webhook-id'], events[0]!.detail.event_id)
+})
+
+test('a charge whose outcome nobody knows is listed as stuck, with the calls that were made', async () => {
+  const customer = await organization.customer({ token: 'sim_drop_no_charge' })
+  const { order_id, checkout_status } = (await organization.charge(customer)).body
+  assert.equal(checkout_status, 'processing')
+  const stuck = await call('GET', '/orders/stuck?minutes=0')
+  assert.ok(stuck.body.data.some((one: { order_id: string }) => one.order_id === order_id) || (await settled(order_id)))
+  assert.equal((await call('GET', '/orders/stuck')).body.data.length, 0)
+  assert.ok(await eventually(() => settled(order_id), 8000))
+  const { body } = await call('GET', `/organizations/${organization.id}/orders/${order_id}`)
+  const calls = body.timeline.filter(({ what }: { what: string }) => what === 'provider_called')
+  assert.deepEqual(
+    calls.map(({ detail }: { detail: Record<string, string> }) => `${detail.call} ${detail.outcome}`),
+    ['charge unknown', 'look_up not_found', 'refuse refused'],
+  )
+  assert.equal(body.order.status, 'cancelled')
+})
+
+const settled = async (orderId: string) =>
+  (await billing.db.query(`select 1 from orders where order_id = $1 and status <> 'processing'`, [orderId])).length > 0
