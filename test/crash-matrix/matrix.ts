@@ -1,0 +1,194 @@
+// The crash matrix: a process dies at a point of a charge or refund, and what is left must come right by itself.
+import assert from 'node:assert/strict'
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
+
+/** What the request is, and with which card. */
+export interface Scenario {
+  kind: 'charge' | 'refund'
+  token: string
+}
+
+export interface Case extends Scenario {
+  /** From 1. */
+  point: number
+  name: string
+}
+
+const CHARGES = [
+  'pm_card_visa',
+  'pm_card_chargeDeclined',
+  'sim_slow_200ms',
+  'sim_slow_900ms',
+  'sim_charge_then_drop',
+  'sim_drop_no_charge',
+  'sim_error_500_then_ok',
+  'sim_charge_then_500',
+  'sim_late_300ms',
+  'sim_late_2500ms',
+]
+const REFUNDS = ['pm_card_visa', 'sim_refund_fails', 'sim_refund_then_drop', 'sim_refund_drop', 'sim_refund_late_300ms']
+
+export const scenarios: Scenario[] = [
+  ...CHARGES.map((token) => ({ kind: 'charge' as const, token })),
+  ...REFUNDS.map((token) => ({ kind: 'refund' as const, token })),
+]
+
+// Short, so that leases end soon: half a second for a call, and a second more.
+const SETTINGS = { PROVIDER_TIMEOUT_MS: '500' }
+// A late charge comes in 2.5 s; a lost process's lease ends after 1.5 s; then a look, a second look 5 s later.
+const SETTLED_WITHIN_MS = 20_000
+
+interface Running {
+  child: ChildProcess
+  url: string
+}
+
+/** A customer whose request met its end, and how to ask for it again. */
+interface Victim {
+  it: Case
+  user: string
+  /** The very request that was cut off. */
+  again(): ReturnType<Organization['post']>
+  orderId: string | undefined
+}
+
+export class Matrix {
+  readonly #billing: Billing
+  readonly #shop: Organization
+  readonly #victims: Victim[] = []
+  #next: Promise<Running> | undefined
+  #made = 0
+
+  private constructor(billing: Billing, shop: Organization) {
+    this.#billing = billing
+    this.#shop = shop
+  }
+
+  /** The process that survives serves the same database and settles. */
+  static async open(): Promise<Matrix> {
+    const billing = await startBilling(SETTINGS)
+    return new Matrix(billing, await billing.organization('matrix'))
+  }
+
+  async close(): Promise<void> {
+    const idle = await this.#next?.catch(() => undefined)
+    idle?.child.kill('SIGKILL')
+    await this.#billing.stop()
+  }
+
+  /** The points that this request crosses when nobody dies. */
+  async points(scenario: Scenario): Promise<Case[]> {
+    const { child, url } = await this.#process()
+    await this.#request({ ...scenario, point: 0, name: '' }, url)
+    child.send({})
+    const { points } = await firstMessage<{ points: string[] }>(child)
+    child.disconnect()
+    await once(child, 'exit')
+    return points.map((name, n) => ({ ...scenario, point: n + 1, name }))
+  }
+
+  /** Lets a process die there. */
+  async crash(it: Case): Promise<void> {
+    const { child, url } = await this.#process()
+    child.send({ dieAt: it.point })
+    const died = once(child, 'exit')
+    const victim = await this.#request(it, url)
+    const [, signal] = await died
+    assert.equal(signal, 'SIGKILL', `${describe(it)}: the process lived on`)
+    this.#victims.push(victim)
+  }
+
+  /** What every victim finds, once all has settled without help. */
+  async judge(): Promise<void> {
+    await this.#comeToRest()
+    for (const victim of this.#victims) {
+      await this.#judgeOne(victim).catch((error: Error) => {
+        throw new Error(`${describe(victim.it)}: ${error.message}`, { cause: error })
+      })
+    }
+  }
+
+  async #comeToRest(): Promise<void> {
+    const until = performance.now() + SETTLED_WITHIN_MS
+    for (;;) {
+      const [row] = await this.#billing.db.query(
+        `select (select count(*) from orders where status = 'processing') + (select count(*) from refunds where status = 'processing') as open`,
+      )
+      if (row!.open === '0') return
+      assert.ok(performance.now() < until, `${row!.open} orders or refunds do not settle by themselves`)
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+  }
+
+  /** The replay tells the truth, and the ledger, the consumables, the report and the events agree with it. */
+  async #judgeOne({ it, user, again, orderId }: Victim): Promise<void> {
+    const { body } = await settled(again, SETTLED_WITHIN_MS)
+    const status = body.checkout_status ?? body.refund_status
+    const id = it.kind === 'charge' ? body.order_id : body.refund_id
+    const movements = (await this.#billing.ledger(id)).filter(({ type }) => type === it.kind)
+    assert.equal(movements.length, status === 'succeeded' ? 1 : 0, `${status}, but ${movements.length} movements`)
+    const consumables = await this.#shop.consumables(user)
+    const isBought = it.kind === 'refund' || status === 'succeeded'
+    assert.equal(consumables.length, isBought ? 1 : 0, 'consumables')
+    if (it.kind === 'refund')
+      assert.equal(consumables[0].is_active, status !== 'succeeded', 'the consumable of a refund')
+    const rows = (await this.#shop.report({ order_id: body.order_id })).map(
+      (row) => `${row.psp_transaction_type} ${row.status}`,
+    )
+    const refunds = rows.filter((row) => row.startsWith('refund'))
+    if (it.kind === 'charge') assert.deepEqual(rows, status === 'cancelled' ? [] : [`sale ${status}`])
+    else assert.deepEqual(refunds, [status === 'succeeded' ? 'refund refunded' : 'refund failed'])
+    const events = await this.#billing.db.query('select type from events where object_id = $1', [id])
+    assert.deepEqual(
+      events.map(({ type }) => type),
+      [`${it.kind}.${status}`],
+    )
+    // Over all of the customer's orders: the money moved once, or not at all.
+    const all = await this.#billing.db.query('select order_id from orders where external_id = $1', [user])
+    assert.equal(all.length, 1, 'orders')
+    if (orderId !== undefined) assert.equal(body.order_id, orderId)
+  }
+
+  async #request(it: Case, url: string): Promise<Victim> {
+    const n = ++this.#made
+    const user = await this.#shop.customer({ token: it.token, profileId: `pro_${n}` })
+    const orderId = it.kind === 'refund' ? (await this.#shop.charge(user)).body.order_id : undefined
+    const money = { amount: '10.50', currency_code: 'USD', client_metadata: { n } }
+    const [path, body] =
+      it.kind === 'charge'
+        ? ['/payment/one_off_charge', { external_id: user, idempotency_key: 'k', ...money }]
+        : ['/payment/refund', { external_id: user, idempotency_key: 'k', order_id: orderId }]
+    const headers = { 'service-secret-key': this.#shop.key, 'content-type': 'application/json' }
+    const target = `${url}/${this.#shop.id}/v1${path}`
+    await fetch(target, { method: 'POST', headers, body: JSON.stringify(body) }).catch(() => 'cut off')
+    return { it, user, orderId, again: () => this.#shop.post(path as string, body as object) }
+  }
+
+  /** A fresh process; the one after it starts meanwhile. */
+  async #process(): Promise<Running> {
+    const next = this.#next ?? this.#spawn()
+    this.#next = this.#spawn()
+    return next
+  }
+
+  async #spawn(): Promise<Running> {
+    const env = { ...process.env, ...this.#billing.server.env }
+    const execArgv = ['--disable-warning=ExperimentalWarning']
+    const child = fork(new URL('child.ts', import.meta.url), { env, execArgv, stdio: 'inherit' })
+    const { url } = await firstMessage<{ url: string }>(child)
+    return { child, url }
+  }
+}
+
+export const describe = ({ kind, token, point, name }: Case) => `${kind} ${token}, point ${point} (${name})`
+
+async function firstMessage<T>(child: ChildProcess): Promise<T> {
+  const died = once(child, 'exit').then(([code, signal]) => {
+    throw new Error(`The process ended (${code ?? signal}) before it said anything.`)
+  })
+  const [message] = await Promise.race([once(child, 'message'), died])
+  died.catch(() => {})
+  return message as T
+}

@@ -1,0 +1,77 @@
+// Numbers every border that a request crosses (key look-up, statement, commit, provider call) and dies at one of them.
+import type { KeyCache } from '../../src/key-cache.ts'
+import type { Db, Query, Statement } from '../../src/lib/db.ts'
+import type { Provider, Providers } from '../../src/providers/provider.ts'
+
+// Long enough for the provider to have taken the call.
+const MIDDLE_MS = 60
+
+export class Points {
+  readonly names: string[] = []
+  /** The number of the point at which to die, from 1; 0 lives on. */
+  last = 0
+
+  /** SIGKILL: nothing is finished, nothing is said. */
+  #cross(name: string): void {
+    if (this.names.push(name) === this.last) process.kill(process.pid, 'SIGKILL')
+  }
+
+  async #around<T>(name: string, work: () => Promise<T>): Promise<T> {
+    this.#cross(`before ${name}`)
+    const result = await work()
+    this.#cross(`after ${name}`)
+    return result
+  }
+
+  keys(keys: KeyCache): KeyCache {
+    return { ...keys, lookUp: (key) => this.#around('key look-up', () => keys.lookUp(key)) }
+  }
+
+  db(db: Db): Db {
+    const around =
+      (query: Query): Query =>
+      (statement, params) =>
+        this.#around(nameOf(statement), () => query(statement, params)) as never
+    return {
+      ...db,
+      query: around(db.query),
+      read: (statement, params) => this.#around(nameOf(statement), () => db.read(statement, params)),
+      // `after` the work is right before the commit.
+      tx: (work) =>
+        this.#around('transaction', () => db.tx((query) => this.#around('work', () => work(around(query))))),
+    }
+  }
+
+  providers(providers: Providers): Providers {
+    return new Map([...providers].map(([name, provider]) => [name, this.#provider(provider)]))
+  }
+
+  /** A call has a point in its middle too: sent, and not heard of yet. */
+  #provider(provider: Provider): Provider {
+    const around = <Asked, T>(name: string, call: (asked: Asked) => Promise<T>) => {
+      return (asked: Asked) =>
+        this.#around(name, async () => {
+          const calling = call(asked)
+          await new Promise((resolve) => setTimeout(resolve, MIDDLE_MS))
+          this.#cross(`amid ${name}`)
+          return calling
+        })
+    }
+    return {
+      name: provider.name,
+      admits: () => provider.admits(),
+      circuitIsOpen: () => provider.circuitIsOpen(),
+      isReachable: () => provider.isReachable(),
+      charge: around('charge', (request) => provider.charge(request)),
+      lookUp: around('look-up', (about) => provider.lookUp(about)),
+      refuse: around('refuse', (about) => provider.refuse(about)),
+      refund: around('refund', (request) => provider.refund(request)),
+      lookUpRefund: around('look-up of refund', (about) => provider.lookUpRefund(about)),
+      refuseRefund: around('refuse refund', (about) => provider.refuseRefund(about)),
+      list: (since) => provider.list(since),
+      close: () => provider.close(),
+    }
+  }
+}
+
+const nameOf = (statement: string | Statement) => (typeof statement === 'string' ? statement : (statement.name ?? ''))
