@@ -4,8 +4,9 @@ import { Agent } from 'node:http'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createOrganization, createProject, regenerateKey } from '../src/tenants.ts'
+import { tundish } from './support/cli.ts'
 import { dump } from './support/dump.ts'
-import { runCommand, startProcess } from './support/process.ts'
+import { startProcess } from './support/process.ts'
 import { type Project, send, startTestServer, type TestServer } from './support/server.ts'
 
 const REFUSAL =
@@ -169,7 +170,7 @@ describe('the door of the data API', () => {
       const ask = (key: string) => send(agent, servers[0]!.url, '/public/v1/funnels', { key })
       assert.equal((await ask(fresh)).status, 200)
 
-      const { code, stdout } = await runCommand(
+      const { code, stdout } = await tundish(
         ['keys', 'regenerate', '--project', project.id, '--overlap', '24h', '--json'],
         server.env,
       )

@@ -14,10 +14,13 @@ const ATTEMPTS = 50
 
 let made = 0
 
-/** An empty database with all migrations. Drop it in an `after`. */
-export async function freshDatabase(): Promise<FreshDatabase> {
+/**
+ * An empty database with all migrations, or a copy of another one, to which nobody may be connected. Drop it in an
+ * `after`.
+ */
+export async function freshDatabase(from?: { url: string }): Promise<FreshDatabase> {
   const server = process.env['TUNDISH_TEST_DATABASE']
-  const template = process.env['TUNDISH_TEST_TEMPLATE']
+  const template = from ? new URL(from.url).pathname.slice(1) : process.env['TUNDISH_TEST_TEMPLATE']
   if (!server || !template) throw new Error('No test database: run tests with "npm test" or "npm test -- FILE".')
   const name = `tundish_test_${process.pid}_${++made}`
   await clone(server, template, name)

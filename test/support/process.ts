@@ -1,8 +1,7 @@
-// Programs of their own for tests: a server that serves until it is stopped, and a command that runs to its end.
+// The server as a program of its own, until a test stops it.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
@@ -31,12 +30,4 @@ export async function startProcess(env: Record<string, string>): Promise<ServerP
     }
   }
   throw new Error(`The server ended before it was ready: ${await ended}`)
-}
-
-/** Runs `tundish ARGUMENTS` to its end. */
-export async function runCommand(args: string[], env: Record<string, string>, input = '') {
-  const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: 'pipe' })
-  child.stdin.end(input)
-  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
-  return { code: code as number, stdout, stderr }
 }

@@ -9,7 +9,8 @@ export interface DatabaseProxy {
   mend(): Promise<void>
 }
 
-export async function openProxy(databaseUrl: string): Promise<DatabaseProxy> {
+/** With `cutAt`, a connection breaks before what is sent to the database and matches goes on. */
+export async function openProxy(databaseUrl: string, cutAt?: { pattern: RegExp | undefined }): Promise<DatabaseProxy> {
   const { hostname, port: serverPort, searchParams } = new URL(databaseUrl)
   const host = searchParams.get('host') ?? hostname
   const target = host.startsWith('/')
@@ -25,7 +26,11 @@ export async function openProxy(databaseUrl: string): Promise<DatabaseProxy> {
       const far = connect(target)
       keep(near)
       keep(far)
-      near.pipe(far).pipe(near)
+      near.on('data', (chunk) => {
+        if (cutAt?.pattern?.test(chunk.toString('latin1'))) near.destroy()
+        else far.write(chunk)
+      })
+      far.pipe(near)
       near.on('close', () => far.destroy())
       far.on('close', () => near.destroy())
     })

@@ -1,0 +1,219 @@
+// The ledgers of erasures: the file is never behind the database, and what a restored backup brings back is erased again.
+import assert from 'node:assert/strict'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { tundish } from './support/cli.ts'
+import { insert } from './support/data.ts'
+import { dump } from './support/dump.ts'
+import { freshDatabase } from './support/postgres.ts'
+import { openProxy } from './support/proxy.ts'
+import { type Project, startTestServer, type TestServer } from './support/server.ts'
+
+interface Entry {
+  project_id: string
+  profile_id: string
+  erased_at: string
+}
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/
+const read = (path: string): Entry[] =>
+  readFileSync(path, 'utf8')
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
+const people = (...ids: string[]) => ({ profiles: ids.map((id) => ({ id, email: `${id}@example.com` })) })
+const erase = (project: Project, ...profile_ids: string[]) => project.post('/profiles/anonymize', { profile_ids })
+const emailOf = async (project: Project, id: string) => (await project.get(`/profiles/${id}`)).body.email
+
+describe('the ledgers of erasures', () => {
+  let folder: string
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'tundish-test-ledger-'))
+  })
+  after(() => rmSync(folder, { recursive: true, force: true }))
+
+  describe('of a server', () => {
+    let server: TestServer
+    let project: Project
+    before(async () => {
+      server = await startTestServer({ ERASURE_LEDGER: join(folder, 'deep', 'ledger.ndjson') })
+      project = await server.project()
+      await insert(server.db, project, people('a', 'b', 'c', ...Array.from({ length: 30 }, (_, n) => `p-${n}`)))
+    })
+    after(() => server.stop())
+
+    test('get one line for each who is erased, with nothing personal, readable by nobody else', async () => {
+      await erase(project, 'b', 'a', 'b')
+      await erase(project, 'b')
+      const lines = read(server.ledger)
+      assert.deepEqual(
+        lines.map((line) => [Object.keys(line), line.project_id, line.profile_id]),
+        ['b', 'a'].map((id) => [['project_id', 'profile_id', 'erased_at'], project.id, id]),
+      )
+      const { anonymized_at } = (await project.get('/profiles/a')).body
+      assert.deepEqual(new Set(lines.map(({ erased_at }) => erased_at)), new Set([anonymized_at]))
+      assert.match(anonymized_at, INSTANT)
+      assert.equal(statSync(server.ledger).mode & 0o777, 0o600)
+    })
+
+    test('get whole lines from erasures at the same time, and behind a line that a crash cut off', async () => {
+      appendFileSync(server.ledger, '{"project_id":"project-1","profi')
+      await Promise.all(Array.from({ length: 30 }, (_, n) => erase(project, `p-${n}`)))
+      const [torn, ...others] = readFileSync(server.ledger, 'utf8').split('\n').slice(2, -1)
+      assert.equal(torn, '{"project_id":"project-1","profi')
+      const ids = others.filter(Boolean).map((line) => JSON.parse(line).profile_id)
+      assert.deepEqual(ids.sort(), Array.from({ length: 30 }, (_, n) => `p-${n}`).sort())
+    })
+
+    test('who was brought in erased already is entered, too', async () => {
+      await insert(server.db, project, { profiles: [{ id: 'history', anonymized_at: '2020-01-01T00:00:00Z' }] })
+      assert.equal((await erase(project, 'history')).status, 200)
+      assert.match(readFileSync(server.ledger, 'utf8'), /"profile_id":"history"/)
+    })
+
+    test('`erasures export` prints the database’s, oldest first', async () => {
+      const { code, stdout } = await tundish(['erasures', 'export'], server.env)
+      const lines = stdout
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as Entry)
+      assert.equal(code, 0)
+      assert.equal(lines.length, 33)
+      assert.deepEqual(
+        lines.map(({ erased_at }) => erased_at),
+        lines.map(({ erased_at }) => erased_at).sort(),
+      )
+      const { stdout: json } = await tundish(['erasures', 'export', '--json'], server.env)
+      assert.deepEqual(JSON.parse(json), lines)
+    })
+  })
+
+  test('nobody is erased whom the file cannot hold', async () => {
+    const ledger = join(folder, 'a-folder')
+    mkdirSync(ledger)
+    const server = await startTestServer({ ERASURE_LEDGER: ledger })
+    try {
+      const project = await server.project()
+      await insert(server.db, project, people('a'))
+      const before = await dump(server.db)
+      const { status, text } = await erase(project, 'a')
+      assert.deepEqual([status, text], [500, '{"message":"Internal error."}'])
+      assert.equal(await dump(server.db), before)
+    } finally {
+      await server.stop()
+    }
+  })
+
+  test('the file has the line when the connection breaks at the commit, and the database has nothing', async () => {
+    const database = await freshDatabase()
+    const cutAt: { pattern: RegExp | undefined } = { pattern: undefined }
+    const proxy = await openProxy(database.url, cutAt)
+    const server = await startTestServer(
+      { DATABASE_URL: proxy.url, ERASURE_LEDGER: join(folder, 'cut.ndjson') },
+      { worker: false },
+    )
+    try {
+      const project = await server.project()
+      await insert(server.db, project, people('a'))
+      cutAt.pattern = /commit/
+      assert.equal((await erase(project, 'a')).status, 503)
+      cutAt.pattern = undefined
+      assert.deepEqual(
+        read(server.ledger).map(({ profile_id }) => profile_id),
+        ['a'],
+      )
+      assert.equal(await emailOf(project, 'a'), 'a@example.com')
+      assert.equal((await erase(project, 'a')).status, 200)
+      assert.equal(read(server.ledger).length, 2)
+    } finally {
+      await server.stop()
+      await proxy.cut()
+      await database.drop()
+    }
+  })
+
+  test('after an old copy was restored, reapplying erases again, for good', async () => {
+    const original = await freshDatabase()
+    const ledger = join(folder, 'restored.ndjson')
+    const settings = { DATABASE_URL: original.url, ERASURE_LEDGER: ledger }
+    const first = await startTestServer(settings, { worker: false })
+    const { env } = first
+    const { id, organizationId, key } = await first.project()
+    await insert(first.db, { id, organizationId }, people('before', 'between', 'never'))
+    const call = (server: TestServer): Project => ({
+      ...{ id, organizationId, key },
+      get: (path) => server.api(path, { key }),
+      post: (path, body) => server.api(path, { key, method: 'POST', body }),
+    })
+    await erase(call(first), 'before')
+    await first.stop()
+    // The backup, and what happens after it.
+    const backup = await freshDatabase(original)
+    const second = await startTestServer({ ...env, ERASURE_LEDGER: ledger }, { worker: false })
+    await insert(second.db, { id, organizationId }, people('later'))
+    assert.equal((await erase(call(second), 'between', 'later')).status, 200)
+    await second.stop()
+    const exported = await tundish(['erasures', 'export'], { ...env, ERASURE_LEDGER: ledger })
+    const lines = read(ledger)
+
+    const restored = { ...env, DATABASE_URL: backup.url, ERASURE_LEDGER: ledger }
+    writeFileSync(
+      join(folder, 'more.ndjson'),
+      `not JSON\n{"project_id":"elsewhere","profile_id":"x","erased_at":"2026-01-01T00:00:00Z"}\n`,
+    )
+    const files = [ledger, join(folder, 'more.ndjson')]
+    const { code, stdout } = await tundish(['erasures', 'reapply', ...files, '--json'], restored)
+    const { unreadable, ...result } = JSON.parse(stdout)
+    assert.deepEqual([code, result], [1, { erased: 1, already_erased: 1, unknown: 2 }])
+    assert.equal(unreadable.length, 1)
+    assert.match(unreadable[0], /more\.ndjson:1: /)
+
+    const again = await tundish(['erasures', 'reapply', '--json'], restored)
+    assert.deepEqual(
+      [again.code, JSON.parse(again.stdout)],
+      [0, { erased: 0, already_erased: 2, unknown: 1, unreadable: [] }],
+    )
+    // The ledger that the backup brought back has everybody again, with the time of the first erasure.
+    assert.equal((await tundish(['erasures', 'export'], restored)).stdout, exported.stdout)
+    const all = new Set(read(ledger).map((line) => JSON.stringify(line)))
+    assert.deepEqual(all, new Set(lines.map((line) => JSON.stringify(line))))
+
+    const profile = (name: string) =>
+      JSON.stringify({
+        record: 'profile',
+        data: { id: name, created_at: '2026-01-01T00:00:00Z', email: `${name}@example.com` },
+      })
+    const imported = await tundish(
+      ['import', '--project', id, '--json', '-'],
+      restored,
+      ['before', 'between', 'later', 'never', 'new'].map(profile).join('\n'),
+    )
+    assert.equal(JSON.parse(imported.stdout).erased, 3, imported.stderr)
+    const server = await startTestServer(restored, { worker: false })
+    const emails = await Promise.all(
+      ['before', 'between', 'later', 'never', 'new'].map((name) => emailOf(call(server), name)),
+    )
+    assert.deepEqual(emails, [null, null, null, 'never@example.com', 'new@example.com'])
+    await server.stop()
+    await Promise.all([original.drop(), backup.drop()])
+  })
+
+  test('refuses a ledger that is not there', async () => {
+    const database = await freshDatabase()
+    const env = { DATABASE_URL: database.url, MASTER_KEY: Buffer.alloc(32).toString('base64'), DATA_DIR: folder }
+    const { code, stderr } = await tundish(['erasures', 'reapply', join(folder, 'nowhere')], env)
+    await database.drop()
+    assert.deepEqual([code, stderr], [1, `There is no readable ledger at ${join(folder, 'nowhere')}.\n`])
+    assert.ok(!existsSync(join(folder, 'nowhere')))
+  })
+})
