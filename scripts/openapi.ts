@@ -10,6 +10,7 @@ import { systemClock } from '../src/lib/clock.ts'
 import { openDb } from '../src/lib/db.ts'
 import { openSeal } from '../src/lib/secrets.ts'
 import { openLimits } from '../src/limits.ts'
+import { openMetrics } from '../src/metrics.ts'
 import { publicListener } from '../src/server.ts'
 
 export const SIDES = { public: publicListener, operator: adminListener }
@@ -33,6 +34,7 @@ export async function unconnectedListener(side: keyof typeof SIDES = 'public'): 
     seal,
     keys: openKeyCache(db, systemClock),
     limits: openLimits({ config, db, clock: systemClock, log }),
+    metrics: openMetrics(db),
     audit: openAudit(seal, auditHeadsPath(config)),
     providers: new Map(),
     close: () => db.close(),

@@ -3,6 +3,7 @@ import { type DestinationStream, type Logger, pino } from 'pino'
 import { type Audit, auditHeadsPath, openAudit } from './audit.ts'
 import type { Config } from './config.ts'
 import { type KeyCache, openKeyCache } from './key-cache.ts'
+import { maskDigits } from './lib/card-data.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { type Db, isUnavailable, openDb } from './lib/db.ts'
 import { openEmbedded } from './lib/embedded.ts'
@@ -11,6 +12,7 @@ import { errorForLog } from './lib/log-error.ts'
 import { migrate } from './lib/migrate.ts'
 import { masterKeyIn, openSeal, type Seal } from './lib/secrets.ts'
 import { type Limits, openLimits } from './limits.ts'
+import { type Metrics, openMetrics } from './metrics.ts'
 import { openPlayMoney, registered } from './play-money.ts'
 import type { Providers } from './providers/provider.ts'
 import { SimulatorProvider } from './providers/simulator.ts'
@@ -30,6 +32,7 @@ export interface App {
   seal: Seal
   keys: KeyCache
   limits: Limits
+  metrics: Metrics
   audit: Audit
   /** The payment providers; the simulator only where play money is allowed. */
   providers: Providers
@@ -65,9 +68,10 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     const keys = openKeyCache(db, systemClock)
     const limits = openLimits({ config, db, clock: systemClock, log })
     closers.push(() => limits.close())
+    const metrics = openMetrics(db)
     const audit = openAudit(seal, auditHeadsPath(config))
     const providers = await openProviders(
-      { config, db, clock: systemClock, log },
+      { config, db, clock: systemClock, log, metrics },
       options.simulator ?? 'never',
       closers,
     )
@@ -81,6 +85,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
       seal,
       keys,
       limits,
+      metrics,
       audit,
       providers,
       close,
@@ -94,7 +99,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
 
 /** The providers this program can reach. Play money reaches production only by an address that somebody set. */
 async function openProviders(
-  shared: Parameters<typeof openPlayMoney>[0],
+  shared: Parameters<typeof openPlayMoney>[0] & { metrics: Metrics },
   run: 'embedded' | 'always' | 'never',
   closers: (() => Promise<void>)[],
 ): Promise<Providers> {
@@ -110,13 +115,15 @@ async function openProviders(
   if (url === undefined) return new Map()
   const provider = new SimulatorProvider({ url, clock, deadlineMs: config.providerTimeoutMs })
   closers.push(async () => provider.close())
-  return new Map([[provider.name, provider]])
+  return new Map([[provider.name, shared.metrics.measure(provider)]])
 }
 
 /** Logs are JSON lines, on standard output (1), standard error (2), or wherever else. */
 export function openLog(level: string, to: 1 | 2 | DestinationStream = 1): Logger {
   const serializers = { err: errorForLog }
-  const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers }
+  // The last guard before a line is written: what is shaped like a card number never is.
+  const hooks = { streamWrite: maskDigits }
+  const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers, hooks }
   return pino(options, typeof to === 'number' ? pino.destination({ dest: to, sync: false }) : to)
 }
 

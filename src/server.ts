@@ -65,7 +65,7 @@ export function startWork(app: App): () => Promise<void> {
 
 /** The public listener with every route, not yet listening. */
 export async function publicListener(app: App): Promise<FastifyInstance> {
-  const listener = openListener(app.log, app.config.bounds)
+  const listener = openListener(app.log, app.metrics.http, app.config.bounds)
   await describeRoutes(listener)
   refuseOtherMethods(listener)
   describePages(listener)

@@ -27,7 +27,7 @@ const TAGS = [
 
 /** The operator's listener with every route, not yet listening. */
 export async function adminListener(app: App): Promise<FastifyInstance> {
-  const listener = openListener(app.log)
+  const listener = openListener(app.log, app.metrics.http)
   await listener.register(swagger, {
     hideUntagged: true,
     openapi: {
@@ -47,6 +47,7 @@ export async function adminListener(app: App): Promise<FastifyInstance> {
   })
   refuseOtherMethods(listener)
   describePages(listener)
+  app.metrics.route(listener, app.providers)
   listener.register((scope) => adminApi(scope, app), { prefix: '/admin/v1' })
   await listener.ready()
   return listener

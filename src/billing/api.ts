@@ -75,8 +75,8 @@ function charges(app: FastifyInstance, context: BillingContext): void {
       coded: ['one_off_charge_disabled', 'idempotency_key_reused'],
     }),
   }
-  app.post('/payment/one_off_charge', { schema }, async ({ rawBody, organizationId }) =>
-    oneOffCharge(context, organizationId, readChargeRequest(rawBody)),
+  app.post('/payment/one_off_charge', { schema }, async ({ rawBody, organizationId, trace: { traceparent } }) =>
+    oneOffCharge({ ...context, traceparent }, organizationId, readChargeRequest(rawBody)),
   )
 }
 
@@ -91,7 +91,7 @@ function refunds(app: FastifyInstance, context: BillingContext): void {
     body: refundIn,
     ...ok('What became of the refund.', refundOut, { coded: ['idempotency_key_reused'] }),
   }
-  app.post('/payment/refund', { schema }, async ({ rawBody, organizationId }) =>
-    refund(context, organizationId, readRefundRequest(rawBody)),
+  app.post('/payment/refund', { schema }, async ({ rawBody, organizationId, trace: { traceparent } }) =>
+    refund({ ...context, traceparent }, organizationId, readRefundRequest(rawBody)),
   )
 }

@@ -11,4 +11,6 @@ export interface BillingContext {
   log: Pick<Logger, 'info' | 'warn' | 'error'>
   /** The deadline that guards every call to a provider. */
   providerTimeoutMs: number
+  /** Whose trace a call to a provider belongs to; undefined in the background. */
+  traceparent?: string
 }

@@ -121,7 +121,7 @@ async function charge(context: BillingContext, provider: Provider, order: Order,
   try {
     if (!leaseAllowsCall(providerTimeoutMs, clock.monotonicMs() - begunMs)) return await leaveToSettling(context, order)
     const verdict = await noted(context, order, 'charge', () =>
-      provider.charge({ ...reference(order), ...money(order) }),
+      provider.charge({ ...reference(order), ...money(order), traceparent: context.traceparent }),
     )
     if (verdict.outcome === 'unknown') return await leaveToSettling(context, order)
     if (verdict.outcome === 'conflict') return await lookIntoCharge(context, order)

@@ -61,7 +61,7 @@ async function payBack(
     const { amount, currency_code: currencyCode } = refund
     const money = { amountMinor: minorFromDatabase(amount, currencyCode), currencyCode }
     const verdict = await noted(context, refund, 'refund', () =>
-      provider.refund({ ...reference(refund), ...money, chargeTransactionId }),
+      provider.refund({ ...reference(refund), ...money, chargeTransactionId, traceparent: context.traceparent }),
     )
     if (verdict.outcome === 'unknown') return await leaveToSettling(context, refund)
     if (verdict.outcome === 'conflict') return await lookIntoRefund(context, refund)

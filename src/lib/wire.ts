@@ -21,8 +21,12 @@ declare module 'fastify' {
   }
 }
 
-/** Told of every answer, with the route as it is declared (undefined: there is none) and how long it took. */
-export type Observe = (request: FastifyRequest, reply: FastifyReply) => void
+/** Who watches a listener. */
+export interface Observe {
+  answered(request: FastifyRequest, reply: FastifyReply): void
+  /** A request that could not be read. */
+  broken(status: number): void
+}
 
 const MIB = 1024 * 1024
 const BODY_LIMIT_BYTES = MIB
@@ -32,7 +36,7 @@ const RETRY_AFTER_SECONDS = '1'
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** A listener with our conventions and no routes; without `bounds` it has those of the HTTP server. */
-export function openListener(log: Logger, bounds?: ListenerBounds, observe: Observe = () => {}): FastifyInstance {
+export function openListener(log: Logger, observe: Observe, bounds?: ListenerBounds): FastifyInstance {
   const app = Fastify({
     logger: false,
     bodyLimit: BODY_LIMIT_BYTES,
@@ -42,7 +46,8 @@ export function openListener(log: Logger, bounds?: ListenerBounds, observe: Obse
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH, querystringParser: (raw) => raw as never },
     // While the listener closes, requests on connections that are still open are served like any other.
     return503OnClosing: false,
-    clientErrorHandler: (error, socket) => answerBrokenRequest(log, error as NodeJS.ErrnoException, socket as never),
+    clientErrorHandler: (error, socket) =>
+      answerBrokenRequest({ log, observe }, error as NodeJS.ErrnoException, socket as never),
   })
   // Every method that Node reads, so that the strange ones get their 405 too.
   for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
@@ -69,7 +74,7 @@ export function openListener(log: Logger, bounds?: ListenerBounds, observe: Obse
     if (request.is404) await noRoute()
   })
   app.addHook('onResponse', async (request, reply) => {
-    observe(request, reply)
+    observe.answered(request, reply)
     logAnswer(log, request, reply)
   })
   return app
@@ -209,7 +214,7 @@ const BROKEN: Record<string, [status: string, message: string]> = {
 
 /** Answers what is not HTTP, for which there is no request yet. */
 function answerBrokenRequest(
-  log: Logger,
+  { log, observe }: { log: Logger; observe: Observe },
   error: NodeJS.ErrnoException,
   socket: ServerResponse['socket'] & object,
 ): void {
@@ -220,6 +225,7 @@ function answerBrokenRequest(
   const [status, message] = BROKEN[error.code ?? ''] ?? ['400 Bad Request', 'This is not a valid HTTP request.']
   const body = JSON.stringify({ message })
   const id = randomUUID()
+  observe.broken(Number.parseInt(status, 10))
   log.info({ request_id: id, status: Number.parseInt(status, 10), code: error.code })
   socket.end(
     `HTTP/1.1 ${status}\r\nContent-Type: ${JSON_TYPE}\r\nX-Request-Id: ${id}\r\n` +

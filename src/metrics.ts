@@ -1,0 +1,139 @@
+// What an operator watches: counters of this process, what the database tells of the work, and the page that shows both.
+import { readFileSync } from 'node:fs'
+import type { FastifyInstance } from 'fastify'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Db } from './lib/db.ts'
+import type { Observe } from './lib/wire.ts'
+import { measured } from './metrics/provider.ts'
+import { gaugesOfWork } from './metrics/work.ts'
+import type { Provider, Providers } from './providers/provider.ts'
+
+export interface Metrics {
+  /** Told of every answer of a listener. */
+  http: Observe
+  /** The provider, with every call measured. */
+  measure(provider: Provider): Provider
+  /** Serves `/metrics` on the operator's listener: no key, no tenant's name in it. */
+  route(listener: FastifyInstance, providers: Providers): void
+}
+
+// From an answer out of memory to a charge at a slow provider.
+const BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+
+export function openMetrics(db: Db): Metrics {
+  const registry = new Registry()
+  const registers = [registry]
+  const calls = new Histogram({
+    name: 'tundish_provider_call_duration_seconds',
+    help: 'Calls to payment providers, by what they were and what came of them.',
+    labelNames: ['provider', 'call', 'outcome'],
+    buckets: BUCKETS_S,
+    registers,
+  })
+
+  return {
+    http: observeHttp(registers),
+    measure: (provider) => measured(provider, calls),
+    route(listener, providers) {
+      collectDefaultMetrics({ register: registry })
+      buildInfo(registers)
+      gaugesOfPool(db, registers)
+      gaugesOfWork(db, registers)
+      gaugesOfCircuits(providers, registers)
+      const schema = { hide: true } as never
+      listener.get('/metrics', { schema }, async (_request, reply) =>
+        reply.type(registry.contentType).send(await registry.metrics()),
+      )
+    },
+  }
+}
+
+function observeHttp(registers: Registry[]): Observe {
+  const answers = new Histogram({
+    name: 'tundish_http_request_duration_seconds',
+    help: 'Answered requests, by interface, route as it is declared, method and status.',
+    labelNames: ['interface', 'route', 'method', 'status'],
+    buckets: BUCKETS_S,
+    registers,
+  })
+  const broken = new Counter({
+    name: 'tundish_http_broken_requests_total',
+    help: 'Requests that were not HTTP, too large or too slow to be read.',
+    labelNames: ['status'],
+    registers,
+  })
+  // Looking labels up costs more than observing: each combination is looked up once. Routes, methods and statuses are few.
+  const children = new Map<string, Histogram.Internal<string>>()
+  return {
+    answered({ routeOptions, method }, { statusCode, elapsedTime }) {
+      const route = routeOptions.url ?? 'none'
+      const key = `${statusCode}${method}${route}`
+      let child = children.get(key)
+      if (!child) {
+        child = answers.labels({ interface: interfaceOf(route), route, method, status: String(statusCode) })
+        children.set(key, child)
+      }
+      child.observe(elapsedTime / 1000)
+    },
+    broken: (status) => broken.inc({ status }),
+  }
+}
+
+function interfaceOf(route: string): string {
+  if (route.startsWith('/public/')) return 'data'
+  if (route.startsWith('/:org_id/')) return 'billing'
+  if (route.startsWith('/admin/')) return 'operator'
+  return 'none'
+}
+
+function buildInfo(registers: Registry[]): void {
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+    version: string
+  }
+  const info = new Gauge({
+    name: 'tundish_build_info',
+    help: 'Always 1; the version runs as a label.',
+    labelNames: ['version', 'node'],
+    registers,
+  })
+  info.set({ version, node: process.version }, 1)
+}
+
+function gaugesOfPool(db: Db, registers: Registry[]): void {
+  const connections = new Gauge({
+    name: 'tundish_database_connections',
+    help: 'Connections for transactions, by state; max is DATABASE_CONNECTIONS.',
+    labelNames: ['state'],
+    registers,
+    collect() {
+      const { open, idle, most } = db.activity()
+      connections.set({ state: 'idle' }, idle)
+      connections.set({ state: 'busy' }, open - idle)
+      connections.set({ state: 'max' }, most)
+    },
+  })
+  const waiting = new Gauge({
+    name: 'tundish_database_waiting',
+    help: 'Who waits: for a connection, for a pipelined read that was sent, for the tenant’s turn.',
+    labelNames: ['for'],
+    registers,
+    collect() {
+      const { waiting: pool, reads, turns } = db.activity()
+      waiting.set({ for: 'connection' }, pool)
+      waiting.set({ for: 'read' }, reads)
+      waiting.set({ for: 'turn' }, turns)
+    },
+  })
+}
+
+function gaugesOfCircuits(providers: Providers, registers: Registry[]): void {
+  const circuits = new Gauge({
+    name: 'tundish_provider_circuit_open',
+    help: '1 while a provider fails so often that new charges are refused.',
+    labelNames: ['provider'],
+    registers,
+    collect() {
+      for (const [provider, one] of providers) circuits.set({ provider }, one.circuitIsOpen() ? 1 : 0)
+    },
+  })
+}

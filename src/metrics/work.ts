@@ -1,0 +1,82 @@
+// What the database tells of the work that waits in it, asked at each look at the metrics.
+import { Gauge, type Registry } from 'prom-client'
+import type { Db } from '../lib/db.ts'
+
+// Whoever watches a database that hangs must still hear of the process.
+const PATIENCE_MS = 2000
+
+// Column of the statement below → name and help of the gauge.
+const GAUGES = {
+  charges: ['tundish_charges_in_progress', 'Charges whose outcome is not known yet.'],
+  charges_s: ['tundish_charges_oldest_seconds', 'Age of the oldest of them.'],
+  refunds: ['tundish_refunds_in_progress', 'Refunds whose outcome is not known yet.'],
+  refunds_s: ['tundish_refunds_oldest_seconds', 'Age of the oldest of them.'],
+  settling_s: [
+    'tundish_settling_overdue_seconds',
+    'How long the most overdue look at an outcome has waited for a process.',
+  ],
+  events: ['tundish_webhook_events_waiting', 'Events not yet handed to their endpoints.'],
+  deliveries: ['tundish_webhook_backlog', 'Deliveries to endpoints that are switched on, not yet succeeded.'],
+  deliveries_s: ['tundish_webhook_oldest_seconds', 'Age of the oldest of them.'],
+  deliveries_due_s: ['tundish_webhook_overdue_seconds', 'How long the most overdue delivery has waited for a process.'],
+  endpoints: ['tundish_webhook_endpoints_failing', 'Endpoints with nothing but failures since their last success.'],
+  horizon_s: [
+    'tundish_sync_horizon_lag_seconds',
+    'Age of the oldest transaction that writes records: as far the sync horizon of its project lags behind.',
+  ],
+} as const
+
+/** Registers the gauges; while the database cannot be asked they are absent and `tundish_database_up` is 0. */
+export function gaugesOfWork(db: Db, registers: Registry[]): void {
+  const gauges = Object.entries(GAUGES).map(
+    ([column, [name, help]]) => [column, new Gauge({ name, help, registers })] as const,
+  )
+  const up = new Gauge({
+    name: 'tundish_database_up',
+    help: 'Whether the database answers.',
+    registers,
+    async collect() {
+      const row = await ask(db)
+      up.set(row ? 1 : 0)
+      for (const [column, gauge] of gauges) {
+        if (row) gauge.set(Number(row[column]))
+        else gauge.remove()
+      }
+    },
+  })
+}
+
+async function ask(db: Db): Promise<Record<string, string | null> | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const silence = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), PATIENCE_MS)
+  })
+  const answer = db.query(LOOK).then(
+    ([row]) => row,
+    () => undefined,
+  )
+  const row = await Promise.race([answer, silence])
+  clearTimeout(timer)
+  return row
+}
+
+const age = (instant: string) => `coalesce(extract(epoch from db_clock() - ${instant}), 0)`
+
+const LOOK = `
+  select charges.n as charges, ${age('charges.since')} as charges_s,
+    refunds.n as refunds, ${age('refunds.since')} as refunds_s,
+    greatest(0, ${age('charges.due')}, ${age('refunds.due')}) as settling_s,
+    (select count(*) from events where pending) as events,
+    deliveries.n as deliveries, ${age('deliveries.since')} as deliveries_s,
+    greatest(0, ${age('deliveries.due')}) as deliveries_due_s,
+    (select count(*) from webhook_endpoints where enabled and failing_since is not null) as endpoints,
+    (select ${age('min(a.xact_start)')} from pg_locks l join pg_stat_activity a using (pid)
+     where l.locktype = 'advisory' and l.objsubid = 2 and l.granted and l.classid = write_lock_class()
+       and l.database = (select oid from pg_database where datname = current_database())) as horizon_s
+  from (select count(*) as n, min(created_at) as since, min(next_look_at) as due
+        from orders where status = 'processing') charges,
+    (select count(*) as n, min(created_at) as since, min(next_look_at) as due
+     from refunds where status = 'processing') refunds,
+    (select count(*) as n, min(d.created_at) as since, min(d.next_attempt_at) as due
+     from webhook_deliveries d join webhook_endpoints e on e.project_id = d.project_id and e.id = d.endpoint_id
+     where d.status = 'pending' and e.enabled) deliveries`
