@@ -17,7 +17,6 @@ interface Options {
 
 const STDIN = '-'
 const STDIN_NAME = 'stdin'
-const PIECE_BYTES = 1 << 18
 
 export function register(program: Command): void {
   const command = program
@@ -78,7 +77,7 @@ async function sizeOf(file: string): Promise<number | undefined> {
 
 function sourceOf(file: string): Source {
   if (file === STDIN) return { name: STDIN_NAME, stream: () => process.stdin }
-  return { name: file, stream: () => createReadStream(file, { highWaterMark: PIECE_BYTES }) }
+  return { name: file, stream: () => createReadStream(file) }
 }
 
 function stopped(): AbortSignal {

@@ -1,8 +1,11 @@
 // The kinds of records that belong to billing: merchant accounts, customers, and what they paid.
 import { fieldsOf, required } from './fields.ts'
-import type { Kind, Tenant } from './kind.ts'
+import type { Kind, Scope, Tenant } from './kind.ts'
 import { amount, currency, readCode, usd } from './money-types.ts'
 import { boolean, digits, externalId, id, instant, integer, label, oneOf, past, text, texts, uuid } from './types.ts'
+
+// Their lines bring no times.
+const dates = ({ stamp }: Scope) => ({ created_at: stamp, updated_at: stamp })
 
 export const merchantAccount: Kind = {
   name: 'merchant_account',
@@ -14,9 +17,8 @@ export const merchantAccount: Kind = {
     psp_merchant_id: required(label()),
     region: text,
     currencies: texts(readCode),
-    created_at: past,
-    updated_at: past,
   }),
+  added: dates,
 }
 
 // A customer's events go to its project, which therefore cannot change.
@@ -29,16 +31,10 @@ export const customer: Kind = {
   table: 'customers',
   tenant: 'organization_id',
   key: ['external_id'],
-  fields: fieldsOf({
-    external_id: required(externalId),
-    email: text,
-    profile_id: id,
-    created_at: past,
-    updated_at: past,
-  }),
+  fields: fieldsOf({ external_id: required(externalId), email: text, profile_id: id }),
   references: { profile_id: 'profile' },
   misfits: [{ reason: 'customer.external_id belongs to another project of the organization', where: isElsewhere }],
-  added: ({ project_id }) => ({ project_id }),
+  added: (scope) => ({ project_id: scope.project_id, ...dates(scope) }),
 }
 
 // What a report transaction says of its card, and of how it was approved.
@@ -54,7 +50,6 @@ export const payment: Kind = {
     order_id: required(uuid),
     trx_id: required(uuid),
     trx_created_at: required(past),
-    updated_at: past,
     currency_code: required(currency),
     amount: required(amount),
     amount_usd: usd,
@@ -96,6 +91,6 @@ export const payment: Kind = {
   ],
   // The walk of the report rests on it.
   kept: ['trx_created_at'],
-  added: () => ({ imported: 'true' }),
+  added: ({ stamp }) => ({ imported: 'true', updated_at: stamp }),
   untouchable: (row) => `not ${row}.imported`,
 }

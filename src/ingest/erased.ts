@@ -10,7 +10,7 @@ export async function wipeErased(query: Query, kinds: readonly Kind[], tenant: T
   const names = new Set(kinds.map(({ name }) => name))
   const concerned = [...names].flatMap((name) => CONCERNED[name]?.(tenant) ?? [])
   if (concerned.length === 0 || !(await canBeErased(query, names, tenant))) return
-  await query(`create temp table import_concerned on commit drop as ${concerned.join(' union ')}`)
+  await query(`create temp table import_concerned (id) on commit drop as ${concerned.join(' union ')}`)
   await query('analyze import_concerned')
   await query(lockProfiles(tenant))
   // A later statement: it sees what those did for whom the locks had to wait.

@@ -18,8 +18,8 @@ export interface Kind {
   counts?: { readonly [field: string]: (row: string) => string }
   /** Columns that keep the value they were first stored with. */
   kept?: readonly string[]
-  /** Columns that no line brings, with the SQL of what is stored in them. */
-  added?: (tenant: Tenant) => { readonly [column: string]: string }
+  /** Columns that no line brings, with the SQL of what a new row has in them. */
+  added?: (scope: Scope) => { readonly [column: string]: string }
   /** SQL: which rows an import never changes, whatever a line says. */
   untouchable?: (row: string) => string
 }

@@ -29,7 +29,7 @@ const LINE_FEED = 0x0a
 const BYTE_ORDER_MARK = 0xfeff
 const SPACE = 0x20
 // Small enough that the process can turn to other things in between.
-const PIECE_BYTES = 1 << 18
+const PIECE_BYTES = 1 << 16
 
 class Cutter {
   private readonly sink: LineSink

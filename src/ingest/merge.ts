@@ -51,7 +51,8 @@ export async function mergeKnown(
   await count(countErased(kind))
   if (locked!.known !== '0') {
     await beforeUpdate?.()
-    if (kind.counts) await query(countMoved(kind, kind.counts, scope))
+    const moved = kind.counts && countMoved(kind, kind.counts, scope)
+    if (moved) await query(moved)
     await query(updateKnown(kind, scope))
     await query(dropKnown(kind, scope))
   }
@@ -70,7 +71,6 @@ export function sameKey(kind: Kind, tenant: Tenant, row = 't', line = 's'): stri
   return [`${row}.${kind.tenant} = ${tenant[kind.tenant]}`, ...key].join(' and ')
 }
 
-const CREATED_AT = 'created_at'
 const UPDATED_AT = 'updated_at'
 // What the `updated_at` of a line is compared with.
 const STORED = 't.updated_at'
@@ -87,12 +87,11 @@ function findRepeated(kind: Kind): string {
 function dropRepeated(kind: Kind, scope: Scope): string {
   const key = kind.key.join(', ')
   const time = isDated(kind) ? `coalesce(s.updated_at, ${LATER})` : LATER
-  const older = isDated(kind) ? `s.updated_at < ${STORED}` : 'false'
   return `
     with lines as (
       select s.ctid as at,
         time < max(time) over (partition by ${key} order by s.source, s.line rows between unbounded preceding and 1 preceding)
-          or exists (select from ${kind.table} t where ${sameKey(kind, scope)} and (${older})) as skipped,
+          or exists (select from ${kind.table} t where ${sameKey(kind, scope)} and (${isPassedOver(kind)})) as skipped,
         row_number() over (partition by ${key} order by time desc, s.source desc, s.line desc) as place
       from ${staged(kind)} s cross join lateral (select ${time} as time) given
       where (${key}) in (select ${key} from ${staged(kind)} group by ${key} having count(*) > 1)
@@ -111,11 +110,10 @@ function lockKnown(kind: Kind, scope: Scope): string {
 }
 
 function dropOlder(kind: Kind, scope: Scope): string {
-  const older = isDated(kind) ? `s.updated_at < ${STORED}` : 'false'
   return `
     with gone as (
       delete from ${staged(kind)} s using ${kind.table} t
-      where ${sameKey(kind, scope)} and (${older} or ${kind.untouchable?.('t') ?? 'false'}) returning 1)
+      where ${sameKey(kind, scope)} and (${isPassedOver(kind)}) returning 1)
     select count(*) as skipped, 0 as erased from gone`
 }
 
@@ -125,11 +123,12 @@ function countErased(kind: Kind): string {
 
 type Counts = NonNullable<Kind['counts']>
 
-/** What the counters lose and gain by the updates to come. */
-function countMoved(kind: Kind, counts: Counts, scope: Scope): string {
-  const values = Object.values(counts)
-  const row = (alias: string) => `(${values.map((value) => value(alias)).join(', ')})`
-  const moves = Object.entries(counts).flatMap(([field, value]) => [
+/** What the counters lose and gain by the updates to come; no statement where an update cannot move anything. */
+function countMoved(kind: Kind, counts: Counts, scope: Scope): string | undefined {
+  const moving = Object.entries(counts).filter(([, value]) => value('t') !== value('s'))
+  if (moving.length === 0) return undefined
+  const values = (row: string) => moving.map(([, value]) => value(row)).join(', ')
+  const moves = moving.flatMap(([field, value]) => [
     `('${field}', ${value('t')}, -1)`,
     `('${field}', ${value('s')}, 1)`,
   ])
@@ -138,7 +137,7 @@ function countMoved(kind: Kind, counts: Counts, scope: Scope): string {
     select ${scope.project_id}, '${kind.table}', field, value, sum(n)
     from ${staged(kind)} s join ${kind.table} t on ${sameKey(kind, scope)}
     cross join lateral (values ${moves.join(', ')}) move (field, value, n)
-    where row${row('t')} is distinct from row${row('s')} and value is not null
+    where row(${values('t')}) is distinct from row(${values('s')}) and value is not null
     group by field, value having sum(n) <> 0`
 }
 
@@ -146,17 +145,15 @@ function countMoved(kind: Kind, counts: Counts, scope: Scope): string {
 function updateKnown(kind: Kind, scope: Scope): string {
   const { live, stamp } = scope
   const changed = columnsOf(kind).filter(({ name }) => !isFixed(kind, name))
-  // Some kinds need not say when they were made.
-  const brought = (name: string) => (name === CREATED_AT ? 'coalesce(s.created_at, t.created_at)' : `s.${name}`)
-  const content = (value: (name: string) => string) =>
-    changed.map(({ name, json }) => `${value(name)}${json ? '::text' : ''}`).join(', ')
+  const content = (row: string) => changed.map(({ name, json }) => `${row}.${name}${json ? '::text' : ''}`).join(', ')
   const stamped = `greatest(${stamp}, t.updated_at + interval '1 microsecond')`
-  const set = changed.map(({ name }) => `${name} = ${brought(name)}`)
+  const set = changed.map(({ name }) => `${name} = s.${name}`)
   if (isDated(kind)) set.push(`updated_at = ${live ? stamped : `coalesce(s.updated_at, ${stamped})`}`)
+  else if (kind.added) set.push(`updated_at = ${stamped}`)
   const moved = isDated(kind) && !live ? ' or s.updated_at <> t.updated_at' : ''
   return `
     update ${kind.table} t set ${set.join(', ')} from ${staged(kind)} s
-    where ${sameKey(kind, scope)} and (row(${content((name) => `t.${name}`)}) is distinct from row(${content(brought)})${moved})`
+    where ${sameKey(kind, scope)} and (row(${content('t')}) is distinct from row(${content('s')})${moved})`
 }
 
 function dropKnown(kind: Kind, scope: Scope): string {
@@ -176,18 +173,20 @@ function countAdded(kind: Kind, counts: Counts, scope: Scope): string {
 
 function insert(kind: Kind, scope: Scope): string {
   const { live, stamp } = scope
-  const value = (name: string) => {
-    if (name === UPDATED_AT && live) return stamp
-    return name === UPDATED_AT || name === CREATED_AT ? `coalesce(${name}, ${stamp})` : name
-  }
+  const updated = live ? stamp : `coalesce(updated_at, ${stamp})`
   const columns = Object.entries({
     [kind.tenant]: scope[kind.tenant],
     ...kind.added?.(scope),
-    ...Object.fromEntries(columnsOf(kind).map(({ name }) => [name, value(name)])),
+    ...Object.fromEntries(columnsOf(kind).map(({ name }) => [name, name === UPDATED_AT ? updated : name])),
   })
   return `
     insert into ${kind.table} (${columns.map(([name]) => name).join(', ')})
     select ${columns.map(([, sql]) => sql).join(', ')} from ${staged(kind)}`
+}
+
+/** SQL: whether the staged row `s` does not touch the stored one, `t`. */
+function isPassedOver(kind: Kind): string {
+  return `${isDated(kind) ? `s.updated_at < ${STORED}` : 'false'} or ${kind.untouchable?.('t') ?? 'false'}`
 }
 
 const isDated = (kind: Kind) => kind.fields.some(({ name }) => name === UPDATED_AT)

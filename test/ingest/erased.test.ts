@@ -1,0 +1,218 @@
+// Erased people stay erased: lines about them lose what is personal, whatever they say and whenever they come.
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { reapply } from '../../src/erasure.ts'
+import { type Imports, type Line, line, openImports, type Project, T } from '../support/imports.ts'
+
+const MARKER = 'marker'
+const personal = {
+  profile: { email: MARKER, phone: MARKER, password_hash: MARKER, integrations: { id: MARKER }, country: 'DE' },
+  session: {
+    ip: MARKER,
+    user_agent: MARKER,
+    postal_code: MARKER,
+    origin: `https://${MARKER}:pw@shop.example/a?mail=${MARKER}#x`,
+    query_params: { mail: MARKER },
+    tracking_cookies: { _ga: MARKER },
+    city: 'Berlin',
+  },
+}
+const about = (): Line[] => [
+  line.profile(personal.profile),
+  line.session(personal.session),
+  line.reply({ value: MARKER }),
+  line.customer({ email: MARKER, profile_id: 'profile' }),
+]
+
+let imports: Imports
+let folder: string
+before(async () => {
+  imports = await openImports()
+  folder = mkdtempSync(join(tmpdir(), 'tundish-test-erased-'))
+})
+after(async () => {
+  await imports.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Erases as after a restored backup: the same work as for a request, without a request. */
+async function eraseNow({ id: project_id }: Project, profile_id: string): Promise<void> {
+  const { erased } = await reapply(imports.db, join(folder, 'erasures'), entries())
+  assert.equal(erased, 1)
+  async function* entries() {
+    yield { project_id, profile_id, erased_at: T }
+  }
+}
+
+/** The tables in which the marker stands. */
+async function found(project: Project): Promise<string[]> {
+  const tables = ['profiles', 'sessions', 'replies', 'customers']
+  const where = { customers: 't.organization_id = $2' } as Record<string, string>
+  const rows = await imports.rows(
+    tables
+      .map(
+        (table) =>
+          `select '${table}' as name from ${table} t where ${where[table] ?? 't.project_id = $1'} and t::text like '%${MARKER}%' and $2 <> $1`,
+      )
+      .join(' union '),
+    [project.id, project.organizationId],
+  )
+  return rows.map(({ name }) => name!).sort()
+}
+
+test('lines that are not about an erased profile keep everything', async () => {
+  const project = await imports.project()
+  await imports.run(project, about())
+  assert.deepEqual(await found(project), ['customers', 'profiles', 'replies', 'sessions'])
+})
+
+test('lines of an erased profile, its sessions, replies and customers are stored wiped, and counted', async () => {
+  const project = await imports.project()
+  await imports.run(project, [...about(), line.product(), line.subscription()])
+  await eraseNow(project, 'profile')
+  const lines = [
+    ...about(),
+    line.session({ id: 'new', ...personal.session }),
+    line.reply({ session_id: 'new', value: [MARKER] }),
+  ]
+  const result = await imports.run(project, [...lines, line.subscription(), line.transaction()])
+  assert.deepEqual([result.read, result.written, result.erased], [8, 2, 6])
+  assert.deepEqual(await found(project), [])
+  const kept = await imports.row(
+    `select p.country, p.anonymized_at is not null as erased, s.city, s.origin, s.tracking_cookies, s.query_params, r.value
+     from profiles p join sessions s on s.project_id = p.project_id and s.id = 'new'
+     join replies r on r.project_id = p.project_id and r.session_id = 'new' where p.project_id = $1`,
+    [project.id],
+  )
+  assert.deepEqual(kept, {
+    country: 'DE',
+    erased: 't',
+    city: 'Berlin',
+    origin: 'https://shop.example',
+    tracking_cookies: '{}',
+    query_params: '{}',
+    value: 'null',
+  })
+})
+
+test('each kind alone is wiped, too', async () => {
+  const project = await imports.project()
+  await imports.run(project, about())
+  await eraseNow(project, 'profile')
+  for (const one of about()) {
+    const result = await imports.run(project, [one])
+    assert.deepEqual([result.erased, await found(project)], [1, []])
+  }
+})
+
+test('an older line about an erased profile is skipped, not counted as erased', async () => {
+  const project = await imports.project()
+  await imports.run(project, [line.profile()])
+  await eraseNow(project, 'profile')
+  const result = await imports.run(project, [line.profile({ ...personal.profile, updated_at: T })])
+  assert.deepEqual([result.skipped, result.erased], [1, 0])
+})
+
+test('what was theirs stays theirs: a line cannot move it to somebody else and bring it back', async () => {
+  const project = await imports.project()
+  await imports.run(project, [...about(), line.profile({ id: 'other' })])
+  await eraseNow(project, 'profile')
+  const moved = [
+    line.session({ ...personal.session, profile_id: 'other' }),
+    line.reply({ value: MARKER }),
+    line.customer({ email: MARKER, profile_id: 'other' }),
+  ]
+  for (let round = 0; round < 2; round++) {
+    assert.equal((await imports.run(project, moved)).erased, 3)
+    assert.deepEqual(await found(project), [])
+  }
+  assert.equal((await imports.run(project, [line.customer({ email: MARKER })])).erased, 1)
+  assert.deepEqual(await found(project), [])
+})
+
+test('a session that comes under an erased profile and then under another in one file is wiped', async () => {
+  const project = await imports.project()
+  await imports.run(project, [line.profile(), line.profile({ id: 'other' })])
+  await eraseNow(project, 'profile')
+  const result = await imports.run(project, [
+    line.session(personal.session),
+    line.session({ ...personal.session, profile_id: 'other' }),
+  ])
+  assert.deepEqual([result.erased, await found(project)], [2, []])
+})
+
+test('whoever stands in the ledger of a restored database comes back erased', async () => {
+  const project = await imports.project()
+  await imports.rows(`insert into erasures (project_id, profile_id, erased_at) values ($1, 'profile', $2)`, [
+    project.id,
+    T,
+  ])
+  const result = await imports.run(project, about())
+  assert.deepEqual([result.erased, await found(project)], [4, []])
+  const { anonymized_at } = await imports.row('select anonymized_at from profiles where project_id = $1', [project.id])
+  assert.equal(anonymized_at, '2026-01-02 03:04:05.000006+00')
+})
+
+test('a profile may come as erased from elsewhere, but nobody is erased by a line', async () => {
+  const project = await imports.project()
+  const erased = { anonymized_at: '2026-01-03T00:00:00Z' }
+  const result = await imports.run(project, [
+    line.profile({ ...personal.profile, ...erased }),
+    line.session(personal.session),
+    line.profile({ id: 'other' }),
+  ])
+  assert.deepEqual([result.erased, result.written, await found(project)], [2, 1, []])
+  const { anonymized_at } = await imports.row(
+    `select anonymized_at from profiles where project_id = $1 and id = 'profile'`,
+    [project.id],
+  )
+  assert.equal(anonymized_at, '2026-01-03 00:00:00+00')
+  const refused = await imports.run(project, [line.profile({ id: 'other', ...erased })])
+  assert.equal(
+    refused.rejects[0]!.reason,
+    'profile.anonymized_at is set, but here nobody erased the profile: do that first',
+  )
+})
+
+test('an erasure and an import at once leave nothing, whoever comes first', async () => {
+  for (let round = 0; round < 12; round++) {
+    const project = await imports.project()
+    await imports.run(project, [line.profile({ email: MARKER }), line.profile({ id: 'other' })])
+    const erasing = new Promise((resolve) => setTimeout(resolve, round * 4)).then(() => eraseNow(project, 'profile'))
+    const [result] = await Promise.all([imports.run(project, about()), erasing])
+    assert.equal(result.rejected, 0)
+    assert.deepEqual(await found(project), [], `round ${round}`)
+  }
+})
+
+test('an import waits for an erasure under way, and then sees it', async () => {
+  const project = await imports.project()
+  await imports.run(project, [line.profile({ email: MARKER })])
+  const { query, release } = await imports.db.connect()
+  await query('begin')
+  await query('select id from profiles where project_id = $1 for no key update', [project.id])
+  const importing = imports.run(project, about())
+  await waitForLock(project)
+  await query(
+    `update profiles set anonymized_at = db_clock(), email = null, email_folded = null, phone = null, password_hash = null where project_id = $1`,
+    [project.id],
+  )
+  await query('commit')
+  release()
+  assert.equal((await importing).erased, 4)
+  assert.deepEqual(await found(project), [])
+})
+
+async function waitForLock({ id }: Project): Promise<void> {
+  for (let n = 0; n < 200; n++) {
+    const waiting = await imports.rows(
+      `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%import_concerned%'`,
+    )
+    if (waiting.length > 0) return
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  assert.fail(`The import of ${id} waits for nothing.`)
+}

@@ -1,0 +1,160 @@
+// Imports for tests: a fresh database with projects, lines built from the least that is valid, and counters recounted.
+import { randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { pino } from 'pino'
+import { type ImportOptions, type ImportResult, importRecords } from '../../src/ingest/load.ts'
+import { type Db, type NamedRow, openDb, type Param } from '../../src/lib/db.ts'
+import { openSeal } from '../../src/lib/secrets.ts'
+import { createOrganization, createProject } from '../../src/tenants.ts'
+import { type FreshDatabase, freshDatabase } from './postgres.ts'
+
+export type Line = { record: string; data: object } | string
+export interface Project {
+  id: string
+  organizationId: string
+}
+
+export interface Imports {
+  db: Db
+  url: string
+  /** A new project, by default in an organization of its own. */
+  project(organizationId?: string): Promise<Project>
+  /** Imports one source, `file`, with these lines. */
+  run(project: Project, lines: Line[], options?: Partial<ImportOptions>): Promise<ImportResult>
+  rows(text: string, params?: Param[]): Promise<NamedRow[]>
+  /** The first row of a statement. */
+  row(text: string, params?: Param[]): Promise<NamedRow>
+  stop(): Promise<void>
+}
+
+export async function openImports(): Promise<Imports> {
+  const database: FreshDatabase = await freshDatabase()
+  const db = openDb({ url: database.url, applicationName: 'test' })
+  const seal = openSeal(randomBytes(32))
+  let made = 0
+  const rows: Imports['rows'] = (text, params) => db.query(text, params)
+  return {
+    db,
+    url: database.url,
+    async project(organizationId) {
+      const id = `project-${++made}`
+      const organization = organizationId ?? `org-${made}`
+      if (!organizationId) await createOrganization(db, seal, { id: organization })
+      await createProject(db, seal, { id, organization })
+      return { id, organizationId: organization }
+    },
+    run: (project, lines, options) => {
+      const stream = () => Readable.from([Buffer.from(textOf(lines))])
+      const log = pino({ level: 'silent' })
+      return importRecords({ db, log }, { projectId: project.id, ...options }, [{ name: 'file', stream }])
+    },
+    rows,
+    row: async (text, params) => (await rows(text, params))[0]!,
+    async stop() {
+      await db.close()
+      await database.drop()
+    },
+  }
+}
+
+export const textOf = (lines: Line[]) =>
+  lines.map((line) => `${typeof line === 'string' ? line : JSON.stringify(line)}\n`).join('')
+
+export const T = '2026-01-02T03:04:05.000006Z'
+
+type Data = Record<string, unknown>
+const builder =
+  (record: string, least: Data) =>
+  (data: Data = {}) => ({ record, data: { ...least, ...data } })
+
+let payments = 0
+
+/** A UUID that tells its number. */
+export const uuid = (n: number) => `01900000-0000-7000-8000-${String(n).padStart(12, '0')}`
+
+/** The least valid line of each kind; a field that is undefined is left out. */
+export const line = {
+  funnel: builder('funnel', { id: 'funnel', title: 'Quiz', created_at: T }),
+  experiment: builder('experiment', { id: 'experiment', created_at: T }),
+  product: builder('product', { id: 'product', name: 'Monthly', status: 'active', created_at: T }),
+  profile: builder('profile', { id: 'profile', created_at: T }),
+  session: builder('session', { id: 'session', created_at: T, profile_id: 'profile' }),
+  reply: builder('reply', {
+    session_id: 'session',
+    element: { id: 'element', type: 'Input' },
+    screen: { id: 'screen', index: 0 },
+  }),
+  subscription: builder('subscription', {
+    id: 'subscription',
+    created_at: T,
+    status: 'active',
+    renews: true,
+    price: 1999,
+    currency: 'USD',
+    billing_interval: 'month',
+    billing_interval_count: 1,
+    profile_id: 'profile',
+    product_id: 'product',
+  }),
+  transaction: builder('transaction', {
+    id: 'transaction',
+    created_at: T,
+    currency: 'USD',
+    price: 1999,
+    profile_id: 'profile',
+  }),
+  customer: builder('customer', { external_id: 'user' }),
+  merchant_account: builder('merchant_account', { psp: 'simulator', psp_merchant_id: 'main' }),
+  payment: (data: Data = {}) => ({
+    record: 'payment',
+    data: {
+      external_id: 'user',
+      order_id: uuid(1),
+      trx_id: uuid(++payments),
+      amount: 10,
+      currency_code: 'USD',
+      status: 'succeeded',
+      psp: 'simulator',
+      psp_transaction_type: 'sale',
+      trx_created_at: T,
+      ...data,
+    },
+  }),
+}
+
+const COUNTED = {
+  funnels: `select '' as field, '' as value from funnels where project_id = $1 and deleted_at is null
+    union all select 'all', '' from funnels where project_id = $1`,
+  profiles: fields('profiles', 'funnel_id'),
+  sessions: fields('sessions', 'funnel_id'),
+  subscriptions: fields('subscriptions', 'status', 'funnel_id', 'product_id', 'payment_provider'),
+  products: fields('products'),
+  transactions: fields('transactions'),
+}
+
+/** What the counters say and what a recount says, as lines to compare. */
+export async function countsOf({ rows }: Imports, project: Project): Promise<{ kept: string[]; recounted: string[] }> {
+  const shown = (list: NamedRow[]) => list.map(({ list, field, value, n }) => `${list}.${field}=${value}: ${n}`)
+  const kept = await rows(
+    `select list, field, value, sum(n) as n from counts where project_id = $1
+     group by 1, 2, 3 having sum(n) <> 0 order by 1, 2, 3`,
+    [project.id],
+  )
+  const recounted = Object.entries(COUNTED).map(
+    ([list, each]) => `select '${list}' collate "C" as list, field, value, count(*) as n from (${each}) c
+      where value is not null group by 2, 3`,
+  )
+  const again = await rows(
+    `select list, field collate "C" as field, value collate "C" as value, n from (${recounted.join(' union all ')}) r
+     order by 1, 2, 3`,
+    [project.id],
+  )
+  return { kept: shown(kept), recounted: shown(again) }
+}
+
+function fields(table: string, ...columns: string[]): string {
+  const all = `select '' as field, '' as value from ${table} where project_id = $1`
+  return [all, ...columns.map((name) => `select '${name}', ${name} from ${table} where project_id = $1`)].join(
+    ' union all ',
+  )
+}
