@@ -4,6 +4,7 @@ import { guard } from './commands/command.ts'
 
 const COMMANDS: Record<string, () => Promise<{ register: (program: Command) => void }>> = {
   serve: () => import('./commands/serve.ts'),
+  worker: () => import('./commands/worker.ts'),
   migrate: () => import('./commands/migrate.ts'),
   doctor: () => import('./commands/doctor.ts'),
   org: () => import('./commands/org.ts'),
