@@ -44,8 +44,8 @@ export function deliverEvents(app: Shared, options: DeliveryOptions = {}): () =>
         return false
       })
       const lookMs = app.clock.monotonicMs() - begun
-      // Never more than a third of the time, so that looking does not become the load.
-      await app.clock.sleep(busy ? Math.max(BUSY_LOOK_MS, 2 * lookMs) : LOOK_MS, stopping.signal)
+      // Never more than half of the time, so that looking does not become the load.
+      await app.clock.sleep(busy ? Math.max(BUSY_LOOK_MS, lookMs) : LOOK_MS, stopping.signal)
     }
   }
   const working = work()

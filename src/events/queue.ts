@@ -1,5 +1,5 @@
 // The queue of deliveries, in SQL: events are fanned out, due deliveries are taken fairly, outcomes are written down.
-import type { Db } from '../lib/db.ts'
+import type { Db, Statement } from '../lib/db.ts'
 import { quote } from '../lib/shape.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { readRetryAfter, waitAfter } from './schedule.ts'
@@ -55,7 +55,9 @@ export async function fanOut(db: Db): Promise<boolean> {
 }
 
 // A test event is for the endpoint it tests, whatever kinds that wants.
-const FAN_OUT_EVENTS = `
+const FAN_OUT_EVENTS: Statement = {
+  name: 'fan out events',
+  text: `
   with due as materialized (
     select project_id, id, type, object_id from events where pending
     order by created_at limit $1 for no key update skip locked
@@ -67,7 +69,8 @@ const FAN_OUT_EVENTS = `
            else e.kinds = '[]' or e.kinds ? due.type end
     on conflict do nothing
   )
-  update events e set pending = false from due where e.project_id = due.project_id and e.id = due.id returning 1`
+  update events e set pending = false from due where e.project_id = due.project_id and e.id = due.id returning 1`,
+}
 
 /**
  * Takes what is due, each endpoint's first before any endpoint's second, so that nobody's backlog is anybody else's
@@ -95,7 +98,9 @@ export async function take(db: Db, { failing, limit, perEndpoint, busy }: Lane):
   }))
 }
 
-const TAKE = `
+const TAKE: Statement = {
+  name: 'take deliveries',
+  text: `
   with now as materialized (select db_clock() as at),
   due as materialized (
     select d.* from webhook_endpoints e
@@ -112,10 +117,12 @@ const TAKE = `
     order by d.turn, d.next_attempt_at limit $2
   ),
   mine as materialized (
-    select w.project_id, w.event_id, w.endpoint_id from webhook_deliveries w
-    join due using (project_id, event_id, endpoint_id)
-    where w.status = 'pending' and w.next_attempt_at <= (select at from now)
-    for no key update of w skip locked
+    select due.project_id, due.event_id, due.endpoint_id from due cross join lateral (
+      select from webhook_deliveries w
+      where w.project_id = due.project_id and w.event_id = due.event_id and w.endpoint_id = due.endpoint_id
+        and w.status = 'pending' and w.next_attempt_at <= (select at from now)
+      for no key update skip locked
+    ) locked
   ),
   taken as (
     update webhook_deliveries w
@@ -128,7 +135,8 @@ const TAKE = `
     floor(extract(epoch from (select at from now)))::bigint as now_seconds
   from taken t
   join webhook_endpoints p on p.project_id = t.project_id and p.id = t.endpoint_id
-  join events v on v.project_id = t.project_id and v.id = t.event_id`
+  join events v on v.project_id = t.project_id and v.id = t.event_id`,
+}
 
 /** What receivers are sent: made from the event's row alone, so that it is the same at every attempt. */
 export function eventBody(row: Record<string, string | null>): string {
@@ -161,7 +169,9 @@ export async function settle(db: Db, taken: Taken, outcome: Outcome, durationMs:
 
 // Of several attempts at once (a lease ran out, somebody sent again) only the newest says what becomes of the delivery.
 // The answer may repeat personal data, so the profile is locked first: of an erased one nothing is kept.
-const SETTLE = `
+const SETTLE: Statement = {
+  name: 'settle delivery',
+  text: `
   with person as materialized (
     select p.anonymized_at is not null as erased from events v
     join profiles p on p.project_id = v.project_id and p.id = v.profile_id
@@ -190,7 +200,8 @@ const SETTLE = `
   from (select coalesce(failing_since < db_clock() - $12::interval, false) as hopeless
         from webhook_endpoints where project_id = $1 and id = $3) seen
   where project_id = $1 and id = $3 and
-    case when $9 then failing_since is not null else $11 or hopeless or failing_since is null end`
+    case when $9 then failing_since is not null else $11 or hopeless or failing_since is null end`,
+}
 
 /** Gives a delivery back untried, for another process or the next start. */
 export async function giveBack(db: Db, { project_id, event_id, endpoint_id, attempt }: Taken): Promise<void> {

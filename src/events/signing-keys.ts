@@ -1,5 +1,6 @@
 // The keys that sign a project's webhooks: all that live, opened from their seals.
 import type { App } from '../app.ts'
+import type { Statement } from '../lib/db.ts'
 
 /** The living keys of each of these projects, the newest first. Read at every look: a dead key signs nothing. */
 export async function signingKeys(
@@ -17,8 +18,11 @@ export async function signingKeys(
 }
 
 // The organization leads the index of keys.
-const LIVING_KEYS = `
+const LIVING_KEYS: Statement = {
+  name: 'find signing keys',
+  text: `
   select p.id as project_id, k.id, k.sealed from projects p
   join secret_keys k on k.organization_id = p.organization_id and k.project_id = p.id
   where p.id = any($1) and (k.expires_at is null or k.expires_at > db_clock())
-  order by k.created_at desc, k.id`
+  order by k.created_at desc, k.id`,
+}

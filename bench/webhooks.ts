@@ -1,0 +1,131 @@
+// Measures webhooks: the delay from an event's commit to its arrival, while a tenth of the endpoints never answer.
+// bin/pinned-node --dev bench/webhooks.ts [--endpoints 1000] [--silent 100] [--rate 20] [--seconds 20] [--deadline-ms 10000]
+import { randomBytes } from 'node:crypto'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { cpus, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { type App, openApp, openLog } from '../src/app.ts'
+import { readConfig } from '../src/config.ts'
+import { deliverEvents } from '../src/events/deliver.ts'
+import { write } from '../src/events/outbox.ts'
+import { openEmbedded } from '../src/lib/embedded.ts'
+import { createOrganization, createProject } from '../src/tenants.ts'
+import { createEndpoint } from '../src/webhooks.ts'
+
+const { values } = parseArgs({
+  options: {
+    endpoints: { type: 'string', default: '1000' },
+    silent: { type: 'string', default: '100' },
+    rate: { type: 'string', default: '20' },
+    seconds: { type: 'string', default: '20' },
+    'deadline-ms': { type: 'string', default: '10000' },
+  },
+})
+const [endpoints, silent, rate, seconds, deadlineMs] = [
+  values.endpoints,
+  values.silent,
+  values.rate,
+  values.seconds,
+  values['deadline-ms'],
+].map(Number) as [number, number, number, number, number]
+const PER_PROJECT = 10
+
+const folder = await mkdtemp(join(tmpdir(), 'tundish-bench-'))
+// As root, PostgreSQL's account has to pass through it.
+await chmod(folder, 0o711)
+const embedded = await openEmbedded({ dataDir: folder, log: { info() {}, warn: console.error }, throwaway: true })
+const app = await openApp(
+  readConfig({
+    DATABASE_URL: embedded.url,
+    MASTER_KEY: randomBytes(32).toString('base64'),
+    DATA_DIR: folder,
+    WEBHOOK_ALLOW_PRIVATE: 'true',
+  }),
+  { log: openLog('error', 2) },
+)
+const receiver = await startReceiver()
+try {
+  const projects = await makeEndpoints(app)
+  const stop = deliverEvents(app, { deadlineMs })
+  const committed = await emit(app, projects)
+  await sleep(2000)
+  await stop()
+  process.stdout.write(`${JSON.stringify(summary(committed), null, 2)}\n`)
+} finally {
+  receiver.close()
+  await app.close()
+  await embedded.close()
+  await rm(folder, { recursive: true, force: true })
+}
+
+/** Answers at once, except at paths of silent endpoints, which it never does. */
+async function startReceiver() {
+  const arrivals = new Map<string, number[]>()
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => {
+      if (request.url!.startsWith('/silent')) return
+      const id = String(request.headers['webhook-id'])
+      arrivals.set(id, [...(arrivals.get(id) ?? []), performance.now()])
+      response.writeHead(204).end()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    arrivals,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close() {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+/** Ten endpoints a project; the silent ones are spread over all of them. */
+async function makeEndpoints({ db, seal }: App): Promise<string[]> {
+  await createOrganization(db, seal, { id: 'bench' })
+  const projects = Array.from({ length: Math.ceil(endpoints / PER_PROJECT) }, (_, n) => `bench-${n}`)
+  for (const id of projects) await createProject(db, seal, { id, organization: 'bench' })
+  for (let n = 0; n < endpoints; n += 1) {
+    const kind = n < silent ? 'silent' : 'quick'
+    const settings = { url: `${receiver.url}/${kind}/${n}`, kinds: [], enabled: true }
+    await db.tx((query) => createEndpoint(query, projects[n % projects.length]!, settings, { allowPrivate: true }))
+  }
+  return projects
+}
+
+/** Events one after the other at an even rate, project by project; answers when each was committed. */
+async function emit({ db }: App, projects: string[]): Promise<Map<string, number>> {
+  const committed = new Map<string, number>()
+  const begun = performance.now()
+  for (let n = 0; n < rate * seconds; n += 1) {
+    await sleep(Math.max(0, begun + (n * 1000) / rate - performance.now()))
+    const object_id = `order-${n}`
+    const project = projects[n % projects.length]!
+    await db.tx((query) =>
+      write(query, project, [{ type: 'charge.succeeded', object_id, profile_id: null, data: { order_id: object_id } }]),
+    )
+    const at = performance.now()
+    const [row] = await db.query('select id from events where project_id = $1 and object_id = $2', [project, object_id])
+    committed.set(row!.id!, at)
+  }
+  return committed
+}
+
+function summary(committed: Map<string, number>) {
+  const delays = [...committed].flatMap(([id, at]) => (receiver.arrivals.get(id) ?? []).map((arrival) => arrival - at))
+  delays.sort((one, other) => one - other)
+  const at = (share: number) => Math.round(delays[Math.min(delays.length - 1, Math.floor(delays.length * share))] ?? -1)
+  return {
+    machine: `${cpus().length} × ${cpus()[0]?.model}`,
+    endpoints,
+    silent,
+    events: committed.size,
+    expected: Math.round((committed.size * PER_PROJECT * (endpoints - silent)) / endpoints),
+    arrived: delays.length,
+    delay_ms: { median: at(0.5), p90: at(0.9), p99: at(0.99), most: at(1) },
+  }
+}
