@@ -60,17 +60,19 @@ async function moveApart(query: Query, { organization_id }: Scope): Promise<void
   }
 }
 
-/** Moves rows whose instant is taken to the first free one after it. */
+/** Moves rows whose instant is taken to the first free one after it. Looked for once an instant, not once a row. */
 const passTaken = (organization: string) => `
-  with taken as (select distinct trx_created_at as at from import_payment),
-  free as (
-    select taken.at, (
+  with taken as materialized (
+    select distinct s.trx_created_at as at from import_payment s
+    join report_transactions t on t.organization_id = ${organization} and t.trx_created_at = s.trx_created_at
+  ), free as materialized (
+    select at, (
       select t.trx_created_at + interval '1 microsecond' from report_transactions t
       where t.organization_id = ${organization} and t.trx_created_at >= taken.at and not exists (
         select from report_transactions next where next.organization_id = ${organization}
           and next.trx_created_at = t.trx_created_at + interval '1 microsecond')
       order by t.trx_created_at limit 1) as next
-    from taken join report_transactions t on t.organization_id = ${organization} and t.trx_created_at = taken.at)
+    from taken)
   update import_payment s set trx_created_at = free.next from free where s.trx_created_at = free.at`
 
 /** Each row at least a microsecond behind the one before it: the latest instant so far, counted from its own place. */

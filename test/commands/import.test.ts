@@ -1,0 +1,185 @@
+// tundish import as a user runs it: files, standard input, what is printed where, and what is left after a kill.
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { tundish } from '../support/cli.ts'
+import { type Imports, line, openImports, type Project, textOf } from '../support/imports.ts'
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts')
+
+let imports: Imports
+let folder: string
+let env: Record<string, string>
+let project: Project
+before(async () => {
+  imports = await openImports()
+  folder = mkdtempSync(join(tmpdir(), 'tundish-test-import-'))
+  env = { DATABASE_URL: imports.url, DATA_DIR: folder, MASTER_KEY: randomBytes(32).toString('base64') }
+  project = await imports.project()
+})
+after(async () => {
+  await imports.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const run = (args: string[], input = '') => tundish(['import', '--project', project.id, ...args], env, input)
+
+function file(name: string, text: string): string {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+
+const good = textOf([line.profile(), line.session()])
+
+test('files: a summary for people, one JSON document for programs, no progress bar in a pipe', async () => {
+  const path = file('good.ndjson', good)
+  assert.deepEqual(await run([path]), { code: 0, stdout: '2 lines read: 2 written.\n', stderr: '' })
+  const { code, stdout, stderr } = await run([path, '--json', '--live', '--dry-run'])
+  assert.deepEqual(
+    [code, JSON.parse(stdout), stderr],
+    [0, { read: 2, written: 2, skipped: 0, erased: 0, rejected: 0 }, ''],
+  )
+})
+
+test('standard input', async () => {
+  assert.deepEqual(await run(['-'], good), { code: 0, stdout: '2 lines read: 2 written.\n', stderr: '' })
+})
+
+test('a bad line: its place and what is wrong on standard error, exit code 1', async () => {
+  const [first, second] = [file('first.ndjson', good), file('second.ndjson', `${good}{}\n`)]
+  const { code, stdout, stderr } = await run([first, second])
+  assert.deepEqual([code, stdout], [1, '1 line of 5 is bad: nothing was written.\n'])
+  assert.match(stderr, new RegExp(`^${second}:3: "record" must be one of [^\n]*\n$`))
+  const json = await run([second, '--json'])
+  assert.deepEqual(
+    [json.code, JSON.parse(json.stdout)],
+    [1, { read: 3, written: 0, skipped: 0, erased: 0, rejected: 1 }],
+  )
+})
+
+test('many bad lines: the first hundred, and how many more', async () => {
+  const { stderr } = await run(['-'], '{}\n'.repeat(130))
+  const lines = stderr.trimEnd().split('\n')
+  assert.deepEqual([lines.length, lines[0]!.slice(0, 9), lines[100]], [101, 'stdin:1: ', '... and 30 more bad lines.'])
+})
+
+test('bad lines that are skipped go to a file of their own beside theirs, for its owner alone', async () => {
+  const path = file('mixed.ndjson', `${good}{"a" :1}\nx\n`)
+  const saved = `${path}.rejected.ndjson`
+  writeFileSync(saved, 'of an earlier run', { mode: 0o644 })
+  const { code, stdout, stderr } = await run([path, file('fine.ndjson', good), '--skip-bad-lines'])
+  assert.deepEqual([code, stdout], [0, `6 lines read: 4 written, 2 rejected (in ${saved}).\n`])
+  assert.equal(stderr.split('\n').length, 3)
+  assert.equal(readFileSync(saved, 'utf8'), '{"a" :1}\nx\n')
+  assert.equal(statSync(saved).mode & 0o777, 0o600)
+  assert.equal(existsSync(join(folder, 'fine.ndjson.rejected.ndjson')), false)
+})
+
+test('bad lines of standard input go to a file in the working folder', async () => {
+  const child = spawn(process.execPath, [MAIN, 'import', '--project', project.id, '--skip-bad-lines', '-'], {
+    env,
+    cwd: folder,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  child.stdin!.end(`${good}{}\n`)
+  assert.deepEqual(await once(child, 'exit'), [0, null])
+  assert.equal(readFileSync(join(folder, 'stdin.rejected.ndjson'), 'utf8'), '{}\n')
+})
+
+test('a dry run leaves no file', async () => {
+  const path = file('dry.ndjson', `${good}{}\n`)
+  const { code, stdout } = await run([path, '--skip-bad-lines', '--dry-run'])
+  assert.deepEqual([code, stdout], [0, '3 lines read: 2 written, 1 rejected. This was a dry run: nothing was kept.\n'])
+  assert.equal(existsSync(`${path}.rejected.ndjson`), false)
+})
+
+test('what cannot be imported is told in one sentence', async () => {
+  const path = file('once.ndjson', good)
+  mkdirSync(join(folder, 'folder'))
+  const refused: [string[], number, RegExp][] = [
+    [[join(folder, 'nothing')], 1, /nothing cannot be used \(access: ENOENT\)\.\n$/],
+    [[join(folder, 'folder')], 1, /folder is a folder: name the files in it\.\n$/],
+    [[path, path], 2, /once\.ndjson is named twice: name it once\.\n$/],
+    [['--project', 'nowhere', path], 1, /^There is no project "nowhere"\.\n$/],
+    [[], 2, /missing required argument/],
+  ]
+  for (const [args, code, sentence] of refused) {
+    const outcome = await run(args)
+    assert.equal(outcome.code, code)
+    assert.match(outcome.stderr, sentence)
+    assert.equal(outcome.stdout, '')
+  }
+})
+
+/** Feeds lines without end to an import, until `stop` has ended it. */
+async function feed(
+  project: Project,
+  stop: (child: ChildProcess) => void,
+): Promise<{ code: number | null; signal: string | null; stderr: string }> {
+  const child = spawn(process.execPath, [MAIN, 'import', '--project', project.id, '-'], {
+    env,
+    stdio: ['pipe', 'ignore', 'pipe'],
+  })
+  let stderr = ''
+  child.stderr!.on('data', (text) => {
+    stderr += text
+  })
+  child.stdin!.on('error', () => {})
+  const ended = once(child, 'exit')
+  let n = 0
+  const feeding = setInterval(() => child.stdin!.write(textOf([line.profile({ id: `p${n++}` })]).repeat(200)), 10)
+  for (let waited = 0; waited < 200; waited++) {
+    const staged = await imports.rows(`select 1 from pg_stat_activity where query like 'copy import_profile%'`)
+    if (staged.length > 0) break
+    await sleep(50)
+  }
+  stop(child)
+  const [code, signal] = await ended
+  clearInterval(feeding)
+  return { code, signal, stderr }
+}
+
+test('killed or interrupted while it reads it leaves nothing behind', async () => {
+  const fresh = await imports.project()
+  const killed = await feed(fresh, (child) => child.kill('SIGKILL'))
+  assert.equal(killed.signal, 'SIGKILL')
+  const interrupted = await feed(fresh, (child) => child.kill('SIGINT'))
+  assert.deepEqual(interrupted, { code: 1, signal: null, stderr: 'The import was broken off: nothing was written.\n' })
+  assert.deepEqual(await imports.rows('select 1 from profiles where project_id = $1', [fresh.id]), [])
+})
+
+test('killed while it writes it leaves nothing behind, and the next one is not in its way', async () => {
+  const fresh = await imports.project()
+  await imports.run(fresh, [line.profile({ id: 'locked' })])
+  const { query, release } = await imports.db.connect()
+  await query('begin')
+  await query('select 1 from profiles where project_id = $1 for update', [fresh.id])
+  const path = file('kill.ndjson', textOf([line.funnel(), line.profile({ id: 'locked' }), line.profile()]))
+  const child = spawn(process.execPath, [MAIN, 'import', '--project', fresh.id, path], { env, stdio: 'ignore' })
+  for (let waited = 0; waited < 200; waited++) {
+    const waiting = await imports.rows(
+      `select 1 from pg_stat_activity where query like '%import_concerned%' and wait_event_type = 'Lock'`,
+    )
+    if (waiting.length > 0) break
+    await sleep(50)
+  }
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  // The lock is still held: the server has to notice by itself that nobody waits any more.
+  const next = imports.run(fresh, [line.product()])
+  assert.equal(await Promise.race([next.then(() => 'done'), sleep(10_000, 'stuck', { ref: false })]), 'done')
+  await query('rollback')
+  release()
+  const left = await imports.rows(
+    'select id from profiles where project_id = $1 union all select id from funnels where project_id = $1',
+    [fresh.id],
+  )
+  assert.deepEqual(left, [{ id: 'locked' }])
+})
