@@ -2,6 +2,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { cpus, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
+import { measureCharges } from './charges.ts'
 import { openRig, type Rig } from './rig.ts'
 import { findTools, type Load, limit, load, type Tools } from './tools.ts'
 
@@ -33,18 +34,27 @@ const [size, seconds, rounds, connections] = [options.size, options.seconds, opt
   Number,
 ) as [number, number, number, number]
 
+const READS = ['page-first', 'page-later', 'one']
 const tools = await findTools(say)
-const rig = await openRig(size, say)
-try {
-  const results: Record<string, ReturnType<typeof summary>> = {}
-  for (const one of (await cases(rig)).filter(({ name }) => positionals.length === 0 || positionals.includes(name))) {
-    say(`${one.name}…`)
-    results[one.name] = summary(await measure(rig, tools, one))
+const wanted = (name: string) => positionals.length === 0 || positionals.includes(name)
+const results: Record<string, object> = {}
+if (READS.some(wanted)) Object.assign(results, await measureReads())
+if (wanted('charges')) Object.assign(results, await measureCharges(tools, seconds, say))
+console.table(results)
+await keep({ machine: machine(), options, tools: { wrk: tools.wrk, pgbench: tools.pgbench !== undefined }, results })
+
+async function measureReads(): Promise<Record<string, object>> {
+  const rig = await openRig(size, say)
+  const measured: Record<string, object> = {}
+  try {
+    for (const one of (await cases(rig)).filter(({ name }) => wanted(name))) {
+      say(`${one.name}…`)
+      measured[one.name] = summary(await measure(rig, tools, one))
+    }
+  } finally {
+    await rig.close()
   }
-  console.table(results)
-  await keep({ machine: machine(), options, tools: { wrk: tools.wrk, pgbench: tools.pgbench !== undefined }, results })
-} finally {
-  await rig.close()
+  return measured
 }
 
 async function cases({ key, ours, plain }: Rig): Promise<Case[]> {

@@ -31,14 +31,12 @@ export interface Rig {
 
 /** Makes everything, with `size` subscriptions in one project. */
 export async function openRig(size: number, say: (text: string) => void): Promise<Rig> {
-  const folder = await mkdtemp(join(tmpdir(), 'tundish-bench-'))
-  // As root, PostgreSQL's account has to pass through it.
-  await chmod(folder, 0o711)
-  const closers: (() => Promise<unknown>)[] = [() => rm(folder, { recursive: true, force: true })]
+  const closers: (() => Promise<unknown>)[] = []
   const close = async () => {
     for (const closer of closers.splice(0).reverse()) await closer()
   }
   try {
+    const folder = await makeFolder(closers)
     const embedded = await openEmbedded({ dataDir: folder, log: { info: () => {}, warn: say }, throwaway: true })
     closers.push(() => embedded.close())
     const env = {
@@ -46,6 +44,7 @@ export async function openRig(size: number, say: (text: string) => void): Promis
       MASTER_KEY: randomBytes(32).toString('base64'),
       DATA_DIR: folder,
       PORT: '0',
+      RATE_LIMIT: '0',
       ADMIN_PORT: '0',
     }
     const app = await openApp(readConfig(env), { log: openLog('error', 2) })
@@ -54,9 +53,8 @@ export async function openRig(size: number, say: (text: string) => void): Promis
     const { secret_key: key } = await createProject(app.db, app.seal, { id: PROJECT, organization: 'bench' })
     say(`Making ${size} subscriptions with their profiles, sessions and transactions…`)
     await fill(app.db, size)
-    const main = new URL('../src/main.ts', import.meta.url).pathname
-    const ours = await startProgram([main, 'serve', '--no-worker'], { ...env, LOG_LEVEL: 'info' }, closers)
-    const plain = await startProgram([new URL('plain.ts', import.meta.url).pathname], env, closers)
+    const ours = await startProgram(['serve', '--no-worker'], { ...env, LOG_LEVEL: 'info' }, closers)
+    const plain = await startProgram([], env, closers, 'plain.ts')
     return {
       databaseUrl: embedded.url,
       key,
@@ -79,9 +77,23 @@ async function fill(db: Db, size: number): Promise<void> {
   release(true)
 }
 
-/** Starts a program of ours and waits until it says its address. */
-async function startProgram(args: string[], env: Record<string, string>, closers: (() => Promise<unknown>)[]) {
-  const child = spawn(process.execPath, args, {
+/** A temporary folder that is removed in the end. */
+export async function makeFolder(closers: (() => Promise<unknown>)[]): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'tundish-bench-'))
+  // As root, PostgreSQL's account has to pass through it.
+  await chmod(folder, 0o711)
+  closers.push(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** Starts a program of ours, by default the command line, and waits until it says its address. */
+export async function startProgram(
+  args: string[],
+  env: Record<string, string>,
+  closers: (() => Promise<unknown>)[],
+  program = '../src/main.ts',
+) {
+  const child = spawn(process.execPath, [new URL(program, import.meta.url).pathname, ...args], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

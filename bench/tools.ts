@@ -18,6 +18,8 @@ export interface Load {
 export interface Recorded {
   text: string
   params: readonly Param[]
+  /** The parameters' types, where a statement is put together anew from their values. */
+  types?: string[]
 }
 
 export interface Tools {
@@ -103,14 +105,14 @@ export async function limit(
   statements: Recorded[],
   seconds: number,
   clients: number,
+  repeated?: { script: string; variables: string[] },
 ): Promise<Load> {
   const folder = await mkdtemp(join(tmpdir(), 'tundish-bench-'))
   try {
     const script = join(folder, 'script.sql')
-    await writeFile(script, statements.map(({ text }, n) => `${oneLine(text, n)};\n`).join(''))
-    const variables = statements.flatMap(({ params }, n) =>
-      params.flatMap((value, k) => ['-D', `p${n}_${k + 1}=${value}`]),
-    )
+    await writeFile(script, repeated?.script ?? statements.map(({ text }, n) => `${oneLine(text, n)};\n`).join(''))
+    const given = statements.flatMap(({ params }, n) => params.map((value, k) => `p${n}_${k + 1}=${value}`))
+    const variables = (repeated?.variables ?? given).flatMap((variable) => ['-D', variable])
     const args = [
       '-n',
       '-M',
@@ -124,14 +126,22 @@ export async function limit(
       ...variables,
       '-f',
       script,
-      databaseUrl,
     ]
-    const { stdout } = await run(pgbench, args, { env: { ...process.env, PGOPTIONS: '-c jit=off -c TimeZone=UTC' } })
+    const { stdout } = await run(pgbench, args, {
+      env: { ...process.env, PGOPTIONS: '-c jit=off -c TimeZone=UTC', ...connection(databaseUrl) },
+    })
     const latency = Number(/latency average = ([0-9.]+) ms/.exec(stdout)![1])
     return { perSecond: Number(/tps = ([0-9.]+)/.exec(stdout)![1]), p50Ms: latency, p99Ms: Number.NaN }
   } finally {
     await rm(folder, { recursive: true })
   }
+}
+
+/** The address for a program of PostgreSQL's, in its environment: a password in its arguments could be seen by anybody. */
+function connection(databaseUrl: string): Record<string, string> {
+  const { username, password, pathname, searchParams } = new URL(databaseUrl)
+  const [PGHOST, PGPORT] = [searchParams.get('host')!, searchParams.get('port')!]
+  return { PGHOST, PGPORT, PGUSER: username, PGPASSWORD: decodeURIComponent(password), PGDATABASE: pathname.slice(1) }
 }
 
 const oneLine = (text: string, n: number) =>

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import {
   closeSync,
   copyFileSync,
+  existsSync,
   linkSync,
   openSync,
   readFileSync,
@@ -79,7 +80,9 @@ export async function startServer(home: Home, say: (what: string) => void): Prom
     starting.end = { code: -1, output: message }
   })
   child.on('exit', (code) => {
-    starting.end = { code, output: readFileSync(home.logFile).subarray(sizeBefore).toString() }
+    // The folder may be gone by then: a temporary one is removed when its last program has left.
+    const output = existsSync(home.logFile) ? readFileSync(home.logFile).subarray(sizeBefore).toString() : ''
+    starting.end = { code, output }
   })
   return starting
 }

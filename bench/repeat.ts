@@ -1,0 +1,53 @@
+// Makes a recorded sequence of statements repeatable: every id in it becomes a fresh one each time pgbench runs it.
+import type { Param } from '../src/lib/db.ts'
+import type { Recorded } from './tools.ts'
+
+const IDS =
+  /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=trn_)[0-9A-HJKMNP-TV-Z]{26}|\b[0-9a-f]{64}\b|\brecorded\b|(?<=pm_card_visa )1\b|(?<=pro_1_)1\b/g
+
+/**
+ * The statements as a script of pgbench, with a first line that makes the ids of one run. A parameter that is an id is
+ * given as a variable; one that holds ids in a longer text is put together from pieces.
+ */
+export function repeatable(statements: Recorded[], customers: number): { script: string; variables: string[] } {
+  const fresh = new Map<string, string>()
+  const variables: string[] = []
+  const lines = statements.map(({ text, params, types = [] }, n) => {
+    const one = text.trim().replaceAll(/\s+/g, ' ')
+    // A variable that stands twice is two parameters to pgbench: each has to say its type.
+    const typed = (k: number) => `${expression(params[k - 1]!, `p${n}_${k}`, fresh, variables)}::${types[k - 1]}`
+    return `${one.replaceAll(/\$(\d+)/g, (_, k) => typed(Number(k)))};`
+  })
+  const made = [...fresh].map(([id, name]) => `${maker(id)} as ${name}`)
+  return {
+    script: [`\\set customer random(2, ${customers})`, `select ${made.join(', ')} \\gset`, ...lines].join('\n'),
+    variables,
+  }
+}
+
+function expression(value: Param, name: string, fresh: Map<string, string>, variables: string[]): string {
+  if (value === null) return 'null'
+  // pgbench has no empty variables.
+  if (value === '') return "''"
+  const text = String(value)
+  const ids = text.match(IDS)
+  if (!ids) {
+    if (!variables.includes(`${name}=${text}`)) variables.push(`${name}=${text}`)
+    return `:${name}`
+  }
+  for (const id of ids) if (!fresh.has(id)) fresh.set(id, `v${fresh.size}`)
+  if (ids.length === 1 && ids[0] === text) return `:${fresh.get(text)}`
+  const pieces = text.split(IDS).map(literal)
+  return `(${pieces.map((piece, n) => (n < ids.length ? `${piece} || :${fresh.get(ids[n]!)}::text` : piece)).join(' || ')})`
+}
+
+/** A text in SQL. pgbench takes a colon before a word for a variable even there, so the two are kept apart. */
+function literal(text: string): string {
+  return `'${text.replaceAll("'", "''").replaceAll(/:(?=\w)/g, ":' || '")}'`
+}
+
+function maker(id: string): string {
+  if (id === '1') return ':customer'
+  if (id.includes('-')) return 'gen_random_uuid()'
+  return "replace(gen_random_uuid()::text, '-', '')"
+}
