@@ -46,8 +46,11 @@ describe('the docs', () => {
     for (const [, name, reason] of rows) assert.ok(reason!.length >= 9, `${name} has no reason`)
   })
 
-  test('what is declared for running is used by the program', () => {
-    const sources = files('src', '.ts').map(read).join('\n')
+  test('what is declared for running is used', () => {
+    const sources = ['src', 'test']
+      .flatMap((folder) => files(folder, '.ts'))
+      .map(read)
+      .join('\n')
     const { dependencies } = JSON.parse(read('package.json'))
     const unused = Object.keys(dependencies).filter(
       (name) => !sources.includes(`from '${name}'`) && !sources.includes(`import('${name}')`),
