@@ -1,0 +1,94 @@
+// Erasure and charges: what a charge brings about an erased person is not kept, whichever of the two comes first.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+
+const MARKER = 'marker-of-a-person'
+const metadata = { client_metadata: { name: MARKER } }
+
+let billing: Billing
+let shop: Organization
+let people = 0
+before(async () => {
+  billing = await startBilling()
+  shop = await billing.organization()
+})
+after(() => billing.stop())
+
+async function person(token = 'pm_card_visa'): Promise<{ user: string; erase(): Promise<void> }> {
+  const profileId = `pro_${++people}`
+  const user = await shop.customer({ profileId, token })
+  return {
+    user,
+    async erase() {
+      const call = { key: shop.projectKey, method: 'POST', body: { profile_ids: [profileId] } }
+      assert.equal((await billing.server.api('/profiles/anonymize', call)).status, 200)
+    },
+  }
+}
+
+/** Where the marker stands of all that charges write. */
+async function findMarker(): Promise<string[]> {
+  const rows = await billing.db.query(
+    `select 'order ' || order_id as place from orders where client_metadata::text like $1
+     union all select 'event ' || type from events where data::text like $1`,
+    [`%${MARKER}%`],
+  )
+  return rows.map(({ place }) => place!)
+}
+
+test('erased after the charge: the order and its event lose it, history stays', async () => {
+  const { user, erase } = await person()
+  const { order_id } = (await shop.charge(user, { idempotency_key: 'k', ...metadata })).body
+  assert.equal((await findMarker()).length, 2)
+  await erase()
+  assert.deepEqual(await findMarker(), [])
+  assert.equal((await shop.charge(user, { idempotency_key: 'k' })).body.order_id, order_id)
+  assert.equal((await shop.consumables(user)).length, 1)
+})
+
+test('erased before the charge: it is never stored, and the charge goes on', async () => {
+  const { user, erase } = await person()
+  await erase()
+  const { checkout_status, order_id } = (await shop.charge(user, metadata)).body
+  assert.equal(checkout_status, 'succeeded')
+  assert.deepEqual(await findMarker(), [])
+  const [event] = await billing.db.query('select data from events where object_id = $1', [order_id])
+  assert.equal(JSON.parse(event!.data!).client_metadata, null)
+})
+
+test('erased while the provider is charging: the event that follows does not hold it', async () => {
+  const { user, erase } = await person('sim_slow_300ms')
+  const charging = shop.charge(user, metadata)
+  await sleep(120)
+  await erase()
+  assert.equal((await charging).body.checkout_status, 'succeeded')
+  assert.deepEqual(await findMarker(), [])
+})
+
+test('an erasure and many charges of the person at once', async () => {
+  for (let round = 0; round < 15; round++) {
+    const { user, erase } = await person(round % 2 === 0 ? 'pm_card_visa' : 'sim_slow_5ms')
+    const charges = Array.from({ length: 6 }, async (_, n) => {
+      await sleep(n * 3)
+      return shop.charge(user, { idempotency_key: `k${n}`, ...metadata })
+    })
+    await sleep(round % 12)
+    await erase()
+    for (const { status } of await Promise.all(charges)) assert.ok(status === 200 || status === 400)
+    assert.deepEqual(await findMarker(), [], `round ${round}`)
+  }
+})
+
+test('an import that holds the profile does not hold up a charge', async () => {
+  const { user } = await person()
+  const profileId = `pro_${people}`
+  let charged: string | undefined
+  await billing.db.tx(async (query) => {
+    await query(`update profiles set country = 'DE' where id = $1`, [profileId])
+    charged = (await shop.charge(user, metadata)).body.checkout_status
+  })
+  assert.equal(charged, 'succeeded')
+  await billing.db.query(`update orders set client_metadata = null where external_id = $1`, [user])
+})
