@@ -47,9 +47,10 @@ export const lockTables = ({ schema, tables }: Catalogue, mode: 'access share' |
 
 export const columnList = (columns: string[]) => columns.map(identifier).join(', ')
 
-// Of this schema, and of no extension. Of a partitioned table the whole, not its parts; a generated column makes itself.
+// Of this schema, and of no extension; an unlogged table may be lost at any time, so nobody misses it. Of a partitioned
+// table the whole, not its parts; a generated column makes itself.
 const OURS = `
-  c.relnamespace = (select oid from pg_namespace where nspname = current_schema())
+  c.relpersistence = 'p' and c.relnamespace = (select oid from pg_namespace where nspname = current_schema())
   and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')`
 
 const TABLES = `

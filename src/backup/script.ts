@@ -1,6 +1,6 @@
 // Reads the SQL script of a backup, ours or pg_restore's, as it comes: lines, and between them the rows of COPY blocks.
 import { createHash } from 'node:crypto'
-import { SEAL_LINE } from './format.ts'
+import { SEAL_LINE, type Seal } from './format.ts'
 
 /** The file is not what was written; the message is for the user. */
 export class DamagedError extends Error {}
@@ -73,9 +73,11 @@ export class Script {
     }
   }
 
-  /** Of everything read so far, but the seal. */
-  sha256(): string {
-    return this.#hash.copy().digest('hex')
+  /** Compares the line that seals a script with what was read before it. */
+  checkSeal(line: string): Seal {
+    const seal = JSON.parse(line.slice(SEAL_LINE.length)) as Seal
+    if (seal.sha256 === this.#hash.copy().digest('hex')) return seal
+    throw new DamagedError('Its SHA-256 is not that of what was written.')
   }
 
   /** Ends whoever writes it, wherever it was read to. */

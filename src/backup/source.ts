@@ -6,9 +6,19 @@ import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createZstdDecompress } from 'node:zlib'
 import { Refusal } from '../lib/errors.ts'
-import { FORMAT, type Format, HEADER_LINE, type Header, MAGIC, TRAILER_LINE, type Trailer } from './format.ts'
+import {
+  FORMAT,
+  type Format,
+  HEADER_LINE,
+  type Header,
+  MAGIC,
+  SEAL_LINE,
+  type Seal,
+  TRAILER_LINE,
+  type Trailer,
+} from './format.ts'
 import type { Progress } from './progress.ts'
-import { DamagedError, Script } from './script.ts'
+import { DamagedError, readCopyLine, Script } from './script.ts'
 import { readArchive, toolVersion } from './tools.ts'
 
 export interface Source {
@@ -25,8 +35,22 @@ export interface ReadOptions {
 /** Opens a file, or standard input (`-`). Throws a `Refusal` for what is no backup, and a `DamagedError` for half of one. */
 export async function openSource(file: string, options: ReadOptions): Promise<Source> {
   if (file === '-') return openScript(process.stdin, options)
-  const format = await formatOf(file)
-  return format === 'tundish' ? openScript(createReadStream(file), options) : openArchive(file, options)
+  if ((await formatOf(file)) === 'postgresql') return openArchive(file, options)
+  // Read through once before anything is locked: hours later is late to hear of damage.
+  options.progress.at('Checking the file')
+  const { script } = await openScript(createReadStream(file), options)
+  await checkScript(script)
+  return openScript(createReadStream(file), options)
+}
+
+/** Reads a script of our own to its end, as psql would, without doing what it says. */
+async function checkScript(script: Script): Promise<void> {
+  let seal: Seal | undefined
+  for (let line = await script.line(); line !== undefined; line = await script.line()) {
+    if (readCopyLine(line)) for await (const _ of script.rows());
+    else if (line.startsWith(SEAL_LINE)) seal = script.checkSeal(line)
+  }
+  if (!seal) throw new DamagedError('It is cut off.')
 }
 
 async function formatOf(file: string): Promise<Format> {

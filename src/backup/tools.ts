@@ -16,8 +16,8 @@ export async function toolVersion(tool: Tool): Promise<number | undefined> {
 
 /** Writes an archive of the snapshot into a file that is open. */
 export async function dump(session: Session, snapshot: string, fd: number, signal: AbortSignal): Promise<void> {
-  const args = ['--format=custom', '--no-owner', '--no-privileges', '--no-password', `--snapshot=${snapshot}`]
-  const program = spawn('pg_dump', args, {
+  const leaveOut = ['--no-owner', '--no-privileges', '--no-unlogged-table-data']
+  const program = spawn('pg_dump', ['--format=custom', ...leaveOut, '--no-password', `--snapshot=${snapshot}`], {
     env: { ...environment(), ...connection(session) },
     stdio: ['ignore', fd, 'pipe'],
     signal,

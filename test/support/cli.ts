@@ -12,7 +12,11 @@ const MAIN = join(import.meta.dirname, '../../src/main.ts')
 const PATIENCE_MS = 60_000
 
 /** Runs `tundish ARGUMENTS...`, with `input` as its standard input, until it ends. */
-export function tundish(args: string[], env: Record<string, string> = {}, input = ''): Promise<Outcome> {
+export function tundish(
+  args: string[],
+  env: Record<string, string> = {},
+  input: string | Buffer = '',
+): Promise<Outcome> {
   const program = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, ...args], {
     env: { PATH: process.env['PATH'], ...env },
     timeout: PATIENCE_MS,
