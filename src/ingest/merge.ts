@@ -72,8 +72,9 @@ export function sameKey(kind: Kind, tenant: Tenant, row = 't', line = 's'): stri
 }
 
 const UPDATED_AT = 'updated_at'
-// What the `updated_at` of a line is compared with.
-const STORED = 't.updated_at'
+// What the `updated_at` of a line is compared with: the time the source gave, or the stamp where it gave none.
+const SOURCE = 'source_updated_at'
+const STORED = `coalesce(t.${SOURCE}, t.updated_at)`
 const LATER = `'infinity'::timestamptz`
 
 function findRepeated(kind: Kind): string {
@@ -141,19 +142,26 @@ function countMoved(kind: Kind, counts: Counts, scope: Scope): string | undefine
     group by field, value having sum(n) <> 0`
 }
 
-/** A row that would be the same stays untouched: sending a line again is no change that a sync has to see. */
+/**
+ * A row that would be the same is no change that a sync has to see: it keeps its stamp, and only learns the time that the
+ * source gives it now.
+ */
 function updateKnown(kind: Kind, scope: Scope): string {
   const { live, stamp } = scope
-  const changed = columnsOf(kind).filter(({ name }) => !isFixed(kind, name))
-  const content = (row: string) => changed.map(({ name, json }) => `${row}.${name}${json ? '::text' : ''}`).join(', ')
+  const columns = columnsOf(kind).filter(({ name }) => !isFixed(kind, name))
+  const content = (row: string) => columns.map(({ name, json }) => `${row}.${name}${json ? '::text' : ''}`).join(', ')
+  const changed = `row(${content('t')}) is distinct from row(${content('s')})`
   const stamped = `greatest(${stamp}, t.updated_at + interval '1 microsecond')`
-  const set = changed.map(({ name }) => `${name} = s.${name}`)
-  if (isDated(kind)) set.push(`updated_at = ${live ? stamped : `coalesce(s.updated_at, ${stamped})`}`)
-  else if (kind.added) set.push(`updated_at = ${stamped}`)
-  const moved = isDated(kind) && !live ? ' or s.updated_at <> t.updated_at' : ''
+  const set = columns.map(({ name }) => `${name} = s.${name}`)
+  if (isDated(kind)) {
+    const now = `case when ${changed} then ${stamped} else t.updated_at end`
+    set.push(`updated_at = ${live ? now : `coalesce(s.updated_at, ${now})`}`, `${SOURCE} = s.updated_at`)
+  } else if (kind.added) set.push(`updated_at = ${stamped}`)
+  const moved = isDated(kind) ? ` or s.updated_at is distinct from t.${SOURCE}` : ''
+  const dated = isDated(kind) && !live ? ' or s.updated_at <> t.updated_at' : ''
   return `
     update ${kind.table} t set ${set.join(', ')} from ${staged(kind)} s
-    where ${sameKey(kind, scope)} and (row(${content('t')}) is distinct from row(${content('s')})${moved})`
+    where ${sameKey(kind, scope)} and (${changed}${moved}${dated})`
 }
 
 function dropKnown(kind: Kind, scope: Scope): string {
@@ -178,6 +186,7 @@ function insert(kind: Kind, scope: Scope): string {
     [kind.tenant]: scope[kind.tenant],
     ...kind.added?.(scope),
     ...Object.fromEntries(columnsOf(kind).map(({ name }) => [name, name === UPDATED_AT ? updated : name])),
+    ...(isDated(kind) && { [SOURCE]: UPDATED_AT }),
   })
   return `
     insert into ${kind.table} (${columns.map(([name]) => name).join(', ')})

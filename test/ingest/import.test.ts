@@ -209,6 +209,20 @@ describe('a line about a stored record', () => {
     assert.equal(await column(project, 'profiles', 'updated_at', 'profile'), stored(6))
   })
 
+  test('is compared with the time its source gave, not with the stamp of a live import', async () => {
+    const project = await imports.project()
+    const put = (phone: string, updated_at: string) =>
+      imports.run(project, [line.profile({ phone, updated_at })], { live: true })
+    await put('first', at(5))
+    // Stamped long after at(6), which is a change all the same.
+    assert.deepEqual(await put('second', at(6)), all(1))
+    assert.equal(await column(project, 'profiles', 'phone', 'profile'), 'second')
+    const stamp = await column(project, 'profiles', 'updated_at', 'profile')
+    await put('second', at(8))
+    assert.equal(await column(project, 'profiles', 'updated_at', 'profile'), stamp)
+    assert.deepEqual(await put('older', at(7)), { ...all(0), read: 1, skipped: 1 })
+  })
+
   test('replaces it as a whole', async () => {
     const project = await imports.project()
     await imports.run(project, [line.profile({ email: 'A@x', phone: '1', updated_at: at(1) })])

@@ -29,6 +29,7 @@ interface File {
 interface Stored {
   data: Data
   time: number
+  source: number | undefined
 }
 
 const KINDS: Kind[] = ['funnel', 'profile', 'session', 'subscription']
@@ -94,7 +95,8 @@ class Model {
     }: { live: boolean; stamp: number; result: { written: number; skipped: number }; renamed: Set<string> },
   ) {
     const old = this.stored[kind].get(id)
-    let newest = old?.time ?? Number.NEGATIVE_INFINITY
+    // The source's own time, where it gave one; a stamp of ours is later than what the source says next.
+    let newest = old ? (old.source ?? old.time) : Number.NEGATIVE_INFINITY
     let last: Given | undefined
     for (const given of good.filter((other) => other.kind === kind && other.data.id === id)) {
       // A line without a time is newer than any with one.
@@ -110,8 +112,7 @@ class Model {
     if (!last) return
     const given = live ? undefined : last.time
     const same = old && JSON.stringify(old.data) === JSON.stringify(last.data)
-    if (same && (given === undefined || given === old.time)) return
-    this.stored[kind].set(id, { data: last.data, time: given ?? stamp })
+    this.stored[kind].set(id, { data: last.data, time: given ?? (same ? old.time : stamp), source: last.time })
     if (kind === 'profile' && old && (old.data.email !== last.data.email || old.data.preview !== last.data.preview))
       renamed.add(id)
   }
