@@ -3,10 +3,9 @@ import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { type TObject, Type } from 'typebox'
 import type { App } from '../app.ts'
-import { audited } from '../audit.ts'
-import { importRecords } from '../ingest/load.ts'
 import { ApiError, Refusal } from '../lib/errors.ts'
 import { problems } from '../lib/problems.ts'
+import { importAudited } from './audited-import.ts'
 import { actorOf, requireWrite } from './door.ts'
 import { requireProject } from './exist.ts'
 
@@ -59,16 +58,9 @@ export function importRoute(scope: FastifyInstance, app: App): void {
         const { project_id } = request.params
         const { live, dry_run, skip_bad_lines } = request.query
         await requireProject(app.db.query, project_id)
-        const target = `project ${project_id}`
-        const tell = (action: string, after: object) =>
-          audited(app, actorOf(request), async () => ({ entry: { action, target, after }, result: undefined }))
-        await tell('import.begun', { live, dry_run, skip_bad_lines })
         const stream = () => request.body ?? Readable.from([])
         const options = { projectId: project_id, live, dryRun: dry_run, skipBadLines: skip_bad_lines }
-        const result = await importRecords(app, options, [{ name: 'body', stream }]).catch(asAnswer)
-        const { rejects: _rejects, ...counts } = result
-        await tell('import.ended', counts)
-        return result
+        return importAudited(app, actorOf(request), options, [{ name: 'body', stream }]).catch(asAnswer)
       },
     )
   })

@@ -2,6 +2,7 @@
 import { auditLog } from './audit-log.ts'
 import { events } from './events.ts'
 import { keys } from './keys.ts'
+import { merchantAccounts } from './merchant-accounts.ts'
 import type { Operation } from './operation.ts'
 import { orders } from './orders.ts'
 import { rateLimits } from './rate-limits.ts'
@@ -16,6 +17,7 @@ export const operations: readonly Operation[] = [
   ...events,
   ...keys,
   ...tenants,
+  ...merchantAccounts,
   ...rateLimits,
   ...auditLog,
 ]

@@ -1,8 +1,6 @@
-// Organizations with their rules, their projects, and their merchant accounts.
+// Organizations with their rules, and their projects.
 import { Type } from 'typebox'
 import type { Query } from '../lib/db.ts'
-import { ApiError } from '../lib/errors.ts'
-import { minorUnits } from '../lib/money.ts'
 import { boolean, instant, json, shape, text } from '../lib/shape.ts'
 import { createOrganization, createProject, setOrganization, within } from '../tenants.ts'
 import { absent, requireOrganization } from './exist.ts'
@@ -25,18 +23,6 @@ const project = shape('Project', 'p', {
   organization_id: text('The organization it belongs to.', { example: 'acme' }),
   name: text('Name for people.', { example: 'Web shop' }),
   created_at: instant('When it was made.'),
-})
-
-const merchantAccount = shape('MerchantAccount', 'm', {
-  psp: text('Payment provider.', { example: 'simulator' }),
-  psp_merchant_id: text('The account there.', { example: 'merchant-1' }),
-  region: text('Region.', { nullable: true, example: 'eu' }),
-  currencies: json('Currencies it offers; an empty list offers all.', {
-    schema: { type: 'array', items: { type: 'string' } },
-    example: ['EUR', 'USD'],
-  }),
-  created_at: instant('When it was made.'),
-  updated_at: instant('When it was last changed.'),
 })
 
 const made = (what: string) =>
@@ -169,67 +155,6 @@ async function settingsOf(query: Query, id: string) {
   }
 }
 
-const putMerchantAccount: Change = {
-  id: 'setMerchantAccount',
-  command: 'merchant-account set',
-  method: 'PUT',
-  path: '/organizations/:organization_id/merchant-accounts/:psp/:psp_merchant_id',
-  tag: 'Tenants',
-  summary: 'Make or set a merchant account',
-  body: Type.Object(
-    {
-      region: Type.Optional(Type.Union([Type.String({ maxLength: 64 }), Type.Null()], { description: 'Region.' })),
-      currencies: Type.Optional(
-        Type.Array(Type.String({ minLength: 3, maxLength: 3 }), {
-          description: 'Currencies it offers; an empty list offers all.',
-          maxItems: 200,
-        }),
-      ),
-    },
-    { title: 'MerchantAccountSettings', additionalProperties: false },
-  ),
-  answer: merchantAccount.schema,
-  async change(query, { params, body }) {
-    const { organization_id, psp, psp_merchant_id } = params as Record<string, string>
-    await requireOrganization(query, organization_id!)
-    const key = [organization_id!, psp!, psp_merchant_id!]
-    const given = body as { region?: string | null; currencies?: string[] }
-    const [before] = await query(`${READ_ACCOUNT} for no key update`, key)
-    const currencies = given.currencies?.map(checkCurrency) ?? JSON.parse(before?.currencies ?? '[]')
-    const region = given.region === undefined ? (before?.region ?? null) : given.region
-    await query(SET_ACCOUNT, [...key, region, JSON.stringify(currencies)])
-    const [row] = await query(`${READ_ACCOUNT}`, key)
-    const result = merchantAccountOf(row!)
-    const target = `merchant account ${psp} ${psp_merchant_id} of organization ${organization_id}`
-    const entry = { action: 'merchant_account.set', target, after: { region, currencies } }
-    return {
-      entry: before
-        ? { ...entry, before: { region: before.region, currencies: JSON.parse(before.currencies!) } }
-        : entry,
-      result,
-    }
-  },
-}
-
-const READ_ACCOUNT = 'select * from merchant_accounts where organization_id = $1 and psp = $2 and psp_merchant_id = $3'
-const SET_ACCOUNT = `
-  insert into merchant_accounts as m (organization_id, psp, psp_merchant_id, region, currencies, created_at, updated_at)
-  select $1, $2, $3, $4, $5, at, at from (select db_clock() as at) now
-  on conflict (organization_id, psp, psp_merchant_id) do update
-  set region = excluded.region, currencies = excluded.currencies,
-    updated_at = greatest(excluded.updated_at, m.updated_at + interval '1 microsecond')`
-
-function merchantAccountOf(row: Record<string, string | null>): object {
-  const names = ['psp', 'psp_merchant_id', 'region', 'currencies', 'created_at', 'updated_at']
-  return JSON.parse(merchantAccount.write(names.map((name) => row[name]!)))
-}
-
-function checkCurrency(code: string): string {
-  const currency = code.toUpperCase()
-  if (minorUnits(currency) === undefined) throw new ApiError(400, `"${code}" is not a currency of ISO 4217.`)
-  return currency
-}
-
 export const tenants: Operation[] = [
   list({
     id: 'listOrganizations',
@@ -264,20 +189,4 @@ export const tenants: Operation[] = [
   }),
   postProject,
   getProject,
-  list({
-    id: 'listMerchantAccounts',
-    command: 'merchant-account list',
-    path: '/organizations/:organization_id/merchant-accounts',
-    tag: 'Tenants',
-    summary: 'List merchant accounts',
-    shape: merchantAccount,
-    from: 'merchant_accounts m',
-    at: 'm.created_at',
-    // Its name may be longer than a cursor carries.
-    key: `md5(m.psp || ' ' || m.psp_merchant_id)`,
-    where: 'm.organization_id = $1',
-    params: ['organization_id'],
-    check: (app, { params }) => requireOrganization(app.db.query, params.organization_id!),
-  }),
-  putMerchantAccount,
 ]

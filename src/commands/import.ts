@@ -2,11 +2,13 @@
 import { constants, createReadStream } from 'node:fs'
 import { access, type FileHandle, open, rm, stat } from 'node:fs/promises'
 import type { Command } from 'commander'
-import { type ImportResult, importRecords, type RejectedLine, type Source } from '../ingest/load.ts'
+import { importAudited } from '../admin/audited-import.ts'
+import type { ImportResult, RejectedLine, Source } from '../ingest/load.ts'
 import { isUnavailable } from '../lib/db.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { action, type Result, stopSignal } from './command.ts'
 import { showProgress } from './import-progress.ts'
+import { commandLine } from './operations.ts'
 
 interface Options {
   project: string
@@ -26,13 +28,14 @@ export function register(program: Command): void {
     .option('--live', 'stamp each change now, so that a sync sees it; without, the times of the lines are kept')
     .option('--dry-run', 'check everything and write nothing')
     .option('--skip-bad-lines', 'leave bad lines out, and put them into FILE.rejected.ndjson')
-  action(command, async ({ db, log }, files: string[], options: Options) => {
+  action(command, async (app, files: string[], options: Options) => {
     const bytes = await checkFiles(files)
     const saved = new RejectedFiles()
     const progress = showProgress(bytes)
     try {
-      const result = await importRecords(
-        { db, log },
+      const result = await importAudited(
+        app,
+        commandLine(),
         {
           ...options,
           projectId: options.project,

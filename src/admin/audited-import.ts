@@ -1,0 +1,21 @@
+// An import that stands in the audit log: entered before it is tried, and again with what came of it.
+import type { App } from '../app.ts'
+import { type Actor, audited } from '../audit.ts'
+import { type ImportOptions, type ImportResult, importRecords, type Source } from '../ingest/load.ts'
+
+export async function importAudited(
+  app: App,
+  actor: Actor,
+  options: ImportOptions,
+  sources: Iterable<Source>,
+): Promise<ImportResult> {
+  const target = `project ${options.projectId}`
+  const tell = (action: string, after: object) =>
+    audited(app, actor, async () => ({ entry: { action, target, after }, result: undefined }))
+  const { live = false, dryRun = false, skipBadLines = false } = options
+  await tell('import.begun', { live, dry_run: dryRun, skip_bad_lines: skipBadLines })
+  const result = await importRecords(app, options, sources)
+  const { rejects: _rejects, ...counts } = result
+  await tell('import.ended', counts)
+  return result
+}

@@ -1,0 +1,36 @@
+// The page about webhooks tells every kind, with a sample body that has the fields of a real one.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { eventTypes } from '../../src/events/catalogue.ts'
+import { WAITS_SECONDS } from '../../src/events/schedule.ts'
+import { subscriptionDetail } from '../../src/records/subscription.ts'
+
+const page = readFileSync(new URL('../../docs/webhooks.md', import.meta.url), 'utf8')
+
+test('every kind has a heading and a sample body, and nothing else has', () => {
+  const samples = [...page.matchAll(/^### (\S+)\n\n.+\n\n```json\n([\s\S]+?)\n```/gm)]
+  assert.deepEqual(samples.map(([, kind]) => kind).sort(), [...eventTypes].sort())
+  for (const [, kind, text] of samples) {
+    const body = JSON.parse(text!)
+    assert.deepEqual(Object.keys(body), ['id', 'type', 'created_at', 'project_id', 'sequence', 'data'], kind)
+    assert.equal(body.type, kind)
+    if (!kind!.startsWith('subscription.')) continue
+    const { properties } = subscriptionDetail.schema as unknown as { properties: object }
+    assert.deepEqual(Object.keys(body.data), Object.keys(properties), kind)
+  }
+})
+
+test('the schedule is told as it is', () => {
+  const units = [
+    [3600, 'h'],
+    [60, 'min'],
+    [1, 's'],
+  ] as const
+  const waits = WAITS_SECONDS.map((seconds) => {
+    const [size, unit] = units.find(([size]) => seconds >= size)!
+    return `${seconds / size} ${unit}`
+  })
+  const told = /tried again after ([\s\S]+?), and then/.exec(page)![1]!.replaceAll('\n', ' ')
+  assert.deepEqual(told.split(/, | and /), waits)
+})
