@@ -8,9 +8,9 @@ export interface Head {
   hash: string
 }
 
+/** Of several that were announced under one number at most one was committed. */
 export interface KnownHead {
-  /** Of two that were announced under one number only one was committed. */
-  hashes: Set<string>
+  hash: string
   committed: boolean
 }
 
@@ -37,9 +37,8 @@ export async function readHeads(path: string): Promise<Map<string, KnownHead>> {
     // A line that a crash cut off says nothing.
     const [, sequence, hash, committed] = LINE.exec(line) ?? []
     if (sequence === undefined) continue
-    const known = heads.get(sequence) ?? { hashes: new Set(), committed: false }
-    if (committed === 'true') heads.set(sequence, { hashes: new Set([hash!]), committed: true })
-    else if (!known.committed) heads.set(sequence, { hashes: known.hashes.add(hash!), committed: false })
+    if (committed === 'true') heads.set(sequence, { hash: hash!, committed: true })
+    else if (!heads.get(sequence)?.committed) heads.set(sequence, { hash: hash!, committed: false })
   }
   return heads
 }

@@ -101,10 +101,13 @@ test('the key of the chain is not in the database: another master key makes no v
 
 test('entries of several processes at once stand in one line', async () => {
   const other = await events.another({ DATA_DIR: `${events.dataDir}/other` })
+  // The test above announced an entry 11 here that came to nothing: the number is another machine's now.
+  await act('first.elsewhere', other)
+  assert.deepEqual((await verify()).wrong, [])
   await Promise.all(Array.from({ length: 20 }, (_, n) => act(`both.${n}`, n % 2 ? other : events.app)))
   const verdict = await verify()
-  assert.deepEqual([verdict.entries, verdict.wrong], [30, []])
+  assert.deepEqual([verdict.entries, verdict.wrong], [31, []])
   assert.ok(verdict.known >= 20)
   const theirs = await verifyAudit(other.db, other.seal, auditHeadsPath(other.config))
-  assert.deepEqual([theirs.known, theirs.wrong], [10, []])
+  assert.deepEqual([theirs.known, theirs.wrong], [11, []])
 })
