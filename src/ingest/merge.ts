@@ -157,11 +157,11 @@ function updateKnown(kind: Kind, scope: Scope): string {
     const now = `case when ${changed} then ${stamped} else t.updated_at end`
     set.push(`updated_at = ${live ? now : `coalesce(s.updated_at, ${now})`}`, `${SOURCE} = s.updated_at`)
   } else if (kind.added) set.push(`updated_at = ${stamped}`)
-  const moved = isDated(kind) ? ` or s.updated_at is distinct from t.${SOURCE}` : ''
-  const dated = isDated(kind) && !live ? ' or s.updated_at <> t.updated_at' : ''
+  // Not whenever it differs from `updated_at`: a stamp that a renamed or erased profile left there has to stay.
+  const dated = isDated(kind) ? ` or (s.updated_at is not null and s.updated_at is distinct from t.${SOURCE})` : ''
   return `
     update ${kind.table} t set ${set.join(', ')} from ${staged(kind)} s
-    where ${sameKey(kind, scope)} and (${changed}${moved}${dated})`
+    where ${sameKey(kind, scope)} and (${changed}${dated})`
 }
 
 function dropKnown(kind: Kind, scope: Scope): string {

@@ -398,6 +398,18 @@ describe('subscriptions of a profile', () => {
     assert.ok((await stampOf(project))! > second)
   })
 
+  test('keep that stamp when the file that brought them comes again', async () => {
+    const project = await imports.project()
+    const lines = [line.product(), line.subscription(history)]
+    await imports.run(project, [...lines, line.profile({ email: 'a@x', ...history })])
+    await imports.run(project, [...lines, line.profile({ email: 'b@x', ...history })])
+    const stamp = await stampOf(project)
+    await imports.run(project, [...lines, line.profile({ email: 'b@x', ...history })])
+    assert.equal(await stampOf(project), stamp)
+    await imports.run(project, [line.subscription({ updated_at: '2026-01-03T00:00:00Z', status: 'expired' })])
+    assert.equal(await stampOf(project), '2026-01-03 00:00:00+00')
+  })
+
   test('are not stamped by an older line that is skipped', async () => {
     const project = await imports.project()
     await imports.run(project, [line.product(), line.subscription(history), line.profile({ email: 'a@x', ...history })])

@@ -112,6 +112,8 @@ class Model {
     if (!last) return
     const given = live ? undefined : last.time
     const same = old && JSON.stringify(old.data) === JSON.stringify(last.data)
+    // It says nothing new: not what it holds, and not when it was so.
+    if (same && (last.time === undefined || last.time === old.source)) return
     this.stored[kind].set(id, { data: last.data, time: given ?? (same ? old.time : stamp), source: last.time })
     if (kind === 'profile' && old && (old.data.email !== last.data.email || old.data.preview !== last.data.preview))
       renamed.add(id)
