@@ -1,7 +1,7 @@
 // The way to PostgreSQL: pipelined connections for short reads, plain ones for transactions, counts and COPY.
-import type { Writable } from 'node:stream'
 import pg from 'pg'
 import { openTurns } from './turns.ts'
+import { type Over, streamOf, watchFor } from './watch.ts'
 
 /** A row as PostgreSQL sent it: every value is its text, in the order of the select list. */
 export type Row = (string | null)[]
@@ -69,6 +69,7 @@ export interface DbOptions {
 
 const RETRIED = new Set(['40001', '40P01'])
 const TRIES = 3
+const STATEMENT_TIMEOUT_MS = 30_000
 // Weights at once, in all and of one tenant: enough to keep the pipelines full, so few that whoever comes next is soon served.
 const FAIR_MOST = 96
 const FAIR_SHARE = 32
@@ -77,10 +78,24 @@ export function openDb(options: DbOptions): Db {
   const pool = new pg.Pool({ ...clientConfig(options), max: options.connections ?? 12, idleTimeoutMillis: 60_000 })
   // An idle connection that breaks is replaced at its next use; without a listener the program would end here.
   pool.on('error', () => {})
-  const pipelines = openPipelines(options)
+  const watch = watchFor(clientConfig(options))
+  const pipelines = openPipelines(options, watch.over)
   const turns = openTurns(FAIR_MOST, FAIR_SHARE)
 
-  const query: Query = async (statement, params) => named(await pool.query(config(statement, params)))
+  const query: Query = async (statement, params) => {
+    const client = await pool.connect()
+    client.on('error', ignore)
+    let broken: Error | undefined
+    try {
+      return await queryOn(client, watch.over)(statement, params)
+    } catch (error) {
+      if (sqlState(error) === undefined) broken = error as Error
+      throw error
+    } finally {
+      client.removeListener('error', ignore)
+      client.release(broken)
+    }
+  }
 
   async function connect() {
     const client = await pool.connect()
@@ -96,7 +111,8 @@ export function openDb(options: DbOptions): Db {
   }
 
   async function once<T>(work: (query: Query) => Promise<T>): Promise<T> {
-    const { query, release } = await connect()
+    const { client, release } = await connect()
+    const query = queryOn(client, watch.over)
     let broken = false
     try {
       await query('begin')
@@ -139,6 +155,7 @@ export function openDb(options: DbOptions): Db {
       turns: turns.waiting(),
     }),
     async close() {
+      watch.stop()
       await Promise.all([pool.end(), pipelines.close()])
     },
   }
@@ -153,19 +170,19 @@ export function sqlState(error: unknown): string | undefined {
 /** Whether the database could not be reached or would not work: the caller may try again later. */
 export function isUnavailable(error: unknown): boolean {
   const state = sqlState(error)
-  // 57014 is the statement time-out, 25006 a read-only server, 53… out of connections, memory or disk.
-  if (state && (/^(08|53|57P)/.test(state) || state === '57014' || state === '25006')) return true
+  // 57014 is the statement time-out, 25006 a read-only server, 53… out of connections, memory or disk, 58… its files.
+  if (state && (/^(08|53|57P|58)/.test(state) || state === '57014' || state === '25006')) return true
   const { code, message } = error as { code?: string; message?: string }
   if (code && ['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'].includes(code)) {
     // A missing socket, not any missing file.
     return code !== 'ENOENT' || (error as { syscall?: string }).syscall === 'connect'
   }
-  return /^(Connection terminated|timeout e(xceeded|xpired)|Client has encountered a connection error|Client was closed)/.test(
+  return /^(Connection terminated|timeout e(xceeded|xpired)|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/.test(
     message ?? '',
   )
 }
 
-function openPipelines(options: DbOptions) {
+function openPipelines(options: DbOptions, over: Over) {
   const slots: (Promise<pg.Client> | undefined)[] = Array.from({ length: options.readConnections ?? 2 })
   let next = 0
   let underWay = 0
@@ -191,7 +208,8 @@ function openPipelines(options: DbOptions) {
       gather(client)
       underWay += 1
       try {
-        const result = await client.query<Row>({ ...statement, values: values(params), rowMode: 'array' })
+        const asked = { ...statement, values: values(params), rowMode: 'array' as const }
+        const result = await over(client, () => client.query<Row>(asked))
         return result.rows
       } finally {
         underWay -= 1
@@ -206,7 +224,7 @@ function openPipelines(options: DbOptions) {
 
 /** Holds back what is written to this connection until the requests at hand have all been read: one system call for many. */
 function gather(client: pg.Client): void {
-  const { stream } = (client as unknown as { connection: { stream: Writable } }).connection
+  const stream = streamOf(client)
   if (stream.writableCorked > 0) return
   stream.cork()
   setImmediate(() => stream.uncork())
@@ -226,7 +244,7 @@ function clientConfig(options: DbOptions): pg.ClientConfig {
       'DateStyle=ISO',
       'jit=off',
       'plan_cache_mode=force_generic_plan',
-      `statement_timeout=${options.statementTimeoutMs ?? 30_000}`,
+      `statement_timeout=${options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS}`,
       'idle_in_transaction_session_timeout=300000',
     ]
       .map((setting) => `-c ${setting}`)
@@ -234,8 +252,10 @@ function clientConfig(options: DbOptions): pg.ClientConfig {
   }
 }
 
-function queryOn(client: pg.PoolClient): Query {
-  return async (statement, params) => named(await client.query(config(statement, params)))
+function queryOn(client: pg.PoolClient, over?: Over): Query {
+  const ask = (statement: string | Statement, params?: readonly Param[]) => client.query(config(statement, params))
+  return async (statement, params) =>
+    named(over ? await over(client, () => ask(statement, params)) : await ask(statement, params))
 }
 
 function config(statement: string | Statement, params: readonly Param[] | undefined): pg.QueryConfig {

@@ -1,0 +1,157 @@
+// What PostgreSQL may do to us, on a real server under reads and charges: 503 at worst, nothing lost, well again by itself.
+import assert from 'node:assert/strict'
+import { rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { mountSmallDisk, until } from '../support/cluster.ts'
+import { openScene, type Scene } from '../support/trouble.ts'
+
+const PATIENCE_MS = 120_000
+
+describe('PostgreSQL', { timeout: 300_000 }, () => {
+  let scene: Scene
+  before(async () => {
+    scene = await openScene()
+  })
+  after(() => scene.close())
+  const some = (heard: { statuses: Record<string, number> }, status: string) =>
+    assert.ok((heard.statuses[status] ?? 0) > 0, `no ${status} at all: ${JSON.stringify(heard.statuses)}`)
+
+  test('restarted', { timeout: PATIENCE_MS }, async () => {
+    const { cluster, survives } = scene
+    const heard = await survives(async () => {
+      await cluster.stop()
+      await cluster.start()
+    })
+    some(heard, '200')
+    some(heard, '503')
+  })
+
+  test('stopped for a while', { timeout: PATIENCE_MS }, async () => {
+    const { cluster, survives } = scene
+    const heard = await survives(async () => {
+      await cluster.stop()
+      await sleep(4000)
+      await cluster.start()
+    })
+    some(heard, '503')
+  })
+
+  test('frozen for a while, without a word to anybody', { timeout: PATIENCE_MS }, async () => {
+    const { cluster, survives } = scene
+    const heard = await survives(async () => {
+      cluster.freeze()
+      await sleep(12_000)
+      cluster.thaw()
+    })
+    some(heard, '503')
+    assert.ok(heard.slowestMs < 15_000, `somebody waited ${heard.slowestMs} ms`)
+  })
+
+  test('out of connections', { timeout: PATIENCE_MS }, async () => {
+    const { cluster, survives } = scene
+    const heard = await survives(async () => {
+      const held: pg.Client[] = []
+      const hold = async () => {
+        const client = new pg.Client({ connectionString: cluster.url })
+        client.on('error', () => {})
+        await client.connect()
+        held.push(client)
+      }
+      for (let full = false; !full; )
+        full = await hold().then(
+          () => false,
+          (error) => error.code === '53300',
+        )
+      // Ours lose theirs, and others take the places.
+      const [watcher] = held as [pg.Client]
+      const stop = performance.now() + 3000
+      while (performance.now() < stop) {
+        await watcher.query(
+          `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tundish' and backend_type = 'client backend'`,
+        )
+        await Promise.all(Array.from({ length: 20 }, () => hold().catch(() => {})))
+      }
+      await Promise.all(held.map((client) => client.end()))
+    })
+    some(heard, '503')
+  })
+
+  test('read-only', { timeout: PATIENCE_MS }, async () => {
+    const { cluster, survives } = scene
+    const set = async (value: string) => {
+      await cluster.query(`alter system set default_transaction_read_only = ${value}`)
+      await cluster.query('select pg_reload_conf()')
+    }
+    const heard = await survives(async () => {
+      await set('on')
+      await sleep(2000)
+      await set('off')
+    })
+    some(heard, '200')
+    some(heard, '503')
+  })
+
+  test('with its clock set back by an hour, and right again', { timeout: PATIENCE_MS }, async () => {
+    const { cluster, survives } = scene
+    const set = async (offset: string) => {
+      await cluster.query(`alter database tundish set tundish.clock_offset = '${offset}'`)
+      await cluster.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tundish' and pid <> pg_backend_pid()`,
+      )
+    }
+    const heard = await survives(async () => {
+      await set('-1 hour')
+      await sleep(3000)
+      await set('0')
+    })
+    some(heard, '200')
+  })
+})
+
+const disk = mountSmallDisk(220)
+const why = 'why' in disk ? disk.why : undefined
+
+describe(`PostgreSQL on a full disk${why ? ` (skipped: ${why})` : ''}`, {
+  skip: why !== undefined,
+  timeout: 300_000,
+}, () => {
+  let scene: Scene
+  before(async () => {
+    if ('folder' in disk) scene = await openScene(disk.folder)
+  })
+  after(async () => {
+    await scene?.billing.stop()
+    await scene?.cluster.stop('SIGQUIT')
+    if ('unmount' in disk) disk.unmount()
+  })
+
+  test('503 while there is no room, and well again when there is', { timeout: PATIENCE_MS }, async () => {
+    const { cluster, survives } = scene
+    const filler = join(cluster.folder, 'filler')
+    const heard = await survives(async () => {
+      const { bavail, bsize } = statfsSync(cluster.folder)
+      writeFileSync(filler, Buffer.alloc(Math.max(0, bavail * bsize)))
+      // What PostgreSQL has reserved ahead must be used up before it notices: a new segment of its log does it.
+      await until('the disk to be missed', async () => {
+        await cluster
+          .query(`select pg_switch_wal(); create table t as select repeat('x', 1000) from generate_series(1, 20000)`)
+          .catch(() => {})
+        return (
+          (
+            await cluster
+              .query('create table u as select repeat(md5(n::text), 100) from generate_series(1, 10000) n')
+              .catch(() => [])
+          ).length === 0
+        )
+      })
+      await sleep(2000)
+      rmSync(filler)
+      // PostgreSQL may have given up over it; whoever looks after it starts it again.
+      await cluster.query('drop table if exists t, u').catch(() => cluster.start())
+    })
+    assert.ok((heard.statuses['503'] ?? 0) > 0, `nobody noticed: ${JSON.stringify(heard.statuses)}`)
+  })
+})

@@ -1,0 +1,27 @@
+// The database killed and started again and again under reads and charges: TUNDISH_KILLS times, three by default.
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openScene } from '../support/trouble.ts'
+
+const KILLS = Number(process.env['TUNDISH_KILLS'] ?? 3)
+
+describe('the database', { timeout: 60_000 + KILLS * 30_000 }, () => {
+  test(`killed ${KILLS} times: every call has an answer or a clean 503, ledger and orders match`, async () => {
+    const scene = await openScene()
+    try {
+      const { cluster, survives } = scene
+      const heard = await survives(async () => {
+        for (let kill = 0; kill < KILLS; kill++) {
+          await cluster.stop('SIGQUIT')
+          await cluster.start()
+          // Sometimes it hardly stands when it is killed again.
+          await sleep(kill % 2 === 0 ? 1500 : 100)
+        }
+      })
+      assert.ok(heard.statuses['200']! > KILLS * 20 && heard.statuses['503']! > KILLS)
+    } finally {
+      await scene.close()
+    }
+  })
+})

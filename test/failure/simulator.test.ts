@@ -1,0 +1,22 @@
+// A payment provider that is away: charges are told as processing or refused with 503, and all are settled afterwards.
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openScene } from '../support/trouble.ts'
+
+describe('the provider', { timeout: 120_000 }, () => {
+  test('away for a while: reads go on, nothing is lost, nothing charged twice', async () => {
+    const scene = await openScene()
+    try {
+      const { billing, survives } = scene
+      const heard = await survives(async () => {
+        await billing.simulator.stop()
+        await sleep(4000)
+        await billing.simulator.start()
+      })
+      assert.ok(heard.statuses['200']! > 100)
+    } finally {
+      await scene.close()
+    }
+  })
+})

@@ -1,0 +1,129 @@
+// A PostgreSQL of a test's own, to be stopped, killed, frozen and started again; and a folder on a disk that can be full.
+import { execFileSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { makeCluster } from '../../src/lib/embedded/cluster.ts'
+import { openHome } from '../../src/lib/embedded/home.ts'
+import { lastServer, startServer } from '../../src/lib/embedded/server.ts'
+
+export interface Cluster {
+  url: string
+  folder: string
+  start(): Promise<void>
+  /** SIGINT ends every connection and stops; SIGQUIT stops as a crash does. */
+  stop(signal?: 'SIGINT' | 'SIGQUIT'): Promise<void>
+  /** Nobody is told anything any more, until `thaw`. */
+  freeze(): void
+  thaw(): void
+  query(text: string): Promise<Record<string, string>[]>
+  remove(): Promise<void>
+}
+
+const PATIENCE_MS = 30_000
+
+/** Makes and starts one, in a folder of its own or in the one given. */
+export async function openCluster(given?: string): Promise<Cluster> {
+  const folder = given ?? mkdtempSync(join(realpathSync(tmpdir()), 'tundish-cluster-'))
+  // As root, PostgreSQL's account has to pass.
+  chmodSync(folder, 0o711)
+  const home = await openHome(folder)
+  // Not a throwaway: what it has committed has to survive its crashes.
+  await makeCluster(home, false, () => {})
+  let sockets = ''
+
+  const pid = () => lastServer(home.cluster)?.pid
+  const signal = (name: NodeJS.Signals) => {
+    for (const one of [pid(), ...backends(pid())]) if (one) trySignal(one, name)
+  }
+  async function start(): Promise<void> {
+    await startServer(home, () => {})
+    await until('PostgreSQL to start', async () => {
+      sockets = lastServer(home.cluster)?.sockets ?? ''
+      return sockets !== '' && (await query('select 1').catch(() => undefined)) !== undefined
+    })
+  }
+  async function stop(name: 'SIGINT' | 'SIGQUIT' = 'SIGINT'): Promise<void> {
+    const running = pid()
+    if (!running) return
+    trySignal(running, name)
+    await until('PostgreSQL to stop', async () => !existsSync(`/proc/${running}`) && !lastServer(home.cluster))
+  }
+  async function query(text: string): Promise<Record<string, string>[]> {
+    const client = new pg.Client({ connectionString: cluster.url, connectionTimeoutMillis: 2000 })
+    client.on('error', () => {})
+    await client.connect()
+    try {
+      return (await client.query(text)).rows
+    } finally {
+      await client.end()
+    }
+  }
+
+  const cluster: Cluster = {
+    get url() {
+      return `postgresql://tundish:${home.password}@localhost/tundish?host=${encodeURIComponent(sockets)}&sslmode=disable`
+    },
+    folder,
+    start,
+    stop,
+    freeze: () => signal('SIGSTOP'),
+    thaw: () => signal('SIGCONT'),
+    query,
+    async remove() {
+      signal('SIGCONT')
+      await stop('SIGQUIT')
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+  await start()
+  return cluster
+}
+
+/** A small disk in memory, and how to take it away; or why there is none. */
+export function mountSmallDisk(megabytes: number): { folder: string; unmount(): void } | { why: string } {
+  const folder = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-disk-'))
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', folder], { stdio: 'pipe' })
+  } catch {
+    rmSync(folder, { recursive: true, force: true })
+    return { why: 'no small disk can be mounted here' }
+  }
+  let mounted = true
+  const unmount = () => {
+    if (mounted) execFileSync('umount', ['-l', folder])
+    mounted = false
+    rmSync(folder, { recursive: true, force: true })
+  }
+  // A disk that nobody took away would outlive the test.
+  process.once('exit', unmount)
+  return { folder, unmount }
+}
+
+export async function until(what: string, done: () => Promise<boolean> | boolean, ms = PATIENCE_MS): Promise<void> {
+  const giveUpAt = performance.now() + ms
+  while (!(await done())) {
+    if (performance.now() > giveUpAt) throw new Error(`Waited ${ms} ms for ${what}.`)
+    await sleep(20)
+  }
+}
+
+function backends(parent: number | undefined): number[] {
+  if (!parent) return []
+  try {
+    const list = execFileSync('ps', ['-o', 'pid=', '--ppid', String(parent)], { encoding: 'utf8' })
+    return list.trim().split(/\s+/).map(Number)
+  } catch {
+    return []
+  }
+}
+
+function trySignal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}

@@ -1,0 +1,86 @@
+// Clients that never stop calling: reads of a project and charges of customers, each answer kept and each charge known.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Organization } from './billing.ts'
+import type { Answer, TestServer } from './server.ts'
+
+export interface Heard {
+  /** Answers by status; `hung` took longer than any should, `broken` had no answer at all. */
+  statuses: Record<string, number>
+  slowestMs: number
+  /** What was wrong with an answer that was neither fine nor a clean 503. */
+  wrong: string[]
+  /** When the last answer was not fine, and when the first was fine after it. */
+  lastTroubleMs: number
+  /** Every charge that was begun: customer and key. */
+  charges: { customer: string; key: string; amount: string }[]
+}
+
+export interface Load {
+  heard: Heard
+  stop(): Promise<Heard>
+}
+
+const PATIENCE_MS = 20_000
+
+/** Calls until it is stopped, with this many readers and chargers. */
+export function startLoad(server: TestServer, shop: Organization, customers: string[], readers = 4): Load {
+  const heard: Heard = { statuses: {}, slowestMs: 0, wrong: [], lastTroubleMs: 0, charges: [] }
+  let stopping = false
+
+  async function call(ask: () => Promise<Answer>): Promise<number> {
+    const begunMs = performance.now()
+    const answer = await Promise.race([
+      ask().catch((error: Error) => ({ status: 'broken', text: error.message, headers: {} as Record<string, string> })),
+      sleep(PATIENCE_MS, { status: 'hung', text: '', headers: {} as Record<string, string> }, { ref: false }),
+    ])
+    const { status, text, headers } = answer
+    heard.statuses[status] = (heard.statuses[status] ?? 0) + 1
+    heard.slowestMs = Math.max(heard.slowestMs, performance.now() - begunMs)
+    if (status !== 200) {
+      heard.lastTroubleMs = performance.now()
+      const clean = status === 503 && /^[1-9][0-9]*$/.test(String(headers['retry-after'] ?? ''))
+      if (!clean) heard.wrong.push(`${status} ${text.slice(0, 200)}`)
+      await sleep(20)
+    }
+    return Number(status)
+  }
+
+  async function read(): Promise<void> {
+    const paths = ['/subscriptions', '/funnels', '/profiles?filter[updated_at.from]=2020-01-01T00:00:00Z']
+    for (let n = 0; !stopping; n++) {
+      await call(() => server.api(paths[n % paths.length]!, { key: shop.projectKey }))
+      await sleep(2)
+    }
+  }
+
+  /** One purchase after the other, each with its key until it is answered: as clients are told to. */
+  async function charge(customer: string): Promise<void> {
+    while (!stopping) {
+      const one = { customer, key: randomUUID(), amount: '1.00' }
+      heard.charges.push(one)
+      const body = { amount: one.amount, idempotency_key: one.key }
+      while ((await call(() => shop.charge(customer, body))) !== 200 && !stopping);
+      await waitForTheEnd(customer, body)
+    }
+  }
+
+  async function waitForTheEnd(customer: string, body: object): Promise<void> {
+    for (;;) {
+      if (stopping) return
+      const answer = await shop.charge(customer, body).catch(() => undefined)
+      if (answer?.status === 200 && answer.body.checkout_status !== 'processing') return
+      await sleep(50)
+    }
+  }
+
+  const working = [...Array.from({ length: readers }, read), ...customers.map(charge)]
+  return {
+    heard,
+    async stop() {
+      stopping = true
+      await Promise.all(working)
+      return heard
+    },
+  }
+}

@@ -1,0 +1,96 @@
+// A server under load while something is wrong with what it stands on, and the judge of what its clients heard.
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { migrate } from '../../src/lib/migrate.ts'
+import { type Billing, type Organization, startBilling } from './billing.ts'
+import { type Cluster, openCluster } from './cluster.ts'
+import { BASICS, insert } from './data.ts'
+import { type Heard, startLoad } from './load.ts'
+
+export interface Scene {
+  cluster: Cluster
+  billing: Billing
+  shop: Organization
+  customers: string[]
+  /** Begins the load, lets `trouble` happen, and judges: nothing but 200 and clean 503, and all well 5 s after its end. */
+  survives(trouble: () => Promise<void>): Promise<Heard>
+  close(): Promise<void>
+}
+
+const RECOVERY_MS = 5000
+
+export async function openScene(folder?: string): Promise<Scene> {
+  const cluster = await openCluster(folder)
+  await migrate(cluster.url)
+  const billing = await startBilling({ DATABASE_URL: cluster.url })
+  const shop = await billing.organization()
+  await insert(
+    billing.db,
+    { id: shop.projectId, organizationId: shop.id },
+    { ...BASICS, subscriptions: [{ id: 'one' }] },
+  )
+  const customers = await Promise.all(Array.from({ length: 3 }, () => shop.customer()))
+  const scene = { cluster, billing, shop, customers }
+
+  async function survives(trouble: () => Promise<void>): Promise<Heard> {
+    const load = startLoad(billing.server, shop, customers)
+    let endedMs = 0
+    try {
+      await sleep(500)
+      await trouble()
+      endedMs = performance.now()
+      await sleep(RECOVERY_MS)
+    } finally {
+      await load.stop()
+    }
+    const { heard } = load
+    assert.deepEqual(heard.wrong, [])
+    assert.deepEqual(
+      Object.keys(heard.statuses).filter((status) => !['200', '503'].includes(status)),
+      [],
+    )
+    const recoveryMs = heard.lastTroubleMs - endedMs
+    assert.ok(recoveryMs < RECOVERY_MS - 500, `still in trouble ${recoveryMs} ms after its end`)
+    await assertNothingLost(scene, heard)
+    return heard
+  }
+
+  return {
+    ...scene,
+    survives,
+    async close() {
+      await billing.stop()
+      await cluster.remove()
+    },
+  }
+}
+
+/** Every purchase is decided, once, and ledger and orders tell the same. */
+async function assertNothingLost({ billing, shop, customers }: Omit<Scene, 'survives' | 'close'>, heard: Heard) {
+  for (const { customer, key, amount } of heard.charges) {
+    for (let tries = 0; ; tries++) {
+      const { status, body } = await shop.charge(customer, { amount, idempotency_key: key })
+      assert.equal(status, 200, JSON.stringify(body))
+      // Cancelled is decided too: the provider never saw it, and never will.
+      if (['succeeded', 'cancelled'].includes(body.checkout_status)) break
+      assert.equal(body.checkout_status, 'processing')
+      assert.ok(tries < 200, 'A charge is never settled.')
+      await sleep(100)
+    }
+  }
+  const orders = await billing.db.query('select order_id, amount, currency_code, status from orders order by order_id')
+  const ledger = await billing.ledger()
+  const paid = orders.filter(({ status }) => status === 'succeeded')
+  assert.deepEqual(
+    ledger
+      .map(({ reference, amount, currency_code }) => `${reference} ${Number(amount).toFixed(2)} ${currency_code}`)
+      .sort(),
+    paid
+      .map(({ order_id, amount, currency_code }) => `${order_id} ${Number(amount).toFixed(2)} ${currency_code}`)
+      .sort(),
+  )
+  const report = await billing.db.query('select count(*) as n from report_transactions where not imported')
+  assert.equal(Number(report[0]!.n), paid.length)
+  const consumables = await Promise.all(customers.map((one) => shop.consumables(one)))
+  assert.equal(consumables.flat().length, paid.length)
+}
