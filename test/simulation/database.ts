@@ -109,8 +109,12 @@ function fateOf(chance: number, { before, after, crash }: DatabaseFaults): Fate 
   return chance < before + after + crash ? 'died after' : 'fine'
 }
 
-const lost = () =>
-  Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET', syscall: 'read' })
+const LOSS = 'Connection terminated unexpectedly'
+
+/** Whether it is an error of the kind that this database makes on purpose. */
+export const isLoss = (error: Error) => error.message === LOSS
+
+const lost = () => Object.assign(new Error(LOSS), { code: 'ECONNRESET', syscall: 'read' })
 
 const nameOf = (statement: string | Statement) =>
   typeof statement === 'string' ? 'statement' : (statement.name ?? 'statement')

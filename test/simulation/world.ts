@@ -1,13 +1,8 @@
 // One seed: a small shop with a few customers, processes that charge, refund and settle, clients that try again, and faults.
-import type { ChargeRequest } from '../../src/billing/charge-request.ts'
 import type { BillingContext } from '../../src/billing/context.ts'
-import { oneOffCharge } from '../../src/billing/one-off-charge.ts'
-import type { RefundRequest } from '../../src/billing/refund-request.ts'
-import { refund } from '../../src/billing/refunds.ts'
 import { startSettling } from '../../src/billing/settling.ts'
-import { ApiError } from '../../src/lib/errors.ts'
-import { readAmount } from '../../src/lib/money.ts'
-import type { Database, DatabaseFaults } from './database.ts'
+import { Clients, type Server } from './clients.ts'
+import { type Database, type DatabaseFaults, isLoss } from './database.ts'
 import { Invariants } from './invariants.ts'
 import { Ledger, type NetworkFaults, OwnersCalls, providerOf } from './provider.ts'
 import { Random } from './random.ts'
@@ -36,9 +31,6 @@ const CALM: DatabaseFaults & NetworkFaults = {
 const MOST_STEPS = 5_000
 // Faults end after this many steps, so that everything can come to rest.
 const ROUGH_STEPS = 160
-// A client gives up waiting for an answer after this long, and asks again.
-const PATIENCE_MS = 10_000
-const LONGEST_PAUSE_MS = 300_000
 
 export async function simulate(database: Database, seed: number): Promise<Outcome> {
   beginIds(seed)
@@ -57,7 +49,7 @@ class World {
   readonly #owners = new OwnersCalls()
   readonly #invariants: Invariants
   readonly #faults = { ...CALM }
-  readonly #running = new Set<{ process: Process; context: BillingContext; stop: () => Promise<void> }>()
+  readonly #running = new Set<Server>()
   #processes = 0
   #isDirty = false
   #violation: string | undefined
@@ -84,8 +76,14 @@ class World {
       unanswered: some(0.4),
     })
     for (let n = 0; n < this.#random.between(2, 3); n++) this.#start()
+    const clients = new Clients(
+      this.#scheduler,
+      this.#organization,
+      () => this.#running,
+      (text) => this.#violate(text),
+    )
     for (const customer of ['ada', 'bob']) {
-      for (let n = 0; n < this.#random.between(1, 3); n++) this.#client(customer, `key-${n}`)
+      for (let n = 0; n < this.#random.between(1, 3); n++) clients.shop(customer, `key-${n}`)
     }
   }
 
@@ -177,99 +175,15 @@ class World {
       log: { info: log, warn: log, error: log } as unknown as BillingContext['log'],
       providerTimeoutMs: DEADLINE_MS,
     }
-    const one = { process, context, stop: startSettling(context) }
+    const one = { process, context }
+    startSettling(context)
     this.#running.add(one)
     process.crashed.then(() => {
       this.#running.delete(one)
       this.#scheduler.add(undefined, random.between(10, 5_000), () => this.#start())
     })
   }
-
-  /** A customer's purchase, and perhaps refunds of it, by a client that tries again until it knows. */
-  async #client(customer: string, key: string): Promise<void> {
-    const minor = this.#random.between(1, 9)
-    const isImpatient = this.#random.chance(0.3)
-    const attempts = isImpatient
-      ? [this.#buy(customer, key, minor), this.#buy(customer, key, minor)]
-      : [this.#buy(customer, key, minor)]
-    const answers = await Promise.all(attempts)
-    const [answer] = answers
-    if (
-      answers.some((other) => other.checkout_status !== answer!.checkout_status || other.order_id !== answer!.order_id)
-    ) {
-      this.#violate(`two answers to one key: ${JSON.stringify(answers)}`)
-    }
-    if (answer!.checkout_status === 'succeeded') {
-      const refunds = Array.from({ length: this.#random.between(0, 3) }, (_, n) =>
-        this.#payBack(customer, answer!.order_id, `${key}-${n}`, minor),
-      )
-      await Promise.all(refunds)
-    }
-  }
-
-  /** Asks until the answer is final; then it must stay so. */
-  async #buy(customer: string, key: string, minor: number): Promise<Awaited<ReturnType<typeof oneOffCharge>>> {
-    const request: ChargeRequest = {
-      externalId: customer,
-      idempotencyKey: key,
-      amount: readAmount(`0.0${minor}`),
-      amountSent: `0.0${minor}`,
-      currencyCode: 'EUR',
-      clientMetadata: this.#random.chance(0.5) ? '{"n":1}' : null,
-    }
-    for (let pauseMs = 1_000; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
-      const answer = await this.#ask(`charge ${customer} ${key}`, (context) =>
-        oneOffCharge(context, this.#organization, request),
-      )
-      if (answer && answer.checkout_status !== 'processing') return answer
-      await this.#scheduler.sleep(this.#random.between(1, pauseMs))
-    }
-  }
-
-  async #payBack(customer: string, orderId: string, key: string, minor: number): Promise<void> {
-    const isWhole = this.#random.chance(0.3)
-    const request: RefundRequest = {
-      externalId: customer,
-      orderId,
-      amount: isWhole ? undefined : readAmount(`0.0${this.#random.between(1, minor)}`),
-      isSoft: this.#random.chance(0.2),
-      reason: '',
-      comment: '',
-      idempotencyKey: isWhole && this.#random.chance(0.5) ? null : key,
-    }
-    // A refund may be refused for good: a client does not try for ever.
-    for (let tries = 0; tries < 6; tries++) {
-      const answer = await this.#ask(`refund ${key}`, (context) => refund(context, this.#organization, request))
-      if (answer && answer.refund_status !== 'processing') return
-      await this.#scheduler.sleep(this.#random.between(1, 5_000))
-    }
-  }
-
-  /** One request to one process; undefined when it brought nothing. */
-  async #ask<T>(what: string, call: (context: BillingContext) => Promise<T>): Promise<T | undefined> {
-    if (this.#running.size === 0) return undefined
-    const { process, context } = this.#random.pick([...this.#running])
-    this.#scheduler.tell(`client: ${what} to ${process.name}`)
-    const answered = call(context).then(
-      (answer) => {
-        this.#scheduler.tell(`client: ${what}: ${JSON.stringify(answer)}`)
-        return answer
-      },
-      (error: Error) => {
-        this.#scheduler.tell(`client: ${what}: ${error.message}`)
-        if (!(error instanceof ApiError || isLoss(error))) this.#violate(`an error of ours: ${error.stack}`)
-        return undefined
-      },
-    )
-    return Promise.race([
-      answered,
-      process.crashed.then(() => undefined),
-      this.#scheduler.sleep(PATIENCE_MS).then(() => undefined),
-    ])
-  }
 }
-
-const isLoss = (error: Error) => error.message.startsWith('Connection terminated')
 
 // The customer `ada` is linked to a profile.
 const PREPARE = {

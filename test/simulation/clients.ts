@@ -1,0 +1,126 @@
+// Clients as our guide tells them to be: one key for each purchase, the same request again until the answer is final.
+import type { ChargeAnswer } from '../../src/billing/charge-answer.ts'
+import type { ChargeRequest } from '../../src/billing/charge-request.ts'
+import type { BillingContext } from '../../src/billing/context.ts'
+import { oneOffCharge } from '../../src/billing/one-off-charge.ts'
+import type { RefundRequest } from '../../src/billing/refund-request.ts'
+import { refund } from '../../src/billing/refunds.ts'
+import { ApiError } from '../../src/lib/errors.ts'
+import { readAmount } from '../../src/lib/money.ts'
+import { isLoss } from './database.ts'
+import type { Random } from './random.ts'
+import type { Process, Scheduler } from './scheduler.ts'
+
+/** A process that answers requests. */
+export interface Server {
+  process: Process
+  context: BillingContext
+}
+
+// A client gives up waiting for an answer after this long, and asks again.
+const PATIENCE_MS = 10_000
+const LONGEST_PAUSE_MS = 300_000
+
+export class Clients {
+  readonly #scheduler: Scheduler
+  readonly #random: Random
+  readonly #organization: string
+  readonly #running: () => ReadonlySet<Server>
+  readonly #violated: (text: string) => void
+
+  constructor(
+    scheduler: Scheduler,
+    organization: string,
+    running: () => ReadonlySet<Server>,
+    violated: (text: string) => void,
+  ) {
+    this.#scheduler = scheduler
+    this.#random = scheduler.random
+    this.#organization = organization
+    this.#running = running
+    this.#violated = violated
+  }
+
+  /** A customer's purchase, and perhaps refunds of it, by a client that tries again until it knows. */
+  async shop(customer: string, key: string): Promise<void> {
+    const minor = this.#random.between(1, 9)
+    const isImpatient = this.#random.chance(0.3)
+    const attempts = isImpatient
+      ? [this.#buy(customer, key, minor), this.#buy(customer, key, minor)]
+      : [this.#buy(customer, key, minor)]
+    const answers = await Promise.all(attempts)
+    const [answer] = answers
+    if (
+      answers.some((other) => other.checkout_status !== answer!.checkout_status || other.order_id !== answer!.order_id)
+    ) {
+      this.#violated(`two answers to one key: ${JSON.stringify(answers)}`)
+    }
+    if (answer!.checkout_status === 'succeeded') {
+      const refunds = Array.from({ length: this.#random.between(0, 3) }, (_, n) =>
+        this.#payBack(customer, answer!.order_id, `${key}-${n}`, minor),
+      )
+      await Promise.all(refunds)
+    }
+  }
+
+  /** Asks until the answer is final; then it must stay so. */
+  async #buy(customer: string, key: string, minor: number): Promise<ChargeAnswer> {
+    const request: ChargeRequest = {
+      externalId: customer,
+      idempotencyKey: key,
+      amount: readAmount(`0.0${minor}`),
+      amountSent: `0.0${minor}`,
+      currencyCode: 'EUR',
+      clientMetadata: this.#random.chance(0.5) ? '{"n":1}' : null,
+    }
+    for (let pauseMs = 1_000; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+      const answer = await this.#ask(`charge ${customer} ${key}`, (context) =>
+        oneOffCharge(context, this.#organization, request),
+      )
+      if (answer && answer.checkout_status !== 'processing') return answer
+      await this.#scheduler.sleep(this.#random.between(1, pauseMs))
+    }
+  }
+
+  async #payBack(customer: string, orderId: string, key: string, minor: number): Promise<void> {
+    const isWhole = this.#random.chance(0.3)
+    const request: RefundRequest = {
+      externalId: customer,
+      orderId,
+      amount: isWhole ? undefined : readAmount(`0.0${this.#random.between(1, minor)}`),
+      isSoft: this.#random.chance(0.2),
+      reason: '',
+      comment: '',
+      idempotencyKey: isWhole && this.#random.chance(0.5) ? null : key,
+    }
+    // A refund may be refused for good: a client does not try for ever.
+    for (let tries = 0; tries < 6; tries++) {
+      const answer = await this.#ask(`refund ${key}`, (context) => refund(context, this.#organization, request))
+      if (answer && answer.refund_status !== 'processing') return
+      await this.#scheduler.sleep(this.#random.between(1, 5_000))
+    }
+  }
+
+  /** One request to one process; undefined when it brought nothing. */
+  async #ask<T>(what: string, call: (context: BillingContext) => Promise<T>): Promise<T | undefined> {
+    if (this.#running().size === 0) return undefined
+    const { process, context } = this.#random.pick([...this.#running()])
+    this.#scheduler.tell(`client: ${what} to ${process.name}`)
+    const answered = call(context).then(
+      (answer) => {
+        this.#scheduler.tell(`client: ${what}: ${JSON.stringify(answer)}`)
+        return answer
+      },
+      (error: Error) => {
+        this.#scheduler.tell(`client: ${what}: ${error.message}`)
+        if (!(error instanceof ApiError || isLoss(error))) this.#violated(`an error of ours: ${error.stack}`)
+        return undefined
+      },
+    )
+    return Promise.race([
+      answered,
+      process.crashed.then(() => undefined),
+      this.#scheduler.sleep(PATIENCE_MS).then(() => undefined),
+    ])
+  }
+}
