@@ -1,7 +1,7 @@
 // What PostgreSQL may do to us, on a real server under reads and charges: 503 at worst, nothing lost, well again by itself.
 import assert from 'node:assert/strict'
-import { rmSync, statfsSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { appendFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
@@ -132,8 +132,7 @@ describe(`PostgreSQL on a full disk${why ? ` (skipped: ${why})` : ''}`, {
     const { cluster, survives } = scene
     const filler = join(cluster.folder, 'filler')
     const heard = await survives(async () => {
-      const { bavail, bsize } = statfsSync(cluster.folder)
-      writeFileSync(filler, Buffer.alloc(Math.max(0, bavail * bsize)))
+      fill(filler)
       // What PostgreSQL has reserved ahead must be used up before it notices: a new segment of its log does it.
       await until('the disk to be missed', async () => {
         await cluster
@@ -155,3 +154,14 @@ describe(`PostgreSQL on a full disk${why ? ` (skipped: ${why})` : ''}`, {
     assert.ok((heard.statuses['503'] ?? 0) > 0, `nobody noticed: ${JSON.stringify(heard.statuses)}`)
   })
 })
+
+/** Writes until nothing fits any more. */
+function fill(file: string): void {
+  const { bavail, bsize } = statfsSync(dirname(file))
+  try {
+    writeFileSync(file, Buffer.alloc(bavail * bsize))
+    for (;;) appendFileSync(file, Buffer.alloc(bsize))
+  } catch (error) {
+    assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC')
+  }
+}

@@ -1,0 +1,253 @@
+// Metrics, logs and traces: what an operator can see, and what nobody may.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { openLog } from '../src/app.ts'
+import { noDetails } from '../src/providers/provider.ts'
+import { type Billing, startBilling } from './support/billing.ts'
+import { freshDatabase } from './support/postgres.ts'
+import { openProxy } from './support/proxy.ts'
+import { startTestServer } from './support/server.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
+const TRACE = '0af7651916cd43dd8448eb211c80319c'
+
+describe('metrics', () => {
+  let billing: Billing
+  before(async () => {
+    billing = await startBilling()
+    const shop = await billing.organization()
+    const customer = await shop.customer()
+    await shop.charge(customer)
+    await shop.charge(await shop.customer({ token: 'sim_charge_then_drop' }))
+    const key = shop.projectKey
+    await billing.server.api('/funnels/one', { key })
+    await billing.server.api('/funnels/two', { key })
+    await billing.server.api('/nowhere', { key })
+  })
+  after(() => billing.stop())
+
+  const scrape = async () => {
+    const answer = await fetch(`${billing.server.adminUrl}/metrics`)
+    assert.equal(answer.status, 200)
+    assert.match(answer.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/)
+    return answer.text()
+  }
+  const value = (text: string, sample: string) => {
+    const line = text.split('\n').find((one) => one.startsWith(`${sample} `))
+    return line === undefined ? undefined : Number(line.split(' ').at(-1))
+  }
+
+  test('count requests by the route as it is declared', async () => {
+    const text = await scrape()
+    const counted = (labels: string) => value(text, `tundish_http_request_duration_seconds_count{${labels}}`)
+    assert.equal(counted('interface="data",route="/public/v1/funnels/:id",method="GET",status="404"'), 2)
+    assert.equal(counted('interface="none",route="none",method="GET",status="404"'), 1)
+    assert.equal(
+      counted('interface="billing",route="/:org_id/v1/payment/one_off_charge",method="POST",status="200"'),
+      2,
+    )
+  })
+
+  test('tell of provider calls, circuits, the pool and the work in the database', async () => {
+    const text = await scrape()
+    const calls = (labels: string) => value(text, `tundish_provider_call_duration_seconds_count{${labels}}`)
+    assert.equal(calls('provider="simulator",call="charge",outcome="succeeded"'), 1)
+    assert.equal(calls('provider="simulator",call="charge",outcome="unknown"'), 1)
+    assert.equal(value(text, 'tundish_provider_circuit_open{provider="simulator"}'), 0)
+    assert.equal(value(text, 'tundish_database_connections{state="max"}'), 12)
+    assert.equal(value(text, 'tundish_database_up'), 1)
+    assert.ok(value(text, 'tundish_charges_in_progress')! <= 1)
+    assert.match(text, /^tundish_build_info\{version="[0-9.]+",node="v24[^"]*"\} 1$/m)
+  })
+
+  test('tell how old work is, and how far syncs lag', async () => {
+    const { db } = billing
+    const shop = await billing.organization('aging')
+    const customer = await shop.customer()
+    const order = await shop.charge(customer)
+    await db.query(
+      `update orders set status = 'processing', settled_at = null, created_at = db_clock() - interval '1 hour',
+         next_look_at = db_clock() + interval '1 hour' where order_id = $1`,
+      [order.body.order_id],
+    )
+    const { client, release } = await db.connect()
+    try {
+      await client.query('begin')
+      await client.query('select begin_write($1)', [shop.projectId])
+      await new Promise((resolve) => setTimeout(resolve, 300))
+      const text = await scrape()
+      const oldest = value(text, 'tundish_charges_oldest_seconds')!
+      assert.ok(oldest >= 3600 && oldest < 3660, String(oldest))
+      assert.ok(value(text, 'tundish_charges_in_progress')! >= 1)
+      assert.equal(value(text, 'tundish_settling_overdue_seconds'), 0)
+      const lag = value(text, 'tundish_sync_horizon_lag_seconds')!
+      assert.ok(lag >= 0.3 && lag < 30, String(lag))
+    } finally {
+      release(true)
+    }
+  })
+
+  test('name no tenant', async () => {
+    const text = await scrape()
+    assert.doesNotMatch(text, /shop-1|aging/)
+  })
+
+  /** Every name that stands in a query: what is followed by braces, brackets or nothing that makes it a function. */
+  const metricsIn = (text: string) => new Set(text.match(/\b(?:tundish|nodejs|process)_[a-z0-9_]+/g) ?? [])
+
+  for (const file of ['monitoring/grafana-dashboard.json', 'monitoring/alerts.yaml', 'docs/metrics.md']) {
+    test(`${file} speaks of nothing but what is there`, async () => {
+      const text = await scrape()
+      const known = new Set([...text.matchAll(/^(?:# TYPE )?([a-z0-9_]+)/gm)].map(([, name]) => name!))
+      const named = [...metricsIn(read(file))]
+      assert.ok(named.length >= 8)
+      assert.deepEqual(
+        named.filter((name) => !known.has(name)),
+        [],
+      )
+    })
+  }
+
+  test('docs/metrics.md has each of ours, and the dashboard shows it', async () => {
+    const text = await scrape()
+    const ours = [...text.matchAll(/^# TYPE (tundish_[a-z0-9_]+)/gm)].map(([, name]) => name!)
+    assert.ok(ours.length >= 18)
+    for (const file of ['docs/metrics.md', 'monitoring/grafana-dashboard.json']) {
+      const page = read(file)
+      assert.deepEqual(
+        ours.filter((name) => !page.includes(name)),
+        [],
+        file,
+      )
+    }
+  })
+
+  test('labels in queries are labels that are there', async () => {
+    const text = await scrape()
+    for (const file of ['monitoring/grafana-dashboard.json', 'monitoring/alerts.yaml']) {
+      for (const [, name, label] of read(file).matchAll(/(tundish_[a-z_]+)\{([a-z_]+)[=!]/g)) {
+        const samples = text.split('\n').filter((line) => line.startsWith(`${name}{`))
+        assert.ok(
+          samples.some((line) => line.includes(`${label}="`)),
+          `${name} has no label ${label}`,
+        )
+      }
+    }
+  })
+
+  test('every alert has its heading in the guide', () => {
+    const alerts = [...read('monitoring/alerts.yaml').matchAll(/- alert: (\w+)/g)].map(([, name]) => name!)
+    const headings = [...read('docs/production.md').matchAll(/^### (Tundish\w+)$/gm)].map(([, name]) => name!)
+    assert.deepEqual(headings.sort(), alerts.sort())
+  })
+})
+
+describe('without its database', () => {
+  test('the metrics of the process are still told', async () => {
+    const database = await freshDatabase()
+    const proxy = await openProxy(database.url)
+    const server = await startTestServer({ DATABASE_URL: proxy.url }, { worker: false })
+    try {
+      assert.match(await (await fetch(`${server.adminUrl}/metrics`)).text(), /^tundish_charges_in_progress 0$/m)
+      await proxy.cut()
+      const answer = await fetch(`${server.adminUrl}/metrics`)
+      const text = await answer.text()
+      assert.equal(answer.status, 200)
+      assert.match(text, /^tundish_database_up 0$/m)
+      assert.doesNotMatch(text, /^tundish_charges_in_progress [0-9]/m)
+      assert.match(text, /^process_cpu_seconds_total /m)
+    } finally {
+      await server.stop()
+      await proxy.cut()
+      await database.drop()
+    }
+  })
+})
+
+describe('traces', () => {
+  let provider: Server
+  let heard: (string | undefined)[]
+  let billing: Billing
+  before(async () => {
+    heard = []
+    // A provider of its own, to hear what is sent to one.
+    provider = createServer((request, response) => {
+      if (request.url === '/charges') heard.push(request.headers.traceparent as string | undefined)
+      let body = ''
+      request.on('data', (chunk) => {
+        body += chunk
+      })
+      request.on('end', () => {
+        const { reference, amount_minor, currency_code } = JSON.parse(body || '{}')
+        response.setHeader('content-type', 'application/json')
+        response.end(
+          JSON.stringify({ outcome: 'succeeded', reference, amount_minor, currency_code, details: noDetails }),
+        )
+      })
+    })
+    await new Promise<void>((resolve) => provider.listen(0, '127.0.0.1', resolve))
+    const { port } = provider.address() as AddressInfo
+    billing = await startBilling({ SIMULATOR_URL: `http://127.0.0.1:${port}` })
+  })
+  after(async () => {
+    await billing.stop()
+    await new Promise((resolve) => provider.close(resolve))
+  })
+
+  const lineOf = (id: string) =>
+    JSON.parse(billing.server.logLines().find((line) => line.includes(`"request_id":"${id}"`))!)
+
+  test('go on from the caller into the log and to the provider', async () => {
+    const shop = await billing.organization()
+    const external_id = await shop.customer()
+    const body = { external_id, amount: 5, currency_code: 'USD', idempotency_key: 'traced' }
+    const { status } = await billing.server.call(`/${shop.id}/v1/payment/one_off_charge`, {
+      method: 'POST',
+      body,
+      headers: [
+        'service-secret-key',
+        shop.key,
+        'traceparent',
+        `00-${TRACE}-b7ad6b7169203331-01`,
+        'X-Request-Id',
+        'r-1',
+      ],
+    })
+    assert.equal(status, 200)
+    assert.equal(heard.length, 1)
+    assert.match(heard[0] ?? '', new RegExp(`^00-${TRACE}-(?!b7ad6b7169203331)[0-9a-f]{16}-01$`))
+    const line = lineOf('r-1')
+    assert.equal(line.trace_id, TRACE)
+    assert.deepEqual(
+      [line.tenant, line.method, line.route, line.status],
+      [shop.id, 'POST', '/:org_id/v1/payment/one_off_charge', 200],
+    )
+    assert.ok(line.duration_ms > 0)
+  })
+
+  test('begin here when the caller brings none, or no valid one', async () => {
+    await billing.server.call('/health/live', { headers: ['X-Request-Id', 'r-2'] })
+    await billing.server.call('/health/live', { headers: ['X-Request-Id', 'r-3', 'traceparent', 'nonsense'] })
+    assert.match(lineOf('r-2').trace_id, /^[0-9a-f]{32}$/)
+    assert.match(lineOf('r-3').trace_id, /^[0-9a-f]{32}$/)
+    assert.notEqual(lineOf('r-2').trace_id, lineOf('r-3').trace_id)
+  })
+})
+
+describe('a log line', () => {
+  test('holds no card number, wherever it comes from, and stays JSON', () => {
+    const lines: string[] = []
+    const log = openLog('info', { write: (line) => lines.push(line) })
+    log.info(
+      { err: new Error('card 4242 4242 4242 4242 was refused'), number: 4242424242424242 },
+      'pan 5555555555554444',
+    )
+    assert.doesNotMatch(lines[0]!, /4242 4242 4242 4242|4242424242424242|5555555555554444/)
+    assert.equal(JSON.parse(lines[0]!).number, null)
+  })
+})
