@@ -191,6 +191,9 @@ describe('amounts in US dollars', () => {
       assert.equal(await usd(other, 'EUR', euros), dollars)
     }
     assert.equal(await usd(other, 'GBP', '9'), 11.25)
+    await storeRates(billing.db, [rate(2, 'USD', '1.5'), rate(1, 'GBP', '1')], other.id)
+    assert.equal(await usd(other, 'EUR', '10'), 15, 'the latest day counts')
+    assert.equal(await usd(other, 'GBP', '9'), 11.25, 'and it must know both currencies')
     assert.equal(await usd(other, 'JPY', '9'), null)
     assert.equal(await usd(shop, 'EUR', '9'), null, 'rates are an organization’s own')
   })
