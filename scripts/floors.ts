@@ -16,10 +16,10 @@ const FLOORS = {
     // What stands alone is ground, unless it has a floor of its own.
     '^src/(?!(app|play-money|sweep|health|description|limits|metrics|server|doctor|main)[.]ts$)[^/]+[.]ts$',
     '^src/(providers|simulator|records)/',
-    '^src/events/(address|catalogue|outbox)[.]ts$',
+    '^src/events/(address|catalogue|changes|outbox)[.]ts$',
   ],
   app: ['^src/(app|play-money|sweep|health|description)[.]ts$', '^src/(limits|metrics)(/|[.]ts$)'],
-  slices: ['^src/(public|billing|ingest|demo|backup)/', '^src/events/(?!(address|catalogue|outbox)[.]ts$)'],
+  slices: ['^src/(public|billing|ingest|demo|backup)/', '^src/events/(?!(address|catalogue|changes|outbox)[.]ts$)'],
   operator: ['^src/admin/'],
   server: ['^src/server[.]ts$'],
   commands: ['^src/commands/', '^src/doctor(/|[.]ts$)'],
@@ -31,13 +31,13 @@ const NEIGHBOURS: { [floor: string]: Record<string, string> } = {
   ground: {
     providers: '^src/providers/',
     simulator: '^src/simulator/',
-    outbox: '^src/events/(address|catalogue|outbox)[.]ts$',
+    outbox: '^src/events/(address|catalogue|changes|outbox)[.]ts$',
   },
   slices: {
     public: '^src/public/',
     billing: '^src/billing/',
     ingest: '^src/ingest/',
-    events: '^src/events/(?!(address|catalogue|outbox)[.]ts$)',
+    events: '^src/events/(?!(address|catalogue|changes|outbox)[.]ts$)',
     backup: '^src/backup/',
     demo: '^src/demo/',
   },

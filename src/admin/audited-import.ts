@@ -12,8 +12,8 @@ export async function importAudited(
   const target = `project ${options.projectId}`
   const tell = (action: string, after: object) =>
     audited(app, actor, async () => ({ entry: { action, target, after }, result: undefined }))
-  const { live = false, dryRun = false, skipBadLines = false } = options
-  await tell('import.begun', { live, dry_run: dryRun, skip_bad_lines: skipBadLines })
+  const { live = false, emitEvents = false, dryRun = false, skipBadLines = false } = options
+  await tell('import.begun', { live, emit_events: emitEvents, dry_run: dryRun, skip_bad_lines: skipBadLines })
   const result = await importRecords(app, options, sources)
   const { rejects: _rejects, ...counts } = result
   await tell('import.ended', counts)

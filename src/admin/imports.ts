@@ -19,6 +19,12 @@ const query = Type.Object({
         '`true`: rows are stamped now, as a sync needs it; `false`: history, with the times its lines bring.',
     }),
   ),
+  emit_events: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description: 'Tells webhooks of new and changed subscriptions and of new transactions.',
+    }),
+  ),
   dry_run: Type.Optional(Type.Boolean({ default: false, description: 'Checks everything and writes nothing.' })),
   skip_bad_lines: Type.Optional(Type.Boolean({ default: false, description: 'Leaves bad lines out.' })),
 })
@@ -39,7 +45,7 @@ const answer = Type.Object(
 
 interface Route {
   Params: { project_id: string }
-  Querystring: { live: boolean; dry_run: boolean; skip_bad_lines: boolean }
+  Querystring: { live: boolean; emit_events: boolean; dry_run: boolean; skip_bad_lines: boolean }
   Body: Readable | undefined
 }
 
@@ -56,10 +62,10 @@ export function importRoute(scope: FastifyInstance, app: App): void {
       { schema: schema(query), onRequest: requireWrite, bodyLimit: Number.MAX_SAFE_INTEGER },
       async (request) => {
         const { project_id } = request.params
-        const { live, dry_run, skip_bad_lines } = request.query
+        const { live, emit_events: emitEvents, dry_run, skip_bad_lines } = request.query
         await requireProject(app.db.query, project_id)
         const stream = () => request.body ?? Readable.from([])
-        const options = { projectId: project_id, live, dryRun: dry_run, skipBadLines: skip_bad_lines }
+        const options = { projectId: project_id, live, emitEvents, dryRun: dry_run, skipBadLines: skip_bad_lines }
         return importAudited(app, actorOf(request), options, [{ name: 'body', stream }]).catch(asAnswer)
       },
     )

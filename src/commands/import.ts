@@ -13,6 +13,7 @@ import { commandLine } from './operations.ts'
 interface Options {
   project: string
   live?: boolean
+  emitEvents?: boolean
   dryRun?: boolean
   skipBadLines?: boolean
 }
@@ -26,6 +27,7 @@ export function register(program: Command): void {
     .description('bring records into a project, from files of JSON lines or from standard input (-)')
     .requiredOption('--project <id>', 'the project that gets them')
     .option('--live', 'stamp each change now, so that a sync sees it; without, the times of the lines are kept')
+    .option('--emit-events', 'tell webhooks of new and changed subscriptions and of new transactions')
     .option('--dry-run', 'check everything and write nothing')
     .option('--skip-bad-lines', 'leave bad lines out, and put them into FILE.rejected.ndjson')
   action(command, async (app, files: string[], options: Options) => {

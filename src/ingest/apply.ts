@@ -2,22 +2,29 @@
 import type { Query } from '../lib/db.ts'
 import { wipeErased } from './erased.ts'
 import type { Kind, Scope } from './kind.ts'
-import { merge, sameKey, type Tally } from './merge.ts'
+import { type MergeHooks, merge, sameKey, type Tally } from './merge.ts'
 import { mergePayments } from './payments.ts'
 import { staged } from './staging.ts'
+import { beginNotes, notes, tell } from './telling.ts'
 
-/** Writes all staged rows. `kinds` come in the order of their references; `done` hears of each that is written. */
+/**
+ * Writes all staged rows. `kinds` come in the order of their references; `done` hears of each that is written. With
+ * `tellAs`, the project's id, events are written of what changes.
+ */
 export async function apply(
   query: Query,
   kinds: readonly Kind[],
   scope: Scope,
   done: (kind: Kind) => void,
+  tellAs?: string,
 ): Promise<Tally> {
   await wipeErased(query, kinds, scope)
   await query(`create temp table ${RENAMED} (id text collate "C") on commit drop`)
+  if (tellAs !== undefined) await beginNotes(query)
   const total = { skipped: 0, erased: 0 }
   async function write(kind: Kind): Promise<void> {
-    const { skipped, erased } = await mergeOne(query, kind, scope)
+    const hooks = tellAs === undefined ? {} : notes(query, kind, scope)
+    const { skipped, erased } = await mergeOne(query, kind, scope, hooks)
     total.skipped += skipped
     total.erased += erased
     done(kind)
@@ -25,6 +32,7 @@ export async function apply(
   for (const kind of kinds.filter((kind) => !isPayment(kind))) await write(kind)
   // When all subscriptions are there, and stamped by what they bring themselves.
   await query(stampSubscriptions(scope))
+  if (tellAs !== undefined) await tell(query, tellAs)
   // Payments last: from there on charges of the organization wait.
   for (const kind of kinds.filter(isPayment)) await write(kind)
   return total
@@ -33,10 +41,10 @@ export async function apply(
 const RENAMED = 'import_renamed'
 const isPayment = ({ name }: Kind) => name === 'payment'
 
-function mergeOne(query: Query, kind: Kind, scope: Scope): Promise<Tally> {
+function mergeOne(query: Query, kind: Kind, scope: Scope, hooks: MergeHooks): Promise<Tally> {
   if (isPayment(kind)) return mergePayments(query, kind, scope)
-  if (kind.name === 'profile') return merge(query, kind, scope, () => query(noteRenamed(kind, scope)))
-  return merge(query, kind, scope)
+  if (kind.name !== 'profile') return merge(query, kind, scope, hooks)
+  return merge(query, kind, scope, { beforeUpdate: () => query(noteRenamed(kind, scope)) })
 }
 
 /** Profiles whose e-mail or preview mark, which their subscriptions show, is going to change. */

@@ -19,6 +19,8 @@ export interface ImportOptions {
   projectId: string
   /** Whether rows are stamped now, as a sync needs it, or keep the times that their lines bring. */
   live?: boolean
+  /** Whether webhooks hear of new and changed subscriptions and new transactions. */
+  emitEvents?: boolean
   /** Whether everything is checked and nothing kept. */
   dryRun?: boolean
   /** Whether bad lines are left out, or end the import. */
@@ -160,6 +162,7 @@ async function writeOnce(load: Load, kinds: StagedKind[]): Promise<Tally> {
       rows += kinds.find(({ kind }) => kind === done)!.rows
       load.progress({ rows })
     },
+    load.options.emitEvents ? load.projectId : undefined,
   )
 }
 

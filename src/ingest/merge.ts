@@ -12,30 +12,31 @@ export interface Tally {
   erased: number
 }
 
+/** What somebody else has to see of a merge. */
+export interface MergeHooks {
+  /** When exactly the rows that are going to replace stored ones are staged beside the new ones, if there are any. */
+  beforeUpdate?: () => Promise<unknown>
+  /** When only new rows are staged. */
+  beforeAdd?: () => Promise<unknown>
+}
+
 /**
  * Merges all staged rows of a kind. Relies on being the only import of its organization: nobody else adds rows that a
  * line may name, so that what is new stays new, and a counter cannot count it twice.
  */
-export async function merge(
-  query: Query,
-  kind: Kind,
-  scope: Scope,
-  beforeUpdate?: () => Promise<unknown>,
-): Promise<Tally> {
-  const tally = await mergeKnown(query, kind, scope, beforeUpdate)
+export async function merge(query: Query, kind: Kind, scope: Scope, hooks: MergeHooks = {}): Promise<Tally> {
+  const tally = await mergeKnown(query, kind, scope, hooks)
+  await hooks.beforeAdd?.()
   await addRest(query, kind, scope)
   return tally
 }
 
-/**
- * The first half. Afterwards only rows with new keys are staged, each key once. `beforeUpdate` runs when exactly the rows
- * that are going to replace stored ones are staged beside the new ones.
- */
+/** The first half. Afterwards only rows with new keys are staged, each key once. */
 export async function mergeKnown(
   query: Query,
   kind: Kind,
   scope: Scope,
-  beforeUpdate?: () => Promise<unknown>,
+  { beforeUpdate }: MergeHooks = {},
 ): Promise<Tally> {
   const tally = { skipped: 0, erased: 0 }
   const count = async (statement: string) => {
