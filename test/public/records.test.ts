@@ -1,8 +1,10 @@
 // Every record of the data API to the last field: full, and with everything unknown that may be.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import fc from 'fast-check'
 import { insert } from '../support/data.ts'
 import { type Project, startTestServer, type TestServer } from '../support/server.ts'
+import { walk } from '../support/walk.ts'
 
 // PostgreSQL drops zeros at the end of a fraction: all lengths of it come out with six digits.
 const [T0, T1, T2, T3, T4] = ['000000', '100000', '120000', '123456', '000001'].map(
@@ -204,6 +206,28 @@ describe('records', () => {
     await same('/subscriptions', page(subscription, unknownSubscription))
     await same('/subscriptions/sub', { ...subscription, ...details })
     await same('/subscriptions/sub-0', { ...unknownSubscription, ...unknownDetails })
+  })
+
+  test('any text comes out as it went in', async () => {
+    const unicode = fc.string({
+      unit: fc.oneof(
+        fc.constantFrom(...'"\\/\b\f\n\r\t\u007f\u2028\ud7ff'),
+        fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
+      ),
+    })
+    const texts = fc.sample(unicode, 300).filter((text) => !text.includes('\0'))
+    const writers = await server.project()
+    const products = texts.map((name, n) => ({
+      id: `p-${String(n).padStart(3, '0')}`,
+      name,
+      metadata: { [name]: name },
+    }))
+    await insert(server.db, writers, { products })
+    const items = await walk(writers, '/products', { limit: '100' })
+    assert.deepEqual(
+      items.reverse().map(({ name, metadata }) => ({ name, metadata })),
+      products.map(({ name, metadata }) => ({ name, metadata })),
+    )
   })
 
   test('a transaction', () => same('/transactions', page(transaction, unknownTransaction)))

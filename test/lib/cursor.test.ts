@@ -1,0 +1,62 @@
+// Cursors carry any position there and back, and open with their own binding alone.
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { type Position, readCursor, writeCursor } from '../../src/lib/cursor.ts'
+import { instantFromMicros } from '../../src/lib/time.ts'
+
+const [FIRST, LAST] = ['0001-01-01T00:00:00Z', '9999-12-31T23:59:59.999Z'].map(
+  (text) => BigInt(Date.parse(text)) * 1000n,
+)
+const instant = fc.bigInt({ min: FIRST as bigint, max: LAST as bigint }).map(instantFromMicros)
+const visible = fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code))
+const position: fc.Arbitrary<Position> = fc.record(
+  {
+    at: instant,
+    id: fc.string({ unit: visible, minLength: 1, maxLength: 64 }),
+    total: fc.nat({ max: Number.MAX_SAFE_INTEGER }),
+    horizon: fc.option(instant, { nil: undefined }),
+  },
+  { noNullPrototype: true },
+)
+
+describe('a cursor', () => {
+  test('brings back any position, in at most 256 characters that need no encoding', () => {
+    fc.assert(
+      fc.property(position, fc.string(), (one, binding) => {
+        const cursor = writeCursor(one, binding)
+        assert.match(cursor, /^[A-Za-z0-9_-]{1,256}$/)
+        assert.deepEqual(readCursor(cursor, binding), one)
+      }),
+    )
+  })
+
+  test('tells different positions apart', () => {
+    fc.assert(
+      fc.property(position, position, (one, other) => {
+        const equal = JSON.stringify(one) === JSON.stringify(other)
+        assert.equal(writeCursor(one, 'x') === writeCursor(other, 'x'), equal)
+      }),
+    )
+  })
+
+  test('opens with no other binding, and in no other form', () => {
+    fc.assert(
+      fc.property(position, fc.string(), fc.string(), (one, binding, other) => {
+        fc.pre(binding !== other)
+        assert.equal(readCursor(writeCursor(one, binding), other), undefined)
+      }),
+    )
+    fc.assert(
+      fc.property(position, fc.nat(), fc.constantFrom(...'Aa0_-=+/ %'), (one, at, letter) => {
+        const cursor = writeCursor(one, 'x')
+        const place = at % cursor.length
+        const changed = cursor.slice(0, place) + letter + cursor.slice(place + 1)
+        assert.deepEqual(readCursor(changed, 'x'), changed === cursor ? one : undefined)
+      }),
+    )
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (nonsense) => assert.equal(readCursor(nonsense, 'x'), undefined)),
+    )
+  })
+})
