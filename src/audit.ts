@@ -8,8 +8,8 @@ import { instantFromPg } from './lib/time.ts'
 
 /** Who acts, and from where. */
 export interface Actor {
-  kind: 'operator key' | 'command line' | 'project key' | 'tundish'
-  /** The id of a key, or the name of the account at the command line. */
+  kind: 'operator key' | 'command line' | 'project key' | 'organization key' | 'tundish'
+  /** The id of a key or of whom it belongs to, or the name of the account at the command line. */
   id: string
   /** The address a request came from, or the host a command ran on. */
   source: string

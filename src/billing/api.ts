@@ -1,5 +1,7 @@
 // The door of the billing API: the organization's key, then charges, refunds, assets and the report.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Audit } from '../audit.ts'
+import type { Head } from '../audit-heads.ts'
 import type { KeyCache } from '../key-cache.ts'
 import { ApiError } from '../lib/errors.ts'
 import { noRoute, rawHeaders, refuseOtherMethods } from '../lib/wire.ts'
@@ -26,7 +28,7 @@ declare module 'fastify' {
 /** Mounts the billing API on `app`, whose prefix names the organization as `:org_id`. */
 export async function billingApi(
   app: FastifyInstance,
-  context: BillingContext & { keys: KeyCache; limits: Limits },
+  context: BillingContext & { keys: KeyCache; limits: Limits; audit: Audit },
 ): Promise<void> {
   app.decorateRequest('organizationId', '')
   app.addHook('onRequest', async (request, reply) => {
@@ -80,7 +82,7 @@ function charges(app: FastifyInstance, context: BillingContext): void {
   )
 }
 
-function refunds(app: FastifyInstance, context: BillingContext): void {
+function refunds(app: FastifyInstance, context: BillingContext & { audit: Audit }): void {
   const schema = {
     ...describe({
       operationId: 'createRefund',
@@ -91,7 +93,19 @@ function refunds(app: FastifyInstance, context: BillingContext): void {
     body: refundIn,
     ...ok('What became of the refund.', refundOut, { coded: ['idempotency_key_reused'] }),
   }
-  app.post('/payment/refund', { schema }, async ({ rawBody, organizationId, trace: { traceparent } }) =>
-    refund({ ...context, traceparent }, organizationId, readRefundRequest(rawBody)),
-  )
+  app.post('/payment/refund', { schema }, async ({ rawBody, organizationId, ip, trace: { traceparent } }) => {
+    const actor = { kind: 'organization key', id: organizationId, source: ip } as const
+    let head: Head | undefined
+    const answer = await refund(
+      { ...context, traceparent },
+      organizationId,
+      readRefundRequest(rawBody),
+      async (query, { refund_id, order_id, amount, currency_code, soft_refund }) => {
+        const after = { refund_id, amount, currency_code, soft_refund: soft_refund === 't' }
+        head = await context.audit.append(query, actor, { action: 'refund.begun', target: `order ${order_id}`, after })
+      },
+    )
+    if (head) await context.audit.confirm(head)
+    return answer
+  })
 }

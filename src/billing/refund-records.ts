@@ -127,7 +127,13 @@ export type Claim =
  * Makes the refund, which is the right to pay back. The order is locked, so that the rules are judged by what holds then;
  * only a key that another order's refund takes at this moment is left to the database. Throws a 400.
  */
-export async function claim(db: Db, organizationId: string, request: RefundRequest, leaseMs: number): Promise<Claim> {
+export async function claim(
+  db: Db,
+  organizationId: string,
+  request: RefundRequest,
+  leaseMs: number,
+  onClaim?: (query: Query, refund: Refund) => Promise<void>,
+): Promise<Claim> {
   return db.tx(async (query) => {
     await query('select 1 from orders where organization_id = $1 and order_id = $2 for no key update', [
       organizationId,
@@ -138,7 +144,10 @@ export async function claim(db: Db, organizationId: string, request: RefundReque
     const order = await findRefundable(query, organizationId, request)
     const allowed = allow(order, request)
     const refund = await insert(query, organizationId, request, order, allowed.amount, leaseMs)
-    if (refund) return { outcome: 'claimed', refund, chargeTransactionId: allowed.chargeTransactionId }
+    if (refund) {
+      await onClaim?.(query, refund)
+      return { outcome: 'claimed', refund, chargeTransactionId: allowed.chargeTransactionId }
+    }
     const winner = await findByKey(query, organizationId, request)
     if (!winner) throw new Error('Bug: a refund was not made, and none is in its way')
     return { outcome: 'known', refund: winner }

@@ -1,4 +1,5 @@
 // A refund, told top to bottom: seen before? allowed? claim, pay back, settle, answer.
+import type { Query } from '../lib/db.ts'
 import type { Provider } from '../providers/provider.ts'
 import { compare, fromDatabase, minorFromDatabase } from './amount.ts'
 import type { BillingContext } from './context.ts'
@@ -15,8 +16,14 @@ import { settle } from './refund-settlement.ts'
 /**
  * Pays back a charge or a part of it, at most once for each key. Throws an `ApiError` for what is refused before anything
  * is begun; from the claim on, as with charges, every way ends in an answer and an unknown outcome is no failure.
+ * `onClaim` runs in the claim's transaction, for what has to be true of every refund that was begun.
  */
-export async function refund(context: BillingContext, organizationId: string, request: RefundRequest) {
+export async function refund(
+  context: BillingContext,
+  organizationId: string,
+  request: RefundRequest,
+  onClaim?: (query: Query, refund: Refund) => Promise<void>,
+) {
   const { db, clock, providers, providerTimeoutMs } = context
   const seen = await findByKey(db.query, organizationId, request)
   if (seen) return answerFor(request, seen, true)
@@ -27,7 +34,7 @@ export async function refund(context: BillingContext, organizationId: string, re
   if (!provider.admits()) throw unreachable()
 
   const begunMs = clock.monotonicMs()
-  const claimed = await claim(db, organizationId, request, leaseMs(providerTimeoutMs, 1))
+  const claimed = await claim(db, organizationId, request, leaseMs(providerTimeoutMs, 1), onClaim)
   if (claimed.outcome === 'known') return answerFor(request, claimed.refund, true)
 
   const outcome = await payBack(context, provider, claimed.refund, claimed.chargeTransactionId, begunMs)

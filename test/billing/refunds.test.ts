@@ -75,6 +75,21 @@ describe('a full refund', () => {
     })
   })
 
+  test('stands in the audit log once, with whose key asked for it, whatever is sent again', async () => {
+    const [user, order_id] = await charged()
+    const more = { amount: '10.50', ...key() }
+    const { refund_id } = (await shop.refund(user, order_id, more)).body
+    await shop.refund(user, order_id, more)
+    const rows = await billing.db.query('select actor_kind, actor, action, after from audit_log where target = $1', [
+      `order ${order_id}`,
+    ])
+    const after = { refund_id, amount: '10.50', currency_code: 'USD', soft_refund: false }
+    assert.deepEqual(
+      rows.map((row) => ({ ...row, after: JSON.parse(row.after!) })),
+      [{ actor_kind: 'organization key', actor: shop.id, action: 'refund.begun', after }],
+    )
+  })
+
   test('of several that add up to the whole amount the last one revokes', async () => {
     const [user, order_id] = await charged()
     const part = await shop.refund(user, order_id, { amount: '10.49', ...key() })
