@@ -231,8 +231,9 @@ function gather(client: pg.Client): void {
 }
 
 function clientConfig(options: DbOptions): pg.ClientConfig {
+  const { url, given } = withoutSettings(options.url)
   return {
-    connectionString: options.url,
+    connectionString: url,
     application_name: options.applicationName,
     connectionTimeoutMillis: options.connectTimeoutMs ?? 5_000,
     keepAlive: true,
@@ -240,16 +241,24 @@ function clientConfig(options: DbOptions): pg.ClientConfig {
     types: { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig,
     // Generic plans: our statements are shaped so that one plan is right for every parameter.
     options: [
-      'TimeZone=UTC',
-      'DateStyle=ISO',
-      'jit=off',
-      'plan_cache_mode=force_generic_plan',
-      `statement_timeout=${options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS}`,
-      'idle_in_transaction_session_timeout=300000',
-    ]
-      .map((setting) => `-c ${setting}`)
-      .join(' '),
+      given,
+      '-c TimeZone=UTC',
+      '-c DateStyle=ISO',
+      '-c jit=off',
+      '-c plan_cache_mode=force_generic_plan',
+      `-c statement_timeout=${options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS}`,
+      '-c idle_in_transaction_session_timeout=300000',
+    ].join(' '),
   }
+}
+
+/** The address without its own `options`, which would take the place of ours instead of standing beside them. */
+function withoutSettings(url: string): { url: string; given: string } {
+  const [address, query = ''] = url.split('?', 2) as [string, string?]
+  const parameters = new URLSearchParams(query)
+  const given = parameters.get('options') ?? ''
+  parameters.delete('options')
+  return { url: given === '' ? url : `${address}?${parameters}`, given }
 }
 
 function queryOn(client: pg.PoolClient, over?: Over): Query {
