@@ -3,11 +3,13 @@ import { createReadStream } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
+import { audited } from '../audit.ts'
 import { type Erasure, listErasures, reapply } from '../erasure.ts'
 import { Refusal } from '../lib/errors.ts'
 import { isJsonObject, JsonError, readJson } from '../lib/json.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
 import { action } from './command.ts'
+import { commandLine } from './operations.ts'
 
 export function register(program: Command): void {
   const erasures = program.command('erasures').description('the ledger of erased profiles')
@@ -24,11 +26,14 @@ export function register(program: Command): void {
       .description(
         'erase again whoever stands in these ledgers (by default the one of ERASURE_LEDGER), after restoring a backup',
       ),
-    async ({ db, config }, files: string[]) => {
+    async (app, files: string[]) => {
+      const { db, config } = app
       const paths = files.length > 0 ? files : [config.erasureLedger]
       await Promise.all(paths.map(checkReadable))
       const unreadable: string[] = []
       const result = await reapply(db, config.erasureLedger, readLedgers(paths, unreadable))
+      const entry = { action: 'erasures.reapplied', target: 'ledger', after: result }
+      await audited(app, commandLine(), async () => ({ entry, result: undefined }))
       const summary = `${result.erased} profiles erased, ${result.already_erased} were erased already, ${result.unknown} are not in this database.`
       return {
         json: { ...result, unreadable },

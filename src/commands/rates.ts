@@ -1,11 +1,13 @@
 // tundish rates load: keeps exchange rates, by which the report tells amounts in US dollars.
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
+import { audited } from '../audit.ts'
 import { storeRates } from '../billing/exchange.ts'
 import { readRates } from '../billing/rate-files.ts'
 import { Refusal } from '../lib/errors.ts'
 import { findOrganization } from '../tenants.ts'
 import { action } from './command.ts'
+import { commandLine } from './operations.ts'
 
 export function register(program: Command): void {
   const rates = program.command('rates').description('exchange rates, for amounts in US dollars')
@@ -14,10 +16,10 @@ export function register(program: Command): void {
       .command('load <file>')
       .description("load the European Central Bank's CSV or XML, or a CSV with the columns date,currency,per_euro")
       .option('--org <id>', 'for this organization only; by default for all'),
-    async ({ db }, file: string, { org }: { org?: string }) => {
+    async (app, file: string, { org }: { org?: string }) => {
+      const { db } = app
       if (org !== undefined) await findOrganization(db.query, org)
       const read = readRates(await contentOf(file), file)
-      await storeRates(db, read, org ?? null)
       const days = [...new Set(read.map(({ day }) => day))].sort()
       const result = {
         rates: read.length,
@@ -25,6 +27,10 @@ export function register(program: Command): void {
         first_day: days[0] ?? null,
         last_day: days.at(-1) ?? null,
       }
+      const target = org === undefined ? 'all organizations' : `organization ${org}`
+      await storeRates(db, read, org ?? null)
+      const entry = { action: 'rates.loaded', target, after: result }
+      await audited(app, commandLine(), async () => ({ entry, result: undefined }))
       const span = days.length > 0 ? `, ${result.first_day} to ${result.last_day}` : ''
       return { json: result, text: `${read.length} rates of ${days.length} days loaded${span}.` }
     },
