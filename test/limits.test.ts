@@ -207,7 +207,10 @@ describe('sizes', () => {
 
   test('every mistake in the settings is told', () => {
     const env = { RATE_LIMIT: '-1', TRUST_PROXY: 'nowhere', HEADERS_TIMEOUT_MS: '20000', REQUEST_TIMEOUT_MS: '10000' }
-    assert.throws(() => readConfig(env), /RATE_LIMIT must[\s\S]*TRUST_PROXY must[\s\S]*HEADERS_TIMEOUT_MS must not be more/)
+    assert.throws(
+      () => readConfig(env),
+      /RATE_LIMIT must[\s\S]*TRUST_PROXY must[\s\S]*HEADERS_TIMEOUT_MS must not be more/,
+    )
   })
 })
 

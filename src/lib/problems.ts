@@ -13,7 +13,7 @@ const DESCRIPTIONS: Record<number, string> = {
   403: 'The key may only read.',
   404: 'There is no such object, or it is another tenant’s.',
   409: 'The state of things does not allow it.',
-  413: 'The body is larger than 1 MiB.',
+  413: 'The body is larger than the server takes; 1 MiB unless its operator set it otherwise.',
   415: 'The body is not application/json.',
   429: 'Too many requests: wait as long as `Retry-After` says.',
   500: 'Internal error. The request id leads to it in the log.',

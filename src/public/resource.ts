@@ -82,12 +82,22 @@ export function answer(description: string, schema: TSchema, withHorizon = false
         },
       }
     : {}
-  return { description, headers: { ...requestIdHeader, ...headers }, content: { 'application/json': { schema } } }
+  return { description, headers: { ...commonHeaders, ...headers }, content: { 'application/json': { schema } } }
 }
 
-const requestIdHeader = {
+const commonHeaders = {
   'X-Request-Id': {
     type: 'string',
     description: "The caller's request id if it sent one, else ours; it stands in the log.",
+  },
+  RateLimit: {
+    type: 'string',
+    description: 'What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit.',
+    example: '"key";r=4998;t=1',
+  },
+  'RateLimit-Policy': {
+    type: 'string',
+    description: 'What the key may send: `q` requests at once, and again in every `w` seconds.',
+    example: '"key";q=5000;w=5',
   },
 }
