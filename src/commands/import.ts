@@ -151,9 +151,9 @@ function summary(result: ImportResult, { dryRun }: Options, refused: boolean, pa
 }
 
 function explained(error: unknown): unknown {
-  const { code, syscall, path } = error as NodeJS.ErrnoException
+  const { code, syscall, path, message } = error as NodeJS.ErrnoException
   if (error instanceof Refusal || error instanceof UsageError) return error
   if (path !== undefined) return new Refusal(`${path} cannot be used (${syscall}: ${code}).`)
-  if (isUnavailable(error)) return new Refusal('The database was lost: nothing was written. Start it and import again.')
+  if (isUnavailable(error)) return new Refusal(`The database gave up (${message}): nothing was written. Import again.`)
   return error
 }

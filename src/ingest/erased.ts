@@ -39,8 +39,10 @@ const CONCERNED: Record<string, (tenant: Tenant) => string[]> = {
   reply: ({ project_id }) => [
     `select t.profile_id from import_reply s join sessions t on t.project_id = ${project_id} and t.id = s.session_id`,
   ],
-  // Nothing personal, but an erasure stamps them: whoever has the profile's lock may lock its subscriptions.
+  // Nothing personal. But an erasure stamps subscriptions, and what refers to a profile waits for whoever erases it: all
+  // profiles are locked at once and in order, or the two could wait for each other.
   subscription: () => ['select profile_id from import_subscription'],
+  transaction: () => ['select profile_id from import_transaction'],
   customer: ({ organization_id }) => [
     'select profile_id from import_customer where profile_id is not null',
     `select t.profile_id from import_customer s join customers t

@@ -145,6 +145,23 @@ test('an import that has to wait for another one says so', async () => {
   assert.deepEqual([...new Set(steps)], ['reading', 'checking', 'waiting', 'writing'])
 })
 
+test('a deadlock with another writer is tried again', async () => {
+  const project = await imports.project()
+  await imports.run(project, [line.profile(), line.product(), line.subscription()])
+  const { query, release } = await imports.db.connect()
+  await query('begin')
+  await query('select 1 from subscriptions where project_id = $1 for update', [project.id])
+  const running = imports.run(project, [line.profile({ phone: '1' }), line.subscription({ status: 'expired' })])
+  await sleep(500)
+  // Now each waits for the other; the import, which has waited longer, is the one that PostgreSQL ends.
+  await query('select 1 from profiles where project_id = $1 for update', [project.id])
+  await query('commit')
+  release()
+  assert.equal((await running).written, 2)
+  const { kept, recounted } = await countsOf(imports, project)
+  assert.deepEqual(kept, recounted)
+})
+
 test('two imports of the same records at once: both succeed, everything is there once, and counted once', async () => {
   for (let round = 0; round < 5; round++) {
     const project = await imports.project()
