@@ -28,22 +28,34 @@ const GAUGES = {
 
 /** Registers the gauges; while the database cannot be asked they are absent and `tundish_database_up` is 0. */
 export function gaugesOfWork(db: Db, registers: Registry[]): void {
-  const gauges = Object.entries(GAUGES).map(
-    ([column, [name, help]]) => [column, new Gauge({ name, help, registers })] as const,
-  )
-  const up = new Gauge({
-    name: 'tundish_database_up',
-    help: 'Whether the database answers.',
-    registers,
-    async collect() {
-      const row = await ask(db)
-      up.set(row ? 1 : 0)
-      for (const [column, gauge] of gauges) {
-        if (row) gauge.set(Number(row[column]))
-        else gauge.remove()
-      }
-    },
-  })
+  let looking: ReturnType<typeof ask> | undefined
+  // All gauges of one scrape are collected at once: they share one look.
+  const look = () => {
+    looking ??= ask(db).finally(() => {
+      looking = undefined
+    })
+    return looking
+  }
+  gaugeOf('tundish_database_up', 'Whether the database answers.', async () => ((await look()) ? 1 : 0))
+  for (const [column, [name, help]] of Object.entries(GAUGES)) {
+    gaugeOf(name, help, async () => {
+      const row = await look()
+      return row && Number(row[column])
+    })
+  }
+
+  function gaugeOf(name: string, help: string, value: () => Promise<number | undefined>): void {
+    const gauge: Gauge = new Gauge({
+      name,
+      help,
+      registers,
+      async collect() {
+        const now = await value()
+        if (now === undefined) gauge.remove()
+        else gauge.set(now)
+      },
+    })
+  }
 }
 
 async function ask(db: Db): Promise<Record<string, string | null> | undefined> {
