@@ -8,8 +8,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { BASICS, insert } from './support/data.ts'
 import { type Answer, type Project, send, startTestServer, type TestServer } from './support/server.ts'
 
-// TUNDISH_ATTACK=10 makes each attack ten times as large: as many idle connections and lists as the full measure has.
+// TUNDISH_ATTACK=10 makes each attack ten times as large, as many idle connections and lists as the full measure has, and
+// compares the time that others wait with their usual one. Without it nobody is timed: what else the machine does would
+// decide. Then it is enough that everybody is served.
 const SCALE = Number(process.env['TUNDISH_ATTACK'] ?? 1)
+const IS_TIMED = process.env['TUNDISH_ATTACK'] !== undefined
 const IDLE = 1000 * SCALE
 const LISTS = 100 * SCALE
 const BODY_MB = 10 * SCALE
@@ -64,8 +67,10 @@ describe('a normal caller', { timeout: 120_000 + 30_000 * SCALE }, () => {
   async function isServedBeside(attack: () => Promise<unknown>): Promise<void> {
     const attacking = attack()
     const [{ p99Ms, answers }] = await Promise.all([served(3000), attacking])
+    assert.ok(answers > 0)
+    if (!IS_TIMED) return
     const most = Math.max(FLOOR_MS, FACTOR * usualMs)
-    if (process.env['TUNDISH_ATTACK']) console.log({ usualMs, p99Ms, answers })
+    console.log({ usualMs, p99Ms, answers })
     assert.ok(p99Ms < most, `p99 ${p99Ms.toFixed(1)} ms beside it, ${usualMs.toFixed(1)} ms usually`)
   }
 
