@@ -1,9 +1,9 @@
 // The limits that hold behind a key: how fast it may send, how much it may have under way; and those of wrong keys.
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { App } from './app.ts'
+import type { Config } from './config.ts'
 import { callerOf } from './lib/caller.ts'
 import { ApiError } from './lib/errors.ts'
-import { openRateLimiter, type Rate } from './limits/rate.ts'
+import { openRateLimiter, type Rate, type Shared } from './limits/rate.ts'
 import { openStrangers } from './limits/strangers.ts'
 import type { KeyHolder } from './tenants.ts'
 
@@ -23,7 +23,7 @@ interface Use {
   policy: string
 }
 
-export function openLimits(app: Pick<App, 'config' | 'db' | 'clock' | 'log'>): Limits {
+export function openLimits(app: Shared & { config: Config }): Limits {
   const { config, clock } = app
   const limiter = openRateLimiter(app)
   const strangers = openStrangers(clock, config.unauthorizedRate)

@@ -1,6 +1,7 @@
 // How fast a key may send requests: a bucket in this process for each key, told to the other processes in the background.
-import type { App } from '../app.ts'
-import { isUnavailable } from '../lib/db.ts'
+import type { Logger } from 'pino'
+import type { Clock } from '../lib/clock.ts'
+import { type Db, isUnavailable } from '../lib/db.ts'
 
 /** Requests a second, and how many at once on top of that. A rate of 0 is no limit. */
 export interface Rate {
@@ -39,13 +40,20 @@ const MOST_DEBT_S = 10
 // A bound for memory; the key that began longest ago is forgotten first.
 const MOST_KEYS = 100_000
 
+/** What a rate limiter shares with the program. */
+export interface Shared {
+  db: Db
+  clock: Clock
+  log: Logger
+}
+
 /**
  * Opens the limiter of a process. Processes share each key's bucket through the database: every quarter of a second each
  * adds what it has let through and learns what is in there. So n processes may let through, together and once, n times the
  * burst; whatever is too much is in the bucket and is waited for, so that in the long run a key gets its rate and at most
  * a sixteenth of it more for each process. Without the database each process goes on by itself.
  */
-export function openRateLimiter({ db, clock, log }: Pick<App, 'db' | 'clock' | 'log'>): RateLimiter {
+export function openRateLimiter({ db, clock, log }: Shared): RateLimiter {
   const buckets = new Map<string, Bucket>()
   const stopping = new AbortController()
 

@@ -1,27 +1,14 @@
 // The door of the public data API: the project's key, then the resources.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { Audit } from '../audit.ts'
-import type { KeyCache } from '../key-cache.ts'
-import type { Db } from '../lib/db.ts'
 import { ApiError } from '../lib/errors.ts'
 import { noRoute, rawHeaders, refuseOtherMethods } from '../lib/wire.ts'
-import type { Limits } from '../limits.ts'
+import type { PublicContext } from './context.ts'
 import { funnels } from './funnels.ts'
 import { products } from './products.ts'
 import { profiles } from './profiles.ts'
 import { sessions } from './sessions.ts'
 import { subscriptions } from './subscriptions.ts'
 import { transactions } from './transactions.ts'
-
-/** What the resources of the data API need. */
-export interface PublicContext {
-  db: Db
-  keys: KeyCache
-  limits: Limits
-  audit: Audit
-  secretHeaderCase: 'exact' | 'any'
-  erasureLedger: string
-}
 
 declare module 'fastify' {
   interface FastifyRequest {

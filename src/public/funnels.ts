@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 import type { List } from '../lib/page.ts'
 import { instant, integer, json, shape, text } from '../lib/shape.ts'
 import { fold } from '../lib/text.ts'
-import type { PublicContext } from './api.ts'
+import type { PublicContext } from './context.ts'
 import { detailRoute, listRoute } from './resource.ts'
 
 const funnel = shape('Funnel', 'f', {

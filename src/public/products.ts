@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { List } from '../lib/page.ts'
 import { instant, json, shape, text } from '../lib/shape.ts'
-import type { PublicContext } from './api.ts'
+import type { PublicContext } from './context.ts'
 import { detailRoute, listRoute } from './resource.ts'
 
 const orNull = (type: string, description: string, more: object = {}) => ({

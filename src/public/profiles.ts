@@ -7,7 +7,7 @@ import type { List } from '../lib/page.ts'
 import { problem, problemAnswer, problems } from '../lib/problems.ts'
 import { boolean, instant, json, shape, text } from '../lib/shape.ts'
 import { fold } from '../lib/text.ts'
-import type { PublicContext } from './api.ts'
+import type { PublicContext } from './context.ts'
 import { answer, describe, detailRoute, listRoute } from './resource.ts'
 
 const profile = shape('Profile', 'p', {

@@ -6,7 +6,7 @@ import type { List } from '../lib/page.ts'
 import { problems } from '../lib/problems.ts'
 import { type Fields, instant, integer, json, object, shape, text } from '../lib/shape.ts'
 import { sendJson } from '../lib/wire.ts'
-import type { PublicContext } from './api.ts'
+import type { PublicContext } from './context.ts'
 import { answer, describe, findRows, idParams, listRoute, notFound } from './resource.ts'
 
 const value = {

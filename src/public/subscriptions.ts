@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 import type { List } from '../lib/page.ts'
 import { fold } from '../lib/text.ts'
 import { DETAIL_JOINS, JOINS, STATUSES, subscription, subscriptionDetail } from '../records/subscription.ts'
-import type { PublicContext } from './api.ts'
+import type { PublicContext } from './context.ts'
 import { detailRoute, listRoute } from './resource.ts'
 
 const list: List = {

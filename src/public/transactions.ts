@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { Type } from 'typebox'
 import type { List } from '../lib/page.ts'
 import { JOINS, transaction } from '../records/transaction.ts'
-import type { PublicContext } from './api.ts'
+import type { PublicContext } from './context.ts'
 import { listRoute } from './resource.ts'
 
 const list: List = {

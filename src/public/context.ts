@@ -1,0 +1,14 @@
+// What the resources of the data API need of the program.
+import type { Audit } from '../audit.ts'
+import type { KeyCache } from '../key-cache.ts'
+import type { Db } from '../lib/db.ts'
+import type { Limits } from '../limits.ts'
+
+export interface PublicContext {
+  db: Db
+  keys: KeyCache
+  limits: Limits
+  audit: Audit
+  secretHeaderCase: 'exact' | 'any'
+  erasureLedger: string
+}
