@@ -1,4 +1,4 @@
-// The progress of an import on a terminal: how much is done, lines a second, and the time left.
+// The progress of an import on a terminal: how much is done, rows a second, and the time left.
 import { SingleBar } from 'cli-progress'
 import type { Progress } from '../ingest/load.ts'
 
@@ -9,7 +9,7 @@ const STEPS = 1000
 /** `bytes` is how much there is to read, if that is known. In a pipe nothing is shown. */
 export function showProgress(bytes: number | undefined): { update: (progress: Progress) => void; stop: () => void } {
   if (!process.stderr.isTTY) return { update() {}, stop() {} }
-  const format = '{bar} {percentage}% | {step} | {lines} lines | {rate} lines/s | {left} left'
+  const format = '{bar} {percentage}% | {step} | {lines} rows | {rate} rows/s | {left} left'
   const bar = new SingleBar({ format, stream: process.stderr, clearOnComplete: true, gracefulExit: false })
   const startMs = performance.now()
   bar.start(STEPS, 0, { step: 'reading', lines: 0, rate: 0, left: '?' })

@@ -132,9 +132,17 @@ export function readText(value: JsonValue): string {
   return value
 }
 
+// Many lines bring one time twice or more.
+let lastGiven = ''
+let lastTime = ''
+
 function readTime(value: JsonValue): string {
+  const given = readText(value)
+  if (given === lastGiven) return lastTime
   try {
-    return readInstant(readText(value))
+    lastTime = readInstant(given)
+    lastGiven = given
+    return lastTime
   } catch (error) {
     throw error instanceof TimeError ? new BadLine(` ${error.message}`) : error
   }

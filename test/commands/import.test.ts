@@ -135,15 +135,21 @@ async function feed(
   const ended = once(child, 'exit')
   let n = 0
   const feeding = setInterval(() => child.stdin!.write(textOf([line.profile({ id: `p${n++}` })]).repeat(200)), 10)
-  for (let waited = 0; waited < 200; waited++) {
-    const staged = await imports.rows(`select 1 from pg_stat_activity where query like 'copy import_profile%'`)
-    if (staged.length > 0) break
-    await sleep(50)
-  }
+  await untilStaging(true)
   stop(child)
   const [code, signal] = await ended
   clearInterval(feeding)
+  await untilStaging(false)
   return { code, signal, stderr }
+}
+
+async function untilStaging(expected: boolean): Promise<void> {
+  for (let waited = 0; waited < 300; waited++) {
+    const staged = await imports.rows(`select 1 from pg_stat_activity where query like 'copy import_profile%'`)
+    if (staged.length > 0 === expected) return
+    await sleep(50)
+  }
+  assert.fail(expected ? 'The import stages nothing.' : 'The import goes on after its end.')
 }
 
 test('killed or interrupted while it reads it leaves nothing behind', async () => {
