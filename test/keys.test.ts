@@ -68,6 +68,7 @@ describe('the door of the data API', () => {
       ['/funnels', 'DELETE'],
       ['/funnels', 'PROPFIND'],
       ['/nothing', 'POST', '{'],
+      ['/my_assets', 'POST', '{}'],
       ['/profiles/anonymize', 'POST'],
       ['/profiles/anonymize', 'POST', '{'],
       ['/profiles/anonymize', 'POST', '{}', ['Content-Type', 'text/plain']],

@@ -35,6 +35,8 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
     limits.admit(reply, holder)
   })
   app.setNotFoundHandler(noRoute)
+  // Else the paths of billing would be served here, as those of an organization called "public".
+  app.all('/*', { schema: { hide: true } as object, onRequest: noRoute }, noRoute)
   refuseOtherMethods(app)
   for (const mount of [funnels, profiles, sessions, subscriptions, products, transactions]) mount(app, context)
 }

@@ -102,6 +102,8 @@ describe('every answer', () => {
       `/funnels/${'x'.repeat(10_000)}`,
       '/funnels/f%C3%BCr',
       '/funnels/../funnels',
+      '/my_assets',
+      '/payment/refund',
     ]) {
       test(`for ${path.slice(0, 40) || 'the root'}`, async () => {
         const { status, body, text } = await call('GET', path)
@@ -112,14 +114,12 @@ describe('every answer', () => {
     }
 
     test('whatever the method and the body, of which nothing is said', async () => {
-      for (const method of ['POST', 'DELETE', 'OPTIONS', 'PROPFIND']) {
-        const answer = await server.api('/nothing', {
-          key: project.key,
-          method,
-          body: '{',
-          headers: ['Content-Type', 'text/plain'],
-        })
-        assert.equal(answer.status, 404, method)
+      for (const path of ['/nothing', '/my_assets', '']) {
+        for (const method of ['POST', 'DELETE', 'OPTIONS', 'PROPFIND']) {
+          const headers = ['Content-Type', 'text/plain']
+          const answer = await server.api(path, { key: project.key, method, body: '{', headers })
+          assert.equal(answer.status, 404, `${method} ${path}`)
+        }
       }
     })
   })
