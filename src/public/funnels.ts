@@ -1,7 +1,7 @@
 // Funnels: the list with its filters, and one funnel by id. A deleted funnel is still found by id.
 import type { FastifyInstance } from 'fastify'
 import { Type } from 'typebox'
-import type { List } from '../lib/page.ts'
+import type { List } from '../lib/list.ts'
 import { instant, integer, json, shape, text } from '../lib/shape.ts'
 import { fold } from '../lib/text.ts'
 import type { PublicContext } from './context.ts'

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { Type } from 'typebox'
 import type { Db } from '../lib/db.ts'
-import type { List } from '../lib/page.ts'
+import type { List } from '../lib/list.ts'
 import { problems } from '../lib/problems.ts'
 import { type Fields, instant, integer, json, object, shape, text } from '../lib/shape.ts'
 import { sendJson } from '../lib/wire.ts'

@@ -1,0 +1,88 @@
+// The declaration of a list: its rows, filters and limits, and how both its query and its pages are described.
+import { type TObject, type TSchema, Type } from 'typebox'
+import type { Param } from './db.ts'
+import type { Shape } from './shape.ts'
+
+/** A filter of a list: the parameter's schema, and the condition it becomes. */
+export interface Filter {
+  schema: TSchema
+  /** The condition, given the placeholder of its value. An empty condition restricts nothing. */
+  where: (placeholder: string) => string
+  /** What the database is given for the value that came. */
+  param?: (value: never) => Param
+  /** The field of `counts` that knows the number of rows for each value, when this is the only filter. */
+  counter?: string
+}
+
+export interface List {
+  /** The name in `counts` and in cursors. */
+  name: string
+  shape: Shape
+  /** Table and alias of the rows themselves. */
+  table: string
+  alias: string
+  /** Further joins for the shape's columns, none of which may change the number of rows. */
+  joins: string
+  maxLimit: number
+  /** By the name inside `filter[…]`. */
+  filters: Record<string, Filter>
+  /** Whether `updated_at.from` and `updated_at.to` are filters too, and with them the sync. */
+  sync: boolean
+  /** What holds without the caller asking, given the filters that came; and the field of `counts` that counts it. */
+  standing?: (given: Record<string, unknown>) => { where?: string; counter: string } | undefined
+}
+
+const DEFAULT_LIMIT = 20
+
+/** The query parameters of a list, for reading and for describing them. */
+export function listQuery({ filters, sync, maxLimit }: List): TObject {
+  const date = (rule: string) =>
+    Type.String({
+      format: 'date-time',
+      description: `Keeps items with \`updated_at\` ${rule}; orders by \`updated_at\`.`,
+    })
+  const parameters: Record<string, TSchema> = {
+    limit: Type.Integer({
+      minimum: 1,
+      maximum: maxLimit,
+      default: DEFAULT_LIMIT,
+      description: 'How many items a page holds at most.',
+    }),
+    cursor: Type.String({
+      description:
+        '`pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter.',
+    }),
+  }
+  for (const [name, { schema }] of Object.entries(filters)) parameters[`filter[${name}]`] = schema
+  if (sync) {
+    parameters['filter[updated_at.from]'] = date('at or after this instant')
+    parameters['filter[updated_at.to]'] = date('before this instant')
+  }
+  return Type.Object(
+    Object.fromEntries(Object.entries(parameters).map(([name, schema]) => [name, Type.Optional(schema)])),
+  )
+}
+
+/** The schema of a page: the items and where the walk goes on. */
+export function pageSchema(list: List): TSchema {
+  return Type.Object(
+    {
+      data: Type.Array(list.shape.schema, { description: 'The items of this page.' }),
+      pagination: Type.Object(
+        {
+          has_more: Type.Boolean({ description: 'Whether there are further items.' }),
+          total: Type.Integer({ description: 'How many items matched when the walk began.', minimum: 0 }),
+          next_cursor: Type.Optional(
+            Type.String({
+              description: 'Pass it unchanged as `cursor` for the next page. Absent on the last page.',
+              maxLength: 256,
+            }),
+          ),
+          cursor: Type.Optional(Type.String({ description: 'The same as `next_cursor`.', maxLength: 256 })),
+        },
+        { description: 'Where the walk stands.', additionalProperties: false },
+      ),
+    },
+    { title: `${list.shape.name}List`, additionalProperties: false },
+  )
+}

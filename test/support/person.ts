@@ -1,0 +1,30 @@
+// A person with everything that an erasure takes away, marked so that no trace of it can hide.
+import { fold } from '../../src/lib/text.ts'
+import type { Columns, Rows } from './data.ts'
+
+export const MARK = 'Zyx@Marker.example'
+
+/** What is personal, by table and column. */
+export const PERSONAL: Record<string, Columns> = {
+  profiles: { email: MARK, email_folded: fold(MARK), phone: MARK, password_hash: MARK, integrations: { [MARK]: MARK } },
+  sessions: {
+    ...{ ip: MARK, user_agent: MARK, postal_code: MARK, tracking_cookies: { a: MARK }, query_params: { [MARK]: 1 } },
+    origin: `https://${MARK}@shop.example:8443/${MARK}?q=${MARK}#${MARK}`,
+  },
+  replies: { value: [MARK] },
+  customers: { email: MARK },
+  orders: { client_metadata: { note: MARK } },
+  events: { data: { note: MARK } },
+  webhook_attempts: { answer: MARK },
+}
+/** A person with one of everything. */
+export const person = (id: string, personal = PERSONAL): Rows => {
+  const session = { id: `session-of-${id}`, profile_id: id, city: 'Berlin', ...personal.sessions }
+  return {
+    profiles: [{ id, country: 'DE', ...personal.profiles }],
+    sessions: [session],
+    replies: [{ session_id: session.id, ...personal.replies }],
+    subscriptions: [{ id: `subscription-of-${id}`, profile_id: id, session_id: session.id }],
+    transactions: [{ id: `transaction-of-${id}`, profile_id: id }],
+  }
+}
