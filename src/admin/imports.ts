@@ -5,6 +5,7 @@ import { type TObject, Type } from 'typebox'
 import type { App } from '../app.ts'
 import { ApiError, Refusal } from '../lib/errors.ts'
 import { problems } from '../lib/problems.ts'
+import { refuseOtherMethods } from '../lib/wire.ts'
 import { importAudited } from './audited-import.ts'
 import { actorOf, requireWrite } from './door.ts'
 import { requireProject } from './exist.ts'
@@ -52,6 +53,8 @@ interface Route {
 /** Mounts the import beside the operations: its body is a stream and no JSON document. */
 export function importRoute(scope: FastifyInstance, app: App): void {
   scope.register(async (inner) => {
+    // The scope's own was called before this route was there to be seen.
+    refuseOtherMethods(inner)
     inner.removeAllContentTypeParsers()
     inner.addContentTypeParser(MEDIA_TYPES, (_request, payload, done) => done(null, payload))
     inner.addContentTypeParser('*', async () => {

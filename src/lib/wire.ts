@@ -58,7 +58,8 @@ export function openListener(log: Logger, observe: Observe, bounds?: ListenerBou
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
     checkMediaType(request.headers['content-type'])
     request.rawBody = body
-    return parseBody(body)
+    // A chunked body tells only at its end that there was none.
+    return body.length === 0 ? undefined : parseBody(body)
   })
   app.setValidatorCompiler(({ schema, httpPart }) => validator(schema as TSchema, httpPart))
   app.setSerializerCompiler(() => JSON.stringify)
