@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import { appendHead, type Head, type KnownHead, readHeads } from './audit-heads.ts'
 import type { Db, NamedRow, Query } from './lib/db.ts'
-import type { Seal } from './lib/secrets.ts'
+import { equalSecrets, type Seal } from './lib/secrets.ts'
 import { instantFromPg } from './lib/time.ts'
 
 /** Who acts, and from where. */
@@ -115,7 +115,7 @@ async function verifyEntries(query: Query, key: Buffer, heads: Map<string, Known
     const expected = BigInt(found.last.sequence) + 1n
     if (BigInt(sequence) !== expected) found.wrong.push(`Entries are missing before ${sequence}: from ${expected} on.`)
     // Each entry is judged by what stands before it now, so that one change is not told of all that follow.
-    if (!hashOf(key, found.last.hash, row).equals(bytes(hash)))
+    if (!equalSecrets(hashOf(key, found.last.hash, row), bytes(hash)))
       found.wrong.push(`Entry ${sequence} was changed or put in, or does not follow the one before it.`)
     // A number that was announced and not committed may have gone to another machine.
     const known = heads.get(sequence)

@@ -67,7 +67,7 @@ export function describePages(listener: FastifyInstance): void {
   let text: string | undefined
   listener.get('/openapi.json', HIDDEN, async (_request, reply) => {
     text ??= JSON.stringify(listener.swagger())
-    return sendJson(reply, text)
+    return sendJson(reply.header('x-content-type-options', 'nosniff'), text)
   })
   listener.get('/docs', HIDDEN, async (_request, reply) =>
     reply.headers(PAGE_HEADERS).type('text/html; charset=utf-8').send(PAGE),

@@ -42,7 +42,10 @@ export function openMetrics(db: Db): Metrics {
       gaugesOfCircuits(providers, registers)
       const schema = { hide: true } as never
       listener.get('/metrics', { schema }, async (_request, reply) =>
-        reply.type(registry.contentType).send(await registry.metrics()),
+        reply
+          .type(registry.contentType)
+          .header('x-content-type-options', 'nosniff')
+          .send(await registry.metrics()),
       )
     },
   }
