@@ -1,0 +1,214 @@
+// Every operation that the two listeners describe keeps two tenants apart and opens to its own key alone; none is left out.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { unconnectedListener } from '../../scripts/openapi.ts'
+import { createOperator, type Scope } from '../../src/operators.ts'
+import { type Billing, startBilling } from '../support/billing.ts'
+import { callerOf, type Door, type MatrixOperation, operationsOf, servedPaths } from '../support/doors.ts'
+import {
+  contentsOf,
+  makeTenant,
+  nobodyWithin,
+  type Tenant,
+  type TenantWithKeys,
+  withFresh,
+} from '../support/tenant-pair.ts'
+import { RULES, type Rule } from './tenant-rules.ts'
+
+// The description itself, its page, and the numbers of the operator's listener: no tenant is in them.
+// "*" is the 404 of the data API, behind its key, for whatever else begins like it.
+const UNDESCRIBED = ['*', '/openapi.json', '/docs', '/docs/', '/docs/reference.js', '/metrics']
+
+let billing: Billing
+let ours: TenantWithKeys
+let theirs: TenantWithKeys
+let writer: string
+let reader: string
+let operations: MatrixOperation[]
+let send: ReturnType<typeof callerOf>
+
+before(async () => {
+  const env = { WEBHOOK_ALLOW_PRIVATE: 'true', UNAUTHORIZED_RATE: '1000000' }
+  billing = await startBilling(env, { worker: false })
+  ours = await makeTenant(billing, 'mine')
+  theirs = await makeTenant(billing, 'theirs')
+  const operator = (scope: Scope) => billing.db.tx((query) => createOperator(query, { name: scope, scope }))
+  writer = (await operator('write')).key
+  reader = (await operator('read')).key
+  send = callerOf(billing.server)
+  operations = await operationsOf(billing.server)
+})
+after(() => billing.stop())
+
+test('every operation has a rule, and every rule an operation', () => {
+  assert.deepEqual(operations.map(({ id }) => id).sort(), Object.keys(RULES).sort())
+})
+
+test('every path that is served is described, and with every method it takes', async () => {
+  const served: string[] = []
+  for (const side of ['public', 'operator'] as const) {
+    const listener = await unconnectedListener(side)
+    served.push(...servedPaths(listener.printRoutes({ commonPrefix: false })))
+    await listener.close()
+  }
+  const described = new Set(operations.map(({ path }) => path.replace(/\{(\w+)\}/g, ':$1')))
+  assert.deepEqual([...new Set(served)].filter((path) => !UNDESCRIBED.includes(path)).sort(), [...described].sort())
+  for (const { door, path } of operations) {
+    const methods = operations.filter((one) => one.path === path).map(({ method }) => method)
+    const allowed = [...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].sort().join(', ')
+    const { status, headers } = await send({ door, method: 'OPTIONS', path: fill(path, ours), key: keyTo(door, ours) })
+    assert.deepEqual([status, headers.allow], [405, allowed], path)
+  }
+})
+
+test('every operation answers only to its own key', async (t) => {
+  for (const operation of operations) {
+    if (RULES[operation.id]?.open) continue
+    await t.test(operation.id, async () => {
+      const before = await contents()
+      for (const [whose, key] of wrongKeys(operation.door)) {
+        const { status, text } = await send({ ...request(operation, ours), key })
+        assert.equal(status, 401, `${whose}: ${text}`)
+        assert.deepEqual(Object.keys(JSON.parse(text)), ['message'])
+        assert.equal((await send({ ...request(operation, ours), method: 'HEAD', key })).status, 401, whose)
+      }
+      const own = keyTo(operation.door, ours)
+      for (const header of ['Service-Secret', 'service-secret-key', 'Authorization'])
+        if (header !== operation.door.header)
+          assert.equal((await send({ ...request(operation, ours), key: own, header })).status, 401, header)
+      const elsewhere = await send({ ...request(operation, ours), key: own, otherListener: true })
+      assert.ok([401, 404].includes(elsewhere.status), `on the other listener: ${elsewhere.text}`)
+      if (operation.door.name === 'operator' && operation.method !== 'GET')
+        assert.equal((await send({ ...request(operation, ours), key: reader })).status, 403)
+      assert.deepEqual(await contents(), before)
+    })
+  }
+})
+
+test('every operation keeps one tenant’s objects from another', async (t) => {
+  for (const operation of operations) {
+    const rule = RULES[operation.id]
+    if (!rule || rule.open) continue
+    await t.test(operation.id, async () => {
+      const us = await withFresh(billing, ours, operation.path)
+      const them = await withFresh(billing, theirs, operation.path)
+      const held = await contentsOf(billing.db, them)
+      for (const naming of namings(operation, rule)) await checkForeign(operation, rule, us, them, naming)
+      await checkOwn(operation, rule, us, them)
+      assert.equal(await contentsOf(billing.db, them), held, 'what is theirs was changed')
+      if (operation.door.name === 'data' && operation.method === 'GET') await checkOtherKey(operation, us, them)
+    })
+  }
+})
+
+/** Which part of a request names the object: each part of the path alone, or the query and the body. */
+type Naming = string
+
+function namings({ path }: MatrixOperation, { query, body, foreign }: Rule): Naming[] {
+  if (foreign.like === 'unnamed') return []
+  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!).filter((name) => !(name in TENANT_PARAMS))
+  // A body that is the same whomever it is about names nothing.
+  const speaks = (it: Tenant) =>
+    JSON.stringify([query?.(it), body?.(it, ours)]).replace(/"idempotency_key":"[^"]+"/g, '')
+  return [...inPath, ...(speaks(ours) === speaks(theirs) ? [] : ['content'])]
+}
+
+async function checkForeign(operation: MatrixOperation, rule: Rule, us: Tenant, them: Tenant, naming: Naming) {
+  const key = keyTo(operation.door, ours)
+  const ask = (it: Tenant) => send({ ...request(operation, us, it, naming), key })
+  const { status, text, headers } = await ask(them)
+  const what = `${naming} of theirs: ${status} ${text}`
+  if (rule.foreign.like === 'own') return assert.equal(status, 200, what)
+  if (rule.foreign.like === 'unnamed') return
+  assert.equal(status, rule.foreign.status, what)
+  if (rule.foreign.like === 'taken') return
+  const nobody = nobodyWithin(us)
+  const absent = await ask(nobody)
+  assert.deepEqual([status, masked(text, them)], [absent.status, masked(absent.text, nobody)], what)
+  assert.deepEqual(Object.keys(headers).sort(), Object.keys(absent.headers).sort())
+}
+
+async function checkOwn(operation: MatrixOperation, rule: Rule, us: Tenant, them: Tenant) {
+  const mayOnlyRead = operation.door.name === 'operator' && operation.method === 'GET'
+  const key = mayOnlyRead ? reader : keyTo(operation.door, ours)
+  const { status, text } = await send({ ...request(operation, us), key })
+  assert.equal(status, 200, text)
+  if (rule.everywhere) return
+  const leaked = namesOf(them).filter((name) => text.includes(name))
+  assert.deepEqual(leaked, [], text)
+  // Else an empty answer would hide that nothing is told apart.
+  if (operation.method === 'GET')
+    assert.ok(
+      namesOf(us).some((name) => text.includes(name)),
+      text,
+    )
+}
+
+/** Their key opens the door of the data API as well, to what is theirs. */
+async function checkOtherKey(operation: MatrixOperation, us: Tenant, them: Tenant) {
+  const { status, text } = await send({ ...request(operation, them), key: theirs.projectKey })
+  assert.equal(status, 200, text)
+  assert.ok(
+    namesOf(them).some((name) => text.includes(name)),
+    text,
+  )
+  assert.deepEqual(
+    namesOf(us).filter((name) => text.includes(name)),
+    [],
+    text,
+  )
+}
+
+const TENANT_PARAMS = { org_id: 'organization', organization_id: 'organization', project_id: 'project' } as const
+const OBJECT_PARAMS: Record<string, keyof Tenant> = {
+  id: 'mark',
+  psp: 'mark',
+  psp_merchant_id: 'mark',
+  order_id: 'order',
+  event_id: 'event',
+  webhook_id: 'webhook',
+  key_id: 'spareKey',
+}
+
+/** The path for `us`; the parameter that is `naming`, with the name that `it` has for it. */
+function fill(path: string, us: Tenant, it: Tenant = us, naming?: Naming): string {
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => {
+    if (name in TENANT_PARAMS) return us[TENANT_PARAMS[name as keyof typeof TENANT_PARAMS]]
+    const field = OBJECT_PARAMS[name] ?? assert.fail(`Say what {${name}} is in OBJECT_PARAMS.`)
+    return (naming === name ? it : us)[field] || 'none'
+  })
+}
+
+function request(operation: MatrixOperation, us: Tenant, it: Tenant = us, naming?: Naming) {
+  const { query, body } = RULES[operation.id] ?? {}
+  const named = naming === undefined || naming === 'content' ? it : us
+  const search = query ? `?${new URLSearchParams(query(named))}` : ''
+  const { door, method } = operation
+  return { door, method, path: fill(operation.path, us, it, naming) + search, body: body?.(named, us) }
+}
+
+const namesOf = ({ mark, project, order, event, webhook, spareKey }: Tenant) =>
+  [mark, project, order, event, webhook, spareKey].filter((name) => name !== '')
+
+/** An answer without the names that the question held. */
+function masked(text: string, { mark, customer, order, event, webhook, spareKey }: Tenant): string {
+  const names = [order, event, webhook, spareKey, customer, mark].filter((name) => name !== '')
+  return names.reduce((rest, name) => rest.replaceAll(name, '…'), text)
+}
+
+const keyTo = ({ name }: Door, tenant: TenantWithKeys) =>
+  ({ open: undefined, data: tenant.projectKey, billing: tenant.organizationKey, operator: writer })[name]
+
+function wrongKeys({ name }: Door): [string, string | undefined][] {
+  const all: [string, string | undefined][] = [
+    ['no key', undefined],
+    ['an unknown key', `${name === 'operator' ? 'operator' : 'secret'}_${'A'.repeat(43)}`],
+  ]
+  if (name !== 'data') all.push(['our project’s key', ours.projectKey], ['their project’s key', theirs.projectKey])
+  if (name !== 'billing') all.push(['our organization’s key', ours.organizationKey])
+  all.push(['their organization’s key', theirs.organizationKey])
+  if (name !== 'operator') all.push(['an operator’s key', writer])
+  return all
+}
+
+const contents = async () => [await contentsOf(billing.db, ours), await contentsOf(billing.db, theirs)]

@@ -1,0 +1,136 @@
+// What each operation of the three interfaces owes to tenants, by its operationId: the table behind tenant-matrix.test.ts.
+import { randomUUID } from 'node:crypto'
+import type { Tenant } from '../support/tenant-pair.ts'
+
+/** What is answered to one tenant who names another's object. */
+export type Foreign =
+  /** This status, in the very words that are said of something that does not exist, and nothing is changed. */
+  | { like: 'absent'; status: 400 | 404 | 200 }
+  /** Ids are the tenant's own: it gets an object of its own under that id, and the other's stays as it is. */
+  | { like: 'own' }
+  /** The id is one for all tenants: it is taken. Only operators may try. */
+  | { like: 'taken'; status: 409 }
+  /** Nothing but the tenant is named. */
+  | { like: 'unnamed' }
+
+export interface Rule {
+  foreign: Foreign
+  /** Speaks of all tenants at once, for the operator of the installation. */
+  everywhere?: boolean
+  /** Needs no key, and knows no tenant. */
+  open?: boolean
+  /** Names objects of `it`; the caller is `ours`. */
+  query?: (it: Tenant) => Record<string, string>
+  body?: (it: Tenant, ours: Tenant) => object | string
+}
+
+const absent = (status: 400 | 404 | 200): Foreign => ({ like: 'absent', status })
+const unnamed: Foreign = { like: 'unnamed' }
+
+/** The path names an object. */
+const item: Rule = { foreign: absent(404) }
+/** All of the tenant's, and nothing else. */
+const list: Rule = { foreign: unnamed }
+const everywhere: Rule = { foreign: unnamed, everywhere: true }
+const open: Rule = { foreign: unnamed, open: true }
+/** A list by somebody else's object is empty. */
+const filtered = (query: Rule['query']): Rule => ({ foreign: absent(200), query })
+const set = (body: object): Rule => ({ foreign: unnamed, body: () => body })
+
+export const RULES: Record<string, Rule> = {
+  getLiveness: open,
+  getReadiness: open,
+
+  listFunnels: filtered((it) => ({ 'filter[alias]': it.mark })),
+  getFunnel: item,
+  listProfiles: filtered((it) => ({ 'filter[funnel_id]': it.mark })),
+  getProfile: item,
+  listSessions: filtered((it) => ({ 'filter[profile_id]': it.mark })),
+  getSession: item,
+  listSessionReplies: item,
+  listSubscriptions: filtered((it) => ({ 'filter[product_id]': it.mark })),
+  getSubscription: item,
+  listProducts: list,
+  getProduct: item,
+  listTransactions: filtered((it) => ({ 'filter[subscription_id]': it.mark })),
+  anonymizeProfiles: { foreign: absent(404), body: (it) => ({ profile_ids: [it.mark] }) },
+
+  createOneOffCharge: {
+    foreign: absent(400),
+    body: (it) => ({
+      external_id: it.customer,
+      amount: 10,
+      currency_code: 'USD',
+      idempotency_key: randomUUID(),
+    }),
+  },
+  createRefund: {
+    foreign: absent(400),
+    body: (it, ours) => ({ external_id: ours.customer, order_id: it.order, ...partOfIt() }),
+  },
+  listMyAssets: { foreign: absent(200), body: (it) => ({ external_id: it.customer }) },
+  reportTransactions: set({ last_transaction_date: '2000-01-01T00:00:00Z' }),
+
+  search: { ...everywhere, query: () => ({ q: 'mine' }) },
+  listOrders: filtered((it) => ({ external_id: it.customer })),
+  getOrder: item,
+  refundOrder: { ...item, body: () => partOfIt() },
+  listStuckOrders: everywhere,
+
+  listWebhooks: list,
+  createWebhook: set({ url: 'http://127.0.0.1:9/' }),
+  getWebhook: item,
+  setWebhook: { ...item, body: () => ({ kinds: ['charge.failed'] }) },
+  removeWebhook: item,
+  testWebhook: item,
+
+  listEvents: filtered((it) => ({ object_id: it.mark })),
+  getEvent: item,
+  sendEventAgain: { ...item, body: (it) => ({ endpoint_id: it.webhook }) },
+  listAttempts: { foreign: absent(200) },
+  listDeliveries: filtered((it) => ({ event_id: it.event })),
+  listFailingDeliveries: everywhere,
+
+  listOrganizationKeys: list,
+  createOrganizationKey: set({ name: 'further' }),
+  rotateOrganizationKey: { ...item, body: () => ({}) },
+  revokeOrganizationKey: item,
+  listProjectKeys: list,
+  createProjectKey: set({ name: 'further' }),
+  rotateProjectKey: { ...item, body: () => ({}) },
+  revokeProjectKey: item,
+  listOperators: everywhere,
+
+  listOrganizations: everywhere,
+  createOrganization: {
+    foreign: { like: 'taken', status: 409 },
+    everywhere: true,
+    body: (it, ours) => ({ id: it === ours ? 'another' : it.organization }),
+  },
+  getOrganization: list,
+  setOrganization: set({ one_off_charge_enabled: true }),
+  listProjects: everywhere,
+  createProject: {
+    foreign: { like: 'taken', status: 409 },
+    body: (it, ours) => ({ id: it === ours ? 'mine-too' : it.project }),
+  },
+  getProject: list,
+  listMerchantAccounts: list,
+  setMerchantAccount: { foreign: { like: 'own' }, body: () => ({ region: 'eu' }) },
+  setOrganizationRateLimit: set({ rate_limit: 'default' }),
+  setProjectRateLimit: set({ rate_limit: 'default' }),
+
+  listAuditEntries: everywhere,
+  verifyAudit: everywhere,
+
+  importRecords: {
+    foreign: { like: 'own' },
+    body: (it) => {
+      const data = { id: it.mark, title: 'Imported', created_at: '2026-01-01T00:00:00Z' }
+      return `${JSON.stringify({ record: 'funnel', data })}\n`
+    },
+  },
+}
+
+/** A refund that leaves something for the next one. */
+const partOfIt = () => ({ amount: '1.00', idempotency_key: randomUUID() })

@@ -1,0 +1,135 @@
+// Two tenants with one of everything under names that tell whose it is, one that does not exist, and what a tenant holds.
+import { createHash, randomUUID } from 'node:crypto'
+import { write } from '../../src/events/outbox.ts'
+import { createKey } from '../../src/keys.ts'
+import type { Db } from '../../src/lib/db.ts'
+import { createEndpoint } from '../../src/webhooks.ts'
+import type { Billing } from './billing.ts'
+import { type Columns, insert } from './data.ts'
+
+/** The names of a tenant and of what it has. */
+export interface Tenant {
+  /** In every text of its data, and the id of its records. */
+  mark: string
+  organization: string
+  project: string
+  customer: string
+  order: string
+  event: string
+  webhook: string
+  /** A living key beside the first ones; of the organization or the project, as the path says. */
+  spareKey: string
+}
+
+export interface TenantWithKeys extends Tenant {
+  organizationKey: string
+  projectKey: string
+}
+
+/** A tenant's names for things that are nowhere; its organization and project are `ours`. */
+export function nobodyWithin(ours: Tenant): Tenant {
+  const [order, event, webhook, spareKey] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()]
+  return { ...ours, mark: 'nobody', customer: 'user-nobody', order, event, webhook, spareKey }
+}
+
+/** Makes an organization `mark` and its project with a row of every kind. */
+export async function makeTenant(billing: Billing, mark: string): Promise<TenantWithKeys> {
+  const { db } = billing
+  const { projectId: project, key: organizationKey, projectKey, ...organization } = await billing.organization(mark)
+  await insert(db, { id: project, organizationId: mark }, records(mark))
+  const customer = await organization.customer({ merchantId: mark })
+  const { body } = await organization.charge(customer, { amount: '400', client_metadata: { mark } })
+  await db.query(
+    `insert into merchant_accounts (organization_id, psp, psp_merchant_id, currencies, created_at, updated_at)
+     values ($1, 'simulator', $1, '[]', db_clock(), db_clock())`,
+    [mark],
+  )
+  const names = { mark, organization: mark, project, customer, order: body.order_id as string }
+  await db.query('update secret_keys set name = $1 where organization_id = $1', [mark])
+  const webhook = await makeWebhook(db, names)
+  const event = await makeEvent(db, names, webhook)
+  return { ...names, organizationKey, projectKey, webhook, event, spareKey: '' }
+}
+
+/** The same tenant with an endpoint, an event of it, or a key that nothing has been done to, where the path names one. */
+export async function withFresh(billing: Billing, tenant: TenantWithKeys, path: string): Promise<TenantWithKeys> {
+  const { app, db } = billing.server
+  const fresh = { ...tenant }
+  if (path.includes('{webhook_id}')) fresh.webhook = await makeWebhook(db, tenant)
+  if (path.includes('{key_id}')) {
+    const holder = {
+      organization_id: tenant.organization,
+      project_id: path.includes('{project_id}') ? tenant.project : null,
+    }
+    fresh.spareKey = (await db.tx((query) => createKey(query, app.seal, holder, tenant.mark))).id
+  }
+  return fresh
+}
+
+/** A fingerprint of every row that bears the tenant's organization or project, in whatever table. */
+export async function contentsOf(db: Db, { organization, project }: Tenant): Promise<string> {
+  const tables = await db.query<{ name: string; condition: string }>(OWNED_TABLES)
+  if (tables.length < 20) throw new Error(`Only ${tables.length} tables belong to tenants?`)
+  const rows = tables.map(
+    ({ name, condition }) => `select '${name}' as name, t::text as value from ${name} t where ${condition}`,
+  )
+  const all = await db.query(
+    `select coalesce(string_agg(name || value, E'\\n' order by name, value), '') as rows
+     from (select null as name, null as value where $1 = $2 union all ${rows.join(' union all ')}) all_rows`,
+    [organization, project],
+  )
+  return createHash('sha256').update(all[0]!.rows!).digest('hex')
+}
+
+// How fast a key was used just now is not what a tenant holds.
+const OWNED_TABLES = `
+  select quote_ident(c.relname) as name, string_agg(
+    format('t.%I = %s', a.attname, case when a.attname = 'project_id' then '$2' else '$1' end), ' or ') as condition
+  from pg_class c join pg_attribute a on a.attrelid = c.oid and not a.attisdropped
+  where c.relkind in ('r', 'p') and not c.relispartition and c.relpersistence = 'p'
+    and c.relnamespace = 'public'::regnamespace
+    and (a.attname in ('project_id', 'organization_id') or (c.relname = 'organizations' and a.attname = 'id'))
+  group by c.oid, c.relname order by c.relname`
+
+function records(mark: string) {
+  const of = (more: Columns): Columns[] => [{ id: mark, ...more }]
+  const refers = { profile_id: mark, funnel_id: mark, session_id: mark }
+  return {
+    funnels: of({ title: mark, alias: mark, type: mark }),
+    profiles: of({ email: `${mark}@example.com`, phone: mark, funnel_id: mark }),
+    sessions: of({ profile_id: mark, funnel_id: mark, user_agent: mark, ip: mark }),
+    replies: [{ session_id: mark, value: mark, element_id: mark, screen_id: mark }],
+    products: of({ name: mark, metadata: { mark } }),
+    subscriptions: of({ ...refers, product_id: mark }),
+    transactions: of({ ...refers, subscription_id: mark }),
+  }
+}
+
+const makeWebhook = (db: Db, { project, mark }: Pick<Tenant, 'project' | 'mark'>) =>
+  db.tx((query) =>
+    createEndpoint(
+      query,
+      project,
+      { url: `http://127.0.0.1:9/${mark}`, kinds: [], enabled: true },
+      { allowPrivate: true },
+    ),
+  )
+
+/** An event about a funnel, with a delivery that failed twice. */
+async function makeEvent(db: Db, { project, mark }: Pick<Tenant, 'project' | 'mark'>, webhook: string) {
+  const told = { type: 'charge.succeeded', object_id: mark, profile_id: mark, data: { mark } } as const
+  await db.tx((query) => write(query, project, [told]))
+  const [row] = await db.query('select id from events where project_id = $1 and object_id = $2', [project, mark])
+  const names = [project, row!.id!, webhook]
+  await db.query(
+    `insert into webhook_deliveries (project_id, event_id, endpoint_id, created_at, next_attempt_at, attempts, failures)
+     values ($1, $2, $3, db_clock(), db_clock() + interval '1 hour', 2, 2)`,
+    names,
+  )
+  await db.query(
+    `insert into webhook_attempts (project_id, event_id, endpoint_id, number, attempted_at, duration_ms, status, answer)
+     values ($1, $2, $3, 1, db_clock(), 5, 500, $4)`,
+    [...names, mark],
+  )
+  return row!.id!
+}
