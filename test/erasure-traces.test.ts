@@ -80,11 +80,7 @@ describe('an erasure leaves no trace', () => {
 
     assert.equal((await erase('a')).status, 200)
 
-    // Other tests' people are in other projects.
-    const left = (await dump(server.db))
-      .split('\n')
-      .filter((line) => line.includes(`"${project.id}"`) || line.includes(`"${project.organizationId}"`))
-    assert.ok(left.length > 10)
+    const left = (await dump(server.db)).split('\n')
     const trace = /zyx|marker/i
     assert.deepEqual(
       left.filter((line) => trace.test(line)),

@@ -17,13 +17,14 @@ export const PERSONAL: Record<string, Columns> = {
   events: { data: { note: MARK } },
   webhook_attempts: { answer: MARK },
 }
+
 /** A person with one of everything. */
-export const person = (id: string, personal = PERSONAL): Rows => {
-  const session = { id: `session-of-${id}`, profile_id: id, city: 'Berlin', ...personal.sessions }
+export const person = (id: string): Rows => {
+  const session = { id: `session-of-${id}`, profile_id: id, city: 'Berlin', ...PERSONAL.sessions }
   return {
-    profiles: [{ id, country: 'DE', ...personal.profiles }],
+    profiles: [{ id, country: 'DE', ...PERSONAL.profiles }],
     sessions: [session],
-    replies: [{ session_id: session.id, ...personal.replies }],
+    replies: [{ session_id: session.id, ...PERSONAL.replies }],
     subscriptions: [{ id: `subscription-of-${id}`, profile_id: id, session_id: session.id }],
     transactions: [{ id: `transaction-of-${id}`, profile_id: id }],
   }
