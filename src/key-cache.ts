@@ -7,6 +7,8 @@ import { findKey, type KeyHolder } from './tenants.ts'
 export interface KeyCache {
   /** Whose key this is, proven at the database at most a second ago; undefined for no living key. Rejects when it cannot be asked. */
   lookUp(key: string): Promise<KeyHolder | undefined>
+  /** Trusts no proof that was asked for until now: what this process changed holds in it at once. */
+  forget(): void
 }
 
 interface Entry {
@@ -24,12 +26,14 @@ const MOST_ENTRIES = 10_000
 
 export function openKeyCache(db: Db, clock: Clock): KeyCache {
   const entries = new Map<string, Entry>()
+  let forgottenMs = Number.NEGATIVE_INFINITY
 
   async function ask(id: string, hash: Buffer): Promise<KeyHolder | undefined> {
     const askedMs = clock.monotonicMs()
     const tenant = await findKey(db, hash)
     entries.delete(id)
-    if (tenant) entries.set(id, { tenant, askedMs, refreshing: false })
+    // Asked for before the last change that this process made, and answered after it: good for this request alone.
+    if (tenant && askedMs > forgottenMs) entries.set(id, { tenant, askedMs, refreshing: false })
     if (entries.size > MOST_ENTRIES) entries.delete(entries.keys().next().value!)
     return tenant
   }
@@ -51,6 +55,10 @@ export function openKeyCache(db: Db, clock: Clock): KeyCache {
       if (!entry || ageMs >= TRUST_MS) return ask(id, hash)
       if (ageMs >= REFRESH_MS && !entry.refreshing) refresh(id, hash, entry)
       return entry.tenant
+    },
+    forget() {
+      forgottenMs = clock.monotonicMs()
+      entries.clear()
     },
   }
 }

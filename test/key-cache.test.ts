@@ -45,6 +45,21 @@ describe('the key cache', () => {
     assert.equal(asked, 1)
   })
 
+  test('trusts nothing that was asked for before this process changed a key', async () => {
+    await keys.lookUp(project.key)
+    keys.forget()
+    clock.advance(1)
+    const inFlight = keys.lookUp(project.key)
+    clock.advance(1)
+    keys.forget()
+    await inFlight
+    clock.advance(1)
+    await keys.lookUp(project.key)
+    assert.equal(asked, 3)
+    await keys.lookUp(project.key)
+    assert.equal(asked, 3)
+  })
+
   test('asks again beside the request, once, for a key in steady use', async () => {
     await keys.lookUp(project.key)
     for (let second = 0; second < 5; second++) {

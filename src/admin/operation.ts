@@ -55,7 +55,12 @@ export const isReading = (operation: Operation): operation is Reading => operati
 export async function perform(operation: Operation, app: App, actor: Actor, input: Input): Promise<object | string> {
   try {
     if (isReading(operation)) return await operation.run(app, input)
-    if ('change' in operation) return await audited(app, actor, (query) => operation.change(query, input, app))
+    if ('change' in operation) {
+      const answer = await audited(app, actor, (query) => operation.change(query, input, app))
+      // It may have been a key, or the limit of one.
+      app.keys.forget()
+      return answer
+    }
     await audited(app, actor, async () => ({ entry: operation.entry(input), result: undefined }))
     return await operation.act(app, input)
   } catch (error) {
