@@ -107,6 +107,7 @@ describe('erasing', () => {
   })
 
   for (const [origin, left] of [
+    ['https://shop.example\\ada@x/path', 'https://shop.example'],
     ['https://shop.example/path?mail=x', 'https://shop.example'],
     ['HTTPS://me:secret@shop.example:8443?x', 'HTTPS://shop.example:8443'],
     ['https://a@b@shop.example/', 'https://shop.example'],
