@@ -145,7 +145,9 @@ async function feed(
 
 async function untilStaging(expected: boolean): Promise<void> {
   for (let waited = 0; waited < 300; waited++) {
-    const staged = await imports.rows(`select 1 from pg_stat_activity where query like 'copy import_profile%'`)
+    const staged = await imports.rows(
+      `select 1 from pg_stat_activity where datname = current_database() and query like 'copy import_profile%'`,
+    )
     if (staged.length > 0 === expected) return
     await sleep(50)
   }
@@ -171,7 +173,7 @@ test('killed while it writes it leaves nothing behind, and the next one is not i
   const child = spawn(process.execPath, [MAIN, 'import', '--project', fresh.id, path], { env, stdio: 'ignore' })
   for (let waited = 0; waited < 200; waited++) {
     const waiting = await imports.rows(
-      `select 1 from pg_stat_activity where query like '%import_concerned%' and wait_event_type = 'Lock'`,
+      `select 1 from pg_stat_activity where datname = current_database() and query like '%import_concerned%' and wait_event_type = 'Lock'`,
     )
     if (waiting.length > 0) break
     await sleep(50)

@@ -209,7 +209,7 @@ test('an import waits for an erasure under way, and then sees it', async () => {
 async function waitForLock({ id }: Project): Promise<void> {
   for (let n = 0; n < 200; n++) {
     const waiting = await imports.rows(
-      `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%import_concerned%'`,
+      `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%import_concerned%'`,
     )
     if (waiting.length > 0) return
     await new Promise((resolve) => setTimeout(resolve, 20))

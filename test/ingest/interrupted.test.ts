@@ -27,7 +27,9 @@ const countOf = async ({ id }: Project) =>
 /** No import works in the database any more; a statement under way may take a moment to notice. */
 async function quiet(): Promise<void> {
   for (let n = 0; n < 100; n++) {
-    const busy = await imports.rows(`select 1 from pg_locks where locktype = 'advisory' and classid = 7486`)
+    const busy = await imports.rows(
+      `select 1 from pg_locks where database = (select oid from pg_database where datname = current_database()) and locktype = 'advisory' and classid = 7486`,
+    )
     if (busy.length === 0) return
     await sleep(50)
   }
@@ -94,7 +96,7 @@ test('a database connection that is lost while it reads: nothing, and an error',
   async function* slow() {
     yield Buffer.from(textOf(profiles(2000)))
     await imports.rows(
-      `select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and query like '%import_%'`,
+      `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and query like '%import_%'`,
     )
     for (let n = 0; n < 20; n++) yield Buffer.from(textOf(profiles(2000)))
   }
