@@ -46,7 +46,7 @@ describe('metrics', () => {
     const text = await scrape()
     const counted = (labels: string) => value(text, `tundish_http_request_duration_seconds_count{${labels}}`)
     assert.equal(counted('interface="data",route="/public/v1/funnels/:id",method="GET",status="404"'), 2)
-    assert.equal(counted('interface="none",route="none",method="GET",status="404"'), 1)
+    assert.equal(counted('interface="data",route="/public/v1/*",method="GET",status="404"'), 1)
     assert.equal(
       counted('interface="billing",route="/:org_id/v1/payment/one_off_charge",method="POST",status="200"'),
       2,

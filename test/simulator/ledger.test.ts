@@ -32,7 +32,7 @@ test('what was answered before a kill -9 is there after it, refusals and late ch
   const child = await spawnSimulator()
   const before = adapter(child.url)
   const charges = Array.from({ length: 200 }, () => chargeRequest('pm_card_visa'))
-  const [refused, late] = [chargeRequest('pm_card_visa'), chargeRequest('sim_late_600ms')]
+  const [refused, late] = [chargeRequest('pm_card_visa'), chargeRequest('sim_late_3000ms')]
   assert.equal((await before.refuse(refused)).outcome, 'refused')
   assert.equal((await before.charge(late)).outcome, 'unknown')
   const answered: typeof charges = []
@@ -47,17 +47,17 @@ test('what was answered before a kill -9 is there after it, refusals and late ch
     for (const request of answered) assertSettled(await provider.lookUp(request), 'succeeded')
     assert.equal((await provider.charge(refused)).outcome, 'refused')
     assert.equal((await provider.lookUp(late)).outcome, 'not_found')
-    await sleep(800)
+    await sleep(3200)
     assertSettled(await provider.lookUp(late), 'succeeded')
   })
 })
 
 test('a late charge refused after a restart does not come', async () => {
-  const late = chargeRequest('sim_late_400ms')
+  const late = chargeRequest('sim_late_2000ms')
   await withSimulator(async (provider) => void (await provider.charge(late)))
   await withSimulator(async (provider) => {
     assert.equal((await provider.refuse(late)).outcome, 'refused')
-    await sleep(500)
+    await sleep(2200)
     assert.equal((await provider.lookUp(late)).outcome, 'refused')
   })
 })
