@@ -5,6 +5,9 @@ import type { Recorded } from './tools.ts'
 const IDS =
   /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=trn_)[0-9A-HJKMNP-TV-Z]{26}|\b[0-9a-f]{64}\b|\brecorded\b|(?<=pm_card_visa )1\b|(?<=pro_1_)1\b/g
 
+// Each client has customers of its own: two charges of one customer at once would refuse each other.
+const CLIENTS = 32
+
 /**
  * The statements as a script of pgbench, with a first line that makes the ids of one run. A parameter that is an id is
  * given as a variable; one that holds ids in a longer text is put together from pieces.
@@ -20,7 +23,11 @@ export function repeatable(statements: Recorded[], customers: number): { script:
   })
   const made = [...fresh].map(([id, name]) => `${maker(id)} as ${name}`)
   return {
-    script: [`\\set customer random(2, ${customers})`, `select ${made.join(', ')} \\gset`, ...lines].join('\n'),
+    script: [
+      `\\set customer 2 + :client_id + ${CLIENTS} * random(0, ${Math.floor(customers / CLIENTS) - 2})`,
+      `select ${made.join(', ')} \\gset`,
+      ...lines,
+    ].join('\n'),
     variables,
   }
 }
