@@ -14,14 +14,14 @@ const FLOORS = {
   lib: ['^src/lib/'],
   ground: [
     // What stands alone is ground, unless it has a floor of its own.
-    '^src/(?!(app|play-money|sweep|health|description|limits|metrics|server|doctor|main)[.]ts$)[^/]+[.]ts$',
+    '^src/(?!(app|play-money|sweep|health|description|reads|limits|metrics|server|doctor|main)[.]ts$)[^/]+[.]ts$',
     '^src/(providers|simulator|records)/',
     '^src/events/(address|catalogue|changes|outbox)[.]ts$',
   ],
-  app: ['^src/(app|play-money|sweep|health|description)[.]ts$', '^src/(limits|metrics)(/|[.]ts$)'],
+  app: ['^src/(app|play-money|sweep|health|description|reads)[.]ts$', '^src/(limits|metrics)(/|[.]ts$)'],
   slices: ['^src/(public|billing|ingest|demo|backup)/', '^src/events/(?!(address|catalogue|changes|outbox)[.]ts$)'],
   operator: ['^src/admin/'],
-  server: ['^src/server[.]ts$'],
+  server: ['^src/server[.]ts$', '^src/workers/'],
   commands: ['^src/commands/', '^src/doctor(/|[.]ts$)'],
   main: ['^src/main[.]ts$'],
 }

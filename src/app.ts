@@ -5,21 +5,22 @@ import type { Config } from './config.ts'
 import { type KeyCache, openKeyCache } from './key-cache.ts'
 import { maskDigits } from './lib/card-data.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
-import { type Db, isUnavailable, openDb } from './lib/db.ts'
+import { type Db, isUnavailable, openDb, settingsOf } from './lib/db.ts'
 import { openEmbedded } from './lib/embedded.ts'
 import { UsageError } from './lib/errors.ts'
 import { errorForLog } from './lib/log-error.ts'
 import { migrate } from './lib/migrate.ts'
+import { reconnect, unsettled } from './lib/pooler.ts'
 import { masterKeyIn, openSeal, type Seal } from './lib/secrets.ts'
 import { type Limits, openLimits } from './limits.ts'
-import { type Metrics, openMetrics } from './metrics.ts'
+import { type AmongWorkers, type Metrics, openMetrics } from './metrics.ts'
 import { openPlayMoney, registered } from './play-money.ts'
 import type { Providers } from './providers/provider.ts'
 import { SimulatorProvider } from './providers/simulator.ts'
 
 export interface App {
   config: Config
-  /** With the password; for those who need a connection of their own kind. Never for a log. */
+  /** Past any pooler, with the password; for those who need a connection of their own kind. Never for a log. */
   databaseUrl: string
   embedded: boolean
   /** What the user should know about where things are. */
@@ -43,6 +44,10 @@ export interface OpenOptions {
   log?: Logger
   /** Whether this program may run the simulator itself; `always` also with `DATABASE_URL`, as the demo does. */
   simulator?: 'embedded' | 'always' | 'never'
+  /** What can be done while the embedded database starts. */
+  meanwhile?: () => void
+  /** For one of several workers, whose supervisor runs the simulator. */
+  among?: AmongWorkers
   /** Short commands need few connections. */
   connections?: { read: number; plain: number }
 }
@@ -56,28 +61,40 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
   }
   try {
     const embedded =
-      config.databaseUrl === undefined ? await openEmbedded({ dataDir: config.dataDir, log: plain(log) }) : undefined
+      config.databaseUrl === undefined
+        ? await openEmbedded({ dataDir: config.dataDir, log: plain(log), meanwhile: options.meanwhile })
+        : undefined
     if (embedded) closers.push(() => embedded.close())
     const seal = openSeal(config.masterKey ?? masterKeyIn(config.dataDir))
     const databaseUrl = embedded?.url ?? config.databaseUrl!
-    const migrated = await reachable(migrate(databaseUrl))
-    const { read, plain: connections } = options.connections ?? { read: 2, plain: config.databaseConnections }
-    const db = openDb({ url: databaseUrl, applicationName: 'tundish', readConnections: read, connections })
+    const { directDatabaseUrl: directUrl, statementTimeoutMs } = config
+    const settings = settingsOf({ statementTimeoutMs })
+    const migrated = await reachable(directUrl ? migrate(directUrl, settings) : migrate(databaseUrl))
+    const { read, plain: connections } = options.connections ?? { read: 2, plain: config.databaseConnections ?? 12 }
+    const db = openDb({
+      url: databaseUrl,
+      directUrl,
+      applicationName: 'tundish',
+      readConnections: read,
+      connections,
+      statementTimeoutMs,
+    })
     closers.push(() => db.close())
-    await checkMasterKey(db, seal)
+    if (directUrl) await checkPooler(db, settings, log)
+    await reachable(checkMasterKey(db, seal))
     const keys = openKeyCache(db, systemClock)
     const limits = openLimits({ config, db, clock: systemClock, log })
     closers.push(() => limits.close())
-    const metrics = openMetrics(db)
+    const metrics = openMetrics(db, options.among)
     const audit = openAudit(seal, auditHeadsPath(config))
     const providers = await openProviders(
       { config, db, clock: systemClock, log, metrics },
-      options.simulator ?? 'never',
+      { run: options.simulator ?? 'never', follow: options.among !== undefined },
       closers,
     )
     const shared = {
       config,
-      databaseUrl,
+      databaseUrl: directUrl ?? databaseUrl,
       migrated,
       db,
       log,
@@ -100,13 +117,13 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
 /** The providers this program can reach. Play money reaches production only by an address that somebody set. */
 async function openProviders(
   shared: Parameters<typeof openPlayMoney>[0] & { metrics: Metrics },
-  run: 'embedded' | 'always' | 'never',
+  { run, follow }: { run: 'embedded' | 'always' | 'never'; follow: boolean },
   closers: (() => Promise<void>)[],
 ): Promise<Providers> {
   const { config, db, clock } = shared
   let url: string | (() => string) | undefined = config.simulatorUrl
   if (url === undefined && (run === 'always' || (run === 'embedded' && config.databaseUrl === undefined))) {
-    const playMoney = await openPlayMoney(shared)
+    const playMoney = await openPlayMoney(shared, { follow })
     closers.push(() => playMoney.close())
     url = playMoney.url
   }
@@ -118,16 +135,33 @@ async function openProviders(
   return new Map([[provider.name, shared.metrics.measure(provider)]])
 }
 
-/** Logs are JSON lines, on standard output (1), standard error (2), or wherever else. */
-export function openLog(level: string, to: 1 | 2 | DestinationStream = 1): Logger {
+/** Logs are JSON lines, on standard output (1), standard error (2), or wherever else; each says what is in `base`. */
+export function openLog(level: string, to: 1 | 2 | DestinationStream = 1, base: object | null = null): Logger {
   const serializers = { err: errorForLog }
   // The last guard before a line is written: what is shaped like a card number never is.
   const hooks = { streamWrite: maskDigits }
-  const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, serializers, hooks }
-  return pino(options, typeof to === 'number' ? pino.destination({ dest: to, sync: false }) : to)
+  const options = { level, base, timestamp: pino.stdTimeFunctions.isoTime, serializers, hooks }
+  return pino(options, typeof to === 'number' ? openOutput(to) : to)
+}
+
+// One write for many lines: a line a write costs a tenth of a short request. Whatever ends the program but a SIGKILL lets
+// the last lines out. A pipe takes this much in one piece, so that workers who share it do not write into each other's lines.
+const GATHERED = { sync: false, minLength: 3584, maxWrite: 4096, periodicFlush: 50 }
+
+/** A terminal that was closed takes no more lines: whoever stops for that has to get to the end without them. */
+function openOutput(dest: 1 | 2): DestinationStream {
+  const output = pino.destination({ dest, ...GATHERED })
+  output.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EIO') throw error
+    Object.assign(output, { write: () => {}, flush: () => {}, flushSync: () => {}, end: () => {} })
+  })
+  return output
 }
 
 const plain = (log: Logger) => ({ info: (text: string) => log.info(text), warn: (text: string) => log.warn(text) })
+
+const POOLER =
+  'DATABASE_URL leads through a pooler: set DIRECT_DATABASE_URL to the address of the database itself, for what needs a session.'
 
 /** Says in a sentence why the database of the settings cannot be used. */
 export async function reachable<T>(promise: Promise<T>): Promise<T> {
@@ -136,6 +170,7 @@ export async function reachable<T>(promise: Promise<T>): Promise<T> {
   } catch (error) {
     if (error instanceof UsageError) throw error
     const { code, message } = error as { code?: string; message: string }
+    if (/startup parameter/.test(message)) throw new UsageError(POOLER)
     const refused = ['28P01', '28000', '3D000', '42501'].includes(code ?? '')
     if (!refused && !isUnavailable(error)) throw error
     // PostgreSQL's sentence names the user or database, never the password.
@@ -143,6 +178,13 @@ export async function reachable<T>(promise: Promise<T>): Promise<T> {
       `The database of DATABASE_URL cannot be used (${message}): check its address, name, user, password and rights.`,
     )
   }
+}
+
+/** Times are read as UTC and ISO; whatever else a connection of the pooler lacks makes it slower, or more patient. */
+async function checkPooler(db: Db, settings: Record<string, string>, log: Logger): Promise<void> {
+  const missing = await reachable(unsettled(db.query, settings))
+  if (missing.includes('TimeZone') || missing.includes('DateStyle')) throw new UsageError(reconnect(missing))
+  if (missing.length > 0) log.warn(reconnect(missing))
 }
 
 /** Without the right master key no sealed key can be opened: better not to start than to find out later. */

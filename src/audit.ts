@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import { appendHead, type Head, type KnownHead, readHeads } from './audit-heads.ts'
 import type { Db, NamedRow, Query } from './lib/db.ts'
+import { bytesFromPg } from './lib/rows.ts'
 import { equalSecrets, type Seal } from './lib/secrets.ts'
 import { instantFromPg } from './lib/time.ts'
 
@@ -115,11 +116,11 @@ async function verifyEntries(query: Query, key: Buffer, heads: Map<string, Known
     const expected = BigInt(found.last.sequence) + 1n
     if (BigInt(sequence) !== expected) found.wrong.push(`Entries are missing before ${sequence}: from ${expected} on.`)
     // Each entry is judged by what stands before it now, so that one change is not told of all that follow.
-    if (!equalSecrets(hashOf(key, found.last.hash, row), bytes(hash)))
+    if (!equalSecrets(hashOf(key, found.last.hash, row), bytesFromPg(hash)))
       found.wrong.push(`Entry ${sequence} was changed or put in, or does not follow the one before it.`)
     // A number that was announced and not committed may have gone to another machine.
     const known = heads.get(sequence)
-    if (known?.committed && known.hash !== bytes(hash).toString('hex'))
+    if (known?.committed && known.hash !== bytesFromPg(hash).toString('hex'))
       found.wrong.push(`Entry ${sequence} is not the one that was written.`)
     found.entries += 1
     if (known?.committed) found.known += 1
@@ -149,7 +150,5 @@ async function* entries(query: Query): AsyncIterable<NamedRow> {
 /** Chains an entry to the one before it. Each field is written with its bounds, so that no text moves into its neighbour. */
 function hashOf(key: Buffer, previous: string, row: NamedRow): Buffer {
   const fields = COLUMN_NAMES.map((name) => (name === 'at' ? instantFromPg(row.at!) : row[name]))
-  return createHmac('sha256', key).update(bytes(previous)).update(JSON.stringify(fields)).digest()
+  return createHmac('sha256', key).update(bytesFromPg(previous)).update(JSON.stringify(fields)).digest()
 }
-
-const bytes = (hex: string) => Buffer.from(hex.slice(2), 'hex')

@@ -12,7 +12,14 @@ export interface Config {
   dataDir: string
   /** Undefined: the embedded PostgreSQL in `dataDir`. */
   databaseUrl: string | undefined
-  databaseConnections: number
+  /** Set: `databaseUrl` leads through a pooler in transaction mode, and this one past it. */
+  directDatabaseUrl: string | undefined
+  /** Undefined: as many as fit the number of workers. */
+  databaseConnections: number | undefined
+  statementTimeoutMs: number
+  /** A streaming replica for reads of the data API. */
+  readDatabaseUrl: string | undefined
+  readMaxLagMs: number
   /** 32 bytes; undefined: kept in `dataDir`, which only the embedded database allows. */
   masterKey: Buffer | undefined
   /** Whether the name `Service-Secret` is compared by case, as the specification says. */
@@ -86,7 +93,11 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     adminPort: integer('ADMIN_PORT', 8081, 0, 65535),
     dataDir,
     databaseUrl: url('DATABASE_URL', ['postgres:', 'postgresql:']),
-    databaseConnections: integer('DATABASE_CONNECTIONS', 12, 2, 1000),
+    directDatabaseUrl: url('DIRECT_DATABASE_URL', ['postgres:', 'postgresql:']),
+    databaseConnections: text('DATABASE_CONNECTIONS') ? integer('DATABASE_CONNECTIONS', 12, 2, 1000) : undefined,
+    statementTimeoutMs: integer('STATEMENT_TIMEOUT_MS', 30_000, 100, 3_600_000),
+    readDatabaseUrl: url('READ_DATABASE_URL', ['postgres:', 'postgresql:']),
+    readMaxLagMs: integer('READ_MAX_LAG_MS', 1000, 100, 600_000),
     masterKey: masterKey(),
     secretHeaderCase: choice('SECRET_HEADER_CASE', 'exact', ['exact', 'any']),
     erasureLedger: resolve(text('ERASURE_LEDGER') ?? `${dataDir}/erasures.ndjson`),
@@ -120,6 +131,12 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     mistakes.push(
       'MASTER_KEY is required with DATABASE_URL, the same for all processes: make one with "openssl rand -base64 32".',
     )
+  }
+  if (config.directDatabaseUrl && !config.databaseUrl) {
+    mistakes.push('DIRECT_DATABASE_URL needs DATABASE_URL, which then leads through a pooler to the same database.')
+  }
+  if (config.readDatabaseUrl && !config.databaseUrl) {
+    mistakes.push('READ_DATABASE_URL needs DATABASE_URL, the primary that its server replicates.')
   }
   if (mistakes.length > 0) throw new UsageError(mistakes.join('\n'))
   return config

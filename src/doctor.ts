@@ -7,7 +7,9 @@ import type { Config } from './config.ts'
 import { checkClock, checkMigrations, checkServer, checkSync } from './doctor/database.ts'
 import { type Finding, failed, ok, warning } from './doctor/finding.ts'
 import { checkCharges, checkProviders } from './doctor/payments.ts'
+import { checkPooler } from './doctor/pooler.ts'
 import { checkAudit, checkCounts, checkLedgers, checkMasterKey, fixCounts } from './doctor/records.ts'
+import { checkReplica } from './doctor/replica.ts'
 import { systemClock } from './lib/clock.ts'
 import { type Db, openDb } from './lib/db.ts'
 import { openEmbedded } from './lib/embedded.ts'
@@ -78,7 +80,9 @@ async function open(config: Config): Promise<{ db: Db; close: () => Promise<void
   const silent = { info() {}, warn() {} }
   const embedded = config.databaseUrl ? undefined : await openEmbedded({ dataDir: config.dataDir, log: silent })
   const url = embedded?.url ?? config.databaseUrl!
-  const db = openDb({ url, applicationName: 'tundish doctor', connections: 2, readConnections: 1 })
+  const { directDatabaseUrl: directUrl, statementTimeoutMs } = config
+  const name = 'tundish doctor'
+  const db = openDb({ url, directUrl, applicationName: name, connections: 2, readConnections: 1, statementTimeoutMs })
   const close = async () => {
     await db.close()
     await embedded?.close()
@@ -98,6 +102,8 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     migrations,
     await checkClock(db),
     ...(await checkSync(db)),
+    ...(await checkPooler(db, config)),
+    ...(await checkReplica(db, config.readDatabaseUrl)),
     await checkMasterKey(db, seal),
     ...(await checkCounts(db)),
     ...(await checkLedgers(db, config.erasureLedger)),

@@ -156,9 +156,15 @@ async function wipe(query: Query, projectId: string, ids: string[]): Promise<str
   if (ids.length > 0) {
     for (const effect of EFFECTS) await query(effect, [projectId, ids, ...(effect.includes('$3') ? [base] : [])])
     await writeEvents(query, projectId, ids.map(anonymized))
+    await query(MARK, [projectId])
   }
   return instantFromPg(base)
 }
+
+// Until a replica shows this number, its project is read at the primary.
+const MARK = `
+  insert into erasure_marks as m (project_id, number) values ($1, 1)
+  on conflict (project_id) do update set number = m.number + 1`
 
 const anonymized = (id: string) =>
   ({ type: 'profile.anonymized', object_id: id, profile_id: id, data: { id } }) as const

@@ -1,10 +1,10 @@
 // Health of a process: it is up; it is ready when the database answers and knows every migration of this program.
 import type { FastifyInstance } from 'fastify'
-import { Type } from 'typebox'
 import type { Db } from './lib/db.ts'
 import { ApiError } from './lib/errors.ts'
 import { pendingMigrations } from './lib/migrate.ts'
 import { problemAnswer } from './lib/problems.ts'
+import { Type } from './lib/schema.ts'
 
 const okay = {
   description: 'It is.',

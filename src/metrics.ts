@@ -3,8 +3,11 @@ import { readFileSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Db } from './lib/db.ts'
+import type { Replica, ReplicaOptions } from './lib/replica.ts'
 import type { Observe } from './lib/wire.ts'
 import { measured } from './metrics/provider.ts'
+import { watchReplica } from './metrics/replica.ts'
+import { type Counted, together, WORKER } from './metrics/together.ts'
 import { gaugesOfWork } from './metrics/work.ts'
 import type { Provider, Providers } from './providers/provider.ts'
 
@@ -13,16 +16,28 @@ export interface Metrics {
   http: Observe
   /** The provider, with every call measured. */
   measure(provider: Provider): Provider
+  /** Shows the state of the replica; answers whom to tell of each read. */
+  replica(replica: () => Pick<Replica, 'usable' | 'lagMs'>): ReplicaOptions['observe']
   /** Serves `/metrics` on the operator's listener: no key, no tenant's name in it. */
   route(listener: FastifyInstance, providers: Providers): void
+  /** What this process has counted itself, once it serves `/metrics`. */
+  counted(): Promise<Counted>
+}
+
+/** For a process that is one of several workers: who it is, and how it learns what all of them have counted. */
+export interface AmongWorkers {
+  number: number
+  all(): Promise<Counted[]>
 }
 
 // From an answer out of memory to a charge at a slow provider.
 const BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
-export function openMetrics(db: Db): Metrics {
+export function openMetrics(db: Db, among?: AmongWorkers): Metrics {
   const registry = new Registry()
   const registers = [registry]
+  // What the database tells is the same at every worker: it is asked once, and never added up.
+  const database = new Registry()
   const calls = new Histogram({
     name: 'tundish_provider_call_duration_seconds',
     help: 'Calls to payment providers, by what they were and what came of them.',
@@ -34,18 +49,21 @@ export function openMetrics(db: Db): Metrics {
   return {
     http: observeHttp(registers),
     measure: (provider) => measured(provider, calls),
+    replica: (replica) => watchReplica(replica, registers),
+    counted: () => registry.getMetricsAsJSON(),
     route(listener, providers) {
-      collectDefaultMetrics({ register: registry })
+      collectDefaultMetrics({ register: registry, ...(among && { labels: { [WORKER]: String(among.number) } }) })
       buildInfo(registers)
       gaugesOfPool(db, registers)
-      gaugesOfWork(db, registers)
+      gaugesOfWork(db, [database])
       gaugesOfCircuits(providers, registers)
+      const ofProcesses = async () => (among ? together(await among.all()) : registry).metrics()
       const schema = { hide: true } as never
       listener.get('/metrics', { schema }, async (_request, reply) =>
         reply
           .type(registry.contentType)
           .header('x-content-type-options', 'nosniff')
-          .send(await registry.metrics()),
+          .send((await Promise.all([ofProcesses(), database.metrics()])).join('\n')),
       )
     },
   }
@@ -97,6 +115,7 @@ function buildInfo(registers: Registry[]): void {
     name: 'tundish_build_info',
     help: 'Always 1; the version runs as a label.',
     labelNames: ['version', 'node'],
+    aggregator: 'first',
     registers,
   })
   info.set({ version, node: process.version }, 1)
@@ -105,7 +124,7 @@ function buildInfo(registers: Registry[]): void {
 function gaugesOfPool(db: Db, registers: Registry[]): void {
   const connections = new Gauge({
     name: 'tundish_database_connections',
-    help: 'Connections for transactions, by state; max is DATABASE_CONNECTIONS.',
+    help: 'Connections for transactions, by state; max is what DATABASE_CONNECTIONS leaves for them.',
     labelNames: ['state'],
     registers,
     collect() {
@@ -134,6 +153,7 @@ function gaugesOfCircuits(providers: Providers, registers: Registry[]): void {
     name: 'tundish_provider_circuit_open',
     help: '1 while a provider fails so often that new charges are refused.',
     labelNames: ['provider'],
+    aggregator: 'max',
     registers,
     collect() {
       for (const [provider, one] of providers) circuits.set({ provider }, one.circuitIsOpen() ? 1 : 0)

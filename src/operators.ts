@@ -48,7 +48,7 @@ export async function endOperator(query: Query, id: string): Promise<void> {
 /** Whose key this is, if it lives; asked of the database each time, so that a key that was ended is ended. */
 export async function recognizeOperator(db: Db, key: string): Promise<Operator | undefined> {
   const [row] = await db.read(RECOGNIZE, [hashKey(key)])
-  return row && { id: row[0]!, scope: row[1] as Scope }
+  return row && { id: row.text(0)!, scope: row.text(1) as Scope }
 }
 
 // The use is noted once a minute: a key that is used all the time must not write all the time.

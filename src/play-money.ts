@@ -4,7 +4,7 @@ import type { Config } from './config.ts'
 import type { Clock } from './lib/clock.ts'
 import type { Db } from './lib/db.ts'
 import { UsageError } from './lib/errors.ts'
-import { type Simulator, startSimulator } from './simulator/server.ts'
+import type { Simulator } from './simulator/server.ts'
 
 export interface PlayMoney {
   /** Where the simulator is now, by what this process knows. */
@@ -27,15 +27,15 @@ export const ledgerFile = (dataDir: string) => join(dataDir, 'simulator.ndjson')
 
 /**
  * Runs the simulator, or follows the program that does: its address stands in the database, and when it leaves, one of
- * those who follow takes the ledger over.
+ * those who follow takes the ledger over, unless it is only to `follow`.
  */
-export async function openPlayMoney(shared: Shared): Promise<PlayMoney> {
+export async function openPlayMoney(shared: Shared, { follow: only = false } = {}): Promise<PlayMoney> {
   const stopping = new AbortController()
   let own: Simulator | undefined
   let url = NOWHERE
 
   async function look(): Promise<void> {
-    own ??= await tryToStart(shared)
+    if (!only) own ??= await tryToStart(shared)
     url = own ? own.url : ((await registered(shared.db)) ?? NOWHERE)
     if (own) await register(shared.db, own.url)
   }
@@ -74,6 +74,8 @@ async function register(db: Db, url: string): Promise<void> {
 }
 
 async function tryToStart({ config, log }: Shared): Promise<Simulator | undefined> {
+  // A server of its own, which most commands never run.
+  const { startSimulator } = await import('./simulator/server.ts')
   try {
     return await startSimulator({ port: 0, ledgerFile: ledgerFile(config.dataDir), log: log as never })
   } catch (error) {

@@ -11,6 +11,7 @@ import { health } from './health.ts'
 import { UsageError } from './lib/errors.ts'
 import { openListener, refuseOtherMethods } from './lib/wire.ts'
 import { publicApi } from './public/api.ts'
+import { openReads } from './reads.ts'
 import { sweepCounts } from './sweep.ts'
 
 export interface Running {
@@ -22,13 +23,20 @@ export interface Running {
   stop(): Promise<void>
 }
 
+export interface Server extends Running {
+  /** Begins the background work; once is enough. */
+  work(): void
+  /** Like `stop`, but gives clients the time to notice: others go on listening. A `stop` meanwhile hurries it. */
+  leave(): Promise<void>
+}
+
 export interface ServerOptions {
   /** Whether this process does the background work too. */
   worker?: boolean
 }
 
 /** Starts to serve. Throws a `UsageError` when a port is taken. */
-export async function startServer(app: App, { worker = true }: ServerOptions = {}): Promise<Running> {
+export async function startServer(app: App, { worker = true }: ServerOptions = {}): Promise<Server> {
   const listener = await publicListener(app)
   const admin = await adminListener(app)
   const { host, port, adminHost, adminPort } = app.config
@@ -37,14 +45,22 @@ export async function startServer(app: App, { worker = true }: ServerOptions = {
     await listener.close()
     throw error
   })
-  const stopWork = worker ? startWork(app) : async () => {}
+  let stopWork: (() => Promise<void>) | undefined
+  const work = () => {
+    stopWork ??= startWork(app)
+  }
+  if (worker) work()
   return {
     app,
     url,
     adminUrl,
+    work,
+    async leave() {
+      await Promise.all([listener.leave(), admin.leave(), stopWork?.()])
+    },
     async stop() {
       await Promise.all([listener.close(), admin.close()])
-      await stopWork()
+      await stopWork?.()
     },
   }
 }
@@ -71,7 +87,11 @@ export async function publicListener(app: App): Promise<FastifyInstance> {
   describePages(listener)
   health(listener, app)
   const { db, keys, limits, audit, config } = app
-  listener.register((scope) => publicApi(scope, { db, keys, limits, audit, ...config }), { prefix: '/public/v1' })
+  const reads = await openReads(app)
+  listener.addHook('onClose', () => reads.close())
+  listener.register((scope) => publicApi(scope, { db, reads, keys, limits, audit, ...config }), {
+    prefix: '/public/v1',
+  })
   listener.register((scope) => billingApi(scope, { ...app, providerTimeoutMs: config.providerTimeoutMs }), {
     prefix: '/:org_id/v1',
   })

@@ -3,8 +3,6 @@ import type { App } from './app.ts'
 import { isUnavailable } from './lib/db.ts'
 
 const PAUSE_MS = 1000
-// Keys with more rows than this are added up; below it there is nothing to gain.
-const MOST_ROWS = 8
 const LOCK = 7484
 
 /** Starts the sweep, once a second on one process at a time; answers what stops it. */
@@ -15,7 +13,7 @@ export function sweepCounts({ db, clock, log }: Pick<App, 'db' | 'clock' | 'log'
       await db
         .tx(async (query) => {
           const [lock] = await query('select pg_try_advisory_xact_lock($1) as mine', [LOCK])
-          if (lock!.mine === 't') await query(ADD_UP, [MOST_ROWS])
+          if (lock!.mine === 't') await query(ADD_UP)
         })
         .catch((error) => {
           if (!isUnavailable(error)) log.error({ err: error }, 'Adding up the counts failed.')
@@ -32,12 +30,12 @@ export function sweepCounts({ db, clock, log }: Pick<App, 'db' | 'clock' | 'log'
 
 // A row that a writer appends meanwhile is not seen, not deleted, and added up the next time.
 const ADD_UP = `
-  with many as (
-    select project_id, list, field, value from counts group by 1, 2, 3, 4 having count(*) > $1
+  with grown as materialized (
+    select distinct project_id, list, field, value from counts where fresh
   ), gone as (
-    delete from counts c using many m
-    where (c.project_id, c.list, c.field, c.value) = (m.project_id, m.list, m.field, m.value)
+    delete from counts c using grown g
+    where (c.project_id, c.list, c.field, c.value) = (g.project_id, g.list, g.field, g.value)
     returning c.project_id, c.list, c.field, c.value, c.n
   )
-  insert into counts (project_id, list, field, value, n)
-  select project_id, list, field, value, sum(n) from gone group by 1, 2, 3, 4`
+  insert into counts (project_id, list, field, value, n, fresh)
+  select project_id, list, field, value, sum(n), false from gone group by 1, 2, 3, 4 having sum(n) <> 0`

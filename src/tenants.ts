@@ -145,7 +145,7 @@ export async function regenerateKey(
 export async function findKey(db: Db, hash: Buffer): Promise<KeyHolder | undefined> {
   const [row] = await db.read(FIND_KEY, [hash])
   if (!row) return undefined
-  const [organization_id, project_id, key_id, rate, burst] = row as string[]
+  const [organization_id, project_id, key_id, rate, burst] = row.texts() as string[]
   const limit = rate === null ? null : { rate: Number(rate), burst: Number(burst) }
   return { organization_id: organization_id!, project_id: project_id!, key_id: key_id!, rate: limit }
 }

@@ -109,7 +109,7 @@ describe('counters', () => {
     assert.ok(compared > 15)
   })
 
-  test('lose nothing to sweeps beside appending writers, and stay few rows', async () => {
+  test('lose nothing to sweeps beside appending writers, and end as one row each', async () => {
     const stops = [sweep(), sweep()]
     const rows = [{ status: 'active', product_id: 'x' }]
     const append = async (n: number) => {
@@ -139,7 +139,7 @@ describe('counters', () => {
       sums.map(({ field, n }) => [field, n]),
       ['', 'product_id', 'status'].map((field) => [field, String(320 - 32 - 2 * 80)]),
     )
-    assert.ok(sums.every(({ rows }) => Number(rows) <= 8))
+    assert.ok(sums.every(({ rows }) => rows === '1'))
   })
 
   test('a sweep goes on after the database was away, and stops when it is told', async () => {

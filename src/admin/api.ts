@@ -1,9 +1,9 @@
 // The operator's API: behind the door, one route for each operation.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { Type } from 'typebox'
 import type { App } from '../app.ts'
 import { ApiError } from '../lib/errors.ts'
 import { problems } from '../lib/problems.ts'
+import { Type } from '../lib/schema.ts'
 import { noRoute, refuseOtherMethods, sendJson } from '../lib/wire.ts'
 import { actorOf, requireOperator, requireWrite } from './door.ts'
 import { importRoute } from './imports.ts'

@@ -1,6 +1,7 @@
 // The audit log: read, and checked against itself.
-import { Type } from 'typebox'
+
 import { auditHeadsPath, verifyAudit } from '../audit.ts'
+import { Type } from '../lib/schema.ts'
 import { instant, integer, json, shape, text } from '../lib/shape.ts'
 import { list } from './list.ts'
 import type { Operation, Reading } from './operation.ts'

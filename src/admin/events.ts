@@ -1,6 +1,7 @@
 // Events of a project, what was delivered of them, and sending them again.
-import { Type } from 'typebox'
+
 import { eventTypes } from '../events/catalogue.ts'
+import { Type } from '../lib/schema.ts'
 import { boolean, instant, integer, json, shape, text } from '../lib/shape.ts'
 import { isUuid, sendAgain } from '../webhooks.ts'
 import { absent, requireProject } from './exist.ts'
@@ -74,7 +75,7 @@ const get: Reading = {
     const { project_id, event_id } = params as { project_id: string; event_id: string }
     const [row] = isUuid(event_id) ? await db.read(FIND, [project_id, event_id.toLowerCase()]) : []
     if (!row) throw absent('event', event_id)
-    return event.write(row)
+    return event.write(row).toString()
   },
 }
 
@@ -108,7 +109,7 @@ const send: Change = {
 }
 
 const equals = (column: string, description: string, more: object = {}) => ({
-  schema: Type.Unsafe<string>({ type: 'string', description, ...more }),
+  schema: { type: 'string', description, ...more },
   where: (value: string) => `${column} = ${value}`,
 })
 

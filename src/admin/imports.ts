@@ -1,10 +1,10 @@
 // The import over HTTP: newline-delimited JSON of any length, read as it comes.
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
-import { type TObject, Type } from 'typebox'
 import type { App } from '../app.ts'
 import { ApiError, Refusal } from '../lib/errors.ts'
 import { problems } from '../lib/problems.ts'
+import { type ObjectSchema, Type } from '../lib/schema.ts'
 import { refuseOtherMethods } from '../lib/wire.ts'
 import { importAudited } from './audited-import.ts'
 import { actorOf, requireWrite } from './door.ts'
@@ -75,7 +75,7 @@ export function importRoute(scope: FastifyInstance, app: App): void {
   })
 }
 
-function schema(querystring: TObject): object {
+function schema(querystring: ObjectSchema): object {
   return {
     operationId: 'importRecords',
     tags: ['Import'],

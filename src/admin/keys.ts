@@ -1,7 +1,8 @@
 // Secret keys of organizations and projects, and the operators' own keys.
-import { Type } from 'typebox'
+
 import { createKey, revokeKey, rotateKey, secretKey } from '../keys.ts'
 import type { Query } from '../lib/db.ts'
+import { Type } from '../lib/schema.ts'
 import { operatorKey } from '../operators.ts'
 import type { Tenant } from '../tenants.ts'
 import { requireOrganization, requireProject } from './exist.ts'

@@ -1,9 +1,10 @@
 // Lists of the operator's side: newest first, bounded, walked by a cursor.
-import { type TObject, type TSchema, Type } from 'typebox'
+
 import type { App } from '../app.ts'
 import { readCursor, writeCursor } from '../lib/cursor.ts'
 import type { Param } from '../lib/db.ts'
 import { ApiError } from '../lib/errors.ts'
+import { type ObjectSchema, type Schema, Type } from '../lib/schema.ts'
 import type { Shape } from '../lib/shape.ts'
 import { instantFromPg } from '../lib/time.ts'
 import type { Input, Reading } from './operation.ts'
@@ -18,7 +19,7 @@ interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'answer' | 
   where?: string
   params?: readonly string[]
   /** Optional filters by their name in the query. */
-  filters?: Record<string, { schema: TSchema; where: (placeholder: string) => string; param?: (value: never) => Param }>
+  filters?: Record<string, { schema: Schema; where: (placeholder: string) => string; param?: (value: never) => Param }>
   /** Throws when what the path names is not there. */
   check?: (app: App, input: Input) => Promise<void>
 }
@@ -53,7 +54,7 @@ export function list(declaration: ListDeclaration): Reading {
   }
 }
 
-function listQuery(filters: NonNullable<ListDeclaration['filters']>): TObject {
+function listQuery(filters: NonNullable<ListDeclaration['filters']>): ObjectSchema {
   const own = Object.entries(filters).map(([name, { schema }]) => [name, Type.Optional(schema)])
   return Type.Object({
     ...Object.fromEntries(own),
@@ -64,7 +65,7 @@ function listQuery(filters: NonNullable<ListDeclaration['filters']>): TObject {
   })
 }
 
-function pageOf(shape: Shape): TSchema {
+function pageOf(shape: Shape): Schema {
   return Type.Object(
     {
       data: Type.Array(shape.schema, { description: 'The items, newest first.' }),
@@ -109,7 +110,8 @@ async function page(app: App, declaration: ListDeclaration, { params, query }: I
   )
   const served = rows.slice(0, limit)
   const last = rows.length > limit ? served.at(-1) : undefined
-  const next = last && writeCursor({ at: at ? instantFromPg(last[0]!) : NEVER, id: last[1]!, total: 0 }, binding)
+  const next =
+    last && writeCursor({ at: at ? instantFromPg(last.text(0)!) : NEVER, id: last.text(1)!, total: 0 }, binding)
   const pagination = { has_more: next !== undefined, ...(next !== undefined && { next_cursor: next }) }
-  return `{"data":[${served.map((row) => shape.write(row, 2)).join(',')}],"pagination":${JSON.stringify(pagination)}}`
+  return shape.writeList(served, '{"data":[', `],"pagination":${JSON.stringify(pagination)}}`, 2).toString()
 }

@@ -1,7 +1,9 @@
 // Merchant accounts of an organization: where the money of its saved cards is taken.
-import { Type } from 'typebox'
+
 import { ApiError } from '../lib/errors.ts'
 import { minorUnits } from '../lib/money.ts'
+import { packRow } from '../lib/rows.ts'
+import { Type } from '../lib/schema.ts'
 import { instant, json, shape, text } from '../lib/shape.ts'
 import { requireOrganization } from './exist.ts'
 import { list } from './list.ts'
@@ -71,7 +73,7 @@ const SET_ACCOUNT = `
 
 function merchantAccountOf(row: Record<string, string | null>): object {
   const names = ['psp', 'psp_merchant_id', 'region', 'currencies', 'created_at', 'updated_at']
-  return JSON.parse(merchantAccount.write(names.map((name) => row[name]!)))
+  return JSON.parse(merchantAccount.write(packRow(names.map((name) => row[name]!))).toString())
 }
 
 function checkCurrency(code: string): string {

@@ -1,9 +1,10 @@
 // An operation of the operator's side, declared once: from it come the route, its description, the command, and the audit.
-import type { TObject, TSchema } from 'typebox'
+
 import type { App } from '../app.ts'
 import { type Actor, audited, type Entry } from '../audit.ts'
 import type { Query } from '../lib/db.ts'
 import { ApiError, Refusal, UsageError } from '../lib/errors.ts'
+import type { ObjectSchema, Schema } from '../lib/schema.ts'
 
 /** What a caller brings: parts of the path, the query as its schema reads it, the body as its schema lets it pass. */
 export interface Input {
@@ -22,27 +23,27 @@ interface Declared {
   tag: string
   summary: string
   description?: string
-  answer: TSchema
+  answer: Schema
 }
 
 /** Changes nothing. Answers an object, or the JSON text of one. */
 export interface Reading extends Declared {
   method: 'GET'
-  query?: TObject
+  query?: ObjectSchema
   run(app: App, input: Input): Promise<object | string>
 }
 
 /** Changes the database, in one transaction with the audit's entry: without an entry there is no way to declare it. */
 export interface Change extends Declared {
   method: 'POST' | 'PATCH' | 'PUT' | 'DELETE'
-  body?: TObject
+  body?: ObjectSchema
   change(query: Query, input: Input, app: App): Promise<{ entry: Entry; result: object }>
 }
 
 /** Does more than one transaction can hold. Its entry is written first: what was tried is known, whatever becomes of it. */
 export interface Act extends Declared {
   method: 'POST'
-  body?: TObject
+  body?: ObjectSchema
   entry(input: Input): Entry
   act(app: App, input: Input): Promise<object>
 }

@@ -1,9 +1,10 @@
 // Orders: the list, one with its timeline, its refund, and what has been in progress for too long.
-import { Type } from 'typebox'
+
 import type { App } from '../app.ts'
 import { refundOut } from '../billing/refund-answer.ts'
 import { readRefundRequest, refundIn } from '../billing/refund-request.ts'
 import { refund } from '../billing/refunds.ts'
+import { Type } from '../lib/schema.ts'
 import { boolean, decimal, instant, integer, json, shape, text } from '../lib/shape.ts'
 import { isUuid } from '../webhooks.ts'
 import { absent, requireOrganization } from './exist.ts'
@@ -139,11 +140,11 @@ export const orders: Operation[] = [
         where: (value) => `o.external_id = ${value}`,
       },
       status: {
-        schema: Type.Unsafe<string>({
+        schema: {
           type: 'string',
           enum: ['processing', 'succeeded', 'failed', 'cancelled'],
           description: 'Those in this state.',
-        }),
+        },
         where: (value) => `o.status = ${value}`,
       },
     },

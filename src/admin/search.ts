@@ -1,6 +1,7 @@
 // Finds a person, or whatever bears an id, across all organizations and projects.
-import { Type } from 'typebox'
+
 import type { Db } from '../lib/db.ts'
+import { Type } from '../lib/schema.ts'
 import { fold } from '../lib/text.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { isUuid } from '../webhooks.ts'
@@ -11,7 +12,7 @@ const KINDS = ['profile', 'customer', 'subscription', 'order'] as const
 
 const result = Type.Object(
   {
-    kind: Type.Unsafe<string>({ type: 'string', enum: KINDS, description: 'What it is.' }),
+    kind: { type: 'string', enum: KINDS, description: 'What it is.' },
     organization_id: Type.String({ description: 'Organization.' }),
     project_id: Type.String({ description: 'Project.' }),
     id: Type.String({ description: 'Its id; of a customer the `external_id`.' }),

@@ -1,6 +1,7 @@
 // Organizations with their rules, and their projects.
-import { Type } from 'typebox'
+
 import type { Query } from '../lib/db.ts'
+import { Type } from '../lib/schema.ts'
 import { boolean, instant, json, shape, text } from '../lib/shape.ts'
 import { createOrganization, createProject, setOrganization, within } from '../tenants.ts'
 import { absent, requireOrganization } from './exist.ts'
@@ -54,7 +55,7 @@ const getOrganization: Reading = {
   async run({ db }, { params }) {
     const [row] = await db.read(FIND_ORGANIZATION, [params.organization_id!])
     if (!row) throw absent('organization', params.organization_id!)
-    return organization.write(row)
+    return organization.write(row).toString()
   },
 }
 
@@ -69,7 +70,7 @@ const getProject: Reading = {
   async run({ db }, { params }) {
     const [row] = await db.read(FIND_PROJECT, [params.project_id!])
     if (!row) throw absent('project', params.project_id!)
-    return project.write(row)
+    return project.write(row).toString()
   },
 }
 
@@ -119,7 +120,7 @@ const patchOrganization: Change = {
     {
       one_off_charge_enabled: Type.Optional(Type.Boolean({ description: 'Whether custom charges are allowed.' })),
       one_off_charge_max_amount: Type.Optional(
-        Type.Record(Type.String(), limit, {
+        Type.Record(limit, {
           description: 'Largest amounts by currency, `*` for all others; currencies left out stay as they are.',
         }),
       ),

@@ -1,6 +1,7 @@
 // What happened to an order, put together from what its own row and its neighbours remember.
-import { Type } from 'typebox'
+
 import type { Db } from '../lib/db.ts'
+import { Type } from '../lib/schema.ts'
 import { instantFromPg } from '../lib/time.ts'
 
 export const timelineEntry = Type.Object(
@@ -10,7 +11,7 @@ export const timelineEntry = Type.Object(
       description:
         '`claimed`, `provider_called`, `settled`, `payment`, `refund_begun`, `refund_settled`, `event`, `delivery`.',
     }),
-    detail: Type.Record(Type.String(), Type.Unknown(), { description: 'What there is to say about it.' }),
+    detail: Type.Record(Type.Unknown(), { description: 'What there is to say about it.' }),
   },
   { title: 'TimelineEntry', additionalProperties: false },
 )

@@ -1,7 +1,9 @@
 // Webhook endpoints of a project.
-import { Type } from 'typebox'
+
 import { eventTypes } from '../events/catalogue.ts'
 import type { NamedRow, Query } from '../lib/db.ts'
+import { packRow } from '../lib/rows.ts'
+import { Type } from '../lib/schema.ts'
 import {
   createEndpoint,
   type EndpointSettings,
@@ -21,10 +23,13 @@ const ONE = `${PATH}/:webhook_id`
 
 const settings = {
   url: Type.String({ description: 'Where deliveries are posted.', minLength: 1, maxLength: 2048 }),
-  kinds: Type.Array(Type.Unsafe<string>({ type: 'string', enum: eventTypes }), {
-    description: 'The kinds of events it wants; an empty list wants all.',
-    maxItems: eventTypes.length,
-  }),
+  kinds: Type.Array(
+    { type: 'string', enum: eventTypes },
+    {
+      description: 'The kinds of events it wants; an empty list wants all.',
+      maxItems: eventTypes.length,
+    },
+  ),
   enabled: Type.Boolean({ description: 'Whether events are delivered to it.' }),
 }
 
@@ -44,7 +49,7 @@ async function answerOf(query: Query, { project_id }: Record<string, string>, id
     `select ${columns.join(', ')} from webhook_endpoints e where e.project_id = $1 and e.id = $2`,
     [project_id!, id],
   )
-  return JSON.parse(endpoint.write(Object.values(row!)))
+  return JSON.parse(endpoint.write(packRow(Object.values(row!))).toString())
 }
 
 const create: Change = {

@@ -46,7 +46,8 @@ async function opened<T>(
   { config, name, signal, create = false }: SessionOptions,
   work: (session: Session) => Promise<T>,
 ) {
-  const { databaseUrl, dataDir } = config
+  const { dataDir } = config
+  const databaseUrl = config.directDatabaseUrl ?? config.databaseUrl
   if (!databaseUrl && !create && !existsSync(join(dataDir, 'postgres')))
     throw new Refusal(`There is no database in ${dataDir}.`)
   const embedded = databaseUrl ? undefined : await openEmbedded({ dataDir, log: QUIET })

@@ -1,9 +1,10 @@
 // The parts that the bodies of billing requests share: customer, key and amount, with their rules beyond JSON Schema.
-import { type TSchema, Type } from 'typebox'
+
 import { parseBody } from '../lib/body.ts'
 import { ApiError } from '../lib/errors.ts'
 import type { JsonNumber, JsonObject } from '../lib/json.ts'
 import { type Decimal, MoneyError, readAmount } from '../lib/money.ts'
+import { type Schema, Type } from '../lib/schema.ts'
 import { hasControlCharacters, shorten } from '../lib/text.ts'
 
 export const externalId = Type.String({
@@ -21,19 +22,19 @@ export const idempotencyKey = Type.String({
 })
 
 /** An amount in major units: a number, or a text for callers whose numbers are floats. */
-export function amountIn(description: string): TSchema {
-  return Type.Unsafe({ type: ['number', 'string'], description, examples: ['10.50'] })
+export function amountIn(description: string): Schema {
+  return { type: ['number', 'string'], description, examples: ['10.50'] }
 }
 
 /** A UUID in its usual form; `format` alone would let other forms pass that the database refuses. */
-export function uuidIn(description: string, { nullable = false } = {}): TSchema {
-  return Type.Unsafe({
+export function uuidIn(description: string, { nullable = false } = {}): Schema {
+  return {
     type: nullable ? ['string', 'null'] : 'string',
     format: 'uuid',
     pattern: '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$',
     description,
     examples: ['0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20'],
-  })
+  }
 }
 
 /** The body, whose shape the schema has checked already, once more with every digit of its numbers. */

@@ -1,7 +1,8 @@
 // What a charge's order looks like to the caller, and to those who listen to its events.
-import { Type } from 'typebox'
+
 import type { Event } from '../events/outbox.ts'
 import { readJson } from '../lib/json.ts'
+import { Type } from '../lib/schema.ts'
 import { jsonAmount } from './amount.ts'
 import type { Order, Status } from './charges.ts'
 
@@ -10,22 +11,22 @@ export const oneOffChargeOut = Type.Object(
     action_required_token: Type.Literal('', {
       description: 'Always empty: a custom charge has no authentication step.',
     }),
-    checkout_status: Type.Unsafe({
+    checkout_status: {
       type: 'string',
       enum: ['processing', 'succeeded', 'failed', 'cancelled'],
       description:
         '`processing`: the outcome is not known yet, ask again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged and nothing will be. The last three are final.',
-    }),
+    },
     failed_message_for_user: Type.String({
       description: 'A sentence fit for the customer; empty unless failed.',
       examples: [''],
     }),
-    order_id: Type.Unsafe({
+    order_id: {
       type: ['string', 'null'],
       format: 'uuid',
       description: 'The order; never null here.',
       examples: ['0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20'],
-    }),
+    },
     idempotent_replay: Type.Boolean({
       description: 'Whether an earlier charge with the same key is told of; nothing was charged by this request.',
       default: false,

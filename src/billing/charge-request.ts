@@ -1,9 +1,10 @@
 // The body of a custom charge, read exactly: its shape, and the rules that hold whatever the organization allows.
-import { Type } from 'typebox'
+
 import { findCardNumber } from '../lib/card-data.ts'
 import { ApiError } from '../lib/errors.ts'
 import type { JsonNumber, JsonObject } from '../lib/json.ts'
 import { type Decimal, readCurrency } from '../lib/money.ts'
+import { Type } from '../lib/schema.ts'
 import { amountIn, exactBody, externalId, idempotencyKey, readAmountField, refuseControlCharacters } from './body.ts'
 
 // Enough for an order's own references; what is larger belongs into the caller's database.
@@ -22,14 +23,12 @@ export const oneOffChargeIn = Type.Object(
       examples: ['USD'],
     }),
     idempotency_key: idempotencyKey,
-    client_metadata: Type.Optional(
-      Type.Unsafe({
-        type: 'object',
-        additionalProperties: true,
-        description: 'Anything of your own, up to 16 KiB; never card data.',
-        examples: [{ pack: 'tokens-100' }],
-      }),
-    ),
+    client_metadata: Type.Optional({
+      type: 'object',
+      additionalProperties: true,
+      description: 'Anything of your own, up to 16 KiB; never card data.',
+      examples: [{ pack: 'tokens-100' }],
+    }),
   },
   { title: 'OneOffChargeIn', additionalProperties: false },
 )

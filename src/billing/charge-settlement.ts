@@ -1,18 +1,25 @@
-// Settles a charge: its outcome and all that follows from it become true in one transaction, once.
-import { type Event, write as writeEvents } from '../events/outbox.ts'
+// Settles charges: the outcome and all that follows from it become true in one transaction, once. Those who settle together share it.
+import { write as writeEvents } from '../events/outbox.ts'
 import type { Db, Query, Statement } from '../lib/db.ts'
+import { gather } from '../lib/gather.ts'
 import { formatMinor } from '../lib/money.ts'
 import type { Refused, Settled } from '../providers/provider.ts'
 import { chargeEvent } from './charge-answer.ts'
 import { ORDER_COLUMNS, type Order } from './charges.ts'
-import { grant } from './consumable.ts'
-import { addTransaction } from './data-transaction.ts'
+import { consumableOf, grant, grantedEvent } from './consumable.ts'
+import { addTransactions, createdEvent, transactionOf } from './data-transaction.ts'
 import { failedMessageForUser } from './declines.ts'
 import { joinRates, type Rates, toUsdMinor, writeUsd } from './exchange.ts'
-import { addReportRow, type ReportRow } from './report.ts'
+import { addReportRows, type ReportRow } from './report.ts'
 
 /** What a provider has decided: a charge that succeeded or failed, or one that it refuses for good. */
 export type Verdict = Settled | Refused
+
+interface Asked {
+  order: Order
+  verdict: Verdict
+  because: string | null
+}
 
 /** An order locked for settling, with all that settling needs to know. */
 type Locked = Order &
@@ -26,50 +33,83 @@ type Locked = Order &
 
 type Outcome = Locked & { status: 'succeeded' | 'failed' | 'cancelled' }
 
+/** An order that is settled here and now. */
+interface Done {
+  order: Outcome
+  verdict: Verdict
+  because: string | null
+}
+
 /**
  * Settles an order in progress by the provider's verdict, and answers it as it stands then. An order that is settled
  * already stays as it is, whatever the verdict. `because` is an operator's reason for a verdict of their own.
  */
-export async function settle(db: Db, order: Order, verdict: Verdict, because: string | null = null): Promise<Order> {
-  return db.tx(async (query) => {
-    if (order.has_metadata === 't') await query(KEEP_ERASURE_AWAY, [order.organization_id, order.order_id])
-    const locked = await lock(query, order, verdict)
-    if (locked.status !== 'processing') return locked
+export function settle(db: Db, order: Order, verdict: Verdict, because: string | null = null): Promise<Order> {
+  return settleTogether(db, { order, verdict, because })
+}
+
+// One organization's: they meet in its clock anyway, which each has alone to the commit.
+const settleTogether = gather<Asked, Order>({
+  group: ({ order }) => order.organization_id,
+  work: (db, all) => db.tx((query) => settleAll(query, all)),
+})
+
+async function settleAll(query: Query, all: Asked[]): Promise<Order[]> {
+  const organizationId = all[0]!.order.organization_id
+  const personal = all.filter(({ order }) => order.has_metadata === 't')
+  if (personal.length > 0) await query(KEEP_ERASURE_AWAY, [organizationId, personal.map(({ order }) => order.order_id)])
+  const orders: Map<string, Order> = await lock(query, organizationId, all)
+  const done: Done[] = []
+  for (const { order, verdict, because } of all) {
+    const locked = orders.get(order.order_id) as Locked | undefined
+    if (!locked) throw new Error('Bug: an order is gone')
+    if (locked.status !== 'processing') continue
     const outcome = outcomeOf(locked, verdict)
-    await finish(query, outcome, because)
-    if (verdict.outcome === 'refused') await writeEvents(query, outcome.project_id, [chargeEvent(outcome)])
-    else await record(query, outcome, verdict)
-    return outcome
-  })
+    // Whoever else asks for the same order finds it settled.
+    orders.set(order.order_id, outcome)
+    done.push({ order: outcome, verdict, because })
+  }
+  if (done.length > 0) await write(query, organizationId, done)
+  return all.map(({ order }) => orders.get(order.order_id)!)
 }
 
 // An event holds the caller's metadata: whoever erases the profile waits for the commit, and then wipes it there too.
 const KEEP_ERASURE_AWAY: Statement = {
-  name: 'keep erasure away from order',
+  name: 'keep erasure away from orders',
   text: `
-    select 1 from profiles p where (p.project_id, p.id) = (
-      select c.project_id, c.profile_id from orders o
-      join customers c on c.organization_id = o.organization_id and c.external_id = o.external_id
-      where o.organization_id = $1 and o.order_id = $2) for key share`,
+    select 1 from unnest($2::uuid[]) as a (order_id)
+    join orders o on o.organization_id = $1 and o.order_id = a.order_id
+    join customers c on c.organization_id = o.organization_id and c.external_id = o.external_id
+    join profiles p on p.project_id = c.project_id and p.id = c.profile_id
+    order by p.project_id, p.id for key share of p`,
 }
 
-async function lock(query: Query, order: Order, verdict: Verdict): Promise<Locked> {
-  const currency = verdict.outcome === 'refused' ? order.currency_code : verdict.currencyCode
-  const [locked] = await query<Locked>(LOCK, [order.organization_id, order.order_id, currency])
-  if (!locked) throw new Error('Bug: an order is gone')
-  return locked
+/** The orders by their ids, for this transaction alone. */
+async function lock(query: Query, organizationId: string, all: Asked[]): Promise<Map<string, Locked>> {
+  // The first to settle an order decides, so the rates of its currency count.
+  const first = new Map([...all].reverse().map((asked) => [asked.order.order_id, asked]))
+  const currencies = Array.from(first.values(), ({ order, verdict }) =>
+    verdict.outcome === 'refused' ? order.currency_code : verdict.currencyCode,
+  )
+  const projects = [...new Set(all.map(({ order }) => order.project_id))].sort()
+  const rows = await query<Locked>(LOCK, [organizationId, [...first.keys()], currencies, projects])
+  return new Map(rows.map((row) => [row.order_id, row]))
 }
 
+// In one order, so that two processes which settle the same ones wait for one another and not in a circle.
 const LOCK: Statement = {
-  name: 'lock order',
+  name: 'lock orders',
   text: `
+    with writing as materialized (select p.id, begin_write(p.id) as stamp from unnest($4::text[]) as p (id))
     select ${ORDER_COLUMNS}, o.client_metadata, c.profile_id, p.anonymized_at is not null as erased,
-      rates.currency_per_euro, rates.usd_per_euro, begin_write(o.project_id) as stamp
-    from orders o
+      rates.currency_per_euro, rates.usd_per_euro, writing.stamp
+    from unnest($2::uuid[], $3::text[]) as a (order_id, currency_code)
+    join orders o on o.organization_id = $1 and o.order_id = a.order_id
+    join writing on writing.id = o.project_id
     join customers c on c.organization_id = o.organization_id and c.external_id = o.external_id
     left join profiles p on p.project_id = c.project_id and p.id = c.profile_id
-    ${joinRates('o.organization_id', '$3', 'o.created_at')}
-    where o.organization_id = $1 and o.order_id = $2 for no key update of o`,
+    ${joinRates('o.organization_id', 'a.currency_code', 'o.created_at')}
+    order by o.order_id for no key update of o`,
 }
 
 /** The order as it will be. The provider's word on amount and currency is the truth of what was charged. */
@@ -87,36 +127,81 @@ function outcomeOf(locked: Locked, verdict: Verdict): Outcome {
   }
 }
 
-async function finish(query: Query, order: Outcome, because: string | null): Promise<void> {
-  const { organization_id, order_id, status, failed_message_for_user, amount, currency_code, client_metadata } = order
-  const isWiped = client_metadata === null
-  const key = [organization_id, order_id]
-  await query(FINISH, [...key, status, failed_message_for_user, amount, currency_code, isWiped, because])
+/** Writes what follows from the outcomes, at one go. The report rows come last: their clock stays locked. */
+async function write(query: Query, organizationId: string, done: Done[]): Promise<void> {
+  const moved = done.flatMap(({ order, verdict }) =>
+    verdict.outcome === 'refused' ? [] : [movementOf(order, verdict)],
+  )
+  await Promise.all([
+    finish(query, organizationId, done),
+    ...Map.groupBy(done, ({ order }) => order.project_id)
+      .entries()
+      .flatMap(([projectId, some]) => deliver(query, projectId, some, moved)),
+    ...(moved.length > 0 ? [addReportRows(query, organizationId, moved.map(reportRow))] : []),
+  ])
+}
+
+async function finish(query: Query, organizationId: string, done: Done[]): Promise<void> {
+  const column = (value: (order: Outcome) => string) => done.map(({ order }) => value(order))
+  await query(FINISH, [
+    organizationId,
+    column(({ order_id }) => order_id),
+    column(({ status }) => status),
+    column(({ failed_message_for_user }) => failed_message_for_user),
+    column(({ amount }) => amount),
+    column(({ currency_code }) => currency_code),
+    column(({ client_metadata }) => String(client_metadata === null)),
+    done.map(({ because }) => because),
+  ])
 }
 
 const FINISH: Statement = {
-  name: 'finish order',
+  name: 'finish orders',
   text: `
-    update orders set status = $3, failed_message_for_user = $4, amount = $5, currency_code = $6,
-      client_metadata = case when not $7 then client_metadata end, resolved_because = $8,
-      settled_at = db_clock(), lease_until = null, next_look_at = null
-    where organization_id = $1 and order_id = $2 and status = 'processing'`,
+    update orders o set status = a.status, failed_message_for_user = a.failed_message_for_user, amount = a.amount,
+      currency_code = a.currency_code, client_metadata = case when not a.is_wiped then o.client_metadata end,
+      resolved_because = a.because, settled_at = db_clock(), lease_until = null, next_look_at = null
+    from unnest($2::uuid[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::boolean[], $8::text[])
+      as a (order_id, status, failed_message_for_user, amount, currency_code, is_wiped, because)
+    where o.organization_id = $1 and o.order_id = a.order_id and o.status = 'processing'`,
 }
 
-/** Writes what follows from money that moved or was declined. The report row comes last: its clock stays locked. */
-async function record(query: Query, order: Outcome, verdict: Settled): Promise<void> {
-  const usdMinor = toUsdMinor(verdict.amountMinor, verdict.currencyCode, order)
-  const events = [chargeEvent(order)]
-  if (verdict.outcome === 'succeeded') events.push(...(await deliver(query, order, verdict.amountMinor, usdMinor)))
-  await writeEvents(query, order.project_id, events)
-  await addReportRow(query, reportRow(order, usdMinor), verdict.details)
+/** Money that moved, or was declined. */
+interface Movement {
+  order: Outcome
+  verdict: Settled
+  usdMinor: bigint | null
 }
 
-function reportRow(order: Outcome, usdMinor: bigint | null): ReportRow {
-  const { organization_id, external_id, order_id, amount, currency_code, status } = order
+function movementOf(order: Outcome, verdict: Settled): Movement {
+  return { order, verdict, usdMinor: toUsdMinor(verdict.amountMinor, verdict.currencyCode, order) }
+}
+
+/** What customers of a project get for a success: the consumable, and a transaction under the profile; and what is told. */
+function deliver(query: Query, projectId: string, done: Done[], moved: Movement[]): Promise<void>[] {
+  const bought = moved.filter(({ order }) => order.project_id === projectId && order.status === 'succeeded')
+  const consumables = bought.map(({ order }) => consumableOf(order))
+  const transactions = bought.flatMap(({ order, verdict, usdMinor }) => {
+    const { profile_id } = order
+    if (profile_id === null) return []
+    return [transactionOf({ ...order, profile_id, priceMinor: verdict.amountMinor, usdMinor })]
+  })
+  const events = [
+    ...done.map(({ order }) => chargeEvent(order)),
+    ...consumables.map(grantedEvent),
+    ...transactions.map(createdEvent),
+  ]
+  return [
+    ...(consumables.length > 0 ? [grant(query, consumables)] : []),
+    ...(transactions.length > 0 ? [addTransactions(query, projectId, transactions)] : []),
+    writeEvents(query, projectId, events),
+  ]
+}
+
+function reportRow({ order, verdict, usdMinor }: Movement): ReportRow {
+  const { external_id, order_id, amount, currency_code, status } = order
   const { psp, psp_merchant_id, region, payment_method_token } = order
   return {
-    organization_id,
     external_id,
     order_id,
     amount,
@@ -128,13 +213,6 @@ function reportRow(order: Outcome, usdMinor: bigint | null): ReportRow {
     psp_merchant_id,
     region,
     payment_method_token,
+    details: verdict.details,
   }
-}
-
-/** What the customer gets for a success: the consumable, and a transaction under the profile. */
-async function deliver(query: Query, order: Outcome, minor: bigint, usdMinor: bigint | null): Promise<Event[]> {
-  const granted = await grant(query, order)
-  const { profile_id } = order
-  if (profile_id === null) return [granted]
-  return [granted, await addTransaction(query, { ...order, profile_id }, minor, usdMinor)]
 }

@@ -32,12 +32,28 @@ type Buyer = Pick<Order, 'organization_id' | 'order_id' | 'external_id' | 'amoun
   stamp: string
 }
 
-/** Grants the one consumable of a successful charge, and answers the event that tells of it. */
-export async function grant(query: Query, order: Buyer): Promise<Event> {
-  const { organization_id, order_id, external_id, amount, currency_code, stamp } = order
-  const params = [organization_id, makeUuid(), order_id, external_id, amount, currency_code, stamp]
-  const [row] = await query<Row>(GRANT, params)
-  return event('consumable.granted', row!, order.profile_id)
+/** The one consumable of a successful charge. */
+export type Consumable = ReturnType<typeof consumableOf>
+
+export function consumableOf({
+  organization_id,
+  order_id,
+  external_id,
+  profile_id,
+  amount,
+  currency_code,
+  stamp,
+}: Buyer) {
+  return { organization_id, consumable_id: makeUuid(), order_id, external_id, profile_id, amount, currency_code, stamp }
+}
+
+export async function grant(query: Query, consumables: Consumable[]): Promise<void> {
+  await query(GRANT, [JSON.stringify(consumables.map(({ stamp, ...one }) => ({ ...one, granted_at: stamp })))])
+}
+
+/** Tells of a consumable that is granted. */
+export function grantedEvent({ stamp, profile_id, ...one }: Consumable): Event {
+  return event('consumable.granted', { ...one, is_active: 't', granted_at: stamp, revoked_at: null }, profile_id)
 }
 
 /** Revokes the consumable of a charge that is refunded in full; no event when it is revoked already. */
@@ -52,9 +68,11 @@ export async function revoke(
 const RETURNED = 'returning consumable_id, order_id, amount, currency_code, is_active, granted_at, revoked_at'
 
 const GRANT: Statement = {
-  name: 'grant consumable',
-  text: `insert into consumables (organization_id, consumable_id, order_id, external_id, amount, currency_code, granted_at)
-         values ($1, $2, $3, $4, $5, $6, $7) ${RETURNED}`,
+  name: 'grant consumables',
+  text: `
+    insert into consumables (organization_id, consumable_id, order_id, external_id, amount, currency_code, granted_at)
+    select organization_id, consumable_id, order_id, external_id, amount, currency_code, granted_at
+    from json_populate_recordset(null::consumables, $1)`,
 }
 
 const REVOKE: Statement = {

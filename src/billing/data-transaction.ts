@@ -1,4 +1,4 @@
-// Adds a successful charge to the data API's transactions, when its customer is linked to a profile.
+// Adds successful charges to the data API's transactions, when their customers are linked to profiles.
 import type { Event } from '../events/outbox.ts'
 import type { Query, Statement } from '../lib/db.ts'
 import { makeRecordId } from '../lib/ids.ts'
@@ -6,10 +6,11 @@ import { JsonNumber } from '../lib/json.ts'
 import { instantFromPg } from '../lib/time.ts'
 
 export interface Payment {
-  project_id: string
   profile_id: string
   psp: string
   currency_code: string
+  priceMinor: bigint
+  usdMinor: bigint | null
   /** Not before what `begin_write` answered. */
   stamp: string
 }
@@ -17,40 +18,52 @@ export interface Payment {
 // The provider of play money.
 const SANDBOX = 'simulator'
 
-/** Adds the transaction and counts it; answers the event that tells of it. Call `begin_write` first. */
-export async function addTransaction(
-  query: Query,
-  payment: Payment,
-  priceMinor: bigint,
-  usdMinor: bigint | null,
-): Promise<Event> {
-  const { project_id, profile_id, psp, currency_code, stamp } = payment
-  const id = makeRecordId('trn')
-  const sandbox = psp === SANDBOX
-  await query(ADD, [project_id, id, stamp, profile_id, currency_code, priceMinor, usdMinor, sandbox])
+/** A transaction as its row says. */
+export type Added = ReturnType<typeof transactionOf>
+
+export function transactionOf({ profile_id, psp, currency_code, priceMinor, usdMinor, stamp }: Payment) {
+  return {
+    id: makeRecordId('trn'),
+    created_at: stamp,
+    profile_id,
+    currency: currency_code,
+    price: new JsonNumber(String(priceMinor)),
+    price_usd: usdMinor === null ? null : new JsonNumber(String(usdMinor)),
+    sandbox: psp === SANDBOX,
+  }
+}
+
+/** Adds the transactions of a project, and counts them. Call `begin_write` first. */
+export async function addTransactions(query: Query, projectId: string, rows: Added[]): Promise<void> {
+  await query(ADD, [projectId, JSON.stringify(rows), rows.length])
+}
+
+const ADD: Statement = {
+  name: 'add transactions of charges',
+  text: `
+    with added as (
+      insert into transactions (project_id, id, created_at, updated_at, profile_id, currency, price, price_usd, sandbox)
+      select $1, id, created_at, created_at, profile_id, currency, price, price_usd, sandbox
+      from json_populate_recordset(null::transactions, $2))
+    insert into counts (project_id, list, field, value, n) values ($1, 'transactions', '', '', $3)`,
+}
+
+/** Tells of a new transaction in the form in which the data API answers it. */
+export function createdEvent({ id, created_at, profile_id, currency, price, price_usd, sandbox }: Added): Event {
   const data = {
     id,
-    created_at: instantFromPg(stamp),
+    created_at: instantFromPg(created_at),
     session_id: null,
     profile_id,
     funnel_id: null,
     funnel: null,
     funnel_version: null,
-    currency: currency_code,
-    price: new JsonNumber(String(priceMinor)),
-    price_usd: usdMinor === null ? null : new JsonNumber(String(usdMinor)),
+    currency,
+    price,
+    price_usd,
     sandbox,
     funnel_locale: null,
     experiment_id: null,
   }
   return { type: 'transaction.created', object_id: id, profile_id, data }
-}
-
-const ADD: Statement = {
-  name: 'add transaction of charge',
-  text: `
-    with added as (
-      insert into transactions (project_id, id, created_at, updated_at, profile_id, currency, price, price_usd, sandbox)
-      values ($1, $2, $3, $3, $4, $5, $6, $7, $8))
-    insert into counts (project_id, list, field, value, n) values ($1, 'transactions', '', '', 1)`,
 }

@@ -1,7 +1,7 @@
 // What a customer owns: the consumables that charges granted. Subscriptions and one-off purchases are not made here.
 import type { FastifyInstance } from 'fastify'
-import { Type } from 'typebox'
 import type { Db, Statement } from '../lib/db.ts'
+import { Type } from '../lib/schema.ts'
 import { sendJson } from '../lib/wire.ts'
 import { externalId, refuseControlCharacters } from './body.ts'
 import { consumable } from './consumable.ts'
@@ -31,8 +31,7 @@ export function myAssets(app: FastifyInstance, { db }: { db: Db }): void {
   app.post<Post<{ external_id: string }>>('/my_assets', { schema }, async ({ body, organizationId }, reply) => {
     refuseControlCharacters('external_id', body.external_id)
     const rows = await db.read(LIST, [organizationId, body.external_id])
-    const consumables = rows.map((row) => consumable.write(row)).join(',')
-    return sendJson(reply, `{"subscriptions":[],"oneoffs":[],"consumables":[${consumables}]}`)
+    return sendJson(reply, consumable.writeList(rows, '{"subscriptions":[],"oneoffs":[],"consumables":[', ']}'))
   })
 }
 

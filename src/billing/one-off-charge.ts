@@ -6,24 +6,17 @@ import type { Provider, Providers } from '../providers/provider.ts'
 import { compare, fromDatabase, minorFromDatabase } from './amount.ts'
 import { amountRefused } from './body.ts'
 import { type ChargeAnswer, chargeAnswer } from './charge-answer.ts'
+import { claim, type Draft } from './charge-claim.ts'
 import type { ChargeRequest } from './charge-request.ts'
 import { settle } from './charge-settlement.ts'
-import {
-  claim,
-  type Draft,
-  findByKey,
-  handOver,
-  type Order,
-  readStanding,
-  reference,
-  type Standing,
-} from './charges.ts'
+import { handOver, type Order, reference } from './charges.ts'
 import type { BillingContext } from './context.ts'
 import { keyReused } from './keys.ts'
 import { leaseAllowsCall, leaseMs } from './lease.ts'
 import { lookIntoCharge } from './looks.ts'
 import { noted } from './order-log.ts'
 import { providerOf, unreachable } from './psp.ts'
+import { readStanding, type Standing } from './standing.ts'
 
 /**
  * Charges a customer's saved card, at most once for each key of the customer. Throws an `ApiError` for what is refused
@@ -36,10 +29,9 @@ export async function oneOffCharge(
   request: ChargeRequest,
 ): Promise<ChargeAnswer> {
   const { db, clock, providerTimeoutMs } = context
-  const seen = await findByKey(db.query, organizationId, request)
+  const { seen, standing } = await readStanding(db, { organizationId, ...request })
   if (seen) return answerFor(request, seen, true)
 
-  const standing = await readStanding(db, organizationId, request.externalId)
   const { draft, provider } = allow(organizationId, request, standing, context.providers)
 
   const begunMs = clock.monotonicMs()
@@ -68,20 +60,20 @@ function allow(
 ): { draft: Draft; provider: Provider } {
   if (standing.one_off_charge_enabled !== 't') throw disabled()
   const amount = allowAmount(request, standing)
-  const { project_id: projectId, profile_id: profileId, payment_method_token: token } = standing
+  const { customer_project_id: projectId, profile_id: profileId, card_token: token } = standing
   if (projectId === null) {
     throw new ApiError(400, `There is no customer with the external_id "${shorten(request.externalId, 64)}".`)
   }
   if (standing.has_payment !== 't') throw new ApiError(400, 'The customer has no successful payment yet.')
   if (token === null) throw new ApiError(400, 'The customer has no saved card.')
-  const { psp_merchant_id: merchantId, region, source_trx_id } = standing
-  const psp = standing.psp!
+  const { card_merchant_id: merchantId, card_region: region, card_trx_id } = standing
+  const psp = standing.card_psp!
   const provider = providerOf(providers, psp)
   if (!isOffered(request.currencyCode, standing.currencies)) {
     throw new ApiError(400, `${request.currencyCode} is not offered by the merchant account of the saved card.`)
   }
   if (!provider.admits()) throw unreachable()
-  const card = { psp, merchantId, region, token, sourceTrxId: source_trx_id! }
+  const card = { psp, merchantId, region, token, sourceTrxId: card_trx_id! }
   return { draft: { organizationId, request, amount, projectId, profileId, card }, provider }
 }
 

@@ -1,7 +1,8 @@
 // What a refund looks like to the caller, and to those who listen to its events.
-import { Type } from 'typebox'
+
 import type { Event } from '../events/outbox.ts'
 import { formatMinor } from '../lib/money.ts'
+import { Type } from '../lib/schema.ts'
 import { jsonAmount, minorFromDatabase } from './amount.ts'
 import { uuidIn } from './body.ts'
 import type { Refund } from './refund-records.ts'
@@ -10,11 +11,11 @@ export const refundOut = Type.Object(
   {
     refund_id: uuidIn('Identifier of the refund.'),
     order_id: uuidIn('Order of the charge.'),
-    refund_status: Type.Unsafe({
+    refund_status: {
       type: 'string',
       enum: ['processing', 'succeeded', 'failed'],
       description: '`processing`: the outcome is not known yet, and finds itself. The others are final.',
-    }),
+    },
     amount: Type.Number({ description: 'Amount of this refund, in major units.', examples: [10.5] }),
     currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['USD'] }),
     amount_refunded: Type.Number({ description: 'Sum of all refunds of the order that succeeded.', examples: [10.5] }),

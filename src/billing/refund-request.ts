@@ -1,8 +1,9 @@
 // The body of a refund, read exactly.
-import { Type } from 'typebox'
+
 import { ApiError } from '../lib/errors.ts'
 import type { JsonNumber } from '../lib/json.ts'
 import type { Decimal } from '../lib/money.ts'
+import { Type } from '../lib/schema.ts'
 import {
   amountIn,
   amountRefused,

@@ -9,7 +9,7 @@ import { revoke } from './consumable.ts'
 import { joinRates, type Rates, toUsdMinor, writeUsd } from './exchange.ts'
 import { refundEvent } from './refund-answer.ts'
 import { REFUND_COLUMNS, type Refund } from './refund-records.ts'
-import { addReportRow, type ReportRow } from './report.ts'
+import { addReportRows, type ReportRow } from './report.ts'
 
 type Locked = Refund &
   Rates & {
@@ -54,7 +54,7 @@ async function finish(query: Query, outcome: Outcome, details: PaymentDetails): 
   await query(FINISH, [organization_id, refund_id, status, amount])
   const { refund, revoked } = status === 'succeeded' ? await payBack(query, outcome) : { refund: outcome, revoked: [] }
   await writeEvents(query, outcome.project_id, [refundEvent(refund), ...revoked])
-  await addReportRow(query, reportRow(outcome), details)
+  await addReportRows(query, organization_id, [{ ...reportRow(outcome), details }])
   return refund
 }
 
@@ -85,12 +85,10 @@ const PAY_BACK: Statement = {
     returning amount_refunded, amount_refunded_hard = amount as is_whole`,
 }
 
-function reportRow(outcome: Outcome): ReportRow {
-  const { organization_id, external_id, order_id, amount, currency_code, status, psp, psp_merchant_id, region } =
-    outcome
+function reportRow(outcome: Outcome): Omit<ReportRow, 'details'> {
+  const { external_id, order_id, amount, currency_code, status, psp, psp_merchant_id, region } = outcome
   const usdMinor = toUsdMinor(minorFromDatabase(amount, currency_code), currency_code, outcome)
   return {
-    organization_id,
     external_id,
     order_id,
     amount,

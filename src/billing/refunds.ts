@@ -29,6 +29,9 @@ export async function refund(
   if (seen) return answerFor(request, seen, true)
 
   const order = await findRefundable(db.query, organizationId, request)
+  // What stands in the way may be this very refund, begun since the key was looked for.
+  const begun = await findByKey(db.query, organizationId, request)
+  if (begun) return answerFor(request, begun, true)
   allow(order, request)
   const provider = providerOf(providers, order.psp)
   if (!provider.admits()) throw unreachable()

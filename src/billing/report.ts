@@ -1,12 +1,11 @@
 // Adds rows to the payment report: one for each movement of money whose outcome is known, in the order of their commits.
-import type { Param, Query, Statement } from '../lib/db.ts'
+import type { Query, Statement } from '../lib/db.ts'
 import { makeUuid } from '../lib/ids.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
 import { noDetails, type PaymentDetails } from '../providers/provider.ts'
 
 /** What we know of the movement ourselves. */
 export interface ReportRow {
-  organization_id: string
   external_id: string
   order_id: string
   /** Major units with all decimals of the currency. */
@@ -20,10 +19,11 @@ export interface ReportRow {
   region: string | null
   /** Null for refunds: a card that was paid back is no proof of a saved one. */
   payment_method_token: string | null
+  /** What the provider told of it. */
+  details: PaymentDetails
 }
 
 const OWN = [
-  'organization_id',
   'external_id',
   'order_id',
   'amount',
@@ -41,26 +41,35 @@ const FLAGS = new Set(['is_vaulted', 'threeds_challenge_issued', 'pm_data_is_net
 const TOLD = (Object.keys(noDetails) as (keyof PaymentDetails)[]).filter((name) => name !== 'psp_transaction_type')
 
 /**
- * Adds a row with what the provider told of it. Do it last in the transaction: the organization's clock stays locked to
- * the commit, so that a row is visible before the next one is stamped.
+ * Adds rows in their order. Do it last in the transaction: the organization's clock stays locked to the commit, so that
+ * rows are visible before the next one is stamped.
  */
-export async function addReportRow(query: Query, row: ReportRow, details: PaymentDetails): Promise<void> {
-  const own = OWN.map((name): Param => row[name])
-  const told = TOLD.map((name): Param => fitting(name, details[name]))
-  const added = await query(ADD, [makeUuid(), ...own, ...told])
-  if (added.length !== 1) throw new Error(`Bug: the organization "${row.organization_id}" has no clock`)
+export async function addReportRows(query: Query, organizationId: string, rows: ReportRow[]): Promise<void> {
+  const added = await query(ADD, [organizationId, JSON.stringify(rows.map(written)), rows.length])
+  if (added.length !== rows.length) throw new Error(`Bug: the organization "${organizationId}" has no clock`)
 }
 
-const COLUMNS = [...OWN, ...TOLD]
+function written(row: ReportRow): object {
+  const own = OWN.map((name) => [name, row[name]])
+  const told = TOLD.map((name) => [name, fitting(name, row.details[name])])
+  return { trx_id: makeUuid(), ...Object.fromEntries(own), ...Object.fromEntries(told) }
+}
 
+const COLUMNS = ['trx_id', ...OWN, ...TOLD].join(', ')
+
+// The clock goes to the last row's stamp; the rows before it lie a microsecond apart.
 const ADD: Statement = {
-  name: 'add report row',
+  name: 'add report rows',
   text: `
     with clock as (
-      update organization_clocks set last_trx_created_at = greatest(db_clock(), last_trx_created_at + interval '1 microsecond')
-      where organization_id = $2 returning last_trx_created_at as stamp)
-    insert into report_transactions (imported, trx_id, trx_created_at, updated_at, ${COLUMNS.join(', ')})
-    select false, $1, clock.stamp, clock.stamp, ${COLUMNS.map((_, n) => `$${n + 2}`).join(', ')} from clock
+      update organization_clocks set last_trx_created_at =
+        greatest(db_clock(), last_trx_created_at + interval '1 microsecond') + ($3 - 1) * interval '1 microsecond'
+      where organization_id = $1 returning last_trx_created_at as last),
+    stamped as (
+      select a.*, clock.last - ($3 - a.ordinality) * interval '1 microsecond' as stamp
+      from rows from (json_populate_recordset(null::report_transactions, $2)) with ordinality as a, clock)
+    insert into report_transactions (organization_id, imported, trx_created_at, updated_at, ${COLUMNS})
+    select $1, false, stamp, stamp, ${COLUMNS} from stamped
     returning trx_id`,
 }
 
@@ -68,7 +77,7 @@ const ADD: Statement = {
  * A provider's word in the form that its column takes. What does not fit is left out: money has moved, and settling must
  * not fail on a field of the report for ever.
  */
-function fitting(name: keyof PaymentDetails, value: string | boolean | null): Param {
+function fitting(name: keyof PaymentDetails, value: string | boolean | null): string | boolean | null {
   if (FLAGS.has(name)) return value === true
   if (typeof value !== 'string' || value.includes('\0') || !value.isWellFormed()) return null
   if (name === 'psp_date') return instantOrNull(value)

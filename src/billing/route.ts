@@ -1,6 +1,7 @@
 // How the routes of the billing API are described.
-import { type TSchema, Type } from 'typebox'
+
 import { problem, problemAnswer, problems } from '../lib/problems.ts'
+import { type Schema, Type } from '../lib/schema.ts'
 
 /** The types of a route that takes a body. */
 export interface Post<Body> {
@@ -24,19 +25,17 @@ export function describe(about: Description) {
 }
 
 /** The answers of a route, the successful one being `schema`; `coded` when a refusal may carry a code. */
-export function ok(description: string, schema: TSchema, { coded }: { coded?: readonly string[] } = {}) {
+export function ok(description: string, schema: Schema, { coded }: { coded?: readonly string[] } = {}) {
   const success = { description, content: { 'application/json': { schema } } }
   const refusal = coded && { 400: problemAnswer(400, codedProblem(coded)) }
   return { response: { 200: success, ...problems(400, 401, 413, 415), ...refusal } }
 }
 
-function codedProblem(codes: readonly string[]): TSchema {
+function codedProblem(codes: readonly string[]): Schema {
   return Type.Object(
     {
       ...problem.properties,
-      code: Type.Optional(
-        Type.Unsafe<string>({ type: 'string', enum: codes, description: 'For programs; only where it is named here.' }),
-      ),
+      code: Type.Optional({ type: 'string', enum: codes, description: 'For programs; only where it is named here.' }),
     },
     { title: codes.length > 1 ? 'ChargeProblem' : 'RefundProblem' },
   )

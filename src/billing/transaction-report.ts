@@ -1,8 +1,9 @@
 // The payment report: every movement of money whose outcome is known, walked from one instant to the next.
 import type { FastifyInstance } from 'fastify'
-import { Type } from 'typebox'
 import type { Db, Param, Statement } from '../lib/db.ts'
 import { ApiError } from '../lib/errors.ts'
+import { limited } from '../lib/page.ts'
+import { Type } from '../lib/schema.ts'
 import { boolean, decimal, type Fields, instant, integer, shape, text } from '../lib/shape.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
 import { sendJson } from '../lib/wire.ts'
@@ -123,7 +124,7 @@ export function transactionReport(app: FastifyInstance, { db }: { db: Db }): voi
   }
   app.post<Post<ReportRequest>>('/transaction_report', { schema }, async (request, reply) => {
     const rows = await db.read(...read(request.organizationId, request.body))
-    return sendJson(reply, `{"transactions":[${rows.map((row) => reportTransaction.write(row)).join(',')}]}`)
+    return sendJson(reply, reportTransaction.writeList(rows, '{"transactions":[', ']}'))
   })
 }
 
@@ -131,14 +132,15 @@ const FILTERS = { subs_id: 'meta_subs_id', order_id: 'order_id', oneoff_id: 'met
 
 /** One statement for each set of filters, so that each walks the index that fits. */
 function read(organizationId: string, request: ReportRequest): [Statement, Param[]] {
-  const params: Param[] = [organizationId, instantField(request.last_transaction_date), request.limit ?? DEFAULT_LIMIT]
+  const limit = request.limit ?? DEFAULT_LIMIT
+  const params: Param[] = [organizationId, instantField(request.last_transaction_date)]
   const given = (Object.keys(FILTERS) as (keyof typeof FILTERS)[]).filter((name) => request[name] != null)
   const conditions = given.map((name) => ` and r.${FILTERS[name]} = $${params.push(request[name]!.toLowerCase())}`)
-  const text = `
+  const text = (most: number) => `
     select ${reportTransaction.columns} from report_transactions r
     where r.organization_id = $1 and r.trx_created_at > $2${conditions.join('')}
-    order by r.trx_created_at limit $3`
-  return [{ name: ['report', ...given].join(' '), text }, params]
+    order by r.trx_created_at limit ${most}`
+  return [limited(['report', ...given].join(' '), limit, limit, text), params]
 }
 
 function instantField(value: string): string {

@@ -1,4 +1,5 @@
 // How every command runs: settings, shared parts, output as text or JSON, and the exit code.
+import { isatty } from 'node:tty'
 import type { Command } from 'commander'
 import { type App, type OpenOptions, openApp, openLog } from '../app.ts'
 import { type Config, readConfig } from '../config.ts'
@@ -67,16 +68,42 @@ const quieter = (level: string) => (level === 'info' ? 'warn' : level)
 // npm passes on the Ctrl-C that the terminal has sent us already: what follows at once is the same wish.
 const SAME_WISH_MS = 1000
 
-/** Resolves at the first SIGINT or SIGTERM; another one a second later ends the program at once. */
-export function stopSignal(): Promise<void> {
+const ON_TERMINAL = isatty(0)
+
+/** Lets SIGHUP do nothing until `stopSignal` gives it a meaning: a program that is about to start needs no restart. */
+export function ignoreHangUp(): void {
+  process.on('SIGHUP', () => {})
+}
+
+/** What a program does at signals beside stopping. */
+interface Signalled {
+  /** At SIGHUP; without it that ends the program like everywhere. */
+  restart?(): void
+  /** Before it ends at once. */
+  kill?(): void
+}
+
+/**
+ * Resolves at the first SIGINT or SIGTERM, or when the program's terminal is closed; another one a second later ends the
+ * program at once.
+ */
+export function stopSignal({ restart, kill }: Signalled = {}): Promise<void> {
+  const terminalIsClosed = () => ON_TERMINAL && !isatty(0)
   return new Promise((resolve) => {
     let firstMs: number | undefined
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-      process.on(signal, () => {
-        if (firstMs !== undefined && performance.now() - firstMs > SAME_WISH_MS) process.exit(130)
-        firstMs ??= performance.now()
-        resolve()
-      })
+    const stop = () => {
+      if (firstMs !== undefined && performance.now() - firstMs > SAME_WISH_MS) {
+        kill?.()
+        process.exit(130)
+      }
+      firstMs ??= performance.now()
+      resolve()
     }
+    process.on('SIGINT', stop)
+    process.on('SIGTERM', stop)
+    if (!restart) return
+    // A terminal that is closed sends it too, and is none any more.
+    process.on('SIGHUP', () => (terminalIsClosed() ? stop() : restart()))
+    if (terminalIsClosed()) stop()
   })
 }

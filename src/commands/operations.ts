@@ -1,7 +1,6 @@
 // Makes commands of the operator's operations: the declaration that serves the API says what the command takes.
 import { hostname, userInfo } from 'node:os'
 import type { Command } from 'commander'
-import type { TObject } from 'typebox'
 import { type Input, isReading, type Operation, perform } from '../admin/operation.ts'
 import { operations } from '../admin/operations.ts'
 import type { App } from '../app.ts'
@@ -9,6 +8,7 @@ import type { Actor } from '../audit.ts'
 import { bodyCheck } from '../lib/body.ts'
 import { ApiError, Refusal, UsageError } from '../lib/errors.ts'
 import { readQuery } from '../lib/query.ts'
+import type { ObjectSchema } from '../lib/schema.ts'
 import { action } from './command.ts'
 import { describeAnswer } from './text.ts'
 
@@ -140,7 +140,7 @@ function readValue(name: string, { type }: Schema, text: string): unknown {
 }
 
 const paramsOf = ({ path }: Operation) => [...path.matchAll(/:([a-z_]+)/g)].map(([, name]) => name!)
-const schemaOf = (operation: Operation): TObject | undefined =>
+const schemaOf = (operation: Operation): ObjectSchema | undefined =>
   isReading(operation) ? operation.query : operation.body
 const propertiesOf = (operation: Operation) => (schemaOf(operation)?.properties ?? {}) as Record<string, Schema>
 /** What is given by its place: the rest of the path, and what a query cannot do without. */

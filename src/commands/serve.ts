@@ -1,13 +1,16 @@
 // tundish serve: migrates, runs both listeners and the background work, and stops without losing a request.
+import cluster from 'node:cluster'
 import { type Command, Option } from 'commander'
-import { openApp } from '../app.ts'
+import { type App, openApp } from '../app.ts'
 import { readConfig } from '../config.ts'
-import { type Running, startServer } from '../server.ts'
-import { guard, stopSignal } from './command.ts'
+import type { Running } from '../server.ts'
+import { readWorkers } from '../workers/shares.ts'
+import { guard, ignoreHangUp, stopSignal } from './command.ts'
 
 interface Options {
   demo?: boolean
   worker: boolean
+  workers?: string
 }
 
 export function register(program: Command): void {
@@ -16,19 +19,51 @@ export function register(program: Command): void {
     .description('run the server')
     .option('--demo', 'make the demo organization and project once, and print calls that work')
     .addOption(new Option('--no-worker', 'leave the background work to "tundish worker"'))
+    .option('--workers <number>', 'serve with several processes: how many, or auto for one on each core')
     .action((options: Options) => guard(() => serve(options)))
 }
 
+// A supervisor makes the demo and keeps the simulator's address; the workers share DATABASE_CONNECTIONS.
+const SUPERVISOR_CONNECTIONS = { read: 1, plain: 4 }
+
 async function serve(options: Options): Promise<void> {
-  const app = await openApp(readConfig(process.env), { simulator: options.demo ? 'always' : 'embedded' })
+  ignoreHangUp()
+  const config = readConfig(process.env)
+  const simulator = options.demo ? 'always' : 'embedded'
+  if (cluster.isWorker) {
+    const { serveAsWorker } = await import('../workers/worker.ts')
+    return serveAsWorker(config, simulator)
+  }
+  const count = options.workers === undefined ? undefined : readWorkers(options.workers)
+  const app = await openApp(
+    config,
+    count
+      ? { simulator, connections: SUPERVISOR_CONNECTIONS }
+      : { simulator, meanwhile: () => loadServer().catch(() => {}) },
+  )
   try {
-    const running = await startServer(app, { worker: options.worker })
+    const running = await (count ? superviseWorkers(app, count, options) : serveAlone(app, options))
+    const stopped = stopSignal(running)
     await greet(running, options)
-    await stopSignal()
+    await stopped
     await running.stop()
   } finally {
     await app.close()
   }
+}
+
+// Most of a start is loading this, and the database takes its time too: both at once. What is wrong with it shows later.
+const loadServer = () => import('../server.ts')
+
+async function serveAlone(app: App, { worker }: Options) {
+  const { startServer } = await loadServer()
+  const restart = () => app.log.warn('SIGHUP restarts the workers of "serve --workers"; without them it does nothing.')
+  return { ...(await startServer(app, { worker })), restart }
+}
+
+async function superviseWorkers(app: App, count: number | 'auto', { worker }: Options) {
+  const { startWorkers } = await import('../workers/supervisor.ts')
+  return startWorkers(app, { count, work: worker })
 }
 
 async function greet(running: Running, { demo }: Options): Promise<void> {

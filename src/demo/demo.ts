@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import type { App } from '../app.ts'
 import { importRecords } from '../ingest/load.ts'
 import type { Db } from '../lib/db.ts'
+import { bytesFromPg } from '../lib/rows.ts'
 import type { Seal } from '../lib/secrets.ts'
 import { createOrganization, createProject, setOrganization } from '../tenants.ts'
 import { demoRecords } from './records.ts'
@@ -73,7 +74,7 @@ async function openKeys(db: Db, seal: Seal): Promise<Keys> {
   )
   const open = (project: string | null) => {
     const row = rows.find(({ project_id }) => project_id === project)
-    return row && seal.open(Buffer.from(row.sealed!.slice(2), 'hex'), row.id!)
+    return row && seal.open(bytesFromPg(row.sealed!), row.id!)
   }
   return { project: open(ID), organization: open(null) }
 }

@@ -3,7 +3,8 @@ import { createReadStream, existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { verifyAudit } from '../audit.ts'
 import type { Db } from '../lib/db.ts'
-import type { Seal } from '../lib/secrets.ts'
+import { bytesFromPg } from '../lib/rows.ts'
+import { hashKey, type Seal } from '../lib/secrets.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
 
 export async function checkMasterKey(db: Db, seal: Seal): Promise<Finding> {
@@ -12,22 +13,31 @@ export async function checkMasterKey(db: Db, seal: Seal): Promise<Finding> {
   if (row && row.value !== seal.fingerprint) {
     return failed('master key', 'The master key is not the one of this database.', fix)
   }
-  const keys = await db.query('select id, sealed from secret_keys')
-  const broken = keys.filter(({ id, sealed }) => !opens(seal, Buffer.from(sealed!.slice(2), 'hex'), id!))
-  if (broken.length === 0) return ok('master key', `It opens ${count(keys.length, 'secret key')}.`)
-  return failed(
-    'master key',
-    `${count(broken.length, 'secret key')} cannot be opened: webhooks of their owners cannot be signed.`,
-    'Replace them: tundish keys regenerate (--org ID | --project ID)',
-  )
+  const keys = await db.query('select id, hash, sealed from secret_keys')
+  const opened = keys.map(({ id, hash, sealed }) => {
+    const key = open(seal, bytesFromPg(sealed!), id!)
+    return { broken: key === undefined, strange: key !== undefined && !hashKey(key).equals(bytesFromPg(hash!)) }
+  })
+  const broken = opened.filter((one) => one.broken).length
+  const strange = opened.filter((one) => one.strange).length
+  if (broken > 0) {
+    const message = `${count(broken, 'secret key')} cannot be opened: webhooks of their owners cannot be signed.`
+    return failed('master key', message, REPLACE)
+  }
+  if (strange > 0) {
+    const message = `${count(strange, 'secret key')} with the hash of another key than the one that was made`
+    return failed('master key', `${message}: somebody wrote into the table of keys.`, REPLACE)
+  }
+  return ok('master key', `It opens ${count(keys.length, 'secret key')}, each the one that opens its door.`)
 }
 
-function opens(seal: Seal, sealed: Buffer, id: string): boolean {
+const REPLACE = 'Replace them: tundish keys regenerate (--org ID | --project ID)'
+
+function open(seal: Seal, sealed: Buffer, id: string): string | undefined {
   try {
-    seal.open(sealed, id)
-    return true
+    return seal.open(sealed, id)
   } catch {
-    return false
+    return undefined
   }
 }
 

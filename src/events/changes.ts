@@ -1,6 +1,7 @@
 // Tells of changed records: which events follow from a change of subscriptions or transactions, written set by set.
 import type { Query } from '../lib/db.ts'
 import { readJson } from '../lib/json.ts'
+import { packRow } from '../lib/rows.ts'
 import type { Shape } from '../lib/shape.ts'
 import { DETAIL_JOINS, subscriptionDetail } from '../records/subscription.ts'
 import { JOINS, transaction } from '../records/transaction.ts'
@@ -119,7 +120,7 @@ async function readRecords(query: Query, { shape, head, from }: Source, projectI
     rows.map((named) => {
       const row = Object.values(named)
       const [id, profile_id, status, renewed_at, period_starts_at] = row as [string, string, string, string, string]
-      const data = readJson(shape.write(row, HEAD_COLUMNS), { exact: true })
+      const data = readJson(shape.write(packRow(row), HEAD_COLUMNS), { exact: true })
       return [id, { id, profile_id, status, renewed_at, period_starts_at, data }]
     }),
   )

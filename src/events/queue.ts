@@ -1,6 +1,5 @@
 // The queue of deliveries, in SQL: events are fanned out, due deliveries are taken fairly, outcomes are written down.
 import type { Db, Statement } from '../lib/db.ts'
-import { quote } from '../lib/shape.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { readRetryAfter, waitAfter } from './schedule.ts'
 import type { Outcome } from './send.ts'
@@ -39,7 +38,7 @@ const PATIENCE = '5 days'
 /** Whether there is anything to fan out or to deliver: two probes of an index. */
 export async function anythingDue(db: Db): Promise<boolean> {
   const [row] = await db.read(ANYTHING_DUE, [])
-  return row![0] === 't'
+  return row!.text(0) === 't'
 }
 
 const ANYTHING_DUE = {
@@ -142,7 +141,7 @@ const TAKE: Statement = {
 export function eventBody(row: Record<string, string | null>): string {
   const head = { id: row.event_id!, type: row.type!, created_at: instantFromPg(row.created_at!) }
   const fields = Object.entries({ ...head, project_id: row.project_id! })
-  const texts = fields.map(([name, value]) => `"${name}":${quote(value)}`)
+  const texts = fields.map(([name, value]) => `"${name}":${JSON.stringify(value)}`)
   return `{${texts.join(',')},"sequence":${row.sequence},"data":${row.data}}`
 }
 

@@ -1,6 +1,7 @@
 // The keys that sign a project's webhooks: all that live, opened from their seals.
 import type { App } from '../app.ts'
 import type { Statement } from '../lib/db.ts'
+import { bytesFromPg } from '../lib/rows.ts'
 
 /** The living keys of each of these projects, the newest first. Read at every look: a dead key signs nothing. */
 export async function signingKeys(
@@ -11,7 +12,7 @@ export async function signingKeys(
   if (projects.size === 0) return keys
   const rows = await db.query(LIVING_KEYS, [[...projects]])
   for (const { project_id, id, sealed } of rows) {
-    const key = seal.open(Buffer.from(sealed!.slice(2), 'hex'), id!)
+    const key = seal.open(bytesFromPg(sealed!), id!)
     keys.set(project_id!, [...(keys.get(project_id!) ?? []), key])
   }
   return keys

@@ -43,6 +43,8 @@ export function serverOptions(bounds: ListenerBounds): FastifyHttpOptions<Server
 /** Keeps the others on `app`. Call it before any hook or route. */
 export function keepBounds(app: FastifyInstance, bounds: ListenerBounds): void {
   app.server.maxConnections = bounds.connections
+  // Among workers, a connection that one of them has no room for would else go round for ever when none of them has.
+  Object.assign(app.server, { dropMaxConnection: true })
   dropStalled(app, bounds.sendTimeoutMs)
   let underWay = 0
   app.addHook('onRequest', async (request, reply) => {

@@ -1,5 +1,5 @@
 // Cursors: the place in a walk, its total and its horizon, bound to one tenant's list and filters.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { instantFromMicros, microsFromInstant } from './time.ts'
 
 /** Where a walk stands. Instants are canonical date-times. */
@@ -11,41 +11,54 @@ export interface Position {
   total: number
   /** The sync horizon of the walk's first page, in a walk by `updated_at`. */
   horizon?: string
+  /** How far the database's log was when the walk began, where replicas are read: no later page may be older. */
+  mark?: bigint
 }
 
 const CHECK_BYTES = 9
+const HEAD_BYTES = 24
+const MARK_BYTES = 8
 const NO_HORIZON = -(2n ** 63n)
+// Beside the total: a mark follows the head.
+const MARKED = 2n ** 62n
 
 /**
- * The cursor of a position: URL-safe, at most 130 characters. `binding` names all that the walk depends on (tenant, list, filters):
+ * The cursor of a position: URL-safe, at most 140 characters. `binding` names all that the walk depends on (tenant, list, filters):
  * a cursor opens only with the binding it was made with, and only unchanged.
  */
 export function writeCursor(position: Position, binding: string): string {
-  const head = Buffer.alloc(24)
+  const { mark } = position
+  const head = Buffer.alloc(mark === undefined ? HEAD_BYTES : HEAD_BYTES + MARK_BYTES)
   head.writeBigInt64BE(microsFromInstant(position.at), 0)
   head.writeBigInt64BE(position.horizon === undefined ? NO_HORIZON : microsFromInstant(position.horizon), 8)
-  head.writeBigInt64BE(BigInt(position.total), 16)
+  head.writeBigInt64BE(BigInt(position.total) + (mark === undefined ? 0n : MARKED), 16)
+  if (mark !== undefined) head.writeBigInt64BE(mark, HEAD_BYTES)
   const payload = Buffer.concat([head, Buffer.from(position.id, 'latin1')])
-  return Buffer.concat([check(payload, binding), payload]).toString('base64url')
+  return Buffer.concat([check(payload, binding, mark !== undefined), payload]).toString('base64url')
 }
 
 /** The position in a cursor, or undefined when it is not one of ours for this binding. */
 export function readCursor(cursor: string, binding: string): Position | undefined {
-  if (!/^[A-Za-z0-9_-]{46,130}$/.test(cursor)) return undefined
+  if (!/^[A-Za-z0-9_-]{46,140}$/.test(cursor)) return undefined
   const bytes = Buffer.from(cursor, 'base64url')
   const payload = bytes.subarray(CHECK_BYTES)
+  const total = payload.readBigInt64BE(16)
+  const marked = total >= MARKED
   // The last character has spare bits: only the form we write is ours.
-  if (!check(payload, binding).equals(bytes.subarray(0, CHECK_BYTES)) || bytes.toString('base64url') !== cursor)
+  if (!check(payload, binding, marked).equals(bytes.subarray(0, CHECK_BYTES)) || bytes.toString('base64url') !== cursor)
     return undefined
   const horizon = payload.readBigInt64BE(8)
   return {
     at: instantFromMicros(payload.readBigInt64BE(0)),
-    id: payload.toString('latin1', 24),
-    total: Number(payload.readBigInt64BE(16)),
+    id: payload.toString('latin1', marked ? HEAD_BYTES + MARK_BYTES : HEAD_BYTES),
+    total: Number(marked ? total - MARKED : total),
     horizon: horizon === NO_HORIZON ? undefined : instantFromMicros(horizon),
+    mark: marked ? payload.readBigInt64BE(HEAD_BYTES) : undefined,
   }
 }
 
-function check(payload: Uint8Array, binding: string): Buffer {
-  return createHash('sha256').update(binding).update('\n').update(payload).digest().subarray(0, CHECK_BYTES)
+// A program that knows of no marks refuses a cursor that has one.
+function check(payload: Uint8Array, binding: string, marked: boolean): Buffer {
+  const bound = Buffer.from(binding + (marked ? '\r' : '\n'))
+  return hash('sha256', Buffer.concat([bound, payload]), 'buffer').subarray(0, CHECK_BYTES)
 }

@@ -1,18 +1,21 @@
 // The way to PostgreSQL: pipelined connections for short reads, plain ones for transactions, counts and COPY.
 import pg from 'pg'
+import { askTogether, openPipelines, pipeline } from './pipelines.ts'
+import { nameless, openSingles } from './pooler.ts'
+import { packRow, type Row } from './rows.ts'
 import { openTurns } from './turns.ts'
-import { type Over, streamOf, watchFor } from './watch.ts'
+import { type Over, watchFor } from './watch.ts'
 
-/** A row as PostgreSQL sent it: every value is its text, in the order of the select list. */
-export type Row = (string | null)[]
 /** A row by column name, every value its text: booleans `t`/`f`, times `2026-01-31 23:59:59.123456+00`. */
 export type NamedRow = Record<string, string | null>
-export type Param = string | number | bigint | boolean | null | readonly string[] | Buffer
+export type Param = string | number | bigint | boolean | null | readonly (string | null)[] | Buffer
 
 /** A statement of the pipelined pool. With a name it is prepared once on each connection. */
 export interface Statement {
   name?: string
   text: string
+  /** A read ends after so many rows. */
+  most?: number
 }
 
 /** Runs one statement of a transaction; with a name it is prepared once on each connection, for what is run often. */
@@ -24,11 +27,14 @@ export type Query = <R extends NamedRow = NamedRow>(
 export interface Db {
   /** A short read on a pipelined connection. Not for COPY, transactions, or anything slow: neighbours wait behind it. */
   read(statement: Statement, params: readonly Param[]): Promise<Row[]>
+  /** A read that may take its time, on a plain connection. */
+  readLong(statement: Statement, params: readonly Param[]): Promise<Row[]>
   /** One statement on a plain connection. */
   query: Query
   /**
    * Commits what `work` did, or rolls it back when it throws. A deadlock or a serialization failure runs it again (at
-   * most three times in all), so `work` may touch nothing but the database.
+   * most three times in all), so `work` may touch nothing but the database. What it asks for without waiting in between
+   * is sent at one go, and done in that order.
    */
   tx<T>(work: (query: Query) => Promise<T>): Promise<T>
   /** A plain connection of one's own, for COPY and session state; `release(true)` throws the connection away. */
@@ -58,6 +64,8 @@ export interface DbActivity {
 
 export interface DbOptions {
   url: string
+  /** Set: `url` leads through a pooler in transaction mode, and this one past it, for what needs a session. */
+  directUrl?: string
   applicationName: string
   /** Pipelined connections: a few carry thousands of reads a second. */
   readConnections?: number
@@ -73,21 +81,31 @@ const STATEMENT_TIMEOUT_MS = 30_000
 // Weights at once, in all and of one tenant: enough to keep the pipelines full, so few that whoever comes next is soon served.
 const FAIR_MOST = 96
 const FAIR_SHARE = 32
+// Connections past the pooler: for one import, and for what waits beside it.
+const DIRECT_CONNECTIONS = 4
+// Without pipelines a connection carries less; those of a pooler's clients are cheap.
+const SINGLES_FOR_PIPELINE = 4
 
 export function openDb(options: DbOptions): Db {
-  const pool = new pg.Pool({ ...clientConfig(options), max: options.connections ?? 12, idleTimeoutMillis: 60_000 })
-  // An idle connection that breaks is replaced at its next use; without a listener the program would end here.
-  pool.on('error', () => {})
-  const watch = watchFor(clientConfig(options))
-  const pipelines = openPipelines(options, watch.over)
+  const { directUrl, connections = 12, readConnections = 2 } = options
+  const ours = clientConfig(options)
+  const pool = openPool(ours, connections)
+  const direct = directUrl
+    ? openPool(clientConfig({ ...options, url: directUrl, directUrl: undefined }), DIRECT_CONNECTIONS)
+    : pool
+  const watch = watchFor(ours)
+  const pipelines = directUrl
+    ? openSingles(ours, readConnections * SINGLES_FOR_PIPELINE, watch.over)
+    : openPipelines(ours, readConnections, watch.over)
+  const bare = <S extends string | Statement>(statement: S) => (directUrl ? nameless(statement) : statement)
   const turns = openTurns(FAIR_MOST, FAIR_SHARE)
 
-  const query: Query = async (statement, params) => {
+  async function onPlain<T>(ask: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     const client = await pool.connect()
     client.on('error', ignore)
     let broken: Error | undefined
     try {
-      return await queryOn(client, watch.over)(statement, params)
+      return await ask(client)
     } catch (error) {
       if (sqlState(error) === undefined) broken = error as Error
       throw error
@@ -97,8 +115,17 @@ export function openDb(options: DbOptions): Db {
     }
   }
 
-  async function connect() {
-    const client = await pool.connect()
+  const query: Query = (statement, params) => onPlain((client) => queryOn(client, watch.over)(bare(statement), params))
+
+  const readLong: Db['read'] = (statement, params) =>
+    onPlain(async (client) => {
+      const asked = { ...config(bare(statement), params), rowMode: 'array' as const }
+      const result = await watch.over(client, () => client.query<(string | null)[]>(asked))
+      return result.rows.slice(0, statement.most).map(packRow)
+    })
+
+  async function connect(to = direct) {
+    const client = await to.connect()
     client.on('error', ignore)
     return {
       client,
@@ -111,12 +138,17 @@ export function openDb(options: DbOptions): Db {
   }
 
   async function once<T>(work: (query: Query) => Promise<T>): Promise<T> {
-    const { client, release } = await connect()
-    const query = queryOn(client, watch.over)
+    const { client, release } = await connect(pool)
+    const ask = queryOn(client, watch.over)
+    const query: Query = (statement, params) => ask(bare(statement), params)
+    pipeline(client, true)
     let broken = false
     try {
-      await query('begin')
+      const begun = query('begin')
+      // Goes with the first statement, which fails with it.
+      begun.catch(ignore)
       const result = await work(query)
+      await begun
       await query('commit')
       return result
     } catch (error) {
@@ -126,6 +158,7 @@ export function openDb(options: DbOptions): Db {
       })
       throw error
     } finally {
+      pipeline(client, false)
       release(broken)
     }
   }
@@ -142,9 +175,10 @@ export function openDb(options: DbOptions): Db {
 
   return {
     read: pipelines.read,
+    readLong,
     query,
     tx,
-    connect,
+    connect: () => connect(),
     fair: turns.run,
     activity: () => ({
       open: pool.totalCount,
@@ -156,9 +190,16 @@ export function openDb(options: DbOptions): Db {
     }),
     async close() {
       watch.stop()
-      await Promise.all([pool.end(), pipelines.close()])
+      await Promise.all([pool.end(), direct !== pool && direct.end(), pipelines.close()])
     },
   }
+}
+
+function openPool(config: pg.ClientConfig, max: number): pg.Pool {
+  const pool = new pg.Pool({ ...config, max, idleTimeoutMillis: 60_000 })
+  // An idle connection that breaks is replaced at its next use; without a listener the program would end here.
+  pool.on('error', ignore)
+  return pool
 }
 
 /** The five characters of PostgreSQL's error code, when this is PostgreSQL's error. */
@@ -167,11 +208,16 @@ export function sqlState(error: unknown): string | undefined {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
 }
 
+/** Whether a statement was ended because it took too long. */
+export function isTimeout(error: unknown): boolean {
+  return sqlState(error) === '57014'
+}
+
 /** Whether the database could not be reached or would not work: the caller may try again later. */
 export function isUnavailable(error: unknown): boolean {
   const state = sqlState(error)
-  // 57014 is the statement time-out, 25006 a read-only server, 53… out of connections, memory or disk, 58… its files.
-  if (state && (/^(08|53|57P|58)/.test(state) || state === '57014' || state === '25006')) return true
+  // 25006 is a read-only server, 53… out of connections, memory or disk, 58… its files.
+  if (state && (/^(08|53|57P|58)/.test(state) || isTimeout(error) || state === '25006')) return true
   const { code, message } = error as { code?: string; message?: string }
   if (code && ['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'].includes(code)) {
     // A missing socket, not any missing file.
@@ -182,55 +228,8 @@ export function isUnavailable(error: unknown): boolean {
   )
 }
 
-function openPipelines(options: DbOptions, over: Over) {
-  const slots: (Promise<pg.Client> | undefined)[] = Array.from({ length: options.readConnections ?? 2 })
-  let next = 0
-  let underWay = 0
-
-  function open(slot: number): Promise<pg.Client> {
-    const client = new pg.Client({ ...clientConfig(options), pipeline: true } as pg.ClientConfig)
-    const opened = client.connect().then(() => client)
-    const forget = () => {
-      if (slots[slot] === opened) slots[slot] = undefined
-    }
-    client.on('error', forget)
-    client.on('end', forget)
-    opened.catch(forget)
-    slots[slot] = opened
-    return opened
-  }
-
-  return {
-    async read(statement: Statement, params: readonly Param[]): Promise<Row[]> {
-      const slot = next
-      next = (next + 1) % slots.length
-      const client = await (slots[slot] ?? open(slot))
-      gather(client)
-      underWay += 1
-      try {
-        const asked = { ...statement, values: values(params), rowMode: 'array' as const }
-        const result = await over(client, () => client.query<Row>(asked))
-        return result.rows
-      } finally {
-        underWay -= 1
-      }
-    },
-    underWay: () => underWay,
-    async close() {
-      await Promise.all(slots.map(async (slot) => (await slot?.catch(ignore))?.end()))
-    },
-  }
-}
-
-/** Holds back what is written to this connection until the requests at hand have all been read: one system call for many. */
-function gather(client: pg.Client): void {
-  const stream = streamOf(client)
-  if (stream.writableCorked > 0) return
-  stream.cork()
-  setImmediate(() => stream.uncork())
-}
-
-function clientConfig(options: DbOptions): pg.ClientConfig {
+/** How every connection is set up. */
+export function clientConfig(options: DbOptions): pg.ClientConfig {
   const { url, given } = withoutSettings(options.url)
   return {
     connectionString: url,
@@ -239,18 +238,26 @@ function clientConfig(options: DbOptions): pg.ClientConfig {
     keepAlive: true,
     // Text stays text: microseconds and decimals survive, and no row passes through a parser.
     types: { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig,
-    // Generic plans: our statements are shaped so that one plan is right for every parameter.
-    options: [
-      given,
-      '-c TimeZone=UTC',
-      '-c DateStyle=ISO',
-      '-c jit=off',
-      '-c plan_cache_mode=force_generic_plan',
-      `-c statement_timeout=${options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS}`,
-      '-c idle_in_transaction_session_timeout=300000',
-    ].join(' '),
+    // A pooler knows nothing of these; there they are the role's, see `settleRole`.
+    ...(!options.directUrl && { options: [given, ...asOptions(settingsOf(options))].join(' ') }),
   }
 }
+
+/** What every session of ours has set. */
+export function settingsOf({ statementTimeoutMs }: Pick<DbOptions, 'statementTimeoutMs'>): Record<string, string> {
+  return {
+    TimeZone: 'UTC',
+    DateStyle: 'ISO',
+    jit: 'off',
+    // Our statements are shaped so that one plan is right for every parameter.
+    plan_cache_mode: 'force_generic_plan',
+    statement_timeout: String(statementTimeoutMs ?? STATEMENT_TIMEOUT_MS),
+    idle_in_transaction_session_timeout: '300000',
+  }
+}
+
+const asOptions = (settings: Record<string, string>) =>
+  Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
 
 /** The address without its own `options`, which would take the place of ours instead of standing beside them. */
 function withoutSettings(url: string): { url: string; given: string } {
@@ -262,7 +269,8 @@ function withoutSettings(url: string): { url: string; given: string } {
 }
 
 function queryOn(client: pg.PoolClient, over?: Over): Query {
-  const ask = (statement: string | Statement, params?: readonly Param[]) => client.query(config(statement, params))
+  const ask = (statement: string | Statement, params?: readonly Param[]) =>
+    askTogether(client, () => client.query(config(statement, params)))
   return async (statement, params) =>
     named(over ? await over(client, () => ask(statement, params)) : await ask(statement, params))
 }

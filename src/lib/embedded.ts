@@ -22,6 +22,8 @@ export interface EmbeddedOptions {
   log: { info(message: string): void; warn(message: string): void }
   /** For tests: nothing has to survive a crash of the machine. Counts when the database is made. */
   throwaway?: boolean
+  /** Called when PostgreSQL has to be started: what can be done while it comes up. */
+  meanwhile?: (() => void) | undefined
 }
 
 // Who shares a server holds this lock, shared, on a connection of its own; who wants to stop it needs it alone. The kernel
@@ -37,11 +39,12 @@ const REJOIN_MS = 1_000
 const TRIM_LOG_MS = 60 * 60_000
 
 /** Joins the server of `dataDir`, or makes the database and starts it. Throws a `UsageError` when that cannot be. */
-export async function openEmbedded({ dataDir, log, throwaway = false }: EmbeddedOptions): Promise<Embedded> {
+export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> {
+  const { dataDir, log } = options
   try {
     const home = await openHome(dataDir)
     checkVersion(home)
-    const joinServer = () => join(home, log, throwaway)
+    const joinServer = () => join(home, options)
     const presence = await joinServer()
     const { host } = presence
     const { password, notice } = home
@@ -59,7 +62,7 @@ function urlOf({ host, port, user, password, database }: Embedded['connection'])
 }
 
 /** Tries until it holds the presence lock: the server may be absent, starting, recovering or about to stop. */
-async function join(home: Home, log: EmbeddedOptions['log'], throwaway: boolean): Promise<pg.Client> {
+async function join(home: Home, { log, throwaway = false, meanwhile }: EmbeddedOptions): Promise<pg.Client> {
   const begun = performance.now()
   let patientUntil = begun + PATIENCE_MS
   let starting: Starting | undefined
@@ -83,6 +86,7 @@ async function join(home: Home, log: EmbeddedOptions['log'], throwaway: boolean)
     }
     if (!starting && !(server && (await isServerOf(home.cluster, server.pid)))) {
       starting = await makeAndStart(home, log, throwaway)
+      meanwhile?.()
     }
     await sleep(POLL_MS)
   }

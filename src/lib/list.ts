@@ -1,15 +1,18 @@
 // The declaration of a list: its rows, filters and limits, and how both its query and its pages are described.
-import { type TObject, type TSchema, Type } from 'typebox'
+
 import type { Param } from './db.ts'
+import { type ObjectSchema, type Schema, Type } from './schema.ts'
 import type { Shape } from './shape.ts'
 
 /** A filter of a list: the parameter's schema, and the condition it becomes. */
 export interface Filter {
-  schema: TSchema
+  schema: Schema
   /** The condition, given the placeholder of its value. An empty condition restricts nothing. */
   where: (placeholder: string) => string
   /** What the database is given for the value that came. */
   param?: (value: never) => Param
+  /** Whether only a few rows have any one value, so that those of a value may be sorted and sifted. */
+  selective?: boolean
   /** The field of `counts` that knows the number of rows for each value, when this is the only filter. */
   counter?: string
 }
@@ -35,13 +38,13 @@ export interface List {
 const DEFAULT_LIMIT = 20
 
 /** The query parameters of a list, for reading and for describing them. */
-export function listQuery({ filters, sync, maxLimit }: List): TObject {
+export function listQuery({ filters, sync, maxLimit }: List): ObjectSchema {
   const date = (rule: string) =>
     Type.String({
       format: 'date-time',
       description: `Keeps items with \`updated_at\` ${rule}; orders by \`updated_at\`.`,
     })
-  const parameters: Record<string, TSchema> = {
+  const parameters: Record<string, Schema> = {
     limit: Type.Integer({
       minimum: 1,
       maximum: maxLimit,
@@ -64,7 +67,7 @@ export function listQuery({ filters, sync, maxLimit }: List): TObject {
 }
 
 /** The schema of a page: the items and where the walk goes on. */
-export function pageSchema(list: List): TSchema {
+export function pageSchema(list: List): Schema {
   return Type.Object(
     {
       data: Type.Array(list.shape.schema, { description: 'The items of this page.' }),

@@ -2,6 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
 import { UsageError } from './errors.ts'
+import { settleRole } from './pooler.ts'
 
 export interface Migration {
   version: number
@@ -15,10 +16,10 @@ const LOCK = 7482
 const OLDEST_POSTGRES = 150000
 
 /**
- * Migrates the database at `url` and answers the versions that were applied now.
- * Throws a `UsageError` when the server is too old, or when the schema is newer than this program in a breaking way.
+ * Migrates the database at `url` and answers the versions that were applied now. With `roleSettings`, the role gets them
+ * too, for those who come through a pooler. Throws a `UsageError` when the server is too old, or when the schema is newer than this program in a breaking way.
  */
-export async function migrate(url: string): Promise<number[]> {
+export async function migrate(url: string, roleSettings: Record<string, string> = {}): Promise<number[]> {
   const client = new pg.Client({
     connectionString: url,
     application_name: 'tundish migrate',
@@ -34,7 +35,10 @@ export async function migrate(url: string): Promise<number[]> {
     const known = await migrations()
     refuseNewer(seen, known)
     const missing = known.filter(({ version }) => !seen.has(version))
+    // Among the role's settings is a limit of time.
+    await client.query('set statement_timeout = 0')
     for (const migration of missing) await apply(client, migration)
+    await settleRole(client, roleSettings)
     return missing.map(({ version }) => version)
   } finally {
     await client.end()

@@ -1,52 +1,69 @@
 // Serves lists: one declaration → its statements, its pages, its totals, and the walk that returns every row once.
 import { type Position, readCursor, writeCursor } from './cursor.ts'
-import type { Db, Param, Row, Statement } from './db.ts'
+import type { Param, Statement } from './db.ts'
 import { ApiError } from './errors.ts'
-import type { List } from './list.ts'
-import { readHorizon } from './sync.ts'
+import type { Filter, List } from './list.ts'
+import type { Row } from './rows.ts'
+import type { Source } from './source.ts'
 import { isId } from './text.ts'
 import { instantFromPg } from './time.ts'
 
 export interface Page {
-  json: string
+  json: Buffer
   horizon?: string
 }
 
 const SYNC_FILTERS = ['updated_at.from', 'updated_at.to'] as const
-// Limits that clients use again and again: their statements are prepared by name. Any other limit is planned each time.
-const PREPARED_LIMITS = new Set([20, 50, 100, 200, 250, 500])
+// What is prepared by name; for a limit between them the next larger statement is stopped early.
+const PREPARED_LIMITS = [20, 50, 100, 200, 250, 500]
 
 /** Serves one page of a project's list. `query` has been read by `listQuery`. */
-export async function servePage(db: Db, list: List, projectId: string, query: Record<string, unknown>): Promise<Page> {
+export async function servePage(
+  source: Source,
+  list: List,
+  projectId: string,
+  query: Record<string, unknown>,
+): Promise<Page> {
   const walk = startWalk(list, projectId, query)
-  const position = await findPosition(db, walk, query.cursor as string | undefined)
+  const position = await findPosition(source, walk, query.cursor as string | undefined)
+  if (position) await source.reach(position.mark)
   const limit = query.limit as number
-  return db.fair(projectId, weightOf(walk, limit, position), () => readPage(db, walk, limit, position))
+  const { rows, horizon } = await source.fair(projectId, weightOf(walk, limit), () =>
+    readRows(source, walk, limit, position),
+  )
+  const total =
+    knownTotal(walk, rows, limit, position) ??
+    (await source.fair(projectId, isCountShort(walk) ? 1 : PASSING, () => countRows(source, walk)))
+  const mark = position || rows.length <= limit ? position?.mark : await source.mark()
+  return { json: writePage(walk, rows, limit, { total, horizon, mark }), horizon }
 }
 
 // A page of this many items is a short read.
 const SHORT = 50
-// A count may pass over every row of the project.
-const COUNTING = 15
+// What may pass over every row of the project: a count, and a page that no index serves alone.
+const PASSING = 15
 
-function weightOf(walk: Walk, limit: number, position: Place | undefined): number {
-  const counts = position ? position.total === undefined : walk.counter === undefined
-  return Math.ceil(limit / SHORT) + (counts ? COUNTING : 0)
+function weightOf(walk: Walk, limit: number): number {
+  return Math.ceil(limit / SHORT) + (walk.indexed ? 0 : PASSING)
 }
 
-async function readPage(db: Db, walk: Walk, limit: number, position: Place | undefined): Promise<Page> {
+/** Whether the total is a sum of counters, or a count of what one person has. */
+const isCountShort = ({ counter, few }: Walk) => counter !== undefined || few.length > 0
+
+async function readRows(source: Source, walk: Walk, limit: number, position: Place | undefined) {
   // The horizon is read before the rows: what it promises must be visible to them.
-  const horizon = walk.bySync ? (position?.horizon ?? (await readHorizon(db, walk.projectId))) : undefined
-  const [rows, counted] = await Promise.all([
-    db.read(pageStatement(walk, limit, position !== undefined), [
-      ...walk.params,
-      ...(position ? [position.at, position.id] : []),
-    ]),
-    position ? position.total : walk.counter ? undefined : countRows(db, walk),
-  ])
-  // A first page brings its total along; an empty one has none to bring, for then nothing matches.
-  const total = counted ?? (position ? await countRows(db, walk) : Number(rows[0]?.[TOTAL] ?? 0))
-  return { json: writePage(walk, rows, limit, total, horizon), horizon }
+  const horizon = walk.bySync ? (position?.horizon ?? (await source.horizon(walk.projectId))) : undefined
+  const read = walk.indexed ? source.read : source.readLong
+  const place = position ? [position.at, position.id] : []
+  const rows = await read(pageStatement(walk, limit, position !== undefined), [...walk.params, ...place])
+  return { rows, horizon }
+}
+
+/** The total as far as nothing has to be counted for it: from the cursor, from the page, or because the page is all there is. */
+function knownTotal(walk: Walk, rows: Row[], limit: number, position: Place | undefined): number | undefined {
+  if (position) return position.total
+  if (rows.length <= limit) return rows.length
+  return walk.counter && Number(rows[0]!.text(TOTAL))
 }
 
 // The columns of a page before those of the shape.
@@ -62,6 +79,10 @@ interface Walk {
   given: Record<string, unknown>
   /** Ordered by updated_at, ascending. */
   bySync: boolean
+  /** Whether an index leads straight to the rows of a page. Else it may take long, and no neighbour shall wait for it. */
+  indexed: boolean
+  /** The conditions of filters that leave only a few rows. */
+  few: string[]
   /** Names this walk's tenant, list and filters; see `writeCursor`. */
   binding: string
   conditions: string[]
@@ -84,6 +105,7 @@ function startWalk(list: List, projectId: string, query: Record<string, unknown>
   }
   const params: Param[] = [projectId]
   const conditions = [`${list.alias}.project_id = $1`]
+  const few: string[] = []
   for (const [name, value] of Object.entries(given)) {
     const filter = list.filters[name]
     const condition = filter
@@ -91,19 +113,24 @@ function startWalk(list: List, projectId: string, query: Record<string, unknown>
       : syncCondition(list.alias, name, params.length + 1)
     if (condition === '') continue
     conditions.push(condition)
+    if (filter?.selective) few.push(condition)
     params.push(filter?.param ? filter.param(value as never) : (value as Param))
   }
   const standing = list.standing?.(given)
+  const bySync = SYNC_FILTERS.some((name) => name in given)
+  const filters = restricting(list, given)
   if (standing?.where) conditions.push(standing.where)
   return {
     list,
     projectId,
     given,
-    bySync: SYNC_FILTERS.some((name) => name in given),
+    bySync,
+    indexed: isIndexed(filters, bySync),
+    few,
     binding: JSON.stringify([projectId, list.name, given]),
     conditions,
     params,
-    counter: counterOf(list, given, standing?.counter),
+    counter: counterOf(filters, bySync, standing?.counter),
   }
 }
 
@@ -111,15 +138,28 @@ function syncCondition(alias: string, name: string, n: number): string {
   return `${alias}.updated_at ${name === 'updated_at.from' ? '>=' : '<'} $${n}`
 }
 
-function counterOf(list: List, given: Record<string, unknown>, standing: string | undefined): Counter | undefined {
-  const names = Object.keys(given).filter((name) => list.filters[name]?.where('$1') !== '')
-  if (names.length === 0) return { field: standing ?? '', filtered: false }
-  const counter = names.length === 1 && standing === undefined ? list.filters[names[0]!]?.counter : undefined
+/** The filters that came and leave something out, apart from the window. */
+function restricting({ filters }: List, given: Record<string, unknown>): Filter[] {
+  const came = Object.keys(given).flatMap((name) => filters[name] ?? [])
+  return came.filter(({ where }) => where('$1') !== '')
+}
+
+/** Each filter alone has an index in the order of creation; those that are counted have one in the order of changes too. */
+function isIndexed(filters: Filter[], bySync: boolean): boolean {
+  if (filters.length === 0 || filters.some(({ selective }) => selective)) return true
+  return filters.length === 1 && (!bySync || filters[0]!.counter !== undefined)
+}
+
+/** A window is counted, and so is whatever no counter knows. */
+function counterOf(filters: Filter[], bySync: boolean, standing: string | undefined): Counter | undefined {
+  if (bySync) return undefined
+  if (filters.length === 0) return { field: standing ?? '', filtered: false }
+  const counter = filters.length === 1 && standing === undefined ? filters[0]!.counter : undefined
   return counter === undefined ? undefined : { field: counter, filtered: true }
 }
 
 /** Where the walk goes on: from our own cursor, or behind the item whose id was given. Undefined at its beginning. */
-async function findPosition(db: Db, walk: Walk, cursor: string | undefined): Promise<Place | undefined> {
+async function findPosition(source: Source, walk: Walk, cursor: string | undefined): Promise<Place | undefined> {
   if (cursor === undefined) return undefined
   const own = readCursor(cursor, walk.binding)
   if (own) return own
@@ -129,29 +169,52 @@ async function findPosition(db: Db, walk: Walk, cursor: string | undefined): Pro
       name: `${list.name} place`,
       text: `select created_at from ${list.table} where project_id = $1 and id = $2`,
     }
-    const [row] = await db.read(statement, [projectId, cursor])
-    if (row) return { at: instantFromPg(row[0]!), id: cursor, total: undefined }
+    const [row] = await source.read(statement, [projectId, cursor])
+    if (row) return { at: instantFromPg(row.text(0)!), id: cursor, total: undefined }
   }
   const orId = walk.bySync ? '' : ', or the id of an item'
   throw new ApiError(400, `cursor must be a next_cursor of this list with the same filters, unchanged${orId}.`)
 }
 
+/**
+ * The rows are found before anything is joined to them. In one step the planner, which takes any window for a two
+ * hundredth of the table, joins all rows of one that it thinks is smaller than a page, and sorts them.
+ */
 function pageStatement(walk: Walk, limit: number, behind: boolean): Statement {
-  const { list, bySync, conditions, params, given } = walk
+  const { list, bySync, params, given, conditions } = walk
   const { alias, shape } = list
   const at = bySync ? `${alias}.updated_at` : `${alias}.created_at`
   const [comparison, direction] = bySync ? ['>', 'asc'] : ['<', 'desc']
   const place = behind
-    ? [`(${at}, ${alias}.id) ${comparison} ($${params.length + 1}::timestamptz, $${params.length + 2})`]
-    : []
-  // The limit stands in the text: as a parameter it would hide from the planner that only a few rows are wanted.
-  const text = `
+    ? ` and (${at}, ${alias}.id) ${comparison} ($${params.length + 1}::timestamptz, $${params.length + 2})`
+    : ''
+  const order = `order by ${at} ${direction}, ${alias}.id ${direction}`
+  const text = (most: number) => `
     select ${at}, ${alias}.id, ${walk.counter && !behind ? counterSum(walk.counter, list.name) : 'null'}, ${shape.columns}
-    from ${list.table} ${alias} ${list.joins}
-    where ${[...conditions, ...place].join(' and ')}
-    order by ${at} ${direction}, ${alias}.id ${direction} limit ${limit + 1}`
-  const name = `${list.name} ${Object.keys(given).join(' ')} ${behind ? 'behind' : 'first'} ${limit} ${conditions.length}`
-  return PREPARED_LIMITS.has(limit) ? { name: statementName(name), text } : { text }
+    from (select ${alias}.* from ${matching(walk)}${place} ${order} limit ${most}) ${alias} ${list.joins} ${order}`
+  const name = `${list.name} ${Object.keys(given).join(' ')} ${behind ? 'behind' : 'first'} ${conditions.length}`
+  return limited(name, limit, limit + 1, text)
+}
+
+/** The rows that match, as what follows `from`. What a person has is found first, and sifted by the rest. */
+function matching({ list: { table, alias }, conditions, few }: Walk): string {
+  const where = (which: string[]) => which.join(' and ')
+  if (few.length === 0 || conditions.length === few.length + 1) return `${table} ${alias} where ${where(conditions)}`
+  const [tenant, ...filters] = conditions as [string, ...string[]]
+  const rest = filters.filter((condition) => !few.includes(condition))
+  // With an offset it is a step of its own.
+  return `(select * from ${table} ${alias} where ${where([tenant, ...few])} offset 0) ${alias} where ${where(rest)}`
+}
+
+/**
+ * A statement for at most `most` rows, with the next of a few limits in its text: as a parameter it would hide from the
+ * planner that only a few rows are wanted, and planned anew for each limit it would cost several times what it does.
+ */
+export function limited(name: string, limit: number, most: number, text: (most: number) => string): Statement {
+  const prepared = PREPARED_LIMITS.find((one) => one >= limit)
+  if (prepared === undefined) return { text: text(most) }
+  const statement = { name: statementName(`${name} ${prepared}`), text: text(prepared + most - limit) }
+  return prepared === limit ? statement : { ...statement, most }
 }
 
 const names = new Map<string, string>()
@@ -163,18 +226,14 @@ function statementName(long: string): string {
   return name
 }
 
-async function countRows(db: Db, walk: Walk): Promise<number> {
-  const { list, counter, conditions, params } = walk
-  if (counter) {
-    const [row] = await db.query(`select ${counterSum(counter, list.name)} as n`, params)
-    return Number(row!.n)
-  }
+async function countRows(source: Source, walk: Walk): Promise<number> {
+  const { list, counter, conditions, params, given } = walk
+  const text = counter ? `select ${counterSum(counter, list.name)}` : `select count(*) from ${matching(walk)}`
+  const name = statementName(`${list.name} ${Object.keys(given).join(' ')} count ${conditions.length}`)
   // A count may be long: on a pipelined connection its neighbours would wait for it.
-  const [row] = await db.query(
-    `select count(*) as n from ${list.table} ${list.alias} where ${conditions.join(' and ')}`,
-    params,
-  )
-  return Number(row!.n)
+  const read = isCountShort(walk) ? source.read : source.readLong
+  const [row] = await read({ name, text }, params)
+  return Number(row!.text(0))
 }
 
 /** The total by the counters that the writing statements keep; the filter's value, if any, is the second parameter. */
@@ -183,17 +242,19 @@ function counterSum({ field, filtered }: Counter, list: string): string {
     where project_id = $1 and list = '${list}' and field = '${field}' and value = ${filtered ? '$2' : "''"})`
 }
 
-function writePage(walk: Walk, rows: Row[], limit: number, total: number, horizon: string | undefined): string {
-  const { write } = walk.list.shape
+/** What a cursor hands on from page to page. */
+type HandedOn = Pick<Position, 'total' | 'horizon' | 'mark'>
+
+function writePage(walk: Walk, rows: Row[], limit: number, handedOn: HandedOn): Buffer {
   const hasMore = rows.length > limit
-  const served = hasMore ? limit : rows.length
-  let data = ''
-  for (let n = 0; n < served; n += 1) data += n === 0 ? write(rows[n]!, SHAPE) : `,${write(rows[n]!, SHAPE)}`
+  const served = hasMore ? rows.slice(0, limit) : rows
   let next = ''
   if (hasMore) {
-    const [at, id] = rows[served - 1]!
-    const cursor = writeCursor({ at: instantFromPg(at!), id: id!, total, horizon }, walk.binding)
+    const last = served.at(-1)!
+    const at = instantFromPg(last.text(0)!)
+    const cursor = writeCursor({ at, id: last.text(1)!, ...handedOn }, walk.binding)
     next = `,"next_cursor":"${cursor}","cursor":"${cursor}"`
   }
-  return `{"data":[${data}],"pagination":{"has_more":${hasMore},"total":${total}${next}}}`
+  const after = `],"pagination":{"has_more":${hasMore},"total":${handedOn.total}${next}}}`
+  return walk.list.shape.writeList(served, '{"data":[', after, SHAPE)
 }

@@ -1,5 +1,5 @@
 // How the error answers of both interfaces are described: one body, `{"message"}`, and a sentence for each status.
-import { type TSchema, Type } from 'typebox'
+import { type Schema, Type } from './schema.ts'
 
 /** Every error body has a message; 404 of the erasure and 400 of a charge have more. */
 export const problem = Type.Object(
@@ -26,7 +26,7 @@ export function problems(...statuses: number[]): Record<number, object> {
 }
 
 /** One error answer, by default with the common body. */
-export function problemAnswer(status: number, schema: TSchema = problem): object {
+export function problemAnswer(status: number, schema: Schema = problem): object {
   const retry = { 'Retry-After': { type: 'integer', description: 'Seconds to wait.' } }
   return {
     description: DESCRIPTIONS[status],

@@ -1,6 +1,7 @@
 // Reads a query string by its declared schema: nothing is coerced beyond its type, nothing unknown or repeated passes.
-import type { TObject } from 'typebox'
+
 import { ApiError } from './errors.ts'
+import type { ObjectSchema } from './schema.ts'
 import { shorten } from './text.ts'
 import { readQueryInstant, TimeError } from './time.ts'
 
@@ -17,7 +18,7 @@ interface ParameterSchema {
  * The parameters of a raw query string (without "?"), each read by its type in `schema`, defaults filled in; date-times
  * in canonical form. Throws a 400 that names the parameter.
  */
-export function readQuery(schema: TObject, raw: string): Record<string, unknown> {
+export function readQuery(schema: ObjectSchema, raw: string): Record<string, unknown> {
   const properties = schema.properties as Record<string, ParameterSchema>
   const values: Record<string, unknown> = {}
   for (const [name, text] of pairs(raw)) {

@@ -1,13 +1,5 @@
 // Secret keys: how one is made, looked up by its hash, and sealed under the master key so that webhooks can be signed.
-import {
-  createCipheriv,
-  createDecipheriv,
-  createHash,
-  createHmac,
-  hkdfSync,
-  randomBytes,
-  timingSafeEqual,
-} from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, hash, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError } from './errors.ts'
@@ -22,7 +14,7 @@ export function makeKey(): string {
 
 /** What the database knows a key by. A key is 256 random bits, so one round of SHA-256 is enough. */
 export function hashKey(key: string): Buffer {
-  return createHash('sha256').update(key).digest()
+  return hash('sha256', key, 'buffer')
 }
 
 /** The key's own bytes in the form that published webhook libraries take. */

@@ -1,10 +1,8 @@
-// One declaration of a record → its select list, its JSON Schema, and a writer that turns a row of text into JSON.
-import { type TSchema, Type } from 'typebox'
-import type { Row } from './db.ts'
-import { instantFromPg } from './time.ts'
+// One declaration of a record → its select list, its JSON Schema, and a writer that turns a row into JSON.
 
-/** How a column's text becomes JSON. */
-type Kind = 'text' | 'instant' | 'integer' | 'decimal' | 'boolean' | 'json'
+import { type Kind, rowWriter, type Step } from './row-json.ts'
+import type { Row } from './rows.ts'
+import type { Schema } from './schema.ts'
 
 export interface FieldOptions {
   /** The SQL expression; by default the column of the field's name in the shape's own table. */
@@ -32,11 +30,13 @@ export type Fields = { readonly [name: string]: Leaf | Nested }
 
 export interface Shape {
   name: string
-  /** The select list, in the order that `write` expects. */
+  /** The select list, in the order that rows are written. */
   columns: string
-  schema: TSchema
+  schema: Schema
   /** The row's JSON; its columns begin at `offset`. */
-  write(row: Row, offset?: number): string
+  write(row: Row, offset?: number): Buffer
+  /** The rows with commas between them, and around them what belongs there: `[` and `]`, or more. */
+  writeList(rows: readonly Row[], before: string, after: string, offset?: number): Buffer
 }
 
 const leaf =
@@ -60,67 +60,55 @@ export function object(description: string, fields: Fields, { nullable = false }
 
 /** Declares a record. `alias` is the table alias whose columns the fields are, unless they bring their own SQL. */
 export function shape(name: string, alias: string, fields: Fields): Shape {
-  const columns: string[] = []
-  const write = objectWriter(fields, alias, columns)
+  const { columns, steps } = compile(fields, alias)
+  const writeRows = rowWriter(steps)
   return {
     name,
     columns: columns.join(', '),
-    schema: Type.Unsafe({ title: name, ...objectSchema(fields) }),
-    write: (row, offset = 0) => write(row, offset),
+    schema: { title: name, ...objectSchema(fields) },
+    write: (row, offset = 0) => writeRows([row], '', '', offset),
+    writeList: (rows, before, after, offset = 0) => writeRows(rows, before, after, offset),
   }
 }
 
-type Writer = (row: Row, offset: number) => string
-
-function objectWriter(fields: Fields, alias: string, columns: string[]): Writer {
-  const parts = Object.entries(fields).map(([name, field], n) => {
-    const prefix = `${n === 0 ? '{' : ','}${JSON.stringify(name)}:`
-    const value =
-      field.kind === 'object' ? nestedWriter(field, alias, columns) : leafWriter(name, field, alias, columns)
-    return { prefix, value }
-  })
-  return (row, offset) => {
-    let out = ''
-    for (const { prefix, value } of parts) out += prefix + value(row, offset)
-    return `${out}}`
+/** The columns of these fields, and the steps that write them. */
+function compile(fields: Fields, alias: string): { columns: string[]; steps: Step[] } {
+  const columns: string[] = []
+  const steps: Step[] = []
+  // Names and braces that no value parts are one piece.
+  let before = ''
+  const prefix = () => {
+    const piece = Buffer.from(before)
+    before = ''
+    return piece
   }
-}
 
-function nestedWriter(field: Nested, alias: string, columns: string[]): Writer {
-  const first = columns.length
-  const write = objectWriter(field.fields, alias, columns)
-  if (!field.nullable) return write
-  return (row, offset) => (row[offset + first] === null ? 'null' : write(row, offset))
-}
-
-function leafWriter(name: string, field: Leaf, alias: string, columns: string[]): Writer {
-  const index = columns.push(field.sql ?? `${alias}.${name}`) - 1
-  const encode = ENCODERS[field.kind]
-  return (row, offset) => {
-    const value = row[offset + index]
-    if (value === undefined) throw new Error(`Bug: the row has no column for ${name}.`)
-    return value === null ? 'null' : encode(value)
+  function addObject(inner: Fields): void {
+    let mark = '{'
+    for (const [name, field] of Object.entries(inner)) {
+      before += `${mark}${JSON.stringify(name)}:`
+      mark = ','
+      if (field.kind !== 'object') {
+        steps.push({ kind: field.kind, prefix: prefix() })
+        columns.push(field.sql ?? `${alias}.${name}`)
+      } else if (field.nullable) addNullable(field.fields)
+      else addObject(field.fields)
+    }
+    before += '}'
   }
-}
 
-const asIs = (value: string) => value
+  function addNullable(inner: Fields): void {
+    const opening = { kind: 'object' as const, prefix: prefix(), columns: -columns.length, steps: -steps.length - 1 }
+    steps.push(opening)
+    addObject(inner)
+    steps.push({ kind: 'end', prefix: prefix() })
+    opening.columns += columns.length
+    opening.steps += steps.length
+  }
 
-const ENCODERS: Record<Kind, (text: string) => string> = {
-  text: quote,
-  instant: (value) => `"${instantFromPg(value)}"`,
-  integer: asIs,
-  decimal: asIs,
-  boolean: (value) => (value === 't' ? 'true' : 'false'),
-  json: asIs,
-}
-
-// What JSON must escape; nearly no text has any of it.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for.
-const ESCAPED = /["\\\u0000-\u001f\ud800-\udfff]/
-
-/** The text as a JSON string. */
-export function quote(value: string): string {
-  return ESCAPED.test(value) ? JSON.stringify(value) : `"${value}"`
+  addObject(fields)
+  steps.push({ kind: 'end', prefix: prefix() })
+  return { columns, steps }
 }
 
 const JSON_TYPES: Record<Exclude<Kind, 'json'>, Record<string, unknown>> = {

@@ -14,10 +14,10 @@ import { instantFromPg } from './time.ts'
  */
 export async function readHorizon(db: Db, projectId: string): Promise<string> {
   const [fresh] = await db.read(FRESH_HORIZON, [projectId])
-  if (fresh) return instantFromPg(fresh[0]!)
+  if (fresh) return instantFromPg(fresh.text(0)!)
   const [raised] = await db.read(RAISE_FLOOR, [projectId])
-  const [advanced] = await db.read(ADVANCE_HORIZON, [projectId, raised![0]!])
-  return instantFromPg(advanced![0]!)
+  const [advanced] = await db.read(ADVANCE_HORIZON, [projectId, raised!.text(0)!])
+  return instantFromPg(advanced!.text(0)!)
 }
 
 const FRESH_HORIZON = {

@@ -3,12 +3,13 @@ import { randomUUID } from 'node:crypto'
 import { type IncomingMessage, METHODS, type ServerResponse } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify'
 import type { Logger } from 'pino'
-import type { TObject, TSchema } from 'typebox'
 import { bodyCheck, checkMediaType, noBody, parseBody, wrongMediaType } from './body.ts'
 import { keepBounds, type ListenerBounds, serverOptions } from './bounds.ts'
-import { isUnavailable } from './db.ts'
+import { isTimeout, isUnavailable } from './db.ts'
 import { ApiError } from './errors.ts'
+import { letLeave } from './leave.ts'
 import { readQuery } from './query.ts'
+import type { ObjectSchema, Schema } from './schema.ts'
 import { type Trace, traceOf } from './trace.ts'
 
 declare module 'fastify' {
@@ -61,11 +62,13 @@ export function openListener(log: Logger, observe: Observe, bounds?: ListenerBou
     // A chunked body tells only at its end that there was none.
     return body.length === 0 ? undefined : parseBody(body)
   })
-  app.setValidatorCompiler(({ schema, httpPart }) => validator(schema as TSchema, httpPart))
+  app.setValidatorCompiler(({ schema, httpPart }) => validator(schema as Schema, httpPart))
   app.setSerializerCompiler(() => JSON.stringify)
   app.setErrorHandler((error, request, reply) => answerError(log, error, request, reply))
   app.setNotFoundHandler(noRoute)
+  const arrived = letLeave(app)
   app.addHook('onRequest', async (request, reply) => {
+    arrived(reply)
     request.trace = traceOf(request.headers.traceparent)
     reply.header('x-request-id', request.id)
   })
@@ -116,9 +119,9 @@ const refuse = (allow: string) => async (request: FastifyRequest) => {
   throw new ApiError(405, `${request.method} is not allowed here: use ${allow}.`, { headers: { allow } })
 }
 
-/** Sends a JSON text that is ready. */
-export function sendJson(reply: FastifyReply, text: string): FastifyReply {
-  return reply.header('content-type', JSON_TYPE).send(text)
+/** Sends JSON that is ready. */
+export function sendJson(reply: FastifyReply, json: string | Buffer): FastifyReply {
+  return reply.header('content-type', JSON_TYPE).send(json)
 }
 
 /** A path that is no percent-encoding of UTF-8 is taken for what it says, so that it still comes to a door: its 404. */
@@ -139,10 +142,11 @@ function requestId(request: { headers: Record<string, string | string[] | undefi
 }
 
 function validator(
-  schema: TSchema,
+  schema: Schema,
   httpPart: string | undefined,
 ): (data: unknown) => { value: unknown } | { error: Error } {
-  if (httpPart === 'querystring') return guarded((data) => readQuery(schema as TObject, (data as string | null) ?? ''))
+  if (httpPart === 'querystring')
+    return guarded((data) => readQuery(schema as ObjectSchema, (data as string | null) ?? ''))
   if (httpPart !== 'body') return (value) => ({ value })
   const check = bodyCheck(schema)
   return guarded((value) => {
@@ -184,7 +188,10 @@ function asApiError(error: unknown, request: FastifyRequest): ApiError {
   if (statusCode === 400) return new ApiError(400, 'The body is not as long as the request says.')
   if (isUnavailable(error)) {
     const headers = { 'retry-after': RETRY_AFTER_SECONDS }
-    return new ApiError(503, 'The database cannot be reached at the moment: try again.', { headers })
+    const sentence = isTimeout(error)
+      ? 'The database took too long for this: try again, or ask for less.'
+      : 'The database cannot be reached at the moment: try again.'
+    return new ApiError(503, sentence, { headers })
   }
   return new ApiError(500, 'Internal error.')
 }

@@ -2,10 +2,14 @@
 import type { Audit } from '../audit.ts'
 import type { KeyCache } from '../key-cache.ts'
 import type { Db } from '../lib/db.ts'
+import type { Reads } from '../lib/source.ts'
 import type { Limits } from '../limits.ts'
 
 export interface PublicContext {
+  /** The primary. */
   db: Db
+  /** Where lists and objects are read. */
+  reads: Reads
   keys: KeyCache
   limits: Limits
   audit: Audit

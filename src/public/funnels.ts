@@ -1,7 +1,7 @@
 // Funnels: the list with its filters, and one funnel by id. A deleted funnel is still found by id.
 import type { FastifyInstance } from 'fastify'
-import { Type } from 'typebox'
 import type { List } from '../lib/list.ts'
+import { Type } from '../lib/schema.ts'
 import { instant, integer, json, shape, text } from '../lib/shape.ts'
 import { fold } from '../lib/text.ts'
 import type { PublicContext } from './context.ts'
@@ -55,15 +55,15 @@ const FIND = {
   text: `select ${funnel.columns} from funnels f where f.project_id = $1 and f.id = $2`,
 }
 
-export function funnels(app: FastifyInstance, { db }: PublicContext): void {
-  listRoute(app, db, '/funnels', list, {
+export function funnels(app: FastifyInstance, { reads }: PublicContext): void {
+  listRoute(app, reads, '/funnels', list, {
     operationId: 'listFunnels',
     tag: 'Funnels',
     summary: 'List funnels',
     description:
       'Newest first. Filters combine with AND; deleted funnels are left out unless `filter[deleted]` is `true`.',
   })
-  detailRoute(app, db, '/funnels/:id', funnel, FIND, {
+  detailRoute(app, reads, '/funnels/:id', funnel, FIND, {
     operationId: 'getFunnel',
     tag: 'Funnels',
     summary: 'Get a funnel',

@@ -76,14 +76,14 @@ const FIND = {
   text: `select ${product.columns} from products p where p.project_id = $1 and p.id = $2`,
 }
 
-export function products(app: FastifyInstance, { db }: PublicContext): void {
-  listRoute(app, db, '/products', list, {
+export function products(app: FastifyInstance, { reads }: PublicContext): void {
+  listRoute(app, reads, '/products', list, {
     operationId: 'listProducts',
     tag: 'Products',
     summary: 'List products',
     description: 'Newest first, each with its prices.',
   })
-  detailRoute(app, db, '/products/:id', product, FIND, {
+  detailRoute(app, reads, '/products/:id', product, FIND, {
     operationId: 'getProduct',
     tag: 'Products',
     summary: 'Get a product',

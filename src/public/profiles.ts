@@ -1,10 +1,10 @@
 // Profiles: the list with its filters, one profile by id, and the erasure of persons.
 import type { FastifyInstance } from 'fastify'
-import { Type } from 'typebox'
 import { erase } from '../erasure.ts'
 import { ApiError } from '../lib/errors.ts'
 import type { List } from '../lib/list.ts'
 import { problem, problemAnswer, problems } from '../lib/problems.ts'
+import { Type } from '../lib/schema.ts'
 import { boolean, instant, json, shape, text } from '../lib/shape.ts'
 import { fold } from '../lib/text.ts'
 import type { PublicContext } from './context.ts'
@@ -40,6 +40,7 @@ const list: List = {
       schema: Type.String({ description: 'Those with this e-mail address, upper and lower case being equal.' }),
       where: (value) => `p.email_folded = ${value}`,
       param: fold,
+      selective: true,
     },
     funnel_id: {
       schema: Type.String({ description: 'Those that came through this funnel first.' }),
@@ -82,14 +83,14 @@ const notFoundAnswer = Type.Object(
 )
 
 export function profiles(app: FastifyInstance, context: PublicContext): void {
-  const { db } = context
-  listRoute(app, db, '/profiles', list, {
+  const { reads } = context
+  listRoute(app, reads, '/profiles', list, {
     operationId: 'listProfiles',
     tag: 'Profiles',
     summary: 'List profiles',
     description: 'Newest first; with an `updated_at` filter oldest change first, for a sync. Filters combine with AND.',
   })
-  detailRoute(app, db, '/profiles/:id', profile, FIND, {
+  detailRoute(app, reads, '/profiles/:id', profile, FIND, {
     operationId: 'getProfile',
     tag: 'Profiles',
     summary: 'Get a profile',

@@ -1,12 +1,13 @@
 // What the resources of the data API share: a list route, a detail route, and how both are described.
 import type { FastifyInstance } from 'fastify'
-import { type TSchema, Type } from 'typebox'
-import type { Db, Param, Statement } from '../lib/db.ts'
+import type { Param, Statement } from '../lib/db.ts'
 import { ApiError } from '../lib/errors.ts'
 import { type List, listQuery, pageSchema } from '../lib/list.ts'
 import { servePage } from '../lib/page.ts'
 import { problems } from '../lib/problems.ts'
+import { type Schema, Type } from '../lib/schema.ts'
 import type { Shape } from '../lib/shape.ts'
+import type { Reads, Source } from '../lib/source.ts'
 import { isId, shorten } from '../lib/text.ts'
 import { sendJson } from '../lib/wire.ts'
 
@@ -18,14 +19,17 @@ interface Description {
 }
 
 /** Serves a list at `path`, with its horizon when the caller walks by `updated_at`. */
-export function listRoute(app: FastifyInstance, db: Db, path: string, list: List, about: Description): void {
+export function listRoute(app: FastifyInstance, reads: Reads, path: string, list: List, about: Description): void {
   const schema = {
     ...describe(about),
     querystring: listQuery(list),
     response: { 200: answer('A page of the list.', pageSchema(list), list.sync), ...problems(400, 401) },
   }
   app.get(path, { schema }, async (request, reply) => {
-    const page = await servePage(db, list, request.projectId, request.query as Record<string, unknown>)
+    const { projectId, query } = request
+    const page = await reads.run(projectId, (source) =>
+      servePage(source, list, projectId, query as Record<string, unknown>),
+    )
     if (page.horizon !== undefined) reply.header('x-sync-horizon', page.horizon)
     return sendJson(reply, page.json)
   })
@@ -34,7 +38,7 @@ export function listRoute(app: FastifyInstance, db: Db, path: string, list: List
 /** Serves one object of the project by its id. `statement` takes the project and the id, and answers `shape`'s columns. */
 export function detailRoute(
   app: FastifyInstance,
-  db: Db,
+  reads: Reads,
   path: string,
   shape: Shape,
   statement: Statement,
@@ -47,15 +51,24 @@ export function detailRoute(
     response: { 200: answer(`The ${shape.name.toLowerCase()}.`, shape.schema), ...problems(400, 401, 404) },
   }
   app.get<{ Params: { id: string } }>(path, { schema }, async ({ params, projectId }, reply) => {
-    const [row] = await findRows(db, statement, projectId, params.id)
-    if (!row) throw notFound(shape.name, params.id)
+    const row = await reads.run(projectId, async (source) => {
+      const [found] = await findRows(source, statement, projectId, params.id)
+      if (!found) throw notFound(shape.name, params.id)
+      return found
+    })
     return sendJson(reply, shape.write(row))
   })
 }
 
 /** Runs a statement for one object; an id that cannot exist is not worth asking for. */
-export async function findRows(db: Db, statement: Statement, projectId: string, id: string, ...more: Param[]) {
-  return isId(id) ? db.read(statement, [projectId, id, ...more]) : []
+export async function findRows(
+  source: Pick<Source, 'read'>,
+  statement: Statement,
+  projectId: string,
+  id: string,
+  ...more: Param[]
+) {
+  return isId(id) ? source.read(statement, [projectId, id, ...more]) : []
 }
 
 /** The answer for an object that does not exist, or is another project's. */
@@ -72,7 +85,7 @@ export function idParams(what: string) {
 }
 
 /** A successful answer, as @fastify/swagger describes it. */
-export function answer(description: string, schema: TSchema, withHorizon = false) {
+export function answer(description: string, schema: Schema, withHorizon = false) {
   const headers = withHorizon
     ? {
         'X-Sync-Horizon': {

@@ -1,10 +1,12 @@
 // Sessions: the list, one session with its replies, and the replies with their screens.
 import type { FastifyInstance } from 'fastify'
-import { Type } from 'typebox'
-import type { Db } from '../lib/db.ts'
+import type { Statement } from '../lib/db.ts'
 import type { List } from '../lib/list.ts'
 import { problems } from '../lib/problems.ts'
+import type { Row } from '../lib/rows.ts'
+import { Type } from '../lib/schema.ts'
 import { type Fields, instant, integer, json, object, shape, text } from '../lib/shape.ts'
+import type { Reads } from '../lib/source.ts'
 import { sendJson } from '../lib/wire.ts'
 import type { PublicContext } from './context.ts'
 import { answer, describe, findRows, idParams, listRoute, notFound } from './resource.ts'
@@ -77,6 +79,7 @@ const list: List = {
     profile_id: {
       schema: Type.String({ description: 'Those of this profile.' }),
       where: (id) => `s.profile_id = ${id}`,
+      selective: true,
     },
     funnel_id: {
       schema: Type.String({ description: 'Those through this funnel.' }),
@@ -100,7 +103,7 @@ const findReplies = (name: string, columns: string) => ({
 const FIND_REPLIES = findReplies('find replies', reply.columns)
 const FIND_REPLY_DETAILS = findReplies('find reply details', replyDetail.columns)
 
-const sessionSchema = Type.Unsafe({
+const sessionSchema = {
   ...(session.schema as { properties: object; required: string[] }),
   title: 'SessionDetail',
   properties: {
@@ -108,20 +111,20 @@ const sessionSchema = Type.Unsafe({
     replies: { type: 'array', items: reply.schema, description: 'Form replies in screen order.' },
   },
   required: [...(session.schema as { required: string[] }).required, 'replies'],
-})
+}
 
-export function sessions(app: FastifyInstance, { db }: PublicContext): void {
-  listRoute(app, db, '/sessions', list, {
+export function sessions(app: FastifyInstance, { reads }: PublicContext): void {
+  listRoute(app, reads, '/sessions', list, {
     operationId: 'listSessions',
     tag: 'Sessions',
     summary: 'List sessions',
     description: 'Newest first, without replies; with an `updated_at` filter oldest change first, for a sync.',
   })
-  sessionRoute(app, db)
-  repliesRoute(app, db)
+  sessionRoute(app, reads)
+  repliesRoute(app, reads)
 }
 
-function sessionRoute(app: FastifyInstance, db: Db): void {
+function sessionRoute(app: FastifyInstance, reads: Reads): void {
   const schema = {
     ...describe({
       operationId: 'getSession',
@@ -134,17 +137,14 @@ function sessionRoute(app: FastifyInstance, db: Db): void {
     response: { 200: answer('The session.', sessionSchema), ...problems(400, 401, 404) },
   }
   app.get<{ Params: { id: string } }>('/sessions/:id', { schema }, async ({ projectId, params: { id } }, response) => {
-    const [[row], replies] = await Promise.all([
-      findRows(db, FIND, projectId, id),
-      findRows(db, FIND_REPLIES, projectId, id),
-    ])
-    if (!row) throw notFound('session', id)
-    const written = replies.map((one) => reply.write(one)).join(',')
-    return sendJson(response, `${session.write(row).slice(0, -1)},"replies":[${written}]}`)
+    const [row, replies] = await readSession(reads, FIND_REPLIES, projectId, id)
+    // The session's own object stays open for one field more.
+    const opened = session.write(row).toString().slice(0, -1)
+    return sendJson(response, reply.writeList(replies, `${opened},"replies":[`, ']}'))
   })
 }
 
-function repliesRoute(app: FastifyInstance, db: Db): void {
+function repliesRoute(app: FastifyInstance, reads: Reads): void {
   const schema = {
     ...describe({
       operationId: 'listSessionReplies',
@@ -160,12 +160,20 @@ function repliesRoute(app: FastifyInstance, db: Db): void {
     '/sessions/:id/replies',
     { schema },
     async ({ projectId, params: { id } }, response) => {
-      const [[row], replies] = await Promise.all([
-        findRows(db, FIND, projectId, id),
-        findRows(db, FIND_REPLY_DETAILS, projectId, id),
-      ])
-      if (!row) throw notFound('session', id)
-      return sendJson(response, `[${replies.map((one) => replyDetail.write(one)).join(',')}]`)
+      const [, replies] = await readSession(reads, FIND_REPLY_DETAILS, projectId, id)
+      return sendJson(response, replyDetail.writeList(replies, '[', ']'))
     },
   )
+}
+
+/** The session's row and those of its replies, both from one server. */
+function readSession(reads: Reads, findReplies: Statement, projectId: string, id: string): Promise<[Row, Row[]]> {
+  return reads.run(projectId, async (source) => {
+    const [[row], replies] = await Promise.all([
+      findRows(source, FIND, projectId, id),
+      findRows(source, findReplies, projectId, id),
+    ])
+    if (!row) throw notFound('session', id)
+    return [row, replies]
+  })
 }

@@ -1,7 +1,7 @@
 // Transactions: the list with its filters.
 import type { FastifyInstance } from 'fastify'
-import { Type } from 'typebox'
 import type { List } from '../lib/list.ts'
+import { Type } from '../lib/schema.ts'
 import { JOINS, transaction } from '../records/transaction.ts'
 import type { PublicContext } from './context.ts'
 import { listRoute } from './resource.ts'
@@ -18,12 +18,13 @@ const list: List = {
     subscription_id: {
       schema: Type.String({ description: 'Those of this subscription.' }),
       where: (value) => `t.subscription_id = ${value}`,
+      selective: true,
     },
   },
 }
 
-export function transactions(app: FastifyInstance, { db }: PublicContext): void {
-  listRoute(app, db, '/transactions', list, {
+export function transactions(app: FastifyInstance, { reads }: PublicContext): void {
+  listRoute(app, reads, '/transactions', list, {
     operationId: 'listTransactions',
     tag: 'Transactions',
     summary: 'List transactions',

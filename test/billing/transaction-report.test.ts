@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { addReportRow, type ReportRow } from '../../src/billing/report.ts'
+import { addReportRows, type ReportRow } from '../../src/billing/report.ts'
 import type { Query } from '../../src/lib/db.ts'
 import { noDetails } from '../../src/providers/provider.ts'
 import { addPayment, type Billing, type Organization, startBilling } from '../support/billing.ts'
@@ -21,8 +21,7 @@ after(() => billing.stop())
 const report = (body: object) =>
   shop.post('/transaction_report', { last_transaction_date: '2000-01-01T00:00:00Z', ...body })
 
-const row = (organization: Organization, external_id: string): ReportRow => ({
-  organization_id: organization.id,
+const row = (external_id: string): ReportRow => ({
   external_id,
   order_id: randomUUID(),
   amount: '1.00',
@@ -34,6 +33,7 @@ const row = (organization: Organization, external_id: string): ReportRow => ({
   psp_merchant_id: null,
   region: null,
   payment_method_token: null,
+  details: noDetails,
 })
 
 describe('what it returns', () => {
@@ -124,13 +124,14 @@ describe('the walk', () => {
     }
   }
 
-  /** Adds a row, and holds its transaction open for a while before it commits or rolls back. */
+  /** Adds one row to three, and holds its transaction open for a while before it commits or rolls back. */
   async function slowly(organization: Organization, customer: string, n: number): Promise<void> {
     const work = async (query: Query) => {
       // Now and then the database's clock jumps back: the stamps must not.
       if (n % 5 === 0) await query(`select set_config('tundish.clock_offset', '-1 hour', true)`)
       await sleep(n % 7)
-      await addReportRow(query, row(organization, customer), noDetails)
+      const rows = Array.from({ length: 1 + (n % 3) }, () => row(customer))
+      await addReportRows(query, organization.id, rows)
       await sleep(n % 4)
       if (n % 9 === 0) throw new Error('rolled back on purpose')
     }
@@ -152,7 +153,7 @@ describe('the walk', () => {
       'select trx_id from report_transactions where organization_id = $1 order by trx_created_at',
       [other.id],
     )
-    assert.equal(rows.length, 160)
+    assert.equal(rows.length, 340)
     for (const seen of await Promise.all(walks))
       assert.deepEqual(
         seen,

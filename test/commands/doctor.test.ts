@@ -80,6 +80,20 @@ describe('doctor', () => {
     assert.deepEqual(failed, ['master key'])
   })
 
+  test('1 for a key whose hash somebody has replaced by that of another', async () => {
+    const hash = async (value: Buffer, where: Buffer) =>
+      app.db.query('update secret_keys set hash = $1 where hash = $2', [value, where])
+    const [row] = await app.db.query('select hash from secret_keys limit 1')
+    const own = Buffer.from(row!.hash!.slice(2), 'hex')
+    const theirs = randomBytes(32)
+    await hash(theirs, own)
+    const { of, failed } = await examine()
+    assert.deepEqual(failed, ['master key'])
+    assert.match(of('master key')[0]!.message, /^1 secret key with the hash of another key/)
+    await hash(own, theirs)
+    assert.deepEqual((await examine()).failed, [])
+  })
+
   test('1 for an erasure that a restored backup has forgotten, a warning for one that the file lacks', async () => {
     const ledger = join(folder, 'erasures.ndjson')
     const line = (project_id: string) =>

@@ -1,8 +1,12 @@
-// How the database is reached: settings of the address beside ours.
+// How the database is reached: settings of the address beside ours, and transactions.
 import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { after, before, describe, test } from 'node:test'
-import { type Db, openDb } from '../../src/lib/db.ts'
+import { from as copyFrom } from 'pg-copy-streams'
+import { type Db, openDb, type Query, sqlState } from '../../src/lib/db.ts'
 import { freshDatabase } from '../support/postgres.ts'
+import { openProxy } from '../support/proxy.ts'
 
 describe('a database address with settings of its own', () => {
   let database: Awaited<ReturnType<typeof freshDatabase>>
@@ -24,6 +28,70 @@ describe('a database address with settings of its own', () => {
       "select string_agg(current_setting(name), ' ' order by place) as all from unnest($1::text[]) with ordinality as s (name, place)"
     const expected = '5MB UTC off 30s'
     assert.equal((await db.query(shown, [settings]))[0]?.all, expected)
-    assert.deepEqual(await db.read({ text: shown }, [settings]), [[expected]])
+    const [row] = await db.read({ text: shown }, [settings])
+    assert.equal(row?.text(0), expected)
+  })
+})
+
+describe('a transaction', () => {
+  let database: Awaited<ReturnType<typeof freshDatabase>>
+  let db: Db
+  before(async () => {
+    database = await freshDatabase()
+    // One connection: whatever a transaction leaves behind, the next statement meets.
+    db = openDb({ url: database.url, applicationName: 'test', connections: 1 })
+    await db.query('create table notes (n int primary key)')
+  })
+  after(async () => {
+    await db.close()
+    await database.drop()
+  })
+  const note = (query: Query, n: number) => query('insert into notes values ($1) returning n', [n])
+  const notes = async () => (await db.query('select n from notes order by n')).map(({ n }) => Number(n))
+
+  test('does what it is asked together in that order, and each gets its own answer', async () => {
+    const answers = await db.tx(async (query) => {
+      const answers = await Promise.all([1, 2, 3].map((n) => note(query, n)))
+      return [...answers, await query('select count(*) as n from notes')]
+    })
+    assert.deepEqual(answers.flat(), [{ n: '1' }, { n: '2' }, { n: '3' }, { n: '3' }])
+    assert.deepEqual(await notes(), [1, 2, 3])
+  })
+
+  test('of which one statement fails does nothing, says why, and leaves the connection as good as new', async () => {
+    const failing = (n: number) =>
+      db.tx((query) => Promise.all([note(query, n), query('select 1 / $1::int', [0]), note(query, n + 1)]))
+    for (let n = 10; n < 20; n += 2) {
+      await assert.rejects(failing(n), (error) => sqlState(error) === '22012')
+      assert.deepEqual(await notes(), [1, 2, 3])
+    }
+  })
+
+  test('leaves a connection that takes COPY', async () => {
+    await db.tx((query) => note(query, 4))
+    const { client, release } = await db.connect()
+    await pipeline(Readable.from(['5\n', '6\n']), client.query(copyFrom('copy notes from stdin')))
+    release()
+    assert.deepEqual(await notes(), [1, 2, 3, 4, 5, 6])
+  })
+
+  test('sends its beginning with its first statement, and what is asked together at one go', async () => {
+    const sent: string[] = []
+    // The proxy shows its pattern every piece that goes to the database.
+    const proxy = await openProxy(database.url, { pattern: { test: (text: string) => !sent.push(text) } as RegExp })
+    const other = openDb({ url: proxy.url, applicationName: 'test', connections: 1 })
+    const work = (query: Query) => Promise.all(['7', '8', '9'].map((n) => query(`insert into notes values (${n})`)))
+    await other.query('select 1')
+    sent.length = 0
+    await other.tx(work)
+    await other.close()
+    await proxy.cut()
+    const pieces = sent
+      .map((text) => text.match(/begin|insert into notes values \(\d\)|commit/g)?.join(', '))
+      .filter(Boolean)
+    assert.deepEqual(pieces, [
+      'begin, insert into notes values (7), insert into notes values (8), insert into notes values (9)',
+      'commit',
+    ])
   })
 })

@@ -67,6 +67,7 @@ export class Database {
       query,
       tx: (work) => through('transaction', () => this.#transaction(work)),
       read: () => Promise.reject(new Error('The simulation has no pipelined reads.')),
+      readLong: () => Promise.reject(new Error('The simulation reads no lists.')),
       connect: () => Promise.reject(new Error('The simulation has one connection.')),
       fair: (_tenant, _weight, work) => work(),
       activity: () => ({ open: 1, idle: 0, most: 1, waiting: 0, reads: 0, turns: 0 }),
@@ -82,7 +83,7 @@ export class Database {
   async #transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
     await this.#connection.query('begin')
     try {
-      const result = await work(this.#connection.query)
+      const result = await work(inTurn(this.#connection.query))
       await this.#connection.query('commit')
       return result
     } catch (error) {
@@ -96,6 +97,16 @@ export class Database {
     this.#stampedMs = nowMs
     const now = new Date(BEGINNING + nowMs).toISOString()
     await this.#connection.query(SET_TIME, [now])
+  }
+}
+
+/** What is asked for together is done one after the other. */
+function inTurn(query: Query): Query {
+  let last: Promise<unknown> = Promise.resolve()
+  return (statement, params) => {
+    const next = last.then(() => query(statement, params))
+    last = next.catch(() => {})
+    return next as never
   }
 }
 

@@ -34,13 +34,18 @@ export const plants: Record<string, Plant> = {
     bug: `amount_refunded = amount as is_whole`,
   },
   'lease-forgotten': {
-    file: 'billing/charges.ts',
-    code: `t.now, t.now + make_interval(secs => $16), t.now + make_interval(secs => $16)`,
-    bug: `t.now, t.now, t.now + make_interval(secs => $16 * 0)`,
+    file: 'billing/charge-claim.ts',
+    code: `t.now, t.now + make_interval(secs => a.lease_s), t.now + make_interval(secs => a.lease_s)`,
+    bug: `t.now, t.now, t.now + make_interval(secs => a.lease_s * 0)`,
   },
   'report-by-the-clock-alone': {
     file: 'billing/report.ts',
     code: `greatest(db_clock(), last_trx_created_at + interval '1 microsecond')`,
     bug: `greatest(db_clock(), last_trx_created_at)`,
+  },
+  'answers-mixed-up': {
+    file: 'lib/gather.ts',
+    code: `resolve(results[n]!)`,
+    bug: `resolve(results[0]!)`,
   },
 }

@@ -81,6 +81,8 @@ const ENDPOINT = '01900000-0000-7000-8000-000000000003'
 const AT = `'2026-01-02 03:04:05.000006+00'`
 
 const MORE = [
+  'insert into replica_heartbeat default values',
+  `insert into erasure_marks values ('app', 1)`,
   `insert into erasures values ('app', 'gone', ${AT})`,
   `insert into merchant_accounts values ('shop', 'simulator', 'merchant', 'eu', '["USD"]', ${AT}, ${AT})`,
   `insert into exchange_rates values ('shop', 'USD', '2026-01-02', 1.0912345678901234567890)`,

@@ -50,10 +50,15 @@ export interface Billing {
   stop(): Promise<void>
 }
 
-/** Serves billing on a fresh database; unknown outcomes are looked into within a second or two. */
-export async function startBilling(env: Record<string, string> = {}, options: ServerOptions = {}): Promise<Billing> {
+/** Serves billing on a fresh database, seen through `view`; unknown outcomes are looked into within a second or two. */
+export async function startBilling(
+  env: Record<string, string> = {},
+  options: ServerOptions = {},
+  view?: (db: Db) => Db,
+): Promise<Billing> {
   const simulator = await openSimulator()
-  const server = await startTestServer({ SIMULATOR_URL: simulator.url, PROVIDER_TIMEOUT_MS: '1000', ...env }, options)
+  const settings = { SIMULATOR_URL: simulator.url, PROVIDER_TIMEOUT_MS: '1000', ...env }
+  const server = await startTestServer(settings, options, view)
   let made = 0
   return {
     server,

@@ -12,6 +12,9 @@ import { lastServer, startServer } from '../../src/lib/embedded/server.ts'
 export interface Cluster {
   url: string
   folder: string
+  /** PostgreSQL's own data folder, and where its socket is. */
+  data: string
+  sockets(): string
   start(): Promise<void>
   /** SIGINT ends every connection and stops; SIGQUIT stops as a crash does. */
   stop(signal?: 'SIGINT' | 'SIGQUIT'): Promise<void>
@@ -31,7 +34,7 @@ export async function openCluster(given?: string): Promise<Cluster> {
   chmodSync(folder, 0o711)
   const home = await openHome(folder)
   // Not a throwaway: what it has committed has to survive its crashes.
-  await makeCluster(home, false, () => {})
+  if (!existsSync(home.cluster)) await makeCluster(home, false, () => {})
   let sockets = ''
 
   const pid = () => lastServer(home.cluster)?.pid
@@ -67,6 +70,8 @@ export async function openCluster(given?: string): Promise<Cluster> {
       return `postgresql://tundish:${home.password}@localhost/tundish?host=${encodeURIComponent(sockets)}&sslmode=disable`
     },
     folder,
+    data: home.cluster,
+    sockets: () => sockets,
     start,
     stop,
     freeze: () => signal('SIGSTOP'),

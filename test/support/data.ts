@@ -156,5 +156,9 @@ export async function addCounts(
     const [field, value] = JSON.parse(key) as [string, string]
     return { project_id: projectId, list: table, field, value, n }
   })
-  await query('insert into counts select * from json_populate_recordset(null::counts, $1)', [JSON.stringify(lines)])
+  await query(
+    `insert into counts (project_id, list, field, value, n)
+     select project_id, list, field, value, n from json_populate_recordset(null::counts, $1)`,
+    [JSON.stringify(lines)],
+  )
 }

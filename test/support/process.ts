@@ -8,26 +8,38 @@ const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
 export interface ServerProcess {
   url: string
+  adminUrl: string
   process: ChildProcess
+  /** What it has logged so far, each line as an object. */
+  log: LogLine[]
+  /** Resolves with how it ended. */
+  ended: Promise<{ code: number | null; signal: string | null }>
   stop(): Promise<void>
 }
 
+export type LogLine = { msg?: string; worker?: number; pid?: number; [field: string]: unknown }
+
 /** Starts `tundish serve` with this environment alone, and waits until it is ready. */
-export async function startProcess(env: Record<string, string>): Promise<ServerProcess> {
-  const child = spawn(process.execPath, [MAIN, 'serve'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
-  const ended = once(child, 'exit')
-  for await (const line of createInterface({ input: child.stdout! })) {
-    const { url } = JSON.parse(line)
-    if (!url) continue
-    child.stdout!.resume()
-    return {
-      url,
-      process: child,
-      async stop() {
-        child.kill('SIGTERM')
-        await ended
-      },
-    }
+export async function startProcess(env: Record<string, string>, args: string[] = []): Promise<ServerProcess> {
+  const child = spawn(process.execPath, [MAIN, 'serve', ...args], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = once(child, 'exit').then(([code, signal]) => ({ code, signal }))
+  const log: LogLine[] = []
+  const ready = Promise.withResolvers<{ url: string; adminUrl: string }>()
+  createInterface({ input: child.stdout! }).on('line', (text) => {
+    const line = JSON.parse(text) as LogLine
+    log.push(line)
+    if (line.msg === 'Tundish is ready.') ready.resolve({ url: String(line.url), adminUrl: String(line.admin_url) })
+  })
+  void ended.then((how) => ready.reject(new Error(`The server ended before it was ready: ${JSON.stringify(how)}`)))
+  const addresses = await ready.promise
+  return {
+    ...addresses,
+    process: child,
+    log,
+    ended,
+    async stop() {
+      child.kill('SIGTERM')
+      await ended
+    },
   }
-  throw new Error(`The server ended before it was ready: ${await ended}`)
 }

@@ -62,10 +62,14 @@ export interface TestServer {
   stop(): Promise<void>
 }
 
-/** Serves a fresh database, or that of `DATABASE_URL` in `env`, which holds further settings as in the environment. */
+/**
+ * Serves a fresh database, or that of `DATABASE_URL` in `env`, which holds further settings as in the environment. What
+ * serves sees the database through `view`.
+ */
 export async function startTestServer(
   env: Record<string, string> = {},
   options: ServerOptions = {},
+  view = (db: Db) => db,
 ): Promise<TestServer> {
   const database = env.DATABASE_URL ? undefined : await freshDatabase()
   const folder = mkdtempSync(join(tmpdir(), 'tundish-test-server-'))
@@ -80,7 +84,7 @@ export async function startTestServer(
   const lines: string[] = []
   const log = openLog('info', { write: (line) => lines.push(line) })
   const app = await openApp(readConfig(settings), { log })
-  const running = await startServer(app, options)
+  const running = await startServer({ ...app, db: view(app.db) }, options)
   const agent = new Agent({ keepAlive: true })
   const call = (path: string, given: Call = {}) => send(agent, running.url, path, given)
   const api = (path: string, given?: Call) => call(`/public/v1${path}`, given)

@@ -63,8 +63,8 @@ export function unspeakablePath(programs: string): UsageError {
 export function otherVersion(cluster: string, theirs: string, ours: string): UsageError {
   return new UsageError(
     `The database in ${cluster} was made by PostgreSQL ${theirs}, and this Tundish brings PostgreSQL ${ours}: ` +
-      `save it with the Tundish that made it (pg_dump) and load that into a new DATA_DIR, ` +
-      `or serve the folder with PostgreSQL ${theirs} and set DATABASE_URL.`,
+      `save it with the Tundish that made it (tundish backup FILE) and load that into a new DATA_DIR (tundish restore FILE; ` +
+      `docs/backup.md, "Moving a database"), or serve the folder with PostgreSQL ${theirs} and set DATABASE_URL.`,
   )
 }
 

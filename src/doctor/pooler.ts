@@ -1,0 +1,27 @@
+// The doctor's look at a pooler: whether both addresses lead to one database, and its connections have our settings.
+import type { Config } from '../config.ts'
+import { type Db, settingsOf } from '../lib/db.ts'
+import { reconnect, unsettled } from '../lib/pooler.ts'
+import { type Finding, failed, ok, warning } from './finding.ts'
+
+export async function checkPooler(db: Db, config: Config): Promise<Finding[]> {
+  if (!config.directDatabaseUrl) return []
+  const { query, release } = await db.connect()
+  try {
+    const [direct] = await query(SAME)
+    const [pooled] = await db.query(SAME)
+    if (direct!.same !== pooled!.same) {
+      const message = 'DIRECT_DATABASE_URL and DATABASE_URL lead to different databases.'
+      return [failed('pooler', message, 'Let both lead to one database, the first past the pooler.')]
+    }
+  } finally {
+    release()
+  }
+  const missing = await unsettled(db.query, settingsOf(config))
+  if (missing.length > 0) return [warning('pooler', reconnect(missing), 'Then run the doctor again.')]
+  return [ok('pooler', 'Through the pooler and past it is the same database.')]
+}
+
+// A server's start and a database's number name it.
+const SAME = `
+  select concat_ws(' ', extract(epoch from pg_postmaster_start_time()), oid) as same from pg_database where datname = current_database()`

@@ -1,0 +1,52 @@
+// The doctor's look at the replica: whether it is one, of this primary, and follows.
+import { type Db, openDb } from '../lib/db.ts'
+import { pendingMigrations } from '../lib/migrate.ts'
+import { type Finding, ok, warning } from './finding.ts'
+
+const PATIENCE_MS = 2_000
+const POLL_MS = 20
+const MEANWHILE = 'Reads go to the primary meanwhile.'
+
+/** Nothing that is wrong with a replica is worse than a warning: everything is read at the primary then. */
+export async function checkReplica(primary: Db, url: string | undefined): Promise<Finding[]> {
+  if (!url) return []
+  const replica = openDb({ url, applicationName: 'tundish doctor', connections: 1, readConnections: 1 })
+  try {
+    return [await follow(primary, replica)]
+  } catch (error) {
+    const fix = `Check the address, name, user, password and rights in READ_DATABASE_URL. ${MEANWHILE}`
+    return [warning('replica', `The replica cannot be used (${(error as Error).message}).`, fix)]
+  } finally {
+    await replica.close()
+  }
+}
+
+async function follow(primary: Db, replica: Db): Promise<Finding> {
+  const [server] = await replica.query('select pg_is_in_recovery() as standby')
+  if (server!.standby !== 't') {
+    return warning(
+      'replica',
+      'The server of READ_DATABASE_URL is not a standby.',
+      `Point it at a replica. ${MEANWHILE}`,
+    )
+  }
+  const [asked] = await primary.query('select pg_current_wal_flush_lsn() as position')
+  const begunMs = performance.now()
+  let shown: string | null = 'f'
+  while (shown !== 't' && performance.now() - begunMs < PATIENCE_MS) {
+    const [row] = await replica.query('select pg_last_wal_replay_lsn() >= $1 as shown', [asked!.position!])
+    shown = row!.shown!
+    if (shown !== 't') await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+  }
+  if (shown !== 't') {
+    const message = `The replica has not replayed within ${PATIENCE_MS / 1000} s what the primary had.`
+    const fix = `Look at pg_stat_replication on the primary, and for long queries or a paused replay. ${MEANWHILE}`
+    return warning('replica', message, fix)
+  }
+  const pending = await pendingMigrations((text) => replica.query(text))
+  if (pending.length > 0) {
+    const message = 'The server of READ_DATABASE_URL has no tables of this version: it replicates another database.'
+    return warning('replica', message, `Point it at a replica of DATABASE_URL. ${MEANWHILE}`)
+  }
+  return ok('replica', `The replica follows, ${Math.round(performance.now() - begunMs)} ms behind at most.`)
+}

@@ -1,0 +1,53 @@
+// Leaves a listener without breaking off anybody: what is under way is answered, and whoever stays connected is told to go.
+import type { ServerResponse } from 'node:http'
+import { Server as NetServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /**
+     * Takes no new connections, and answers on those that are there with `Connection: close`, until each has asked once
+     * more or been silent for some seconds; then closes like `close`, which hurries it. For when others go on listening.
+     */
+    leave(): Promise<void>
+  }
+}
+
+// A client that keeps its connection may be sending at the very moment in which it is closed, and would hear nothing. One
+// that has been silent for so long is hardly about to.
+const SILENCE_MS = 5000
+// A connection may become idle after its server was closed: when its answer had begun before.
+const LOOK_MS = 500
+
+/** Gives `app` its `leave`. The function returned is to be told of each request when it arrives. */
+export function letLeave(app: FastifyInstance): (reply: FastifyReply) => void {
+  const underWay = new Set<ServerResponse>()
+  const closing = Promise.withResolvers<void>()
+  let leaving = false
+
+  function tellToGo(): void {
+    leaving = true
+    for (const answer of underWay) if (!answer.headersSent) answer.setHeader('connection', 'close')
+  }
+
+  app.addHook('preClose', async () => {
+    tellToGo()
+    closing.resolve()
+    const looking = setInterval(() => app.server.closeIdleConnections(), LOOK_MS).unref()
+    app.server.once('close', () => clearInterval(looking))
+  })
+  app.decorate('leave', async () => {
+    tellToGo()
+    const empty = new Promise((resolve) => app.server.once('close', resolve))
+    // An HTTP server's own close ends idle connections at once.
+    NetServer.prototype.close.call(app.server)
+    await Promise.race([empty, closing.promise, sleep(SILENCE_MS, undefined, { ref: false })])
+    await app.close()
+  })
+  return ({ raw }) => {
+    if (leaving) raw.setHeader('connection', 'close')
+    underWay.add(raw)
+    raw.once('close', () => underWay.delete(raw))
+  }
+}

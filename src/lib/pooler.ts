@@ -1,0 +1,76 @@
+// The way through a pooler in transaction mode, such as PgBouncer: every transaction may meet another connection of the server.
+import pg from 'pg'
+import type { Query, Statement } from './db.ts'
+import { openPipelines, type Pipelines } from './pipelines.ts'
+import type { Over } from './watch.ts'
+
+/** A statement that no connection has to know from before. */
+export function nameless<S extends string | Statement>(statement: S): S {
+  if (typeof statement === 'string') return statement
+  return Object.assign({}, statement, { name: undefined })
+}
+
+/**
+ * Connections for short reads that wait for one answer before they send the next statement. A pooler may give the server's
+ * connection to somebody else between two answers, though the beginning of the next statement is there already: PgBouncer
+ * 1.18 mixes the statements of two clients then (tried).
+ */
+export function openSingles(config: pg.ClientConfig, connections: number, over: Over): Pipelines {
+  const all = Array.from({ length: connections }, () => openPipelines(config, 1, over))
+  const idle = [...all]
+  const waiting: ((one: Pipelines) => void)[] = []
+
+  function giveBack(one: Pipelines): void {
+    const next = waiting.shift()
+    if (next) next(one)
+    else idle.push(one)
+  }
+
+  return {
+    async read(statement, params) {
+      const one = idle.pop() ?? (await new Promise<Pipelines>((resolve) => waiting.push(resolve)))
+      try {
+        return await one.read(nameless(statement), params)
+      } finally {
+        giveBack(one)
+      }
+    },
+    underWay: () => all.length - idle.length + waiting.length,
+    async close() {
+      await Promise.all(all.map((one) => one.close()))
+    },
+  }
+}
+
+/** The settings that our connections otherwise bring along, missing from those of the pooler. */
+export const reconnect = (settings: string[]) =>
+  `The pooler of DATABASE_URL holds connections from before their settings were made (${settings.join(', ')}): send RECONNECT to its console, or restart it.`
+
+/**
+ * Gives the role the settings that our connections otherwise bring along, in this database alone: what a connection of
+ * the pooler begins with is all that it has.
+ */
+export async function settleRole(client: pg.Client, settings: Record<string, string>): Promise<void> {
+  const { rows } = await client.query<{ database: string; settings: string[] }>(`
+    select d.datname as database, coalesce(s.setconfig, '{}') as settings
+    from pg_database d left join pg_db_role_setting s
+      on s.setdatabase = d.oid and s.setrole = (select oid from pg_roles where rolname = current_user)
+    where d.datname = current_database()`)
+  const [found] = rows
+  const there = new Set(found!.settings.map((setting) => setting.toLowerCase()))
+  const database = pg.escapeIdentifier(found!.database)
+  for (const [name, value] of Object.entries(settings)) {
+    if (there.has(`${name}=${value}`.toLowerCase())) continue
+    await client.query(`alter role current_user in database ${database} set ${name} = ${pg.escapeLiteral(value)}`)
+  }
+}
+
+/** The settings that a connection of the pooler does not have. */
+export async function unsettled(query: Query, settings: Record<string, string>): Promise<string[]> {
+  const names = Object.keys(settings).map((name) => name.toLowerCase())
+  const rows = await query('select lower(name) as name, setting from pg_settings where lower(name) = any($1)', [names])
+  const now = new Map(rows.map(({ name, setting }) => [name!, setting!]))
+  // ISO is shown as "ISO, MDY".
+  const has = (name: string, value: string) => now.get(name.toLowerCase())?.split(',')[0] === value
+  return Object.entries(settings).flatMap(([name, value]) => (has(name, value) ? [] : [name]))
+}

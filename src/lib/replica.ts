@@ -1,0 +1,122 @@
+// Reads from a streaming replica: only what is new enough, and again at the primary whenever that cannot be shown.
+import type { Clock } from './clock.ts'
+import { clientConfig, type Db, type DbOptions, sqlState } from './db.ts'
+import { startBeating } from './replica/beating.ts'
+import { openHeartbeat } from './replica/heartbeat.ts'
+import { type Lane, openLane } from './replica/lane.ts'
+import { primaryState } from './replica/primary-state.ts'
+import { Behind, type Following, isFresh, openReplicaSource } from './replica/replica-source.ts'
+import { openSlowLanes } from './replica/slow-lanes.ts'
+import { primarySource, type Reads, type Source } from './source.ts'
+import { watchFor } from './watch.ts'
+
+export interface ReplicaOptions {
+  /** The primary. */
+  db: Db
+  /** The replica. */
+  connect: DbOptions
+  clock: Clock
+  /** What may be older is read at the primary. */
+  maxLagMs: number
+  /** The newest migration this program builds on. */
+  schemaVersion: number
+  log: { info(message: string): void; warn(message: string): void }
+  /** Told of every request: where it was read in the end, and why. */
+  observe: (target: 'replica' | 'primary', why: Why) => void
+}
+
+/**
+ * `fresh`: the replica was new enough. `late`: it is too far behind, or away. `walk`: it is behind what this walk has seen
+ * already. `erasure`: it is behind an erasure. `refused`: it did not answer with success, be it that what is asked for is
+ * not there.
+ */
+export type Why = 'fresh' | 'late' | 'walk' | 'erasure' | 'refused'
+
+export interface Replica extends Reads {
+  usable(): boolean
+  /** How old the newest is that the replica has shown. */
+  lagMs(): number
+}
+
+const FAST_LANES = 2
+// When all are at work, the primary takes the next long read.
+const SLOW_LANES = 4
+// What a look at the replica shows may be two beats old already, or three where another process beats.
+const BEATS_WITHIN_LAG = 8
+const LONGEST_BEAT_MS = 100
+// A replica that does not say within this time how far it is has stopped breathing, or has too much to do.
+const PATIENCE_MS = 1500
+
+export function openReplica({ db, connect, clock, maxLagMs, schemaVersion, log, observe }: ReplicaOptions): Replica {
+  const everyMs = Math.min(LONGEST_BEAT_MS, Math.ceil(maxLagMs / BEATS_WITHIN_LAG))
+  const heartbeat = openHeartbeat(db, clock, everyMs, maxLagMs)
+  const watch = watchFor(clientConfig(connect))
+  const open = () => openLane({ connect, clock, heartbeat, watch, patienceMs: PATIENCE_MS, schemaVersion })
+  const lanes = Array.from({ length: FAST_LANES }, open)
+  const slow = openSlowLanes(open, SLOW_LANES)
+  const stateOfPrimary = (projectId: string) => primaryState(db, projectId)
+  const following: Following = { db, clock, maxLagMs, slow, beat: heartbeat.beat, stateOfPrimary }
+  const pick = picker(lanes, following)
+  const usable = () => pick() !== undefined
+  const beating = startBeating({ clock, everyMs, heartbeat, lanes, usable, log })
+  return {
+    async run(projectId, work) {
+      const lane = pick()
+      const tried = lane ? await tryReplica(following, lane, projectId, work) : { why: 'late' as const }
+      if (tried.why === 'erasure') for (const one of lanes) void one.lookForErasures(projectId)
+      observe('answer' in tried ? 'replica' : 'primary', tried.why)
+      return 'answer' in tried ? tried.answer : work(atPrimary(following, projectId))
+    },
+    usable,
+    lagMs: beating.lagMs,
+    async close() {
+      await beating.stop()
+      watch.stop()
+      await Promise.all([...lanes.map((lane) => lane.close()), slow.close()])
+    },
+  }
+}
+
+/** Takes the lanes in turn, as far as they are fresh. */
+function picker(lanes: Lane[], following: Following): () => Lane | undefined {
+  let turn = 0
+  const usable = (lane: Lane) => {
+    const known = lane.known()
+    return known !== undefined && isFresh(known, following)
+  }
+  return () => {
+    turn = (turn + 1) % lanes.length
+    return [lanes[turn]!, ...lanes].find(usable)
+  }
+}
+
+type Tried<T> = { why: Why } | { why: 'fresh'; answer: T }
+const STATEMENT_TIMEOUT = '57014'
+
+async function tryReplica<T>(
+  following: Following,
+  lane: Lane,
+  projectId: string,
+  work: (source: Source) => Promise<T>,
+): Promise<Tried<T>> {
+  const source = openReplicaSource(following, lane, projectId)
+  try {
+    // Asked when the request has come, answered while the replica reads: no erasure confirmed before it is missed.
+    const [answer, { erasures }] = await Promise.all([work(source), following.stateOfPrimary(projectId)])
+    return erasures <= source.erasures() ? { why: 'fresh', answer } : { why: 'erasure' }
+  } catch (error) {
+    // What takes too long here would take as long there.
+    if (sqlState(error) === STATEMENT_TIMEOUT) throw error
+    return { why: error instanceof Behind ? error.why : 'refused' }
+  }
+}
+
+/** A walk that begins here may go on at the replica: its mark is asked for all the same. */
+function atPrimary({ db, stateOfPrimary }: Following, projectId: string): Source {
+  return primarySource(db, () =>
+    stateOfPrimary(projectId).then(
+      ({ position }) => position,
+      () => undefined,
+    ),
+  )
+}

@@ -1,0 +1,61 @@
+// The steady look at the replica: beats the heart at the primary, asks every connection how far it has come, and says when that changes.
+import type { Clock } from '../clock.ts'
+import type { Heartbeat } from './heartbeat.ts'
+import type { Lane } from './lane.ts'
+
+export interface BeatingOptions {
+  clock: Clock
+  everyMs: number
+  heartbeat: Heartbeat
+  lanes: Lane[]
+  usable: () => boolean
+  log: { info(message: string): void; warn(message: string): void }
+}
+
+export interface Beating {
+  /** How old the newest is that the replica has shown. */
+  lagMs(): number
+  stop(): Promise<void>
+}
+
+// A process that starts has nothing to say of a replica that is about to be found.
+const FIRST_BEATS = 10
+
+export function startBeating({ clock, everyMs, heartbeat, lanes, usable, log }: BeatingOptions): Beating {
+  const stopping = new AbortController()
+  let freshMs = clock.monotonicMs()
+  let said: boolean | undefined
+
+  function tell(beats: number): void {
+    for (const lane of lanes) freshMs = Math.max(freshMs, lane.known()?.freshMs ?? freshMs)
+    const now = usable()
+    if (now === said || (!now && beats < FIRST_BEATS)) return
+    said = now
+    if (now) log.info('The replica is used for reads.')
+    else log.warn(`The replica is not used: it ${whyNot(lanes)}. All reads go to the primary.`)
+  }
+
+  async function work(): Promise<void> {
+    for (let beats = 1; !stopping.signal.aborted; beats += 1) {
+      // A primary that cannot be reached gives no new token: then the replica grows old by itself.
+      const beat = heartbeat.beat().catch(() => {})
+      await Promise.race([beat, clock.sleep(everyMs, stopping.signal)])
+      await Promise.all(lanes.map((lane) => lane.look()))
+      tell(beats)
+      await Promise.all([beat, clock.sleep(everyMs, stopping.signal)])
+    }
+  }
+
+  const working = work()
+  return {
+    lagMs: () => clock.monotonicMs() - freshMs,
+    async stop() {
+      stopping.abort()
+      await working
+    },
+  }
+}
+
+function whyNot(lanes: Lane[]): string {
+  return lanes.find((lane) => !lane.known())?.problem() ?? 'is too far behind'
+}

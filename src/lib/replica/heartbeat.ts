@@ -1,0 +1,63 @@
+// The heartbeat that travels through replication: a token, changed at the primary, and since when it is known here.
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db.ts'
+
+export interface Heartbeat {
+  /** Changes the token, unless another process did so a moment ago, and learns which it is now. */
+  beat(): Promise<void>
+  /**
+   * An instant of the monotonic clock: a server that shows this token holds all that was committed before. Undefined for
+   * a token that is too old, or was never seen at the primary.
+   */
+  since(token: string): number | undefined
+}
+
+/** `keepMs`: how old a token may be and still tell something. */
+export function openHeartbeat(db: Db, clock: Clock, everyMs: number, keepMs: number): Heartbeat {
+  /** In the order of their instants. */
+  const known = new Map<string, number>()
+  let last: { token: string; askedMs: number } | undefined
+
+  function learn(token: string, sinceMs: number): void {
+    if (!known.has(token)) known.set(token, sinceMs)
+    for (const [old, since] of known) {
+      if (since > sinceMs - keepMs) break
+      known.delete(old)
+    }
+  }
+
+  async function ask(): Promise<void> {
+    const askedMs = clock.monotonicMs()
+    const [row] = await db.query(BEAT, [`${everyMs} milliseconds`])
+    if (!row) return void (await db.query(BEGIN))
+    // Another process's token was written after we last asked and saw an older one; nobody knows when the first one was.
+    if (row.ours === 't') learn(row.token!, askedMs)
+    else if (last && last.token !== row.token) learn(row.token!, last.askedMs)
+    last = { token: row.token!, askedMs }
+  }
+
+  let asking: Promise<void> | undefined
+  return {
+    // One at a time: what the one before has seen must be known.
+    beat() {
+      asking ??= ask().finally(() => {
+        asking = undefined
+      })
+      return asking
+    },
+    since: (token) => known.get(token),
+  }
+}
+
+const BEGIN = 'insert into replica_heartbeat default values on conflict do nothing'
+
+// A clock set back must not silence it.
+const BEAT = {
+  name: 'beat',
+  text: `
+    with beaten as (
+      update replica_heartbeat set token = gen_random_uuid(), at = db_clock()
+      where at not between db_clock() - $1::interval and db_clock() returning token)
+    select coalesce(b.token, h.token) as token, b.token is not null as ours
+    from replica_heartbeat h left join beaten b on true`,
+}

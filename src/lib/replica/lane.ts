@@ -1,0 +1,127 @@
+// One connection to a replica, with what is known of the server at its other end. What is known once holds for all that
+// is read later on the same connection, for a replica only goes forward.
+import type pg from 'pg'
+import type { Clock } from '../clock.ts'
+import { clientConfig, type DbOptions, type Param, type Statement, sqlState } from '../db.ts'
+import { openPipelines } from '../pipelines.ts'
+import type { Row } from '../rows.ts'
+import { streamOf, type Watch } from '../watch.ts'
+import type { Heartbeat } from './heartbeat.ts'
+
+/** What the connection has shown. With the connection it is lost, for the next one may lead to another server. */
+export interface Known {
+  /** All that was committed at the primary before this instant of the monotonic clock is here. */
+  freshMs: number
+  /** How far it has replayed the primary's log. */
+  position: bigint
+  /** By project: how many erasing transactions it has replayed, and a sync horizon that is true here. */
+  erasures: Map<string, bigint>
+  horizons: Map<string, string>
+}
+
+export interface Lane {
+  known(): Known | undefined
+  /** Why nothing is known, as the end of a sentence. */
+  problem(): string
+  /** Looks how far the server has come; never throws. */
+  look(): Promise<void>
+  read(statement: Statement, params: readonly Param[]): Promise<Row[]>
+  /** Learns how many of the project's erasures have been replayed; never throws. */
+  lookForErasures(projectId: string): Promise<void>
+  close(): Promise<void>
+}
+
+interface LaneOptions {
+  connect: DbOptions
+  clock: Clock
+  heartbeat: Heartbeat
+  watch: Watch
+  /** A server that does not say within this time how far it has come is taken for dead. */
+  patienceMs: number
+  /** The newest migration this program builds on. */
+  schemaVersion: number
+}
+
+export function openLane({ connect, clock, heartbeat, watch, patienceMs, schemaVersion }: LaneOptions): Lane {
+  let known: Known | undefined
+  let problem = 'has not answered yet'
+  let client: pg.ClientBase | undefined
+  const over: Watch['over'] = (used, ask) => {
+    client = used
+    return watch.over(used, ask)
+  }
+  const forget = (why: string) => {
+    known = undefined
+    problem = why
+  }
+  const pipeline = openPipelines(clientConfig(connect), 1, over, () => forget('closed the connection'))
+
+  async function look(): Promise<void> {
+    try {
+      const [row] = await within(patienceMs, clock, pipeline.read(LOOK, []))
+      if (!row) return forget('has shown no heartbeat yet')
+      const [token, standby, position, version] = row.texts()
+      if (standby !== 't') return forget('is not a standby')
+      if (Number(version) < schemaVersion) return forget(OLD_SCHEMA)
+      const freshMs = heartbeat.since(token!) ?? Number.NEGATIVE_INFINITY
+      known ??= { freshMs, position: 0n, erasures: new Map(), horizons: new Map() }
+      known.freshMs = Math.max(known.freshMs, freshMs)
+      known.position = BigInt(position!)
+    } catch (error) {
+      forget(reasonOf(error))
+      // What waits behind this question would wait as long.
+      if (error instanceof Silence && client) streamOf(client).destroy()
+    }
+  }
+
+  return {
+    known: () => known,
+    problem: () => problem,
+    look,
+    read: pipeline.read,
+    async lookForErasures(projectId) {
+      const before = known
+      const rows = await pipeline.read(ERASURES, [projectId]).catch(() => undefined)
+      const number = BigInt(rows?.[0]?.text(0) ?? 0)
+      if (before && before === known && number > (known.erasures.get(projectId) ?? 0n))
+        known.erasures.set(projectId, number)
+    },
+    close: pipeline.close,
+  }
+}
+
+const OLD_SCHEMA = 'has not replayed the newest migration yet'
+
+// The position comes from a function, so it may be newer than the token beside it; whatever is read later is newer than both.
+const LOOK = {
+  name: 'look',
+  text: `
+    select token, pg_is_in_recovery(), coalesce(pg_last_wal_replay_lsn() - '0/0', 0),
+      (select max(version) from schema_migrations)
+    from replica_heartbeat`,
+}
+
+const ERASURES = { name: 'erasures', text: 'select number from erasure_marks where project_id = $1' }
+
+class Silence extends Error {}
+
+async function within<T>(ms: number, clock: Clock, promise: Promise<T>): Promise<T> {
+  const answered = new AbortController()
+  const silence = clock.sleep(ms, answered.signal).then(() => {
+    throw new Silence()
+  })
+  silence.catch(() => {})
+  try {
+    return await Promise.race([promise, silence])
+  } finally {
+    answered.abort()
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof Silence) return 'does not answer'
+  const state = sqlState(error)
+  if (state === '42P01' || state === '42703') return OLD_SCHEMA
+  // PostgreSQL's sentences and those of the network name users and addresses, never the password.
+  return `cannot be used (${(error as Error).message})`
+}

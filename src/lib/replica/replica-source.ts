@@ -1,0 +1,119 @@
+// What one request reads on the replica, bound to what its connection has shown before.
+import type { Clock } from '../clock.ts'
+import type { Db, Param, Statement } from '../db.ts'
+import type { Row } from '../rows.ts'
+import type { Source } from '../source.ts'
+import { readHorizon } from '../sync.ts'
+import { instantFromPg } from '../time.ts'
+import type { Known, Lane } from './lane.ts'
+import type { PrimaryState } from './primary-state.ts'
+import type { SlowLanes } from './slow-lanes.ts'
+
+export interface Following {
+  /** The primary. */
+  db: Db
+  clock: Clock
+  maxLagMs: number
+  slow: SlowLanes
+  /** Learns the heartbeat's newest token. */
+  beat: () => Promise<void>
+  stateOfPrimary: (projectId: string) => Promise<PrimaryState>
+}
+
+/** The replica is not as far as a request needs it. */
+export class Behind extends Error {
+  readonly why: 'late' | 'walk'
+  constructor(why: 'late' | 'walk') {
+    super('The replica is behind.')
+    this.why = why
+  }
+}
+
+/** `erasures` tells how many erasing transactions of the project whatever was read has behind it. */
+export interface ReplicaSource extends Source {
+  erasures(): bigint
+}
+
+export const isFresh = ({ freshMs }: Known, { clock, maxLagMs }: Pick<Following, 'clock' | 'maxLagMs'>) =>
+  clock.monotonicMs() - freshMs <= maxLagMs
+
+/** Every read of the source throws `Behind` when what it would answer may be too old. */
+export function openReplicaSource(following: Following, lane: Lane, projectId: string): ReplicaSource {
+  const { db, slow, stateOfPrimary } = following
+  const known = lane.known()
+  let erasures = replayed(known, projectId)
+  let walk: bigint | undefined
+  let promised: string | undefined
+
+  const check = (now: Known | undefined): Known => {
+    if (!now || !isFresh(now, following)) throw new Behind('late')
+    if (walk !== undefined && now.position < walk) throw new Behind('walk')
+    return now
+  }
+  const read = async (statement: Statement, params: readonly Param[]): Promise<Row[]> => {
+    // A connection that was lost meanwhile may lead to another server now.
+    if (lane.known() !== known) throw new Behind('late')
+    check(known)
+    return lane.read(statement, params)
+  }
+  /** Another connection may lead to another replica: all has to be shown there again. */
+  const prove = async (other: Lane): Promise<void> => {
+    await other.look()
+    // It may show a token of another process that has not come to our ears yet.
+    const shown = other.known()
+    if (shown && !isFresh(shown, following)) {
+      await following.beat()
+      await other.look()
+    }
+    await other.lookForErasures(projectId)
+    const now = check(other.known())
+    if (promised !== undefined) await showHorizon(now, other.read, projectId, promised)
+    const there = replayed(now, projectId)
+    if (there < erasures) erasures = there
+  }
+  const readLong = async (statement: Statement, params: readonly Param[]): Promise<Row[]> => {
+    const rows = await slow.use(async (one) => {
+      await prove(one)
+      return one.read(statement, params)
+    })
+    if (!rows) throw new Behind('late')
+    return rows
+  }
+
+  return {
+    read,
+    readLong,
+    fair: db.fair,
+    async horizon() {
+      promised = await readHorizon(db, projectId)
+      await showHorizon(check(known), read, projectId, promised)
+      return promised
+    },
+    mark: async () => (await stateOfPrimary(projectId)).position,
+    async reach(mark) {
+      if (mark === undefined) throw new Behind('walk')
+      walk = mark
+      // It may have come this far since it was last looked at.
+      if (known && known.position < mark) await lane.look()
+      check(known)
+    },
+    erasures: () => erasures,
+  }
+}
+
+/** Rejects when the connection does not show the horizon yet. */
+async function showHorizon(known: Known, read: Lane['read'], projectId: string, promised: string): Promise<void> {
+  if ((known.horizons.get(projectId) ?? '') >= promised) return
+  const [row] = await read(HORIZON, [projectId, promised])
+  if (!row) throw new Behind('late')
+  known.horizons.set(projectId, instantFromPg(row.text(0)!))
+}
+
+const replayed = (known: Known | undefined, projectId: string) => known?.erasures.get(projectId) ?? 0n
+
+// The primary stores a horizon when every writer before it has ended. Their commits come first in the log, so a replica
+// that shows it shows them too, to every statement after this one.
+const HORIZON = {
+  name: 'shown horizon',
+  text: 'select horizon from project_clocks where project_id = $1 and horizon >= $2',
+}

@@ -1,0 +1,192 @@
+// Turns the bytes of a row into the bytes of its JSON, without a string in between: a page costs what its copying costs.
+import { lengthAt, type Row } from './rows.ts'
+
+const FIRST_BYTES = 64 * 1024
+// Room for the largest pages of ordinary records; a larger one gives its room back.
+const MOST_KEPT_BYTES = 2 * 1024 * 1024
+
+/** JSON under construction, in one piece of memory. */
+class JsonBytes {
+  bytes = Buffer.allocUnsafeSlow(FIRST_BYTES)
+  length = 0
+
+  /** Makes room for so many more bytes. */
+  reserve(more: number): void {
+    if (this.length + more <= this.bytes.length) return
+    const larger = Buffer.allocUnsafeSlow(Math.max(this.length + more, this.bytes.length * 2))
+    this.bytes.copy(larger, 0, 0, this.length)
+    this.bytes = larger
+  }
+
+  /** Appends a text as it is. */
+  raw(text: string): this {
+    // A UTF-16 unit is at most three bytes of UTF-8.
+    this.reserve(text.length * 3)
+    this.length += this.bytes.write(text, this.length)
+    return this
+  }
+
+  /** What was written, in memory of its own size; the next may begin. */
+  done(): Buffer {
+    // What is written behind the end of a buffer is lost without a word.
+    if (this.length > this.bytes.length) throw new Error('Bug: the JSON is longer than its room.')
+    const written = Buffer.from(this.bytes.subarray(0, this.length))
+    if (this.bytes.length > MOST_KEPT_BYTES) this.bytes = Buffer.allocUnsafeSlow(FIRST_BYTES)
+    return written
+  }
+}
+
+/** How a column's text becomes JSON. */
+export type Kind = 'text' | 'instant' | 'integer' | 'decimal' | 'boolean' | 'json'
+
+/** One step of writing a row: what stands before the value, and the value. */
+export type Step = { prefix: Buffer } & (
+  | { kind: Kind }
+  /** An object that is null where its first column is: then this many columns and steps are passed over. */
+  | { kind: 'object'; columns: number; steps: number }
+  /** No value: the end of an object that may be null. */
+  | { kind: 'end' }
+)
+
+// Rows are written at one go, so that all of them can be written in the same place.
+const out = new JsonBytes()
+
+type RowsWriter = (rows: readonly Row[], before: string, after: string, offset: number) => Buffer
+
+/** Writes rows by `steps`, with commas between them; columns before those of the steps are passed over by `offset`. */
+export function rowWriter(steps: readonly Step[]): RowsWriter {
+  // Whatever a value becomes, short of escaping, takes at most so many bytes more than it has.
+  const more = steps.reduce((sum, { prefix }) => sum + prefix.length + MOST_MORE, COMMA_BYTES)
+  return (rows, before, after, offset) => {
+    out.length = 0
+    out.raw(before)
+    for (const [n, row] of rows.entries()) {
+      out.reserve(row.end - row.at + more)
+      if (n > 0) out.bytes[out.length++] = COMMA
+      writeRow(steps, more, out, row, row.place(offset))
+    }
+    return out.raw(after).done()
+  }
+}
+
+// Quotes, and the zeros that PostgreSQL leaves off a time; "false" for "f" and "null" for nothing are less.
+const MOST_MORE = 16
+const NULL = Buffer.from('null')
+const TRUE = Buffer.from('true')
+const FALSE = Buffer.from('false')
+const COMMA = 0x2c
+const COMMA_BYTES = 1
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const FIRST_PRINTABLE = 0x20
+const T = 0x74
+
+function writeRow(steps: readonly Step[], more: number, out: JsonBytes, row: Row, place: number): void {
+  const { bytes, end } = row
+  let at = place
+  for (let n = 0; n < steps.length; n += 1) {
+    const step = steps[n]!
+    append(out, step.prefix)
+    if (step.kind === 'end') continue
+    if (at >= end) throw new Error(`Bug: the row ends before its step ${n}.`)
+    const length = lengthAt(bytes, at)
+    if (step.kind === 'object') {
+      if (length >= 0) continue
+      append(out, NULL)
+      for (let column = 0; column < step.columns; column += 1) at += 4 + Math.max(0, lengthAt(bytes, at))
+      n += step.steps
+      continue
+    }
+    at += 4
+    if (length < 0) {
+      append(out, NULL)
+      continue
+    }
+    if (step.kind === 'text') writeText(out, bytes, at, at + length, end - at + more)
+    else if (step.kind === 'instant') writeInstant(out, bytes, at, length)
+    else if (step.kind === 'boolean') append(out, bytes[at] === T ? TRUE : FALSE)
+    else copy(out, bytes, at, at + length)
+    at += length
+  }
+}
+
+// Of what is shorter than this, a loop copies quicker than a call.
+const SHORT = 64
+
+function copy(out: JsonBytes, from: Buffer, start: number, end: number): void {
+  const { bytes } = out
+  let to = out.length
+  if (end - start > SHORT) to += from.copy(bytes, to, start, end)
+  else for (let at = start; at < end; at += 1) bytes[to++] = from[at]!
+  out.length = to
+}
+
+function append(out: JsonBytes, piece: Buffer): void {
+  copy(out, piece, 0, piece.length)
+}
+
+/** The text as a JSON string. PostgreSQL's text is UTF-8, which JSON takes as it is but for quotes, backslashes and controls. */
+function writeText(out: JsonBytes, from: Buffer, start: number, end: number, rest: number): void {
+  const { bytes } = out
+  let to = out.length
+  bytes[to++] = QUOTE
+  for (let at = start; at < end; at += 1) {
+    const byte = from[at]!
+    if (byte < FIRST_PRINTABLE || byte === QUOTE || byte === BACKSLASH) {
+      escapeText(out, from.toString('utf8', start, end), rest)
+      return
+    }
+    bytes[to++] = byte
+  }
+  bytes[to++] = QUOTE
+  out.length = to
+}
+
+/** Nearly no text needs it. `rest` bytes stay reserved for what follows in the row. */
+function escapeText(out: JsonBytes, text: string, rest: number): void {
+  const escaped = Buffer.from(JSON.stringify(text))
+  out.reserve(escaped.length + rest)
+  append(out, escaped)
+}
+
+// `2026-01-31 23:59:59` and `+00`; a fraction has a point and one to six digits.
+const DATE_LENGTH = 10
+const SECONDS_LENGTH = 19
+const ZONE_LENGTH = 3
+const MOST_LENGTH = SECONDS_LENGTH + 7 + ZONE_LENGTH
+const [SPACE, PLUS, ZERO, POINT, UPPER_T, UPPER_Z] = Buffer.from(' +0.TZ') as unknown as [
+  number,
+  number,
+  number,
+  number,
+  number,
+  number,
+]
+
+/** A `timestamptz` as PostgreSQL writes it in UTC, in our canonical form: `"2026-01-31T23:59:59.123456Z"`. */
+function writeInstant(out: JsonBytes, from: Buffer, start: number, length: number): void {
+  const zone = start + length - ZONE_LENGTH
+  const hasFraction = length > SECONDS_LENGTH + ZONE_LENGTH
+  if (
+    length < SECONDS_LENGTH + ZONE_LENGTH ||
+    length > MOST_LENGTH ||
+    from[start + DATE_LENGTH] !== SPACE ||
+    from[zone] !== PLUS ||
+    from[zone + 1] !== ZERO ||
+    from[zone + 2] !== ZERO ||
+    (hasFraction && from[start + SECONDS_LENGTH] !== POINT)
+  ) {
+    throw new Error(`Bug: the database wrote the time "${from.toString('utf8', start, start + length)}"`)
+  }
+  const { bytes } = out
+  let to = out.length
+  bytes[to++] = QUOTE
+  const begin = to
+  for (let at = start; at < zone; at += 1) bytes[to++] = from[at]!
+  bytes[begin + DATE_LENGTH] = UPPER_T
+  if (!hasFraction) bytes[to++] = POINT
+  for (const last = begin + SECONDS_LENGTH + 7; to < last; ) bytes[to++] = ZERO
+  bytes[to++] = UPPER_Z
+  bytes[to++] = QUOTE
+  out.length = to
+}

@@ -1,0 +1,68 @@
+// A row as PostgreSQL sent it: the bytes of its columns, which become strings only where somebody asks for one.
+
+// Before each value stands its length in four bytes; a null has this one, and no bytes.
+const LENGTH_BYTES = 4
+const NULL_LENGTH = -1
+
+/** The columns lie in `bytes` from `at` to `end`, one after the other, each behind its length. */
+export class Row {
+  readonly bytes: Buffer
+  readonly at: number
+  readonly end: number
+
+  constructor(bytes: Buffer, at: number, end: number) {
+    this.bytes = bytes
+    this.at = at
+    this.end = end
+  }
+
+  /** The text of a column: booleans `t`/`f`, times `2026-01-31 23:59:59.123456+00`. */
+  text(column: number): string | null {
+    const at = this.place(column)
+    const length = lengthAt(this.bytes, at)
+    if (length === NULL_LENGTH) return null
+    return this.bytes.toString('utf8', at + LENGTH_BYTES, at + LENGTH_BYTES + length)
+  }
+
+  /** The texts of all columns. */
+  texts(): (string | null)[] {
+    const texts: (string | null)[] = []
+    for (let at = this.at; at < this.end; ) {
+      const length = lengthAt(this.bytes, at)
+      at += LENGTH_BYTES
+      texts.push(length === NULL_LENGTH ? null : this.bytes.toString('utf8', at, at + length))
+      if (length > 0) at += length
+    }
+    return texts
+  }
+
+  /** Where a column begins, with its length. */
+  place(column: number): number {
+    let at = this.at
+    for (let n = 0; n < column; n += 1) at += LENGTH_BYTES + Math.max(0, lengthAt(this.bytes, at))
+    if (at >= this.end) throw new Error(`Bug: the row has no column ${column}.`)
+    return at
+  }
+}
+
+/** The length that stands here in four bytes; -1 is a null's. */
+export function lengthAt(bytes: Buffer, at: number): number {
+  return (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!
+}
+
+/** The bytes of a `bytea` as PostgreSQL writes it: `\x` and hex digits. */
+export function bytesFromPg(text: string): Buffer {
+  return Buffer.from(text.slice(2), 'hex')
+}
+
+/** A row of texts that came another way. */
+export function packRow(values: readonly (string | null)[]): Row {
+  const parts = values.flatMap((value) => {
+    const length = Buffer.alloc(LENGTH_BYTES)
+    const text = value === null ? undefined : Buffer.from(value)
+    length.writeInt32BE(text?.length ?? NULL_LENGTH)
+    return text ? [length, text] : [length]
+  })
+  const bytes = Buffer.concat(parts)
+  return new Row(bytes, 0, bytes.length)
+}

@@ -1,0 +1,31 @@
+// What an operator sees of the replica: whether it is used, how far it is behind, and where reads went.
+import { Counter, Gauge, type Registry } from 'prom-client'
+import type { Replica, ReplicaOptions } from '../lib/replica.ts'
+
+/** Registers the metrics of a replica; answers whom to tell of each read. */
+export function watchReplica(
+  replica: () => Pick<Replica, 'usable' | 'lagMs'>,
+  registers: Registry[],
+): ReplicaOptions['observe'] {
+  const usable: Gauge = new Gauge({
+    name: 'tundish_replica_usable',
+    help: 'Whether the replica is new enough for reads.',
+    aggregator: 'min',
+    registers,
+    collect: () => usable.set(replica().usable() ? 1 : 0),
+  })
+  const lag: Gauge = new Gauge({
+    name: 'tundish_replica_lag_seconds',
+    help: 'How old the newest is that the replica has shown, at most.',
+    aggregator: 'max',
+    registers,
+    collect: () => lag.set(replica().lagMs() / 1000),
+  })
+  const reads = new Counter({
+    name: 'tundish_reads_total',
+    help: 'Reads of the data API, by where they were answered and why there.',
+    labelNames: ['target', 'why'],
+    registers,
+  })
+  return (target, why) => reads.inc({ target, why })
+}

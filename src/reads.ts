@@ -1,0 +1,16 @@
+// Where the data API reads: the replica of READ_DATABASE_URL as far as it is new enough, or the primary alone.
+import type { App } from './app.ts'
+import { migrations } from './lib/migrate.ts'
+import { openReplica } from './lib/replica.ts'
+import { type Reads, readsAtPrimary } from './lib/source.ts'
+
+export async function openReads({ config, db, clock, log, metrics }: App): Promise<Reads> {
+  const { readDatabaseUrl: url, readMaxLagMs: maxLagMs } = config
+  if (!url) return readsAtPrimary(db)
+  const connect = { url, applicationName: 'tundish reads', statementTimeoutMs: config.statementTimeoutMs }
+  const schemaVersion = (await migrations()).at(-1)!.version
+  const plain = { info: (text: string) => log.info(text), warn: (text: string) => log.warn(text) }
+  const observe = metrics.replica(() => replica)
+  const replica = openReplica({ db, connect, clock, maxLagMs, schemaVersion, log: plain, observe })
+  return replica
+}

@@ -1,0 +1,64 @@
+// What all workers have counted, gathered for whoever of them is asked for the metrics.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Counted, lasting } from '../metrics/together.ts'
+
+/** A worker, as far as counting goes. */
+interface Counter {
+  askForCount(): void
+}
+
+// Who is too busy to answer in time stands in with what it said before.
+const PATIENCE_MS = 1000
+
+export interface Counts {
+  /** What all have counted: each of the living, and all who have gone. */
+  all(living: readonly Counter[]): Promise<Counted[]>
+  /** Takes what one of them said. */
+  take(from: Counter, counted: Counted): void
+  /** Keeps the counters of one that has ended. */
+  keep(from: Counter): void
+}
+
+export function openCounts(): Counts {
+  const last = new Map<Counter, Counted>()
+  const awaited = new Map<Counter, () => void>()
+  let gone: Promise<Counted> = Promise.resolve([])
+  let gathering: Promise<void> | undefined
+
+  async function gather(living: readonly Counter[]): Promise<void> {
+    const timeout = new AbortController()
+    const answers = living.map((one) => {
+      const answered = new Promise<void>((resolve) => awaited.set(one, resolve))
+      one.askForCount()
+      return answered
+    })
+    const patience = sleep(PATIENCE_MS, undefined, { signal: timeout.signal }).catch(() => {})
+    await Promise.race([Promise.all(answers), patience])
+    timeout.abort()
+    awaited.clear()
+  }
+
+  return {
+    async all(living) {
+      gathering ??= gather(living).finally(() => {
+        gathering = undefined
+      })
+      await gathering
+      // First who has gone, then the rest at one moment: nobody stands in both, and nobody in none.
+      for (let kept = gone; ; kept = gone) {
+        const ofGone = await kept
+        if (kept === gone) return [...last.values(), ofGone]
+      }
+    },
+    take(from, counted) {
+      last.set(from, counted)
+      awaited.get(from)?.()
+    },
+    keep(from) {
+      const counted = last.get(from)
+      last.delete(from)
+      awaited.get(from)?.()
+      if (counted) gone = gone.then((before) => lasting([before, counted]))
+    },
+  }
+}

@@ -1,0 +1,93 @@
+// Work that is asked for at the same time goes together; nobody waits for company, and nobody pays for a neighbour.
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { Db } from '../../src/lib/db.ts'
+import { gather } from '../../src/lib/gather.ts'
+
+const db = {} as Db
+
+/** Doubles numbers, one group for the even and one for the odd; each run ends when it is let. */
+function doubling(fails: (items: number[]) => Error | undefined = () => undefined) {
+  const runs: { items: number[]; end: () => void }[] = []
+  const double = gather<number, number>({
+    group: (item) => String(item % 2),
+    async work(_db, items) {
+      await new Promise<void>((end) => runs.push({ items, end }))
+      const error = fails(items)
+      if (error) throw error
+      return items.map((item) => item * 2)
+    },
+  })
+  return { runs, double }
+}
+
+const soon = () => new Promise((resolve) => setImmediate(resolve))
+
+async function endAll(runs: { end: () => void }[]): Promise<void> {
+  for (let n = 0; n < runs.length; n++) {
+    runs[n]!.end()
+    await soon()
+  }
+}
+
+describe('what is asked for at the same time', () => {
+  test('the first goes at once, the others together behind it, and each gets its own answer', async () => {
+    const { runs, double } = doubling()
+    const answers = [2, 4, 6, 8].map((item) => double(db, item))
+    assert.deepEqual(
+      runs.map(({ items }) => items),
+      [[2]],
+    )
+    await endAll(runs)
+    assert.deepEqual(await Promise.all(answers), [4, 8, 12, 16])
+    assert.deepEqual(
+      runs.map(({ items }) => items),
+      [[2], [4, 6, 8]],
+    )
+  })
+
+  test('groups and databases do not wait for each other', async () => {
+    const { runs, double } = doubling()
+    const answers = [double(db, 2), double(db, 1), double({} as Db, 4)]
+    assert.equal(runs.length, 3)
+    await endAll(runs)
+    assert.deepEqual(await Promise.all(answers), [4, 2, 8])
+    const later = double(db, 6)
+    assert.equal(runs.length, 4, 'an idle group goes at once again')
+    await endAll(runs)
+    assert.equal(await later, 12)
+  })
+
+  test('goes in parts when it is very much', async () => {
+    const { runs, double } = doubling()
+    const answers = Array.from({ length: 150 }, (_, n) => double(db, 2 * n))
+    await endAll(runs)
+    await Promise.all(answers)
+    assert.deepEqual(
+      runs.map(({ items }) => items.length),
+      [1, 64, 64, 21],
+    )
+  })
+})
+
+describe('what fails together', () => {
+  test('is tried again one by one, so that one cannot spoil another’s', async () => {
+    const { runs, double } = doubling((items) => (items.includes(6) ? new Error('six is bad') : undefined))
+    const answers = [2, 4, 6, 8].map((item) => double(db, item).catch((error: Error) => error.message))
+    await endAll(runs)
+    assert.deepEqual(await Promise.all(answers), [4, 8, 'six is bad', 16])
+    assert.deepEqual(
+      runs.map(({ items }) => items),
+      [[2], [4, 6, 8], [4], [6], [8]],
+    )
+  })
+
+  test('because the database is away is not tried again: nobody knows what was done', async () => {
+    const lost = () => Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' })
+    const { runs, double } = doubling((items) => (items.length > 1 ? lost() : undefined))
+    const answers = [2, 4, 6].map((item) => double(db, item).catch((error: Error) => error.message))
+    await endAll(runs)
+    assert.deepEqual(await Promise.all(answers), [4, lost().message, lost().message])
+    assert.equal(runs.length, 2)
+  })
+})

@@ -1,0 +1,145 @@
+// Rows on their way from PostgreSQL to JSON: whatever lies in the columns, however the bytes arrive.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import fc from 'fast-check'
+import { type Db, openDb } from '../../src/lib/db.ts'
+import { boolean, instant, integer, json, object, shape, text } from '../../src/lib/shape.ts'
+import { freshDatabase } from '../support/postgres.ts'
+
+const nullableText = text('A text.', { sql: '$1::text', nullable: true })
+
+const thing = shape('Thing', 't', {
+  first: nullableText,
+  inner: object('Always there.', { flag: boolean('A flag.', { sql: '$2::boolean' }) }),
+  maybe: object(
+    'Null where its first field is.',
+    {
+      id: text('Its id.', { sql: '$3::text' }),
+      at: instant('Its time.', { sql: '$4::timestamptz' }),
+      deep: object('Deeper.', { n: integer('A number.', { sql: '$5::bigint' }) }, { nullable: true }),
+    },
+    { nullable: true },
+  ),
+  raw: json('JSON as it is.', { sql: '$6::jsonb', nullable: true }),
+  last: text('Another text.', { sql: '$7::text' }),
+})
+
+const anyText = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 40 }),
+  fc.string({ unit: fc.constantFrom('"', '\\', '\n', '\t', '\u0001', '\u001f', '\u007f', ' ', 'é', '語', '🜁', '/') }),
+  // Longer than what comes in one piece from a socket.
+  fc.nat(300_000).map((n) => 'ä"'.repeat(n / 2)),
+)
+// PostgreSQL's text has no U+0000, and neither has UTF-8 any unpaired surrogate.
+const storable = anyText.map((value) => value.replaceAll('\u0000', '').toWellFormed())
+const micros = fc
+  .integer({ min: Date.parse('0001-01-01T00:00:00Z'), max: Date.parse('9999-12-31T23:59:59Z') })
+  .chain((ms) =>
+    fc
+      .constantFrom('000000', '100000', '120000', '123000', '123400', '123450', '123456', '000001')
+      .map((fraction) => `${new Date(ms).toISOString().slice(0, 19)}.${fraction}Z`),
+  )
+
+describe('a row', () => {
+  let database: Awaited<ReturnType<typeof freshDatabase>>
+  let db: Db
+  before(async () => {
+    database = await freshDatabase()
+    db = openDb({ url: database.url, applicationName: 'test', readConnections: 1 })
+  })
+  after(async () => {
+    await db.close()
+    await database.drop()
+  })
+
+  test('becomes the JSON of its values, whatever they are', async () => {
+    const anything = fc.record({
+      first: fc.option(storable),
+      flag: fc.boolean(),
+      maybe: fc.option(fc.record({ id: storable, at: micros, n: fc.option(fc.bigInt(-(2n ** 53n), 2n ** 53n)) })),
+      last: storable,
+    })
+    await fc.assert(
+      fc.asyncProperty(anything, async ({ first, flag, maybe, last }) => {
+        const [row] = await db.read({ name: 'thing', text: `select 'before', ${thing.columns}` }, [
+          first,
+          flag,
+          maybe?.id ?? null,
+          maybe?.at ?? null,
+          maybe?.n ?? null,
+          '[1, {"a": "b"}]',
+          last,
+        ])
+        const expected = {
+          first,
+          inner: { flag },
+          maybe: maybe && { id: maybe.id, at: maybe.at, deep: maybe.n === null ? null : { n: Number(maybe.n) } },
+          raw: [1, { a: 'b' }],
+          last,
+        }
+        const written = thing.write(row!, 1).toString()
+        assert.deepEqual(JSON.parse(written), expected)
+        // Nothing is written in more than one way: names in their order, no blanks but those of the database's own JSON.
+        assert.equal(written.replace('[1, {"a": "b"}]', '[1,{"a":"b"}]'), JSON.stringify(expected))
+        assert.equal(row!.text(0), 'before')
+        assert.deepEqual([row!.text(1), row!.texts().at(-1)], [first, last])
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  test('stands in a list in its place, between what belongs around it', async () => {
+    const rows = await db.read(
+      { text: `select ${thing.columns} from generate_series(1, 3000) n`.replace('$7::text', "n || '\"'") },
+      ['é', true, null, null, null, null],
+    )
+    const list = JSON.parse(thing.writeList(rows, '{"data":[', '],"é":1}').toString()) as { data: { last: string }[] }
+    assert.deepEqual(
+      list.data.map(({ last }) => last),
+      Array.from({ length: 3000 }, (_, n) => `${n + 1}"`),
+    )
+    assert.equal(thing.writeList([], '[', ']').toString(), '[]')
+  })
+
+  test('is refused where a time is none of the years 1 to 9999', async () => {
+    for (const time of ['infinity', '-infinity', '10000-01-01 00:00:00+00', '0044-03-15 00:00:00+00 BC']) {
+      const [row] = await db.read({ text: `select ${thing.columns}` }, [null, true, 'id', time, null, null, ''])
+      assert.throws(() => thing.write(row!), /Bug: the database wrote the time/, time)
+    }
+  })
+
+  test('comes as often as is wanted and no more, prepared or not, on either kind of connection', async () => {
+    const text = 'select n from generate_series(1, 9) n'
+    const first = async (read: Db['read'], name: string | undefined, most: number) => {
+      const rows = await read({ ...(name !== undefined && { name }), text, most }, [])
+      return rows.map((row) => row.text(0)).join('')
+    }
+    for (const read of [db.read, db.readLong]) {
+      for (const name of [undefined, 'nine']) {
+        const all = await Promise.all([3, 9, 1, 12].map((most) => first(read, name, most)))
+        assert.deepEqual(all, ['123', '123456789', '1', '123456789'])
+      }
+    }
+  })
+
+  test('comes to whoever asked for it, also beside statements that fail', async () => {
+    const asked = Array.from({ length: 300 }, (_, n) =>
+      n % 3 === 0
+        ? db.read({ text: `select ${n} / 0` }, []).catch(({ code }) => code as string)
+        : db
+            .read(
+              {
+                name: n % 2 ? 'series' : undefined,
+                text: "select n, $1::text || repeat('x', n % 7 * 9000) from generate_series(1, 9) n",
+              } as never,
+              [`${n}`],
+            )
+            .then((rows) => rows.map((row) => [row.text(0), row.text(1)?.replaceAll('x', '')])),
+    )
+    const answers = await Promise.all(asked)
+    for (const [n, answer] of answers.entries()) {
+      const rows = Array.from({ length: 9 }, (_, k) => [`${k + 1}`, `${n}`])
+      assert.deepEqual(answer, n % 3 === 0 ? '22012' : rows)
+    }
+  })
+})

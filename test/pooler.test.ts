@@ -1,0 +1,167 @@
+// Behind a real PgBouncer in transaction mode, with fewer connections to PostgreSQL than there is work for.
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { openDb } from '../src/lib/db.ts'
+import { type Billing, type Organization, startBilling } from './support/billing.ts'
+import { tundish } from './support/cli.ts'
+import { BASICS, insert } from './support/data.ts'
+import { noPgBouncer, openPgBouncer, type PgBouncer } from './support/pgbouncer.ts'
+import { type FreshDatabase, freshDatabase } from './support/postgres.ts'
+import { walk } from './support/walk.ts'
+
+describe(`behind PgBouncer in transaction mode${noPgBouncer ? ` (skipped: ${noPgBouncer})` : ''}`, {
+  skip: noPgBouncer !== undefined,
+  timeout: 120_000,
+}, () => {
+  let database: FreshDatabase
+  let bouncer: PgBouncer
+  let billing: Billing
+  let shop: Organization
+  before(async () => {
+    database = await freshDatabase()
+    bouncer = await openPgBouncer(database.url)
+    billing = await startBilling({ DATABASE_URL: bouncer.url, DIRECT_DATABASE_URL: database.url }, { worker: true })
+    shop = await billing.organization()
+    const profiles = Array.from({ length: 60 }, (_, n) => ({ id: `person-${n}`, email: `person-${n}@example.com` }))
+    await insert(
+      billing.db,
+      { id: shop.projectId, organizationId: shop.id },
+      { ...BASICS, profiles: [...BASICS.profiles!, ...profiles] },
+    )
+  })
+  after(async () => {
+    await billing?.stop()
+    await bouncer?.remove()
+    await database?.drop()
+  })
+  const get = (path: string, query: Record<string, string> = {}) =>
+    billing.server.api(`${path}?${new URLSearchParams(query)}`, { key: shop.projectKey })
+
+  test('serves pages, walks, counts and a horizon', async () => {
+    assert.equal((await walk({ get }, '/profiles', { limit: '7' })).length, 61)
+    const sync = { 'filter[updated_at.from]': '2020-01-01T00:00:00Z', limit: '20' }
+    assert.equal((await walk({ get }, '/profiles', sync)).length, 61)
+  })
+
+  test('gives everybody their own answer, however many ask and however much they send', async () => {
+    const ask = async (n: number) => {
+      // Longer than any buffer on the way.
+      const email = `person-${n % 60}@example.com${' '.repeat(n % 3 === 0 ? 8000 : 0)}`
+      const { status, body, text } = await get('/profiles', { 'filter[email]': email })
+      assert.equal(status, 200, text)
+      const found = body.data.map((one: { id: string }) => one.id)
+      assert.deepEqual(found, n % 3 === 0 ? [] : [`person-${n % 60}`])
+      const one = await get(`/profiles/person-${n % 60}`)
+      assert.equal(one.body.email, `person-${n % 60}@example.com`)
+    }
+    for (let round = 0; round < 5; round++) await Promise.all(Array.from({ length: 100 }, (_, n) => ask(n)))
+  })
+
+  test('keeps transactions apart, each of which sends much at one go', async () => {
+    const { db } = billing
+    const add = (n: number) =>
+      db.tx(async (query) => {
+        const text = String(n).repeat(n % 4 === 0 ? 2000 : 1)
+        const asked = ['a', 'b', 'c'].map((name) => query(`select '${name}' as name, $1::text as text`, [text]))
+        const rows = (await Promise.all(asked)).flat()
+        assert.deepEqual(
+          rows,
+          ['a', 'b', 'c'].map((name) => ({ name, text })),
+        )
+        if (n % 5 === 0) await Promise.all([query('select 1 / 0'), query('select 1')])
+      })
+    const failed = (error: { code?: string }) => assert.equal(error.code, '22012')
+    for (let round = 0; round < 5; round++) {
+      await Promise.all(
+        Array.from({ length: 100 }, (_, n) =>
+          n % 5 === 0 ? add(n).then(() => assert.fail('it was committed'), failed) : add(n),
+        ),
+      )
+    }
+  })
+
+  test('imports, by the command and past the pooler, while others read', async () => {
+    const { server } = billing
+    const file = join(String(server.env.DATA_DIR), 'profiles.ndjson')
+    const lines = Array.from({ length: 500 }, (_, n) => {
+      const data = { id: `imported-${n}`, created_at: '2026-01-01T00:00:00Z', email: `imported-${n}@example.com` }
+      return JSON.stringify({ record: 'profile', data })
+    })
+    writeFileSync(file, `${lines.join('\n')}\n`)
+    const importing = tundish(['import', '--json', '--project', shop.projectId, file], server.env)
+    const reading = Promise.all(Array.from({ length: 50 }, () => get('/profiles/person-1')))
+    const { code, stdout, stderr } = await importing
+    assert.equal(code, 0, stderr)
+    assert.equal(JSON.parse(stdout).written, 500)
+    assert.ok((await reading).every(({ status }) => status === 200))
+    assert.equal((await get('/profiles', { 'filter[email]': 'imported-499@example.com' })).body.pagination.total, 1)
+  })
+
+  test('charges once, settles what is unknown, refunds', async () => {
+    const customer = await shop.customer()
+    const key = randomUUID()
+    const answers = await Promise.all(Array.from({ length: 10 }, () => shop.charge(customer, { idempotency_key: key })))
+    const orders = new Set(answers.flatMap(({ body }) => body.order_id ?? []))
+    assert.equal(orders.size, 1)
+    const [orderId] = [...orders]
+    assert.equal((await billing.ledger(orderId)).length, 1)
+    const refund = await shop.refund(customer, String(orderId))
+    assert.equal(refund.body.refund_status, 'succeeded', refund.text)
+  })
+
+  test('erases', async () => {
+    const body = { profile_ids: ['person-7', 'person-8'] }
+    const erased = await billing.server.api('/profiles/anonymize', { key: shop.projectKey, method: 'POST', body })
+    assert.equal(erased.status, 200, erased.text)
+    assert.equal((await get('/profiles/person-7')).body.email, null)
+  })
+
+  test('the doctor finds it in order', async () => {
+    const { stdout } = await tundish(['doctor', '--json'], billing.server.env)
+    const { findings } = JSON.parse(stdout)
+    const levels = findings.map(({ check, level }: { check: string; level: string }) => `${check} ${level}`)
+    assert.ok(levels.includes('pooler ok'), stdout)
+    assert.ok(!levels.some((one: string) => one.endsWith('failed')), stdout)
+  })
+
+  test('while PgBouncer is away callers get 503, and all is well at its return', async () => {
+    await bouncer.stop()
+    const away = await get('/profiles/person-1')
+    assert.equal(away.status, 503, away.text)
+    await bouncer.start()
+    const back = await get('/profiles/person-1')
+    assert.equal(back.status, 200, back.text)
+  })
+
+  test('without DIRECT_DATABASE_URL a sentence says what is missing', async () => {
+    const { DIRECT_DATABASE_URL: _, ...env } = billing.server.env
+    const { code, stderr } = await tundish(['org', 'list'], env)
+    assert.equal(code, 2)
+    assert.match(stderr, /set DIRECT_DATABASE_URL/)
+  })
+
+  test('connections that PgBouncer made before the settings are refused by name', async () => {
+    const fresh = await freshDatabase()
+    const early = await openPgBouncer(fresh.url)
+    try {
+      const env = { ...billing.server.env, DATABASE_URL: early.url, DIRECT_DATABASE_URL: fresh.url }
+      const name = new URL(fresh.url).pathname.slice(1)
+      // A connection that stays in the pool, with times in another zone.
+      await billing.db.query(`alter database ${name} set timezone = 'Asia/Tokyo'`)
+      const old = openDb({ url: early.url, directUrl: fresh.url, applicationName: 'test', connections: 1 })
+      await old.query('select 1')
+      await old.close()
+      const refused = await tundish(['org', 'list'], env)
+      assert.equal(refused.code, 2)
+      assert.match(refused.stderr, /TimeZone.*RECONNECT/)
+      await early.console('reconnect')
+      assert.equal((await tundish(['org', 'list'], env)).code, 0)
+    } finally {
+      await early.remove()
+      await fresh.drop()
+    }
+  })
+})

@@ -1,0 +1,145 @@
+// Lists at any size: every page that the interface describes comes straight from an index, in the index's order; and no
+// index is kept up to date by imports that nobody needs.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { KINDS } from '../../src/ingest/records.ts'
+import { createOperator } from '../../src/operators.ts'
+import { createOrganization } from '../../src/tenants.ts'
+import { describeServer } from '../support/description.ts'
+import { casesOf, faultsOf, isList, type PlanCase, REPORT_CASES } from '../support/plan-cases.ts'
+import { type Caught, explain, watched } from '../support/plans.ts'
+import { type Json, type Project, startTestServer, type TestServer } from '../support/server.ts'
+import { addSmallProjects, fillSkewed, uuidOf } from '../support/skewed.ts'
+
+describe('the plans of all lists', () => {
+  let server: TestServer
+  let project: Project
+  let organizationKey: string
+  let caught: Caught[] = []
+  /** By index, what used it first. */
+  const uses = new Map<string, string>()
+  before(async () => {
+    const view = (db: TestServer['db']) => watched(db, (one) => caught.push(one))
+    server = await startTestServer({ RATE_LIMIT: '0' }, { worker: false }, view)
+    const organization = await createOrganization(server.db, server.app.seal, { id: 'skewed' })
+    organizationKey = organization.secret_key
+    project = await server.project('skewed')
+    await fillSkewed(server.db, project)
+  })
+  after(() => server.stop())
+
+  test('of a large project alone', () => checkAll())
+
+  test('of a large project with few products, which are read at once', async () => {
+    await server.db.query(`delete from products where id not in ('product-1', 'product-rare')`)
+    await server.db.query('analyze')
+    await checkAll((table) => table === 'subscriptions')
+  })
+
+  test('of a large project among many small ones', async () => {
+    await addSmallProjects(server.db, project.organizationId)
+    await checkAll()
+  })
+
+  test('a page that is all there is needs no count, and what one person has a short one', async () => {
+    const changed = { 'updated_at.from': '2025-12-30T00:00:00Z', 'updated_at.to': '2025-12-30T06:00:00Z' }
+    const ask = async (filters: PlanCase['filters'], limit: number) => {
+      let body: Json
+      const statements = await catching(async () => {
+        body = await page({ path: '/subscriptions', table: 'subscriptions', filters, limit })
+      })
+      return { body, counts: statements.filter(({ text }) => text.includes('count(*)')).length }
+    }
+    const whole = await ask(changed, 500)
+    assert.deepEqual([whole.counts, whole.body.pagination.total], [0, whole.body.data.length])
+    const part = await ask(changed, 20)
+    assert.deepEqual([part.counts, part.body.pagination.total], [1, whole.body.data.length])
+    const person = await ask({ profile_id: 'pro-7' }, 20)
+    assert.equal(person.counts, 1)
+    assert.ok(person.body.pagination.total > 90)
+  })
+
+  test('no index that an import has to keep is without use', async () => {
+    for (const [what, ask] of Object.entries(OTHER_USES)) await note(what, await catching(ask))
+    const tables = [...new Set(KINDS.map(({ table }) => table)), 'counts']
+    const indexes = await server.db.query(
+      `select indexrelid::regclass::text as name from pg_index i
+       where indrelid = any($1::text[]::regclass[]) and not exists (select from pg_constraint where conindid = i.indexrelid)`,
+      [tables],
+    )
+    assert.ok(indexes.length > 20)
+    const idle = indexes.map(({ name }) => name!).filter((name) => !uses.has(name))
+    assert.deepEqual(idle, [], JSON.stringify([...uses], undefined, 1))
+  })
+
+  /** What needs an index and is no list. */
+  const OTHER_USES: Record<string, () => Promise<unknown>> = {
+    'a sweep of the counts': async () => {
+      const { sweepCounts } = await import('../../src/sweep.ts')
+      const stop = sweepCounts({ ...server.app, db: watched(server.db, (one) => caught.push(one)) })
+      await stop()
+    },
+    'an erasure': () => project.post('/profiles/anonymize', { profile_ids: ['pro-11'] }),
+    'the saved card of a charge': async () => {
+      await server.db.query('update organizations set one_off_charge_enabled = true')
+      const body = { external_id: 'customer 5', amount: 1, currency_code: 'USD', idempotency_key: 'key' }
+      return server.call('/skewed/v1/payment/one_off_charge', withKey(body))
+    },
+    "an operator's search": async () => {
+      const { key } = await server.db.tx((query) => createOperator(query, { name: 'test', scope: 'read' }))
+      const headers = { authorization: `Bearer ${key}` }
+      await fetch(`${server.adminUrl}/admin/v1/search?q=person9@example.com`, { headers })
+    },
+  }
+
+  async function checkAll(chosen = (_table: string) => true): Promise<void> {
+    const { operations } = await describeServer(server)
+    const lists = operations.filter(isList)
+    assert.ok(lists.length >= 6)
+    const wrong: string[] = []
+    const check = async (one: PlanCase, statements: Caught[], place: string) => {
+      const pages = statements.filter(({ text }) => /order by/.test(text))
+      assert.equal(pages.length, 1, JSON.stringify(statements))
+      await note(JSON.stringify(one), statements)
+      const faults = faultsOf(one, await explain(server.db, pages[0]!, true))
+      if (faults.length > 0) wrong.push(`${JSON.stringify(one)}, ${place}: ${faults.join(', ')}`)
+    }
+    for (const one of lists.flatMap(casesOf).filter(({ table }) => chosen(table))) {
+      await check(one, await catching(() => page(one)), 'first')
+      const { next_cursor: cursor } = (await page({ ...one, limit: 1 })).pagination
+      if (cursor) await check(one, await catching(() => page(one, cursor)), 'later')
+    }
+    for (const one of REPORT_CASES) await check(one, await catching(() => report(one)), 'later')
+    assert.deepEqual(wrong, [])
+  }
+
+  async function catching(ask: () => Promise<unknown>): Promise<Caught[]> {
+    caught = []
+    await ask()
+    return caught.filter(({ text }) => /^\s*(select|with|insert|update|delete)/i.test(text))
+  }
+
+  async function note(what: string, statements: Caught[]): Promise<void> {
+    for (const statement of statements) {
+      const nodes = await explain(server.db, statement)
+      for (const { 'Index Name': index } of nodes) if (index && !uses.has(index)) uses.set(index, what)
+    }
+  }
+
+  async function page({ path, filters, limit }: PlanCase, cursor?: string) {
+    const query = new URLSearchParams({ limit: String(limit), ...(cursor && { cursor }) })
+    for (const [name, value] of Object.entries(filters)) query.set(`filter[${name}]`, value)
+    const { status, body, text } = await project.get(`${path.replace('/public/v1', '')}?${query}`)
+    assert.equal(status, 200, text)
+    return body
+  }
+
+  async function report({ filters, limit }: PlanCase): Promise<void> {
+    const ids = Object.fromEntries(Object.entries(filters).map(([name, n]) => [name, uuidOf(n)]))
+    const body = { last_transaction_date: '2025-12-01T00:00:00Z', limit, ...ids }
+    const { status, text } = await server.call('/skewed/v1/transaction_report', withKey(body))
+    assert.equal(status, 200, text)
+  }
+
+  const withKey = (body: object) => ({ method: 'POST', headers: ['service-secret-key', organizationKey], body })
+})

@@ -1,0 +1,96 @@
+// Clients that keep a copy by windows, and what they should have seen: all that slow writers of other processes committed.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { Project } from './server.ts'
+import { pages, walk } from './walk.ts'
+
+const WRITER = fileURLToPath(new URL('slow-writer.ts', import.meta.url))
+const START = '2000-01-01T00:00:00.000000Z'
+
+/** What writers committed, by id the last stamp, and every `id stamp` there was. */
+export class Written {
+  last = new Map<string, string>()
+  all = new Set<string>()
+  add(id: string, stamp: string): void {
+    this.all.add(`${id} ${stamp}`)
+    if (stamp > (this.last.get(id) ?? '')) this.last.set(id, stamp)
+  }
+}
+
+/** A client that keeps a copy by windows. */
+export class Follower {
+  seen: string[] = []
+  from = START
+  readonly #project: Pick<Project, 'get'>
+  constructor(project: Pick<Project, 'get'>) {
+    this.#project = project
+  }
+
+  async step(horizon = () => this.horizon()): Promise<void> {
+    const to = await horizon()
+    const window = { 'filter[updated_at.from]': this.from, 'filter[updated_at.to]': to, limit: '3' }
+    const items = await walk(this.#project, '/profiles', window)
+    for (const { id, updated_at } of items) this.seen.push(`${id} ${updated_at}`)
+    this.from = to
+  }
+
+  /** Without an end: what is newer than the horizon comes again, but nothing may be missed either. */
+  async openStep(): Promise<void> {
+    const window = { 'filter[updated_at.from]': this.from, limit: '20' }
+    for await (const { items, horizon } of pages(this.#project, '/profiles', window)) {
+      for (const { id, updated_at } of items) this.seen.push(`${id} ${updated_at}`)
+      this.from = horizon!
+    }
+  }
+
+  async horizon(): Promise<string> {
+    const { headers } = await this.#project.get('/profiles', { 'filter[updated_at.from]': this.from, limit: '1' })
+    return String(headers['x-sync-horizon'])
+  }
+
+  /** Goes on until nothing that was written can still be ahead. */
+  async catchUp({ last }: Written): Promise<void> {
+    const newest = [...last.values()].sort().at(-1) ?? START
+    const deadline = performance.now() + 10_000
+    while (this.from <= newest) {
+      assert.ok(performance.now() < deadline, `The horizon ${this.from} does not pass ${newest}.`)
+      await this.step()
+    }
+  }
+
+  check(written: Written): void {
+    assert.equal(new Set(this.seen).size, this.seen.length, 'A change came twice.')
+    const strange = this.seen.filter((one) => !written.all.has(one))
+    assert.deepEqual(strange, [], 'Changes came that nobody committed.')
+    assert.deepEqual(this.missing(written), [], 'Changes were missed.')
+  }
+
+  missing(written: Written): string[] {
+    const seen = new Set(this.seen)
+    return [...written.last].map(([id, stamp]) => `${id} ${stamp}`).filter((one) => !seen.has(one))
+  }
+}
+
+/** Writers of as many processes, until they end. */
+export async function writeSlowly(
+  databaseUrl: string,
+  projectId: string,
+  written: Written,
+  names: string[],
+  milliseconds: number,
+): Promise<void> {
+  await Promise.all(
+    names.map(async (name) => {
+      const args = [WRITER, databaseUrl, projectId, name, String(milliseconds)]
+      const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+      const ended = once(child, 'exit')
+      for await (const line of createInterface({ input: child.stdout })) {
+        for (const [id, stamp] of JSON.parse(line)) written.add(id, stamp)
+      }
+      assert.deepEqual(await ended, [0, null])
+    }),
+  )
+}

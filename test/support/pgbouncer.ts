@@ -1,0 +1,98 @@
+// A real PgBouncer in transaction mode before a test's database, where this machine has one.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import pg from 'pg'
+import { until } from './cluster.ts'
+
+export interface PgBouncer {
+  /** The database by way of PgBouncer. */
+  url: string
+  /** Asks its console. */
+  console(command: string): Promise<unknown>
+  stop(): Promise<void>
+  start(): Promise<void>
+  remove(): Promise<void>
+}
+
+const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
+const program = folders.map((folder) => join(folder, 'pgbouncer')).find((path) => existsSync(path))
+
+/** Why there is none here, or undefined. */
+export const noPgBouncer = program ? undefined : 'there is no pgbouncer on this machine'
+
+/** Starts one with fewer connections to the server than a process has to it. */
+export async function openPgBouncer(databaseUrl: string, poolSize = 3): Promise<PgBouncer> {
+  const { username, password, pathname, searchParams, hostname, port } = new URL(databaseUrl)
+  const host = searchParams.get('host') ?? hostname
+  const folder = mkdtempSync(join(tmpdir(), 'tundish-pgbouncer-'))
+  const ownPort = await freePort()
+  const users = join(folder, 'users.txt')
+  writeFileSync(users, `"${username}" "${password}"\n`)
+  const settings = {
+    listen_addr: '127.0.0.1',
+    listen_port: ownPort,
+    unix_socket_dir: '',
+    auth_type: 'scram-sha-256',
+    auth_file: users,
+    admin_users: username,
+    pool_mode: 'transaction',
+    default_pool_size: poolSize,
+    max_client_conn: 500,
+  }
+  const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}\n`)
+  const file = join(folder, 'pgbouncer.ini')
+  writeFileSync(file, `[databases]\n* = host=${host} port=${port || 5432}\n[pgbouncer]\n${lines.join('')}`)
+  // It does not run as root, and its account has to enter the folder of PostgreSQL's socket.
+  const { uid, gid } = host.startsWith('/') ? statSync(host) : statSync(folder)
+  const account = process.getuid?.() === 0 ? { uid: uid || 65_534, gid: gid || 65_534 } : {}
+  if (account.uid !== undefined) for (const path of [folder, users, file]) chownSync(path, account.uid, account.gid)
+  chmodSync(users, 0o600)
+  const ask = async (database: string, command: string) => {
+    const client = new pg.Client({ host: '127.0.0.1', port: ownPort, user: username, password, database })
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      return await client.query(command)
+    } finally {
+      await client.end().catch(() => {})
+    }
+  }
+  const console = (command: string) => ask('pgbouncer', command)
+  const answers = () => console('show version').then(Boolean, () => false)
+  let child: ChildProcess | undefined
+  async function start(): Promise<void> {
+    child = spawn(program!, ['-q', file], { ...account, stdio: 'ignore' })
+    await until('PgBouncer to answer', answers)
+  }
+  async function stop(): Promise<void> {
+    if (!child) return
+    const ended = once(child, 'exit')
+    child.kill()
+    await ended
+    child = undefined
+  }
+  await start()
+  return {
+    url: `postgresql://${username}:${password}@127.0.0.1:${ownPort}${pathname}`,
+    console,
+    start,
+    stop,
+    async remove() {
+      await stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}

@@ -1,0 +1,103 @@
+// Which pages a list can be asked for, from its description, and what the plan of one must not do.
+import assert from 'node:assert/strict'
+import type { Operation } from './description.ts'
+import type { Node } from './plans.ts'
+
+export interface PlanCase {
+  path: string
+  table: string
+  filters: Record<string, string>
+  limit: number
+}
+
+// For each filter a value that most rows have, where there is one, and one that few have.
+const VALUES: Record<string, string[]> = {
+  status: ['active', 'unpaid'],
+  psp: ['stripe', 'rare'],
+  funnel_id: ['funnel-1', 'funnel-rare'],
+  product_id: ['product-1', 'product-rare'],
+  created_after: ['2000-01-01T00:00:00Z', '2025-12-31T23:00:00Z'],
+  title: ['quiz', 'rare'],
+  type: ['default', 'rare'],
+  deleted: ['true', 'false'],
+  alias: ['alias-7'],
+  profile_id: ['pro-7'],
+  subscription_id: ['sub-7'],
+  email: ['person7@example.com'],
+}
+// Filters that name a person or a thing of theirs: what these have may be sorted and sifted, for it is not much.
+const SELECTIVE = ['profile_id', 'subscription_id', 'email']
+const OF_A_PERSON = 250
+// Each of these has an index for itself with a window.
+const WITH_WINDOW = ['status', 'psp', 'funnel_id', 'product_id']
+const WINDOWS: PlanCase['filters'][] = [
+  { 'updated_at.from': '2000-01-01T00:00:00Z' },
+  { 'updated_at.to': '2030-01-01T00:00:00Z' },
+  { 'updated_at.from': '2025-12-30T00:00:00Z', 'updated_at.to': '2025-12-30T06:00:00Z' },
+  { 'updated_at.from': '2000-01-01T00:00:00Z', 'updated_at.to': '2030-01-01T00:00:00Z' },
+]
+
+export const isList = ({ method, path, parameters }: Operation) =>
+  method === 'GET' && path.startsWith('/public/v1/') && parameters.some(({ name }) => name === 'cursor')
+
+/** Every filter alone, the window alone, each filter with it, and two filters together; at the usual limit and at the largest. */
+export function casesOf({ path, parameters }: Operation): PlanCase[] {
+  const names = parameters.flatMap(({ name }) => /^filter\[(.+)\]$/.exec(name)?.[1] ?? [])
+  const filters = names.filter(isFilter)
+  const singles = filters.flatMap((name) => {
+    const values = VALUES[name]
+    assert.ok(values, `${path} has a filter that has no values here: ${name}`)
+    return values.map((value) => ({ [name]: value }) as PlanCase['filters'])
+  })
+  const windows = filters.length < names.length ? WINDOWS : []
+  const both = singles.flatMap((single) => windows.map((window) => ({ ...single, ...window })))
+  const often = filters.map((name) => ({ [name]: VALUES[name]![0]! }) as PlanCase['filters'])
+  const pairs = often.flatMap((one, n) => often.slice(n + 1).map((other) => ({ ...one, ...other })))
+  const { maximum } = parameters.find(({ name }) => name === 'limit')!.schema
+  const table = path.split('/').at(-1)!
+  const cases = (limit: number, ...filters: PlanCase['filters'][]) =>
+    filters.map((filters) => ({ path, table, filters, limit }))
+  const exact = [{}, ...singles, ...windows, ...both]
+  return [...cases(20, ...exact, ...pairs), ...cases(maximum, ...exact)]
+}
+
+/** The payment report's, whose filters are numbers of UUIDs. */
+export const REPORT_CASES: PlanCase[] = [{}, { subs_id: '7' }, { order_id: '7' }, { oneoff_id: '7' }].flatMap(
+  (filters) =>
+    [20, 500].map((limit) => ({
+      path: '/{org_id}/v1/transaction_report',
+      table: 'report_transactions',
+      filters: filters as PlanCase['filters'],
+      limit,
+    })),
+)
+
+const isFilter = (name: string) => !name.startsWith('updated_at')
+
+/** What a plan does that it must not: read a whole table, sort what grows, or read rows that are not of the page. */
+export function faultsOf({ table, filters, limit }: PlanCase, nodes: Node[]): string[] {
+  const names = Object.keys(filters).filter(isFilter)
+  const windowed = names.length < Object.keys(filters).length
+  const selective = names.some((name) => SELECTIVE.includes(name))
+  // Funnels are few, and what is left out of them is passed over in order.
+  const maySift = table === 'funnels' || (windowed && names.some((name) => !WITH_WINDOW.includes(name)))
+  const rules = {
+    read: selective ? OF_A_PERSON : limit + 1,
+    sort: selective ? OF_A_PERSON : limit + 1,
+    sift: selective ? 2 * OF_A_PERSON : maySift ? Infinity : 0,
+  }
+  // Of two filters one finds the rows, and the other sifts what was found.
+  const may = names.length > 1 ? { read: Infinity, sort: Infinity, sift: Infinity } : rules
+  return nodes.flatMap((node) => {
+    const { 'Node Type': type, 'Relation Name': relation, 'Actual Loops': loops = 1 } = node
+    const about = `${type} ${node['Index Name'] ?? relation ?? ''}`
+    const rows = Math.round((node['Actual Rows'] ?? 0) * loops)
+    const removed = Math.round((node['Rows Removed by Filter'] ?? 0) * loops)
+    const faults: string[] = []
+    if (type === 'Seq Scan' && (relation === table || relation === 'profiles')) faults.push(about)
+    if (/Sort/.test(type) && rows > may.sort) faults.push(`${about} of ${rows}`)
+    if (relation === table && rows > may.read) faults.push(`${about} of ${rows}`)
+    if (removed > may.sift) faults.push(`${about} without ${removed}`)
+    return faults
+  })
+}

@@ -1,0 +1,72 @@
+// How PostgreSQL carries out what the program asks: statements are caught on their way to the database, then explained.
+import type { Db, Param, Query, Statement } from '../../src/lib/db.ts'
+
+export interface Caught {
+  text: string
+  params: readonly Param[]
+}
+
+/** A node of a plan, as EXPLAIN tells it; what was actual is known when it was carried out. */
+export interface Node {
+  'Node Type': string
+  'Relation Name'?: string
+  'Index Name'?: string
+  'Rows Removed by Filter'?: number
+  'Actual Rows'?: number
+  'Actual Loops'?: number
+  Plans?: Node[]
+}
+
+/** The same database, telling of every statement that it is asked. */
+export function watched(db: Db, tell: (caught: Caught) => void): Db {
+  const note = (statement: string | Statement, params: readonly Param[] = []) =>
+    tell({ text: typeof statement === 'string' ? statement : statement.text, params })
+  const watch =
+    (query: Query): Query =>
+    (statement, params) => {
+      note(statement, params)
+      return query(statement, params)
+    }
+  const read =
+    (ask: Db['read']): Db['read'] =>
+    (statement, params) => {
+      note(statement, params)
+      return ask(statement, params)
+    }
+  return {
+    ...db,
+    read: read(db.read),
+    readLong: read(db.readLong),
+    query: watch(db.query),
+    tx: (work) => db.tx((query) => work(watch(query))),
+  }
+}
+
+/** Every node of the statement's plan; with `analyze` it is carried out for that, and undone. */
+export async function explain(db: Db, { text, params }: Caught, analyze = false): Promise<Node[]> {
+  const { query, release } = await db.connect()
+  try {
+    await query('begin')
+    await query(`prepare explained as ${text}`)
+    const values = params.length > 0 ? `(${params.map(literal).join(', ')})` : ''
+    const options = analyze ? 'analyze, timing off, format json' : 'format json'
+    const [row] = await query(`explain (${options}) execute explained${values}`)
+    const [{ Plan }] = JSON.parse(row!['QUERY PLAN']!) as [{ Plan: Node }]
+    return all(Plan)
+  } finally {
+    await query('rollback')
+    await query('deallocate explained')
+    release()
+  }
+}
+
+const all = (node: Node): Node[] => [node, ...(node.Plans ?? []).flatMap(all)]
+
+function literal(value: Param): string {
+  if (value === null) return 'null'
+  if (Buffer.isBuffer(value)) return `'\\x${value.toString('hex')}'`
+  if (Array.isArray(value)) return quote(`{${value.map((one) => JSON.stringify(one)).join(',')}}`)
+  return quote(String(value))
+}
+
+const quote = (text: string) => `'${text.replaceAll("'", "''")}'`

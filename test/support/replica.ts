@@ -1,0 +1,92 @@
+// A streaming replica of a test's cluster: its data folder copied while the primary runs, then started as a standby.
+import { execFileSync } from 'node:child_process'
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import pg from 'pg'
+import { type Cluster, openCluster, until } from './cluster.ts'
+
+export interface Replica extends Cluster {
+  /** Holds the replay of the primary's log, so that the replica grows old. */
+  pause(): Promise<void>
+  resume(): Promise<void>
+  /** Makes a server of its own of it. */
+  promote(): Promise<void>
+  /** Waits until all that the primary has committed is replayed. */
+  catchUp(): Promise<void>
+}
+
+export async function openReplica(primary: Cluster): Promise<Replica> {
+  const folder = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-replica-'))
+  await copy(primary, folder)
+  const replica = await openCluster(folder)
+  return {
+    ...replica,
+    // A spread would read it once.
+    get url() {
+      return replica.url
+    },
+    async pause() {
+      await replica.query('select pg_wal_replay_pause()')
+      const paused = async () => {
+        const [row] = await replica.query('select pg_get_wal_replay_pause_state() as state')
+        return row?.state === 'paused'
+      }
+      await until('the replay to pause', paused)
+    },
+    async resume() {
+      await replica.query('select pg_wal_replay_resume()')
+    },
+    async promote() {
+      await replica.query('select pg_promote()')
+    },
+    async catchUp() {
+      const [row] = await primary.query('select pg_current_wal_flush_lsn() as lsn')
+      const caughtUp = async () =>
+        (await replica.query(`select pg_last_wal_replay_lsn() >= '${row!.lsn}' as done`))[0]?.done as unknown as boolean
+      await until('the replica to catch up', caughtUp)
+    },
+  }
+}
+
+async function copy(primary: Cluster, folder: string): Promise<void> {
+  // The backup belongs to the connection that begins it.
+  const client = new pg.Client({ connectionString: primary.url })
+  await client.connect()
+  try {
+    await client.query(`select pg_backup_start('replica', true)`)
+    execFileSync('cp', ['-a', `${primary.folder}/.`, folder])
+    const { rows } = await client.query('select labelfile from pg_backup_stop(false)')
+    const data = join(folder, relative(primary.folder, primary.data))
+    for (const name of ['postmaster.pid', 'postmaster.opts']) rmSync(join(data, name), { force: true })
+    rmSync(join(data, '..', 'run'), { recursive: true, force: true })
+    owned(data, 'backup_label', rows[0].labelfile)
+    owned(data, 'standby.signal', '')
+    const password = new URL(primary.url).password
+    const conninfo = `host=${primary.sockets()} user=tundish password=${password}`
+    appendFileSync(
+      join(data, 'postgresql.auto.conf'),
+      `primary_conninfo = '${conninfo}'\nwal_retrieve_retry_interval = '100ms'\nhot_standby_feedback = on\n`,
+    )
+  } finally {
+    await client.end()
+  }
+}
+
+/** As root, PostgreSQL's files are another account's. */
+function owned(data: string, name: string, content: string): void {
+  const { uid, gid } = statSync(data)
+  const path = join(data, name)
+  writeFileSync(path, content)
+  chmodSync(path, 0o600)
+  chownSync(path, uid, gid)
+}

@@ -1,0 +1,67 @@
+// A primary with a replica and a server that reads from it; other servers beside it; and where reads have gone.
+import { randomBytes } from 'node:crypto'
+import { migrate } from '../../src/lib/migrate.ts'
+import { type Cluster, openCluster, until } from './cluster.ts'
+import { openReplica, type Replica } from './replica.ts'
+import { type Project, startTestServer, type TestServer } from './server.ts'
+
+export interface Replicated {
+  primary: Cluster
+  replica: Replica
+  /** Reads from the replica what is at most `maxLagMs` old; without, from the primary alone. */
+  serve(maxLagMs?: number): Promise<TestServer>
+  close(): Promise<void>
+}
+
+export async function openReplicated(): Promise<Replicated> {
+  const primary = await openCluster()
+  await migrate(primary.url)
+  const replica = await openReplica(primary)
+  const masterKey = randomBytes(32).toString('base64')
+  const servers: TestServer[] = []
+  return {
+    primary,
+    replica,
+    async serve(maxLagMs) {
+      const server = await startTestServer({
+        DATABASE_URL: primary.url,
+        MASTER_KEY: masterKey,
+        ...(maxLagMs && { READ_DATABASE_URL: replica.url, READ_MAX_LAG_MS: String(maxLagMs) }),
+      })
+      servers.push(server)
+      if (maxLagMs) await untilUsable(server)
+      return server
+    },
+    async close() {
+      for (const server of servers) await server.stop()
+      await replica.remove()
+      await primary.remove()
+    },
+  }
+}
+
+export const untilUsable = (server: TestServer, usable = true) =>
+  until(`the replica to be ${usable ? '' : 'un'}usable`, async () => {
+    const text = await scrape(server)
+    return text.includes(`\ntundish_replica_usable ${usable ? 1 : 0}\n`)
+  })
+
+/** What `work` had read where, and why there: `['replica fresh']`. */
+export async function readsOf(server: TestServer, work: () => Promise<unknown>): Promise<string[]> {
+  const before = counted(await scrape(server))
+  await work()
+  const after = counted(await scrape(server))
+  return [...after].flatMap(([name, n]) => Array.from({ length: n - (before.get(name) ?? 0) }, () => name)).sort()
+}
+
+/** A project as another server serves it. */
+export const seenBy = (server: TestServer, { key }: Project): Pick<Project, 'get'> => ({
+  get: (path, query) => server.api(query ? `${path}?${new URLSearchParams(query)}` : path, { key }),
+})
+
+export const scrape = async (server: TestServer) => (await fetch(`${server.adminUrl}/metrics`)).text()
+
+function counted(text: string): Map<string, number> {
+  const samples = text.matchAll(/^tundish_reads_total\{target="(\w+)",why="(\w+)"\} (\d+)$/gm)
+  return new Map([...samples].map(([, target, why, n]) => [`${target} ${why}`, Number(n)]))
+}

@@ -1,0 +1,118 @@
+// SIGHUP: the workers are replaced one after another, and no client notices.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { until } from '../support/cluster.ts'
+import { startProcess } from '../support/process.ts'
+import { ask, openClient, openWorkers, type Workers } from '../support/workers.ts'
+
+let workers: Workers
+before(async () => {
+  workers = await openWorkers(2)
+})
+after(() => workers.close())
+
+const LONG = { timeout: 240_000 }
+const restarted = 'All workers are new.'
+
+test('under load no request fails, also when asked for twice, and long ones are waited for', LONG, async () => {
+  const { shop, process: supervisor } = workers
+  const old = workers.pids()
+  assert.equal(old.length, 2)
+  const read = { key: shop.projectKey }
+  const asking = [
+    ask(workers, 6, (client) => client.call('/public/v1/subscriptions', read), 2),
+    // Most of the time these are connected and silent.
+    ask(workers, 6, (client) => client.call('/public/v1/funnels', read), 900),
+    ask(workers, 2, (client) => client.call('/health/ready', { headers: ['Connection', 'close'] }), 20),
+  ]
+  const slow = workers.client()
+  try {
+    await sleep(300)
+    const external_id = await shop.customer({ token: 'sim_slow_4000ms' })
+    const charge = slow.call(`/${shop.id}/v1/payment/one_off_charge`, {
+      method: 'POST',
+      body: { external_id, amount: 5, currency_code: 'USD', idempotency_key: 'slow' },
+      headers: ['service-secret-key', shop.key],
+    })
+    await sleep(200)
+    supervisor.kill('SIGHUP')
+    await sleep(100)
+    supervisor.kill('SIGHUP')
+    await workers.hears(restarted, 2)
+    const { body } = await charge
+    assert.equal(body.checkout_status, 'succeeded', JSON.stringify(body))
+  } finally {
+    slow.close()
+    const heard = await Promise.all(asking.map((stop) => stop()))
+    assert.deepEqual(
+      heard.map(({ wrong }) => wrong),
+      [[], [], []],
+    )
+    // Each of two restarts bids farewell to each connection; those that close by themselves need none.
+    assert.ok(heard[0]!.farewells >= 6 && heard[1]!.farewells >= 6, JSON.stringify(heard))
+  }
+  const now = workers.pids()
+  assert.equal(now.length, 2)
+  assert.ok(now.every((pid) => !old.includes(pid)))
+})
+
+test('a new worker that cannot serve takes nobody’s place', async () => {
+  const { billing, process: supervisor, shop } = workers
+  const old = workers.pids()
+  await billing.db.query(`insert into schema_migrations (version, name, breaking) values (9999, 'tomorrow', true)`)
+  supervisor.kill('SIGHUP')
+  const sentence = (text: string) => workers.log.find(({ msg }) => msg?.includes(text))
+  for (let n = 0; !sentence('migrated by a newer Tundish: 9999 (tomorrow)'); n++) {
+    assert.ok(n < 200)
+    await sleep(50)
+  }
+  assert.match(sentence('tomorrow')!.msg!, /^The workers that are left go on, for a new one cannot take a place: /)
+  assert.deepEqual(workers.pids(), old)
+  const client = workers.client()
+  assert.equal((await client.call('/public/v1/funnels', { key: shop.projectKey })).status, 200)
+  client.close()
+  await billing.db.query('delete from schema_migrations where version = 9999')
+})
+
+test('a process without workers says that it has none, and goes on', async () => {
+  const server = await startProcess(workers.billing.server.env)
+  server.process.kill('SIGHUP')
+  for (let n = 0; !server.log.some(({ msg }) => msg?.startsWith('SIGHUP restarts the workers')); n++) {
+    assert.ok(n < 100)
+    await sleep(50)
+  }
+  assert.equal((await fetch(`${server.url}/health/ready`)).status, 200)
+  await server.stop()
+  assert.deepEqual(await server.ended, { code: 0, signal: null })
+})
+
+test(
+  'who stops tells a client that waits for its answer to go, and does not wait for it to come again',
+  LONG,
+  async () => {
+    const { shop, billing } = workers
+    const external_id = await shop.customer({ token: 'sim_slow_2000ms' })
+    for (const args of [[], ['--workers', '1']]) {
+      const server = await startProcess(billing.server.env, args)
+      const client = openClient(server.url)
+      const charge = client.call(`/${shop.id}/v1/payment/one_off_charge`, {
+        method: 'POST',
+        body: { external_id, amount: 5, currency_code: 'USD', idempotency_key: `last ${args}` },
+        headers: ['service-secret-key', shop.key],
+      })
+      await until('the charge to begin', begun)
+      const stopping = performance.now()
+      await Promise.all([server.stop(), charge])
+      const { body, headers } = await charge
+      assert.deepEqual([body.checkout_status, headers.connection], ['succeeded', 'close'])
+      assert.ok(performance.now() - stopping < 40_000)
+      client.close()
+    }
+
+    async function begun(): Promise<boolean> {
+      const [row] = await billing.db.query(`select count(*) as n from orders where status = 'processing'`)
+      return row!['n'] === '1'
+    }
+  },
+)
