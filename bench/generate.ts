@@ -1,51 +1,136 @@
-// Makes a project of any size in SQL: profiles with a session each, subscriptions in all states, transactions.
+// Makes a project of any size in SQL, in minutes: people with a session each, subscriptions in all states, transactions.
 import type { Query } from '../src/lib/db.ts'
 
 export const PROJECT = 'bench'
+export const ORGANIZATION = 'bench'
 
-/** Fills the project `bench`, which exists, with `size` subscriptions and as many profiles, sessions and transactions. */
-export async function generate(query: Query, size: number): Promise<void> {
-  await query("set synchronous_commit = off; set maintenance_work_mem = '256MB'; set statement_timeout = 0")
-  for (const statement of STATEMENTS) await query(statement.replaceAll(':size', String(size)))
+export interface Amount {
+  /** Subscriptions in all, and as many transactions; a quarter as many people and sessions. */
+  size: number
+  /** How many projects share them evenly; `bench` is one of them. They exist. */
+  projects?: number
+  /** Rows of the payment report. */
+  report?: number
+}
+
+/**
+ * Fills an empty database whose organizations and projects exist. Needs a superuser: rows come before their indexes and
+ * without looks at what they refer to, in one transaction, which a server with `wal_level = minimal` need not log.
+ */
+export async function generate(query: Query, { size, projects = 1, report = size }: Amount): Promise<void> {
+  const numbers = { ':size': size, ':projects': projects, ':people': Math.ceil(size / projects / 4) * projects }
+  const fill = async (statement: string) => {
+    const ready = Object.entries({ ...numbers, ':report': report }).reduce(
+      (text, [name, n]) => text.replaceAll(name, String(n)),
+      statement,
+    )
+    await query(ready)
+  }
+  for (const setting of SETTINGS) await query(setting)
+  await query('begin')
+  await query(`truncate ${TABLES.join(', ')} cascade`)
+  const indexes = await dropIndexes(query)
+  for (const statement of STATEMENTS) await fill(statement)
+  for (const index of indexes) await query(index)
+  await query('commit')
   await query('vacuum analyze')
 }
 
-const ID = (prefix: string, n: string) => `'${prefix}_' || lpad(${n}::text, 12, '0')`
-// A row every 7 seconds up to now: stamps differ, and their order is the order of the ids.
-const AT = "timestamptz '2026-01-01' - (:size - n) * interval '7 seconds'"
-const STATUS =
-  "(array['created','trialing','active','active','active','active','paused','cancelled','expired','unpaid'])[1 + n % 10]"
+const SETTINGS = [
+  'set synchronous_commit = off',
+  'set statement_timeout = 0',
+  "set maintenance_work_mem = '512MB'",
+  'set max_parallel_maintenance_workers = 2',
+  'set session_replication_role = replica',
+]
+
+const TABLES =
+  'funnels products profiles sessions subscriptions transactions customers report_transactions counts'.split(' ')
+
+/** Drops the indexes that no constraint needs; answers what makes them again. */
+async function dropIndexes(query: Query): Promise<string[]> {
+  const indexes = await query(
+    `select i.indexrelid::regclass as name, pg_get_indexdef(i.indexrelid) as definition from pg_index i
+     where i.indrelid = any($1::text[]::regclass[]) and not exists (select from pg_constraint where conindid = i.indexrelid)`,
+    [TABLES],
+  )
+  for (const { name } of indexes) await query(`drop index ${name}`)
+  return indexes.map(({ definition }) => definition!)
+}
+
+// Rows are numbered from 0 over all projects, which take turns; n's project is the same for all that belongs together.
+const PROJECT_OF = `case n % :projects when 0 then '${PROJECT}' else '${PROJECT}-' || n % :projects end`
+const id = (prefix: string, n: string) => `'${prefix}_' || lpad((${n})::text, 12, '0')`
+// Who has the subscription n: each person has four, one after the other.
+const OWNER = '(n / :projects / 4) * :projects + n % :projects'
+// The first subscription of the person n.
+const FIRST = '(n / :projects * 4) * :projects + n % :projects'
+const END = `timestamptz '2026-01-01'`
+// A row every 7 seconds up to the end: stamps differ, and their order is the order of the ids.
+const at = (n: string) => `${END} - (:size - (${n})) * interval '7 seconds'`
+// Between 0 and 1, the same whenever it is asked.
+const CHANCE = '((hashint8(n) & 2147483647) / 2147483648.0)'
+// A third has changed since, at any time: in the order of changes rows lie scattered.
+const CHANGED = `case when n % 3 = 0 then ${at('n')} + (${END} - (${at('n')})) * ${CHANCE} else ${at('n')} end`
+const FUNNEL = `'funnel_' || floor(20 * ${CHANCE} ^ 2)::int`
+const PRODUCT = `'product_' || floor(50 * ${CHANCE} ^ 3)::int`
+// One in a thousand is unpaid, and most are active.
+const STATUS = `case when n % 1000 = 0 then 'unpaid'
+  else (array['trialing', 'active', 'active', 'active', 'active', 'active', 'paused', 'cancelled', 'cancelled', 'expired'])[1 + n % 10] end`
+const PROVIDER = `(array['stripe', 'stripe', 'adyen', 'checkout'])[1 + n % 4]`
+const rows = (from: string) => `from generate_series(0::bigint, ${from} - 1) n`
 
 const STATEMENTS = [
   `insert into funnels (project_id, id, title, title_folded, alias, created_at, updated_at)
-   select '${PROJECT}', 'funnel_' || n, 'Funnel ' || n, 'funnel ' || n, 'funnel-' || n, '2020-01-01', '2020-01-01'
-   from generate_series(1, 20) n`,
+   select ${PROJECT_OF}, 'funnel_' || m, 'Funnel ' || m, 'funnel ' || m, 'funnel-' || m, '2020-01-01', '2020-01-01'
+   ${rows(':projects')}, generate_series(0, 19) m`,
   `insert into products (project_id, id, name, status, created_at, updated_at)
-   select '${PROJECT}', 'product_' || n, 'Product ' || n, 'active', '2020-01-01', '2020-01-01' from generate_series(1, 50) n`,
+   select ${PROJECT_OF}, 'product_' || m, 'Product ' || m, 'active', '2020-01-01', '2020-01-01'
+   ${rows(':projects')}, generate_series(0, 49) m`,
   `insert into profiles (project_id, id, created_at, updated_at, email, email_folded, country, funnel_id)
-   select '${PROJECT}', ${ID('pro', 'n')}, ${AT}, ${AT}, 'person' || n || '@example.com', 'person' || n || '@example.com', 'DE',
-     'funnel_' || 1 + n % 20 from generate_series(1, :size) n`,
+   select ${PROJECT_OF}, ${id('pro', 'n')}, ${at(FIRST)}, ${at(FIRST)}, 'person' || n || '@example.com',
+     'person' || n || '@example.com', 'DE', ${FUNNEL} ${rows(':people')}`,
   `insert into sessions (project_id, id, created_at, updated_at, profile_id, funnel_id, funnel_version, user_agent, ip)
-   select '${PROJECT}', ${ID('ses', 'n')}, ${AT}, ${AT}, ${ID('pro', 'n')}, 'funnel_' || 1 + n % 20, 1, 'Mozilla/5.0', '192.0.2.1'
-   from generate_series(1, :size) n`,
+   select ${PROJECT_OF}, ${id('ses', 'n')}, ${at(FIRST)}, ${at(FIRST)}, ${id('pro', 'n')}, ${FUNNEL}, 1, 'Mozilla/5.0', '192.0.2.1'
+   ${rows(':people')}`,
   `insert into subscriptions (project_id, id, psp_id, status, renews, created_at, updated_at, billing_interval,
      billing_interval_count, price, currency, price_usd, funnel_version, payment_provider, period_starts_at, period_ends_at,
      profile_id, product_id, funnel_id, session_id)
-   select '${PROJECT}', ${ID('sub', 'n')}, 'psp_' || n, ${STATUS}, n % 3 > 0, ${AT}, ${AT}, 'month', 1, 1999, 'USD', 1999, 3,
-     (array['stripe','adyen','checkout'])[1 + n % 3], ${AT}, ${AT} + interval '1 month',
-     ${ID('pro', 'n')}, 'product_' || 1 + n % 50, 'funnel_' || 1 + n % 20, ${ID('ses', 'n')}
-   from generate_series(1, :size) n`,
+   select ${PROJECT_OF}, ${id('sub', 'n')}, 'psp_' || n, ${STATUS}, n % 3 > 0, ${at('n')}, ${CHANGED}, 'month', 1, 1999, 'USD',
+     1999, 3, ${PROVIDER}, ${at('n')}, ${at('n')} + interval '1 month', ${id('pro', OWNER)}, ${PRODUCT}, ${FUNNEL},
+     ${id('ses', OWNER)} ${rows(':size')}`,
   `insert into transactions (project_id, id, created_at, updated_at, session_id, profile_id, funnel_id, funnel_version,
      currency, price, price_usd, subscription_id)
-   select '${PROJECT}', ${ID('trn', 'n')}, ${AT}, ${AT}, ${ID('ses', 'n')}, ${ID('pro', 'n')}, 'funnel_' || 1 + n % 20, 3, 'USD',
-     1999, 1999, ${ID('sub', 'n')} from generate_series(1, :size) n`,
-  `insert into counts (project_id, list, field, value, n)
-   select '${PROJECT}', list, '', '', :size from unnest(array['profiles', 'sessions', 'subscriptions', 'transactions']) list`,
-  `insert into counts (project_id, list, field, value, n) values
-   ('${PROJECT}', 'funnels', '', '', 20), ('${PROJECT}', 'funnels', 'all', '', 20), ('${PROJECT}', 'products', '', '', 50)`,
-  ...['status', 'funnel_id', 'product_id', 'payment_provider'].map(
-    (field) => `insert into counts (project_id, list, field, value, n)
-      select '${PROJECT}', 'subscriptions', '${field}', ${field}, count(*) from subscriptions
-      where project_id = '${PROJECT}' group by ${field}`,
+   select ${PROJECT_OF}, ${id('trn', 'n')}, ${at('n')}, ${at('n')}, ${id('ses', OWNER)}, ${id('pro', OWNER)}, ${FUNNEL}, 3, 'USD',
+     1999, 1999, ${id('sub', 'n')} ${rows(':size')}`,
+  `insert into customers (organization_id, external_id, project_id, created_at, updated_at)
+   select '${ORGANIZATION}', 'customer ' || n, '${PROJECT}', ${END}, ${END} ${rows('1000')}`,
+  `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at,
+     amount, amount_usd, currency_code, status, integration_type, region, psp, pp_id, pp_version, is_cit, psp_date,
+     psp_transaction_id, psp_merchant_id, psp_transaction_type, psp_status, meta_subs_id, meta_subs_iteration, pm_type, network,
+     pm_data_bin_account_funding_type, pm_data_bin_issuer_name, pm_data_bin_issuer_country_code, pm_data_expiration_date,
+     pm_data_first6, pm_data_last4)
+   select '${ORGANIZATION}', 'customer ' || n % 1000, true, ${END}, gen_random_uuid(), gen_random_uuid(),
+     ${END} - (:report - n) * interval '1 second', 10.5, 10.5, 'USD', 'succeeded', 'hosted_page', 'eu', 'stripe', 1, 1, true,
+     ${END} - (:report - n) * interval '1 second', 'pi_' || n, 'main', 'sale', 'captured', md5((n / 12)::text)::uuid::text,
+     (n % 12)::text, 'card', 'visa', 'credit', 'A bank', 'DE', '12/29', '424242', '4242' ${rows(':report')}`,
+  `insert into counts (project_id, list, field, value, n, fresh)
+   select project_id, list, '', '', n, false from (${[
+     'funnels',
+     'products',
+     'profiles',
+     'sessions',
+     'subscriptions',
+     'transactions',
+   ]
+     .map((list) => `select project_id, '${list}' as list, count(*) as n from ${list} group by 1`)
+     .join(' union all ')}) counted
+   union all select project_id, 'funnels', 'all', '', count(*), false from funnels group by 1`,
+  ...[
+    ...['status', 'funnel_id', 'product_id', 'payment_provider'].map((field) => ['subscriptions', field]),
+    ...['profiles', 'sessions'].map((list) => [list, 'funnel_id']),
+  ].map(
+    ([list, field]) => `insert into counts (project_id, list, field, value, n, fresh)
+      select project_id, '${list}', '${field}', ${field}, count(*), false from ${list} group by 1, ${field}`,
   ),
 ]

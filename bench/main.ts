@@ -1,142 +1,119 @@
-// npm run bench: measures the data API beside pgbench with the same statements and beside a plain server, in one run.
-import { mkdir, writeFile } from 'node:fs/promises'
-import { cpus, totalmem } from 'node:os'
-import { parseArgs } from 'node:util'
+// npm run bench [-- NAME...]: measures each case beside its references, in one run; bench/README.md says what they are.
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { measureAnonymize } from './anonymize.ts'
+import { attempt, attemptAll } from './attempt.ts'
 import { measureCharges } from './charges.ts'
-import { openRig, type Rig } from './rig.ts'
-import { findTools, type Load, limit, load, type Tools } from './tools.ts'
+import { generate } from './generate.ts'
+import { measureGrowth } from './growth.ts'
+import { measureImport } from './import.ts'
+import type { Result } from './measure.ts'
+import { kindOf, type Options, readOptions } from './options.ts'
+import { measureRequest, requestCases, startServers } from './requests.ts'
+import { describeMachine, keepResults, printResults } from './results.ts'
+import { fill, openRig } from './rig.ts'
+import { measureStart } from './start-up.ts'
+import { findTools, type Tools } from './tools.ts'
+import { walkReport, walkTransactions } from './walks.ts'
 
-interface Case {
-  name: string
-  /** The request, to ours and to the plain server. */
-  ours: string
-  plain: string
+const begunMs = performance.now()
+const say = (text: string) => {
+  const seconds = Math.round((performance.now() - begunMs) / 1000)
+  process.stderr.write(`${String(seconds).padStart(4)} s  ${text}\n`)
 }
 
-interface Measured {
-  ours: Load[]
-  plain: Load[]
-  limit: Load[]
-  cpuMsPerRequest: number[]
+const WALKS = { 'walk-transactions': walkTransactions, 'walk-report': walkReport }
+type Alone = (tools: Tools, options: Options) => Promise<Result>
+/** Cases with a database of their own. */
+const ALONE: Record<string, Alone> = {
+  anonymize: (_, options) => measureAnonymize(options, say),
+  charges: (tools, options) => measureCharges('charges', 'at once', tools, options, say),
+  'charges-slow': (tools, options) => measureCharges('charges-slow', 'after 50 ms', tools, options, say),
+  import: (tools) => measureImport(tools, long, say),
+  start: (_, options) => measureStart(options, say),
 }
+/** Cases that run only when they are asked for. */
+const ASKED: Record<string, Alone> = {
+  webhooks: async (_, { seconds }) => told('webhooks', 'events', await measureWebhooks(seconds)),
+}
+const GROWTH = 'growth'
 
-const { values: options, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    size: { type: 'string', default: '1000000' },
-    seconds: { type: 'string', default: '5' },
-    rounds: { type: 'string', default: '3' },
-    connections: { type: 'string', default: '32' },
-  },
-})
-const say = (text: string) => void process.stderr.write(`${text}\n`)
-const [size, seconds, rounds, connections] = [options.size, options.seconds, options.rounds, options.connections].map(
-  Number,
-) as [number, number, number, number]
+const options = readOrRefuse(process.argv.slice(2))
+const all = [...requestCases(options.size).map(({ name }) => name), ...Object.keys({ ...WALKS, ...ALONE })]
+const asked = [...Object.keys(ASKED), GROWTH]
+const unknown = options.names.find((name) => ![...all, ...asked].some((known) => known.startsWith(name)))
+if (unknown !== undefined) refuse(`There is no case "${unknown}". Cases: ${[...all, ...asked].join(', ')}.`)
+// What takes many seconds each time need not be repeated so often.
+const long = { ...options, rounds: Math.min(options.rounds, 2) }
+const wanted = (name: string) => options.names.some((given) => name.startsWith(given))
+const measured = (name: string) => options.names.length === 0 || wanted(name)
 
-const READS = ['page-first', 'page-later', 'one']
 const tools = await findTools(say)
-const wanted = (name: string) => positionals.length === 0 || positionals.includes(name)
-const results: Record<string, object> = {}
-if (READS.some(wanted)) Object.assign(results, await measureReads())
-if (wanted('charges')) Object.assign(results, await measureCharges(tools, seconds, say))
-console.table(results)
-await keep({ machine: machine(), options, tools: { wrk: tools.wrk, pgbench: tools.pgbench !== undefined }, results })
+const results = [
+  ...(await attemptAll('reads', measureReads)),
+  ...(await measureAlone()),
+  ...(wanted(GROWTH) ? await attemptAll(GROWTH, () => measureGrowth(options, say)) : []),
+]
+printResults(results)
+const machine = describeMachine({ ...tools })
+say(`Kept in ${await keepResults(kindOf(options), options, machine, results)}.json`)
+if (results.some(({ failure }) => failure)) process.exitCode = 1
 
-async function measureReads(): Promise<Record<string, object>> {
-  const rig = await openRig(size, say)
-  const measured: Record<string, object> = {}
+function readOrRefuse(args: string[]): Options {
   try {
-    for (const one of (await cases(rig)).filter(({ name }) => wanted(name))) {
+    return readOptions(args)
+  } catch (error) {
+    return refuse((error as Error).message)
+  }
+}
+
+function refuse(why: string): never {
+  process.stderr.write(`${why}\n`)
+  process.exit(2)
+}
+
+/** The cases that share a project of the size that was asked for. */
+async function measureReads(): Promise<Result[]> {
+  const requests = requestCases(options.size).filter(({ name }) => measured(name))
+  const walks = Object.entries(WALKS).filter(([name]) => measured(name))
+  if (requests.length + walks.length === 0) return []
+  say(`Making ${options.size.toLocaleString('en')} subscriptions with their people, sessions and transactions…`)
+  const rig = await openRig({ say })
+  try {
+    await fill(rig, (query) => generate(query, { size: options.size }))
+    const servers = await startServers(rig, options)
+    const results: Result[] = []
+    for (const one of requests) {
       say(`${one.name}…`)
-      measured[one.name] = summary(await measure(rig, tools, one))
+      results.push(await attempt(one.name, () => measureRequest(servers, tools, one, options)))
     }
+    for (const [name, walk] of walks) {
+      say(`${name}…`)
+      results.push(await attempt(name, () => walk(servers, tools, long)))
+    }
+    return results
   } finally {
     await rig.close()
   }
-  return measured
 }
 
-async function cases({ key, ours, plain }: Rig): Promise<Case[]> {
-  const next = async (url: string, headers: Record<string, string>) => {
-    const page = (await (await fetch(url, { headers })).json()) as { pagination: { next_cursor: string } }
-    return `&cursor=${page.pagination.next_cursor}`
+async function measureAlone(): Promise<Result[]> {
+  const results: Result[] = []
+  for (const [name, measure] of Object.entries({ ...ALONE, ...ASKED })) {
+    if (!(name in ASKED ? wanted(name) : measured(name))) continue
+    say(`${name}…`)
+    results.push(await attempt(name, () => measure(tools, options)))
   }
-  const page = '/subscriptions?limit=20'
-  return [
-    { name: 'page-first', ours: page, plain: page },
-    {
-      name: 'page-later',
-      ours: page + (await next(`${ours}/public/v1${page}`, { 'Service-Secret': key })),
-      plain: page + (await next(`${plain}${page}`, {})),
-    },
-    { name: 'one', ours: `/subscriptions/${middle()}`, plain: `/subscriptions/${middle()}` },
-  ]
+  return results
 }
 
-function middle(): string {
-  return `sub_${String(Math.ceil(size / 2)).padStart(12, '0')}`
+function told(name: string, unit: string, figures: Record<string, unknown>): Result {
+  return { name, unit, contenders: {}, ratios: {}, figures }
 }
 
-/** Rounds of each in alternation, so that what else the machine does falls on all of them. The first round warms up. */
-async function measure(rig: Rig, tools: Tools, { ours, plain }: Case): Promise<Measured> {
-  const measured: Measured = { ours: [], plain: [], limit: [], cpuMsPerRequest: [] }
-  const { statements } = await rig.record(`/public/v1${ours}`)
-  for (let round = 0; round <= rounds; round += 1) {
-    const time = round === 0 ? 1 : seconds
-    const before = await rig.cpuSeconds()
-    const one = await load(tools, `${rig.ours}/public/v1${ours}`, { 'Service-Secret': rig.key }, time, connections)
-    const cpu = ((await rig.cpuSeconds()) - before) * 1000
-    const other = await load(tools, rig.plain + plain, {}, time, connections)
-    const most = tools.pgbench ? await limit(tools.pgbench, rig.databaseUrl, statements, time, connections) : undefined
-    if (round === 0) continue
-    measured.ours.push(one)
-    measured.plain.push(other)
-    if (most) measured.limit.push(most)
-    measured.cpuMsPerRequest.push(cpu / (one.perSecond * time))
-  }
-  return measured
-}
-
-function summary({ ours, plain, limit, cpuMsPerRequest }: Measured) {
-  const ratios = (reference: Load[]) => reference.map(({ perSecond }, n) => ours[n]!.perSecond / perSecond)
-  return {
-    'per second': Math.round(median(ours.map(({ perSecond }) => perSecond))),
-    'of limit': spread(ratios(limit)),
-    'of plain': spread(ratios(plain)),
-    'p50 ms': round(median(ours.map(({ p50Ms }) => p50Ms))),
-    'p99 ms': round(median(ours.map(({ p99Ms }) => p99Ms))),
-    'CPU s/1000': round(median(cpuMsPerRequest)),
-  }
-}
-
-function spread(ratios: number[]): string {
-  if (ratios.length === 0) return 'not measured'
-  return `${round(median(ratios))} (${round(Math.min(...ratios))} to ${round(Math.max(...ratios))})`
-}
-
-function round(value: number): number {
-  return Math.round(value * 100) / 100
-}
-
-function median(values: number[]): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
-}
-
-function machine() {
-  return {
-    cpu: cpus()[0]?.model,
-    cores: cpus().length,
-    memoryGiB: Math.round(totalmem() / 2 ** 30),
-    node: process.version,
-  }
-}
-
-async function keep(result: object): Promise<void> {
-  const folder = new URL('results/', import.meta.url)
-  await mkdir(folder, { recursive: true })
-  const file = new URL(`${new Date().toISOString().slice(0, 10)}.json`, folder)
-  await writeFile(file, `${JSON.stringify(result, null, 2)}\n`)
-  say(`Kept in ${file.pathname}.`)
+async function measureWebhooks(seconds: number): Promise<Record<string, unknown>> {
+  const program = fileURLToPath(new URL('webhooks.ts', import.meta.url))
+  const { stdout } = await promisify(execFile)(process.execPath, [program, '--seconds', String(Math.max(1, seconds))])
+  return JSON.parse(stdout) as Record<string, unknown>
 }

@@ -36,7 +36,7 @@ function expression(value: Param, name: string, fresh: Map<string, string>, vari
   if (value === null) return 'null'
   // pgbench has no empty variables.
   if (value === '') return "''"
-  const text = String(value)
+  const text = Array.isArray(value) ? arrayOf(value) : String(value)
   const ids = text.match(IDS)
   if (!ids) {
     if (!variables.includes(`${name}=${text}`)) variables.push(`${name}=${text}`)
@@ -46,6 +46,11 @@ function expression(value: Param, name: string, fresh: Map<string, string>, vari
   if (ids.length === 1 && ids[0] === text) return `:${fresh.get(text)}`
   const pieces = text.split(IDS).map(literal)
   return `(${pieces.map((piece, n) => (n < ids.length ? `${piece} || :${fresh.get(ids[n]!)}::text` : piece)).join(' || ')})`
+}
+
+/** A list of texts as PostgreSQL reads it. */
+function arrayOf(values: (string | null)[]): string {
+  return `{${values.map((value) => (value === null ? 'null' : JSON.stringify(value))).join(',')}}`
 }
 
 /** A text in SQL. pgbench takes a colon before a word for a variable even there, so the two are kept apart. */

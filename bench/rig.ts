@@ -1,67 +1,103 @@
-// Where a measurement runs: an embedded database of its own with a filled project, our server and the plain one beside it.
+// Where a measurement runs: an embedded database of its own, and the programs that are measured on it.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
 import { type App, openApp, openLog } from '../src/app.ts'
-import { type Config, readConfig } from '../src/config.ts'
-import type { Db } from '../src/lib/db.ts'
+import { readConfig } from '../src/config.ts'
+import type { Query } from '../src/lib/db.ts'
+import { lastServer } from '../src/lib/embedded/server.ts'
 import { openEmbedded } from '../src/lib/embedded.ts'
-import { publicListener } from '../src/server.ts'
 import { createOrganization, createProject } from '../src/tenants.ts'
-import { generate, PROJECT } from './generate.ts'
-import type { Recorded } from './tools.ts'
+import { breakOff } from './attempt.ts'
+import { cpuSeconds } from './cpu.ts'
+import { ORGANIZATION, PROJECT } from './generate.ts'
+
+export type Closers = (() => Promise<unknown>)[]
 
 export interface Rig {
+  folder: string
+  app: App
   databaseUrl: string
-  /** The project's secret key. */
+  /** The secret keys of the project and of its organization. */
   key: string
-  /** Our server and the plain one. */
-  ours: string
-  plain: string
-  /** CPU seconds our server has used so far. */
-  cpuSeconds(): Promise<number>
-  /** The statements that one request of ours runs, with their parameters. */
-  record(path: string): Promise<{ statements: Recorded[]; body: string }>
+  organizationKey: string
+  /** What our programs need in their environment. */
+  env: Record<string, string>
+  closers: Closers
+  /** CPU seconds that PostgreSQL has used so far. */
+  postgresSeconds(): Promise<number>
   close(): Promise<void>
 }
 
-/** Makes everything, with `size` subscriptions in one project. */
-export async function openRig(size: number, say: (text: string) => void): Promise<Rig> {
-  const closers: (() => Promise<unknown>)[] = []
+export interface Program {
+  child: ChildProcess
+  url: string
+  /** CPU seconds it has used so far, with its workers. */
+  cpuSeconds(): Promise<number>
+}
+
+export interface RigOptions {
+  say: (text: string) => void
+  /** Whether writes reach the disk, as they must in production. */
+  durable?: boolean
+  /** How many projects there are; the one that is measured is `bench`. */
+  projects?: number
+}
+
+// The database runs in a session of its own: whoever breaks a measurement off must not leave it behind.
+const open = new Set<() => Promise<void>>()
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, async () => {
+    breakOff()
+    await Promise.allSettled([...open].map((close) => close()))
+    process.exit(1)
+  })
+}
+
+/** Makes an empty database with the organization and its projects. */
+export async function openRig({ say, durable = false, projects = 1 }: RigOptions): Promise<Rig> {
+  const closers: Closers = []
   const close = async () => {
+    open.delete(close)
     for (const closer of closers.splice(0).reverse()) await closer()
   }
+  open.add(close)
   try {
     const folder = await makeFolder(closers)
-    const embedded = await openEmbedded({ dataDir: folder, log: { info: () => {}, warn: say }, throwaway: true })
+    const options = { dataDir: folder, log: { info: () => {}, warn: say }, throwaway: !durable }
+    if (!durable) await logLittle(options)
+    const embedded = await openEmbedded(options)
     closers.push(() => embedded.close())
     const env = {
       DATABASE_URL: embedded.url,
       MASTER_KEY: randomBytes(32).toString('base64'),
       DATA_DIR: folder,
       PORT: '0',
-      RATE_LIMIT: '0',
       ADMIN_PORT: '0',
+      RATE_LIMIT: '0',
+      LOG_LEVEL: 'info',
     }
     const app = await openApp(readConfig(env), { log: openLog('error', 2) })
     closers.push(() => app.close())
-    await createOrganization(app.db, app.seal, { id: 'bench' })
-    const { secret_key: key } = await createProject(app.db, app.seal, { id: PROJECT, organization: 'bench' })
-    say(`Making ${size} subscriptions with their profiles, sessions and transactions…`)
-    await fill(app.db, size)
-    const ours = await startProgram(['serve', '--no-worker'], { ...env, LOG_LEVEL: 'info' }, closers)
-    const plain = await startProgram([], env, closers, 'plain.ts')
+    const { secret_key: organizationKey } = await createOrganization(app.db, app.seal, { id: ORGANIZATION })
+    const { secret_key: key } = await createProject(app.db, app.seal, { id: PROJECT, organization: ORGANIZATION })
+    await addProjects(app, projects)
+    const postgres = lastServer(join(folder, 'postgres', 'data'))!.pid
     return {
+      folder,
+      app,
       databaseUrl: embedded.url,
       key,
-      ours: ours.url,
-      plain: plain.url,
-      cpuSeconds: () => cpuSeconds(ours.child.pid!),
-      record: (path) => record(app, key, path),
+      organizationKey,
+      env,
+      closers,
+      postgresSeconds: () => cpuSeconds(postgres),
       close,
     }
   } catch (error) {
@@ -70,15 +106,52 @@ export async function openRig(size: number, say: (text: string) => void): Promis
   }
 }
 
-async function fill(db: Db, size: number): Promise<void> {
-  const { client, query, release } = await db.connect()
-  await client.query('set statement_timeout = 0')
-  await generate(query, size)
-  release(true)
+/** Writes no log of what is filled into fresh tables; only a server that is started with it can do so. */
+async function logLittle(options: Parameters<typeof openEmbedded>[0]): Promise<void> {
+  const embedded = await openEmbedded(options)
+  try {
+    const client = new pg.Client(embedded.connection)
+    await client.connect()
+    await client.query('alter system set wal_level = minimal')
+    await client.query('alter system set max_wal_senders = 0')
+    await client.end()
+  } finally {
+    await embedded.close()
+  }
+}
+
+async function addProjects({ db }: App, projects: number): Promise<void> {
+  await db.query(
+    `with made as (
+       insert into projects (id, organization_id, name) select '${PROJECT}-' || n, '${ORGANIZATION}', 'x'
+       from generate_series(1, $1::int - 1) n returning id)
+     insert into project_clocks (project_id) select id from made`,
+    [projects],
+  )
+}
+
+/** Gives `work` a connection of its own, which may take its time. */
+export async function fill({ app }: Rig, work: (query: Query) => Promise<void>): Promise<void> {
+  const { query, release } = await app.db.connect()
+  try {
+    await work(query)
+  } finally {
+    release(true)
+  }
+}
+
+/** Our server, on as many processes as are wanted, without the background work. */
+export function startOurs(rig: Rig, { workers = 1, more = [] as string[] } = {}): Promise<Program> {
+  const several = workers > 1 ? ['--workers', String(workers)] : []
+  return startProgram(['serve', ...(more.length > 0 ? more : ['--no-worker']), ...several], rig.env, rig.closers)
+}
+
+export function startReference(rig: Rig, program: 'plain.ts' | 'wire.ts'): Promise<Program> {
+  return startProgram([], { DATABASE_URL: rig.databaseUrl }, rig.closers, program)
 }
 
 /** A temporary folder that is removed in the end. */
-export async function makeFolder(closers: (() => Promise<unknown>)[]): Promise<string> {
+export async function makeFolder(closers: Closers): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tundish-bench-'))
   // As root, PostgreSQL's account has to pass through it.
   await chmod(folder, 0o711)
@@ -86,53 +159,39 @@ export async function makeFolder(closers: (() => Promise<unknown>)[]): Promise<s
   return folder
 }
 
-/** Starts a program of ours, by default the command line, and waits until it says its address. */
+/** The command line, as its users start it. */
+export const TUNDISH = '../bin/tundish'
+
+/** Starts the command line, or a program beside it, and waits until it says its address, or else that it is ready. */
 export async function startProgram(
   args: string[],
   env: Record<string, string>,
-  closers: (() => Promise<unknown>)[],
-  program = '../src/main.ts',
-) {
-  const child = spawn(process.execPath, [new URL(program, import.meta.url).pathname, ...args], {
-    env: { PATH: process.env.PATH, ...env },
+  closers: Closers,
+  program = TUNDISH,
+  ready = /http:\/\/127\.0\.0\.1:\d+/,
+): Promise<Program> {
+  const child = spawn(...commandOf(program, args), {
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   closers.push(() => stop(child))
   for await (const line of createInterface({ input: child.stdout! })) {
-    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(line)?.[0]
+    const url = ready.exec(line)?.[0]
     if (url === undefined) continue
     child.stdout!.resume()
-    return { child, url }
+    return { child, url, cpuSeconds: () => cpuSeconds(child.pid!) }
   }
-  throw new Error(`${args.join(' ')} ended before it was ready.`)
+  throw new Error(`${program} ${args.join(' ')} ended before it was ready.`)
+}
+
+/** What to run, with its arguments; Node runs what is TypeScript. */
+export function commandOf(program: string, args: string[]): [command: string, args: string[]] {
+  const path = fileURLToPath(new URL(program, import.meta.url))
+  return program.endsWith('.ts') ? [process.execPath, [path, ...args]] : [path, args]
 }
 
 async function stop(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null) return
   child.kill('SIGTERM')
   await once(child, 'exit')
-}
-
-const TICKS_A_SECOND = 100
-
-async function cpuSeconds(pid: number): Promise<number> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) / TICKS_A_SECOND
-}
-
-/** Serves one request in this process over a database that remembers what it was asked. The key's look-up is left out. */
-async function record(app: App, key: string, path: string) {
-  const statements: Recorded[] = []
-  const read: Db['read'] = (statement, params) => {
-    if (statement.name !== 'find key') statements.push({ text: statement.text, params })
-    return app.db.read(statement, params)
-  }
-  // Injected requests have no header names of their own case.
-  const config: Config = { ...app.config, secretHeaderCase: 'any' }
-  const listener = await publicListener({ ...app, config, db: { ...app.db, read } })
-  const answer = await listener.inject({ url: path, headers: { 'Service-Secret': key } })
-  await listener.close()
-  if (answer.statusCode !== 200) throw new Error(`${path} answered ${answer.statusCode}: ${answer.body}`)
-  return { statements, body: answer.body }
 }

@@ -25,29 +25,30 @@ export interface Recorded {
 export interface Tools {
   wrk: boolean
   pgbench: string | undefined
+  psql: string | undefined
 }
 
 const WHERE = {
   wrk: 'wrk is not installed: requests come from autocannon, which takes more of the machine (Debian and Homebrew: the package wrk)',
   pgbench:
     'pgbench is not installed: no limit is measured (Debian: the package postgresql-contrib; Homebrew: postgresql; or PGBENCH=path)',
+  psql: 'psql is not installed: the import has no limit (Debian: the package postgresql-client; or PSQL=path)',
 }
 
 /** What is on this machine; says where to get what is missing. */
 export async function findTools(say: (text: string) => void): Promise<Tools> {
   const wrk = spawnSync('wrk', ['-v']).error === undefined
-  const pgbench = await findPgbench()
+  const pgbench = await findProgram('pgbench', process.env.PGBENCH)
+  const psql = await findProgram('psql', process.env.PSQL)
   if (!wrk) say(WHERE.wrk)
   if (!pgbench) say(WHERE.pgbench)
-  return { wrk, pgbench }
+  if (!psql) say(WHERE.psql)
+  return { wrk, pgbench, psql }
 }
 
-async function findPgbench(): Promise<string | undefined> {
+async function findProgram(name: string, given: string | undefined): Promise<string | undefined> {
   const folders = await readdir('/usr/lib/postgresql').catch(() => [])
-  const candidates = [
-    process.env.PGBENCH ?? 'pgbench',
-    ...folders.map((version) => `/usr/lib/postgresql/${version}/bin/pgbench`),
-  ]
+  const candidates = [given ?? name, ...folders.map((version) => `/usr/lib/postgresql/${version}/bin/${name}`)]
   return candidates.find((path) => spawnSync(path, ['--version']).status === 0)
 }
 
@@ -71,7 +72,7 @@ async function loadWithWrk(
   connections: number,
 ): Promise<Load> {
   const given = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
-  const { stdout } = await run('wrk', ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency', ...given, url])
+  const { stdout } = await run('wrk', ['-t1', `-c${connections}`, `-d${whole(seconds)}s`, '--latency', ...given, url])
   if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`Some answers failed:\n${stdout}`)
   const percentile = (p: number) => readTime(new RegExp(`^\\s+${p}%\\s+([0-9.]+)(us|ms|s)$`, 'm').exec(stdout))
   return {
@@ -93,7 +94,7 @@ async function loadWithAutocannon(
   seconds: number,
   connections: number,
 ): Promise<Load> {
-  const result = await autocannon({ url, headers, connections, duration: seconds })
+  const result = await autocannon({ url, headers, connections, duration: whole(seconds) })
   if (result.non2xx + result.errors > 0) throw new Error(`${result.non2xx + result.errors} answers failed.`)
   return { perSecond: result.requests.average, p50Ms: result.latency.p50, p99Ms: result.latency.p99 }
 }
@@ -122,13 +123,17 @@ export async function limit(
       '-j',
       '2',
       '-T',
-      String(seconds),
+      String(whole(seconds)),
       ...variables,
       '-f',
       script,
     ]
     const { stdout } = await run(pgbench, args, {
-      env: { ...process.env, PGOPTIONS: '-c jit=off -c TimeZone=UTC', ...connection(databaseUrl) },
+      env: {
+        ...process.env,
+        PGOPTIONS: '-c jit=off -c TimeZone=UTC -c plan_cache_mode=force_generic_plan',
+        ...connection(databaseUrl),
+      },
     })
     const latency = Number(/latency average = ([0-9.]+) ms/.exec(stdout)![1])
     return { perSecond: Number(/tps = ([0-9.]+)/.exec(stdout)![1]), p50Ms: latency, p99Ms: Number.NaN }
@@ -138,11 +143,14 @@ export async function limit(
 }
 
 /** The address for a program of PostgreSQL's, in its environment: a password in its arguments could be seen by anybody. */
-function connection(databaseUrl: string): Record<string, string> {
+export function connection(databaseUrl: string): Record<string, string> {
   const { username, password, pathname, searchParams } = new URL(databaseUrl)
   const [PGHOST, PGPORT] = [searchParams.get('host')!, searchParams.get('port')!]
   return { PGHOST, PGPORT, PGUSER: username, PGPASSWORD: decodeURIComponent(password), PGDATABASE: pathname.slice(1) }
 }
+
+// Neither wrk nor pgbench knows halves of a second.
+const whole = (seconds: number) => Math.max(1, Math.round(seconds))
 
 const oneLine = (text: string, n: number) =>
   text

@@ -1,0 +1,162 @@
+// Where charges are measured: a database that waits for the disk, a server, the simulator, and customers with saved cards.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Db } from '../src/lib/db.ts'
+import { ORGANIZATION, PROJECT } from './generate.ts'
+import { type Closers, openRig, type Program, type Rig, startProgram } from './rig.ts'
+
+export const CUSTOMERS = 5000
+const CHARGES_BEFORE = 5
+const LOG_MIB = 900
+/** Tokens of saved cards by when their provider answers. */
+export const CARDS = { 'at once': 'pm_card_visa', 'after 50 ms': 'sim_slow_50ms' }
+
+/** Milliseconds by trace. */
+type Times = Map<string, number>
+
+export interface ChargesRig extends Rig {
+  ours: Program
+  simulatorUrl: string
+  /** How long the simulator took for each of these charges. */
+  providerTimes(traces: string[]): Promise<Times>
+  /** How long the server itself took for each of these requests, by its log. */
+  serverTimes(traces: string[]): Promise<Times>
+}
+
+/** What a charge costs is to a good part what the disk costs: with fsync, and with the background work. */
+export async function openChargesRig(workers: number, say: (text: string) => void): Promise<ChargesRig> {
+  const rig = await openRig({ say, durable: true })
+  try {
+    await makeCustomers(rig.app.db)
+    const simulator = await startTimedSimulator(join(rig.folder, 'simulator.ndjson'), rig.closers)
+    const several = workers > 1 ? ['--workers', String(workers)] : []
+    const ours = await startProgram(['serve', ...several], { ...rig.env, SIMULATOR_URL: simulator.url }, rig.closers)
+    const serverTimes = timesOfLog(ours.child.stdout!)
+    return { ...rig, ours, simulatorUrl: simulator.url, providerTimes: simulator.times, serverTimes }
+  } catch (error) {
+    await rig.close()
+    throw error
+  }
+}
+
+async function makeCustomers(db: Db): Promise<void> {
+  const people = `from generate_series(1, ${CUSTOMERS}) n, unnest($1::text[]) with ordinality as card (token, k)`
+  const tokens = Object.values(CARDS)
+  await db.query('update organizations set one_off_charge_enabled = true')
+  await db.query(
+    `insert into profiles (project_id, id, created_at, updated_at)
+     select '${PROJECT}', 'pro_' || k || '_' || n, db_clock(), db_clock() ${people}`,
+    [tokens],
+  )
+  await db.query(
+    `insert into customers (organization_id, external_id, project_id, profile_id, created_at, updated_at)
+     select '${ORGANIZATION}', token || ' ' || n, '${PROJECT}', 'pro_' || k || '_' || n, db_clock(), db_clock() ${people}`,
+    [tokens],
+  )
+  await db.query(
+    `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at,
+       amount, currency_code, status, psp, psp_merchant_id, psp_transaction_type, payment_method_token)
+     select '${ORGANIZATION}', token || ' ' || n, true, db_clock(), gen_random_uuid(), gen_random_uuid(),
+       timestamptz '2026-01-01' + (n * 2 + k) * interval '1 second', 10, 'USD', 'succeeded', 'simulator', 'main', 'sale', token
+     ${people}`,
+    [tokens],
+  )
+  await makeHistory(db)
+  await makeLogFiles(db)
+}
+
+/**
+ * Charges of earlier days, for each customer some. Without them the first statements would be planned for empty tables,
+ * and those plans stay until PostgreSQL's next look at the tables, up to a minute later.
+ */
+async function makeHistory(db: Db): Promise<void> {
+  await db.query(
+    `insert into orders (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code, status,
+       psp, psp_merchant_id, payment_method_token, source_trx_id, provider_key, created_at, settled_at)
+     select c.organization_id, gen_random_uuid(), c.external_id, c.project_id, 'old ' || n, 10, 'USD', 'succeeded',
+       'simulator', 'main', 'gone', gen_random_uuid(), gen_random_uuid()::text, t.at, t.at
+     from customers c, generate_series(1, ${CHARGES_BEFORE}) n, (select db_clock() - interval '1 day' as at) t`,
+  )
+  await db.query(
+    `insert into consumables (organization_id, consumable_id, order_id, external_id, amount, currency_code, granted_at)
+     select organization_id, gen_random_uuid(), order_id, external_id, amount, currency_code, settled_at from orders`,
+  )
+  await db.query(
+    `insert into transactions (project_id, id, created_at, updated_at, profile_id, currency, price, price_usd, sandbox)
+     select o.project_id, 'trn_' || o.order_id, o.settled_at, o.settled_at, c.profile_id, o.currency_code, 1000, 1000, true
+     from orders o join customers c using (organization_id, external_id)`,
+  )
+  await db.query(
+    `insert into events (project_id, id, type, object_id, sequence, created_at, data, pending)
+     select project_id, gen_random_uuid(), 'charge.succeeded', order_id, 1, settled_at, '{}', false from orders`,
+  )
+  await db.query(
+    `insert into order_log (organization_id, order_id, call, outcome, duration_ms, at)
+     select organization_id, order_id, 'charge', 'succeeded', 1, settled_at from orders`,
+  )
+  await db.query('vacuum analyze')
+}
+
+/**
+ * A log whose files are there, as after some days of use. A new database makes each of them when it is needed, and then
+ * every commit waits for its 16 MiB of zeros.
+ */
+async function makeLogFiles(db: Db): Promise<void> {
+  await db.query("alter system set min_wal_size = '1GB'")
+  await db.query('select pg_reload_conf(), pg_sleep(1)')
+  for (let mib = 0; mib < LOG_MIB; mib += 50) {
+    await db.query(
+      "select pg_logical_emit_message(false, 'bench', repeat('x', 1024 * 1024)) from generate_series(1, 50)",
+    )
+  }
+  // The first makes the files free, the second renames them for what comes next.
+  await db.query('checkpoint')
+  await db.query('checkpoint')
+}
+
+async function startTimedSimulator(ledger: string, closers: Closers) {
+  const child = fork(new URL('timed-simulator.ts', import.meta.url), [ledger], {
+    execArgv: ['--disable-warning=ExperimentalWarning'],
+  })
+  closers.push(async () => {
+    child.kill('SIGTERM')
+    await once(child, 'exit')
+  })
+  const [{ url }] = (await once(child, 'message')) as [{ url: string }]
+  const known: Times = new Map()
+  const times = awaitAll(known, async () => {
+    child.send('times')
+    const [{ times }] = (await once(child, 'message')) as [{ times: [string, number][] }]
+    for (const [trace, ms] of times) known.set(trace, ms)
+  })
+  return { url, times }
+}
+
+/** Reads the durations from a server's log as it comes. */
+function timesOfLog(log: NodeJS.ReadableStream): ChargesRig['serverTimes'] {
+  const known: Times = new Map()
+  let rest = ''
+  log.setEncoding('utf8').on('data', (piece: string) => {
+    const lines = (rest + piece).split('\n')
+    rest = lines.pop()!
+    for (const line of lines) {
+      const [, trace, ms] = /"trace_id":"([0-9a-f]{32})".*"duration_ms":([0-9.]+)/.exec(line) ?? []
+      if (trace) known.set(trace, Number(ms))
+    }
+  })
+  return awaitAll(known, () => sleep(50))
+}
+
+// The last lines of a log are on their way for a while.
+const PATIENCE_MS = 3000
+
+/** Looks until all that are asked for are known, or for some time: a line that tells of a request may be lost with its connection. */
+function awaitAll(known: Times, look: () => Promise<void>): (traces: string[]) => Promise<Times> {
+  return async (traces) => {
+    const until = performance.now() + PATIENCE_MS
+    while (traces.some((trace) => !known.has(trace)) && performance.now() < until) await look()
+    return known
+  }
+}

@@ -1,0 +1,57 @@
+// What one charge asks of the database: recorded from a real one, in the transactions it uses.
+import { readChargeRequest } from '../src/billing/charge-request.ts'
+import type { BillingContext } from '../src/billing/context.ts'
+import { oneOffCharge } from '../src/billing/one-off-charge.ts'
+import type { Db, Query } from '../src/lib/db.ts'
+import { SimulatorProvider } from '../src/providers/simulator.ts'
+import type { ChargesRig } from './charges-rig.ts'
+import { ORGANIZATION } from './generate.ts'
+import type { Recorded } from './tools.ts'
+
+export const AMOUNT = '10.50'
+
+/** One charge in this process over a database that remembers every statement and where its transactions begin and end. */
+export async function recordCharge({ app, simulatorUrl }: ChargesRig): Promise<Recorded[]> {
+  const recorded: Recorded[] = []
+  const watch =
+    (query: Query): Query =>
+    (statement, params = []) => {
+      // The note of the provider's call is written beside the charge.
+      const { text } = typeof statement === 'string' ? { text: statement } : statement
+      if (!text.includes('order_log')) recorded.push({ text, params })
+      return query(statement, params)
+    }
+  const db: Db = {
+    ...app.db,
+    query: watch(app.db.query),
+    async tx(work) {
+      recorded.push({ text: 'begin', params: [] })
+      const result = await app.db.tx((query) => work(watch(query)))
+      recorded.push({ text: 'commit', params: [] })
+      return result
+    },
+  }
+  const provider = new SimulatorProvider({ url: simulatorUrl, clock: app.clock })
+  const providers = new Map([[provider.name, provider]])
+  const context: BillingContext = { ...app, db, providers, providerTimeoutMs: app.config.providerTimeoutMs }
+  const body = { external_id: 'pm_card_visa 1', amount: AMOUNT, currency_code: 'USD', idempotency_key: 'recorded' }
+  const answer = await oneOffCharge(context, ORGANIZATION, readChargeRequest(Buffer.from(JSON.stringify(body))))
+  provider.close()
+  await addTypes(app.db, recorded)
+  if (answer.checkout_status !== 'succeeded') throw new Error(`The recorded charge is ${answer.checkout_status}.`)
+  return recorded
+}
+
+/** Asks the database what it takes the parameters for. */
+async function addTypes(db: Db, statements: Recorded[]): Promise<void> {
+  const { query, release } = await db.connect()
+  for (const statement of statements.filter(({ params }) => params.length > 0)) {
+    await query(`prepare recorded as ${statement.text}`)
+    const rows = await query(
+      "select unnest(parameter_types)::text as type from pg_prepared_statements where name = 'recorded'",
+    )
+    await query('deallocate recorded')
+    statement.types = rows.map(({ type }) => type!)
+  }
+  release()
+}

@@ -1,0 +1,98 @@
+// How a case is measured: ours and its references in turn, several rounds, so that what else the machine does falls on all.
+
+/** Who is measured: ours, the same statements by pgbench or psql, a server written by hand, one that answers a constant. */
+export type Contender = 'ours' | 'limit' | 'plain' | 'wire'
+
+/** What one load showed. */
+export interface Sample {
+  perSecond: number
+  p50Ms?: number
+  p99Ms?: number
+  /** CPU seconds for 1,000 of the unit: of the server, and of PostgreSQL. */
+  cpu?: { server: number; postgres: number }
+}
+
+/** A load of about so many seconds. */
+export type Run = (seconds: number) => Promise<Sample>
+
+export interface Spread {
+  median: number
+  least: number
+  most: number
+}
+
+export interface Figures {
+  perSecond: number
+  p50Ms?: number
+  p99Ms?: number
+  cpu?: { server: number; postgres: number }
+}
+
+/** What is kept of a case. */
+export interface Result {
+  name: string
+  /** What is counted: requests, rows, records, charges. */
+  unit: string
+  contenders: Partial<Record<Contender, Figures>>
+  /** How much of each reference ours reaches. */
+  ratios: Partial<Record<Exclude<Contender, 'ours'>, Spread>>
+  /** What is told beside. */
+  figures?: Record<string, unknown>
+  /** Why it could not be measured. */
+  failure?: string
+}
+
+const WARM_UP_SECONDS = 1
+
+/** Every contender once to warm up, then all in turn, round after round. */
+export async function alternate(
+  name: string,
+  unit: string,
+  runs: Partial<Record<Contender, Run>>,
+  { seconds, rounds }: { seconds: number; rounds: number },
+): Promise<Result> {
+  const contenders = Object.entries(runs) as [Contender, Run][]
+  const samples: Partial<Record<Contender, Sample[]>> = {}
+  for (const [, run] of contenders) await run(Math.min(seconds, WARM_UP_SECONDS))
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [contender, run] of contenders) {
+      samples[contender] = [...(samples[contender] ?? []), await run(seconds)]
+    }
+  }
+  return summary(name, unit, samples)
+}
+
+/** Medians of each, and ratios round by round. */
+export function summary(name: string, unit: string, samples: Partial<Record<Contender, Sample[]>>): Result {
+  const result: Result = { name, unit, contenders: {}, ratios: {} }
+  for (const [contender, all] of Object.entries(samples) as [Contender, Sample[]][]) {
+    result.contenders[contender] = figures(all)
+    if (contender === 'ours') continue
+    const ratios = all.map(({ perSecond }, n) => (samples.ours![n]?.perSecond ?? Number.NaN) / perSecond)
+    result.ratios[contender] = { median: median(ratios)!, least: Math.min(...ratios), most: Math.max(...ratios) }
+  }
+  return result
+}
+
+function figures(samples: Sample[]): Figures {
+  const of = (value: (sample: Sample) => number | undefined) =>
+    median(samples.map(value).filter((one) => one !== undefined && !Number.isNaN(one)) as number[])
+  const server = of(({ cpu }) => cpu?.server)
+  const postgres = of(({ cpu }) => cpu?.postgres)
+  return {
+    perSecond: of(({ perSecond }) => perSecond)!,
+    p50Ms: of(({ p50Ms }) => p50Ms),
+    p99Ms: of(({ p99Ms }) => p99Ms),
+    ...(server !== undefined && postgres !== undefined && { cpu: { server, postgres } }),
+  }
+}
+
+export function median(values: number[]): number | undefined {
+  return percentile(values, 0.5)
+}
+
+/** The value below which this share of all lies; undefined of none. */
+export function percentile(values: number[], share: number): number | undefined {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
+}

@@ -1,0 +1,59 @@
+// What one request of ours asks the database, so that pgbench can ask the very same.
+import type { Config } from '../src/config.ts'
+import type { Db, Query } from '../src/lib/db.ts'
+import { publicListener } from '../src/server.ts'
+import type { Rig } from './rig.ts'
+import type { Recorded } from './tools.ts'
+
+export interface Call {
+  method?: 'GET' | 'POST'
+  path: string
+  headers: Record<string, string>
+  body?: object
+}
+
+/**
+ * The statements of one request with their parameters, and its answer. The look-up of the key, once a second, is left out.
+ * Asks twice, for what is kept for a second is there the second time, as it is under load; `once` is for what changes things.
+ */
+export async function record({ app }: Rig, { method = 'GET', path, headers, body }: Call, { once = false } = {}) {
+  let statements: Recorded[] = []
+  const note = (text: string, params: Recorded['params'], name?: string) => {
+    if (name !== 'find key') statements.push({ text, params })
+  }
+  const watched =
+    (query: Query): Query =>
+    (statement, params = []) => {
+      const { text, name } = typeof statement === 'string' ? { text: statement, name: undefined } : statement
+      note(text, params, name)
+      return query(statement, params)
+    }
+  const reading =
+    (read: Db['read']): Db['read'] =>
+    (statement, params) => {
+      note(statement.text, params, statement.name)
+      return read(statement, params)
+    }
+  const db: Db = {
+    ...app.db,
+    query: watched(app.db.query),
+    read: reading(app.db.read),
+    readLong: reading(app.db.readLong),
+    tx: async (work) => {
+      note('begin', [])
+      const result = await app.db.tx((query) => work(watched(query)))
+      note('commit', [])
+      return result
+    },
+  }
+  // Injected requests have no header names of their own case.
+  const config: Config = { ...app.config, secretHeaderCase: 'any' }
+  const listener = await publicListener({ ...app, config, db })
+  const ask = () => listener.inject({ method, url: path, headers, ...(body && { payload: body }) })
+  if (!once) await ask()
+  statements = []
+  const answer = await ask()
+  await listener.close()
+  if (answer.statusCode !== 200) throw new Error(`${path} answered ${answer.statusCode}: ${answer.body}`)
+  return { statements, body: answer.body }
+}

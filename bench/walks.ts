@@ -1,0 +1,136 @@
+// Cases that walk a whole list, one page after the other, as a warehouse does: rows a second.
+import assert from 'node:assert/strict'
+import { Agent, request } from 'node:http'
+import { alternate, type Result, type Run } from './measure.ts'
+import type { Options } from './options.ts'
+import { type Call, record } from './record.ts'
+import { findMiddle, type Servers, withCpu } from './requests.ts'
+import { limit, type Tools } from './tools.ts'
+
+const PAGE = 500
+
+/** Every transaction, newest first, with limit 500. The limit is pgbench reading such a page in the middle, alone. */
+export async function walkTransactions({ rig, ours, plain }: Servers, tools: Tools, options: Options): Promise<Result> {
+  const headers = { 'Service-Secret': rig.key }
+  const path = `/transactions?limit=${PAGE}`
+  const middle = await findMiddle(ours.url, headers, path, options.size)
+  const reference = await pageLimit(rig, tools, { path: `/public/v1${path}${middle.ours}`, headers })
+  const next = (body: Buffer) => /"next_cursor":"([^"]+)"/.exec(body.toString('latin1', body.length - 400))?.[1]
+  const walk =
+    (base: string, given: Record<string, string>): Run =>
+    (seconds) =>
+      pages(seconds, options.quick, async (agent, cursor) => {
+        const body = await askBytes(agent, `${base}${path}${cursor ? `&cursor=${cursor}` : ''}`, given)
+        return { rows: count(body, '"id":"trn_').times, next: next(body) }
+      })
+  return alternate(
+    'walk-transactions',
+    'rows',
+    {
+      ours: withCpu(rig, ours, walk(`${ours.url}/public/v1`, headers)),
+      ...reference,
+      plain: withCpu(rig, plain, walk(plain.url, {})),
+    },
+    options,
+  )
+}
+
+/** Every row of the payment report, oldest first, with limit 500. */
+export async function walkReport({ rig, ours, plain }: Servers, tools: Tools, options: Options): Promise<Result> {
+  const headers = { 'service-secret-key': rig.organizationKey, 'content-type': 'application/json' }
+  const path = '/bench/v1/transaction_report'
+  const from = (last_transaction_date: string) => ({ last_transaction_date, limit: PAGE })
+  const middle = from(new Date(Date.UTC(2026, 0) - (options.size / 2) * 1000).toISOString())
+  const both = await Promise.all([ours, plain].map(({ url }) => ask(new Agent(), url + path, headers, middle)))
+  assert.deepEqual(JSON.parse(both[1]!), JSON.parse(both[0]!), 'The plain server does not report what ours does.')
+  const reference = await pageLimit(rig, tools, { method: 'POST', path, headers, body: middle })
+  const walk =
+    (url: string): Run =>
+    (seconds) =>
+      pages(seconds, options.quick, async (agent, last = '2000-01-01T00:00:00Z') => {
+        const body = await askBytes(agent, url + path, headers, from(last))
+        const { times, lastEnd } = count(body, '"trx_created_at":"')
+        return { rows: times, next: times < PAGE ? undefined : body.toString('latin1', lastEnd, lastEnd + INSTANT) }
+      })
+  return alternate(
+    'walk-report',
+    'rows',
+    { ours: withCpu(rig, ours, walk(ours.url)), ...reference, plain: withCpu(rig, plain, walk(plain.url)) },
+    options,
+  )
+}
+
+/** The statements of one page by pgbench on one connection: what they cost does not depend on the place. */
+async function pageLimit(rig: Servers['rig'], { pgbench }: Tools, call: Call): Promise<{ limit?: Run }> {
+  if (!pgbench) return {}
+  const { statements } = await record(rig, call)
+  return {
+    limit: async (seconds) => {
+      const { perSecond } = await limit(pgbench, rig.databaseUrl, statements, seconds, 1)
+      return { perSecond: perSecond * PAGE }
+    },
+  }
+}
+
+/** One page after the other to the end; when it is only to warm up or to try, for these seconds. */
+async function pages(
+  seconds: number,
+  quick: boolean,
+  read: (agent: Agent, place: string | undefined) => Promise<{ rows: number; next: string | undefined }>,
+) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  const begunMs = performance.now()
+  const ended = () => (quick || seconds <= 1) && performance.now() - begunMs > seconds * 1000
+  let rows = 0
+  let place: string | undefined
+  do {
+    const page = await read(agent, place)
+    rows += page.rows
+    place = page.next
+  } while (place !== undefined && !ended())
+  agent.destroy()
+  return { perSecond: (rows * 1000) / (performance.now() - begunMs) }
+}
+
+const INSTANT = '2026-01-31T23:59:59.123456Z'.length
+
+/** How often a text stands in a body, and where it ends the last time; without making strings, for the client shares the machine. */
+function count(body: Buffer, text: string): { times: number; lastEnd: number } {
+  let times = 0
+  let lastEnd = 0
+  for (let at = body.indexOf(text); at >= 0; at = body.indexOf(text, lastEnd)) {
+    times += 1
+    lastEnd = at + text.length
+  }
+  return { times, lastEnd }
+}
+
+/** One request by node's own client, which leaves names of headers as they are. */
+export async function ask(agent: Agent, url: string, headers: Record<string, string>, body?: object): Promise<string> {
+  return (await askBytes(agent, url, headers, body)).toString()
+}
+
+function askBytes(agent: Agent, url: string, headers: Record<string, string>, body?: object): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const text = body && JSON.stringify(body)
+    const length =
+      text === undefined ? {} : { 'content-length': Buffer.byteLength(text), 'content-type': 'application/json' }
+    const sent = request(url, {
+      agent,
+      method: text === undefined ? 'GET' : 'POST',
+      headers: { ...headers, ...length },
+    })
+    sent.on('error', reject)
+    sent.on('response', (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk) => chunks.push(chunk))
+      response.on('error', reject)
+      response.on('end', () => {
+        const answer = Buffer.concat(chunks)
+        if (response.statusCode === 200) resolve(answer)
+        else reject(new Error(`${url} answered ${response.statusCode}: ${answer}`))
+      })
+    })
+    sent.end(text)
+  })
+}

@@ -1,0 +1,66 @@
+// Writers beside a measurement: single transactions one after the other, and a long import again and again.
+import { Readable } from 'node:stream'
+import { openApp, openLog } from '../src/app.ts'
+import { addTransactions, transactionOf } from '../src/billing/data-transaction.ts'
+import { readConfig } from '../src/config.ts'
+import { importRecords } from '../src/ingest/load.ts'
+import { PROJECT } from './generate.ts'
+
+const IMPORTED = 50_000
+const PROFILE = 'pro_000000000000'
+
+const app = await openApp(readConfig(process.env), { log: openLog('error', 2) })
+const stopping = new AbortController()
+process.on('SIGTERM', () => stopping.abort())
+process.stdout.write('writing\n')
+await Promise.allSettled([writeOneByOne(), importAgain()])
+await app.close()
+
+/** As a charge does it. */
+async function writeOneByOne(): Promise<void> {
+  while (!stopping.signal.aborted) {
+    await app.db.tx(async (query) => {
+      const [begun] = await query<{ base: string }>('select begin_write($1) as base', [PROJECT])
+      const payment = {
+        profile_id: PROFILE,
+        psp: 'stripe',
+        currency_code: 'USD',
+        priceMinor: 1999n,
+        usdMinor: 1999n,
+        stamp: begun!.base,
+      }
+      await addTransactions(query, PROJECT, [transactionOf(payment)])
+    })
+  }
+}
+
+/** Each moves as many subscriptions from one state, product and funnel to others, in one transaction. */
+async function importAgain(): Promise<void> {
+  for (let round = 0; !stopping.signal.aborted; round += 1) {
+    const stream = () => Readable.from(lines(round))
+    const options = { projectId: PROJECT, live: true, signal: stopping.signal }
+    await importRecords(app, options, [{ name: 'writers', stream }])
+  }
+}
+
+function* lines(round: number): Iterable<Buffer> {
+  for (let n = 0; n < IMPORTED; n += 1) {
+    const data = {
+      ...{
+        id: `written_${n}`,
+        created_at: '2025-12-31T00:00:00Z',
+        status: round % 2 ? 'active' : 'cancelled',
+        renews: true,
+      },
+      ...{
+        billing_interval: 'month',
+        billing_interval_count: 1,
+        price: 1999,
+        currency: 'USD',
+        payment_provider: 'stripe',
+      },
+      ...{ profile_id: PROFILE, product_id: `product_${(round + n) % 50}`, funnel_id: `funnel_${(round + n) % 20}` },
+    }
+    yield Buffer.from(`${JSON.stringify({ record: 'subscription', data })}\n`)
+  }
+}
