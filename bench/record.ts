@@ -30,9 +30,9 @@ export async function record({ app }: Rig, { method = 'GET', path, headers, body
     }
   const reading =
     (read: Db['read']): Db['read'] =>
-    (statement, params) => {
+    (statement, params, take) => {
       note(statement.text, params, statement.name)
-      return read(statement, params)
+      return read(statement, params, take)
     }
   const db: Db = {
     ...app.db,

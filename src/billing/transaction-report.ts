@@ -123,8 +123,9 @@ export function transactionReport(app: FastifyInstance, { db }: { db: Db }): voi
     ...ok('The next rows.', reportOut),
   }
   app.post<Post<ReportRequest>>('/transaction_report', { schema }, async (request, reply) => {
-    const rows = await db.read(...read(request.organizationId, request.body))
-    return sendJson(reply, reportTransaction.writeList(rows, '{"transactions":[', ']}'))
+    const list = reportTransaction.beginList('{"transactions":[')
+    await db.read(...read(request.organizationId, request.body), list.add)
+    return sendJson(reply, list.end(']}'))
   })
 }
 

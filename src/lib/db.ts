@@ -1,8 +1,8 @@
 // The way to PostgreSQL: pipelined connections for short reads, plain ones for transactions, counts and COPY.
 import pg from 'pg'
-import { askTogether, openPipelines, pipeline } from './pipelines.ts'
+import { askTogether, openPipelines, pipeline, type Read } from './pipelines.ts'
 import { nameless, openSingles } from './pooler.ts'
-import { packRow, type Row } from './rows.ts'
+import { packRow } from './rows.ts'
 import { openTurns } from './turns.ts'
 import { type Over, watchFor } from './watch.ts'
 
@@ -26,9 +26,9 @@ export type Query = <R extends NamedRow = NamedRow>(
 
 export interface Db {
   /** A short read on a pipelined connection. Not for COPY, transactions, or anything slow: neighbours wait behind it. */
-  read(statement: Statement, params: readonly Param[]): Promise<Row[]>
+  read: Read
   /** A read that may take its time, on a plain connection. */
-  readLong(statement: Statement, params: readonly Param[]): Promise<Row[]>
+  readLong: Read
   /** One statement on a plain connection. */
   query: Query
   /**
@@ -117,11 +117,14 @@ export function openDb(options: DbOptions): Db {
 
   const query: Query = (statement, params) => onPlain((client) => queryOn(client, watch.over)(bare(statement), params))
 
-  const readLong: Db['read'] = (statement, params) =>
+  const readLong: Read = (statement, params, take) =>
     onPlain(async (client) => {
       const asked = { ...config(bare(statement), params), rowMode: 'array' as const }
       const result = await watch.over(client, () => client.query<(string | null)[]>(asked))
-      return result.rows.slice(0, statement.most).map(packRow)
+      const rows = result.rows.slice(0, statement.most).map(packRow)
+      if (!take) return rows
+      rows.forEach(take)
+      return []
     })
 
   async function connect(to = direct) {

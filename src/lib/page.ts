@@ -2,14 +2,16 @@
 import { type Position, readCursor, writeCursor } from './cursor.ts'
 import type { Param, Statement } from './db.ts'
 import { ApiError } from './errors.ts'
+import type { JsonBytes } from './json-bytes.ts'
 import type { Filter, List } from './list.ts'
 import type { Row } from './rows.ts'
+import type { RowList } from './shape.ts'
 import type { Source } from './source.ts'
 import { isId } from './text.ts'
 import { instantFromPg } from './time.ts'
 
 export interface Page {
-  json: Buffer
+  json: JsonBytes
   horizon?: string
 }
 
@@ -32,10 +34,10 @@ export async function servePage(
     readRows(source, walk, limit, position),
   )
   const total =
-    knownTotal(walk, rows, limit, position) ??
+    knownTotal(walk, rows, position) ??
     (await source.fair(projectId, isCountShort(walk) ? 1 : PASSING, () => countRows(source, walk)))
-  const mark = position || rows.length <= limit ? position?.mark : await source.mark()
-  return { json: writePage(walk, rows, limit, { total, horizon, mark }), horizon }
+  const mark = position || !rows.hasMore() ? position?.mark : await source.mark()
+  return { json: endPage(walk, rows, { total, horizon, mark }), horizon }
 }
 
 // A page of this many items is a short read.
@@ -55,20 +57,48 @@ async function readRows(source: Source, walk: Walk, limit: number, position: Pla
   const horizon = walk.bySync ? (position?.horizon ?? (await source.horizon(walk.projectId))) : undefined
   const read = walk.indexed ? source.read : source.readLong
   const place = position ? [position.at, position.id] : []
-  const rows = await read(pageStatement(walk, limit, position !== undefined), [...walk.params, ...place])
+  const rows = new PageRows(walk.list, limit)
+  await read(pageStatement(walk, limit, position !== undefined), [...walk.params, ...place], rows.take)
   return { rows, horizon }
 }
 
 /** The total as far as nothing has to be counted for it: from the cursor, from the page, or because the page is all there is. */
-function knownTotal(walk: Walk, rows: Row[], limit: number, position: Place | undefined): number | undefined {
+function knownTotal(walk: Walk, rows: PageRows, position: Place | undefined): number | undefined {
   if (position) return position.total
-  if (rows.length <= limit) return rows.length
-  return walk.counter && Number(rows[0]!.text(TOTAL))
+  if (!rows.hasMore()) return rows.count
+  return walk.counter && rows.total
 }
 
 // The columns of a page before those of the shape.
-const TOTAL = 2
-const SHAPE = 3
+const [AT, ID, TOTAL, SHAPE] = [0, 1, 2, 3] as const
+
+/** The rows of a page as they come, and one more if there are further ones. */
+class PageRows {
+  readonly json: RowList
+  readonly #limit: number
+  count = 0
+  /** What the first one bears. */
+  total = 0
+  /** The place of the last one that fits. */
+  last = { at: '', id: '' }
+
+  constructor({ shape }: List, limit: number) {
+    this.json = shape.beginList('{"data":[', SHAPE)
+    this.#limit = limit
+  }
+
+  readonly take = (row: Row): void => {
+    this.count += 1
+    if (this.hasMore()) return
+    if (this.count === 1) this.total = Number(row.text(TOTAL))
+    if (this.count === this.#limit) this.last = { at: instantFromPg(row.text(AT)!), id: row.text(ID)! }
+    this.json.add(row)
+  }
+
+  hasMore(): boolean {
+    return this.count > this.#limit
+  }
+}
 
 /** A place that an id named carries no total: it is counted anew. */
 type Place = Omit<Position, 'total'> & { total: number | undefined }
@@ -245,16 +275,11 @@ function counterSum({ field, filtered }: Counter, list: string): string {
 /** What a cursor hands on from page to page. */
 type HandedOn = Pick<Position, 'total' | 'horizon' | 'mark'>
 
-function writePage(walk: Walk, rows: Row[], limit: number, handedOn: HandedOn): Buffer {
-  const hasMore = rows.length > limit
-  const served = hasMore ? rows.slice(0, limit) : rows
+function endPage(walk: Walk, rows: PageRows, handedOn: HandedOn): JsonBytes {
   let next = ''
-  if (hasMore) {
-    const last = served.at(-1)!
-    const at = instantFromPg(last.text(0)!)
-    const cursor = writeCursor({ at, id: last.text(1)!, ...handedOn }, walk.binding)
+  if (rows.hasMore()) {
+    const cursor = writeCursor({ ...rows.last, ...handedOn }, walk.binding)
     next = `,"next_cursor":"${cursor}","cursor":"${cursor}"`
   }
-  const after = `],"pagination":{"has_more":${hasMore},"total":${handedOn.total}${next}}}`
-  return walk.list.shape.writeList(served, '{"data":[', after, SHAPE)
+  return rows.json.end(`],"pagination":{"has_more":${rows.hasMore()},"total":${handedOn.total}${next}}}`)
 }

@@ -1,13 +1,18 @@
 // Connections that carry many short reads at once: each sends its statement without waiting for those before it, and gets
 // its rows as the bytes that came.
 import { EventEmitter } from 'node:events'
+import { Socket } from 'node:net'
 import pg from 'pg'
 import type { Param, Statement } from './db.ts'
-import { Row } from './rows.ts'
+import { openMessages } from './messages.ts'
+import type { Row, TakeRow } from './rows.ts'
 import { type Over, streamOf } from './watch.ts'
 
+/** Runs a reading statement. With `take` the rows are handed on as they come and there are none in the answer. */
+export type Read = (statement: Statement, params: readonly Param[], take?: TakeRow) => Promise<Row[]>
+
 export interface Pipelines {
-  read(statement: Statement, params: readonly Param[]): Promise<Row[]>
+  read: Read
   /** Reads that were sent and are not answered yet. */
   underWay(): number
   close(): Promise<void>
@@ -40,7 +45,7 @@ export function openPipelines(
   }
 
   return {
-    async read(statement, params) {
+    async read(statement, params, take) {
       const slot = next
       next = (next + 1) % slots.length
       const client = await (slots[slot] ?? open(slot))
@@ -48,7 +53,7 @@ export function openPipelines(
       holdBack(client, setImmediate)
       underWay += 1
       try {
-        return await over(client, () => ask(client, statement, params))
+        return await over(client, () => ask(client, statement, params, take))
       } finally {
         underWay -= 1
       }
@@ -82,10 +87,15 @@ export function askTogether<T>(client: pg.ClientBase, ask: () => Promise<T>): Pr
   return ask()
 }
 
-function ask(client: pg.Client, statement: Statement, params: readonly Param[]): Promise<Row[]> {
+function ask(client: pg.Client, statement: Statement, params: readonly Param[], take?: TakeRow): Promise<Row[]> {
   return new Promise((resolve, reject) => {
-    const query = new RowQuery(statement, params)
-    query.callback = (error) => (error ? reject(withOurStack(error)) : resolve(query.found))
+    const rows: Row[] = []
+    const query = new RowQuery(statement, params, take ?? ((row) => rows.push(row.kept())))
+    query.callback = (error) => {
+      if (error) reject(withOurStack(error))
+      else if (query.failure) reject(query.failure)
+      else resolve(rows)
+    }
     client.query(query)
   })
 }
@@ -112,19 +122,22 @@ interface Wire extends EventEmitter {
 
 const { prepareValue } = (pg as unknown as { utils: { prepareValue(value: unknown): unknown } }).utils
 
-/** A query that keeps its rows as they come, and does not ask what its columns are called. */
+/** A query that hands on its rows as they come, and does not ask what its columns are called. */
 class RowQuery extends pg.Query {
   declare readonly text: string
   declare readonly hasBeenParsed: (connection: Wire) => boolean
   declare callback: (error: Error | null) => void
   readonly name: string | undefined
   readonly values: readonly Param[]
-  readonly found: Row[] = []
   /** 0 is all. */
   readonly most: number
+  readonly take: TakeRow
+  /** Why a row could not be taken, if one could not. */
+  failure: Error | undefined
 
-  constructor({ name, text, most = 0 }: Statement, values: readonly Param[]) {
+  constructor({ name, text, most = 0 }: Statement, values: readonly Param[], take: TakeRow) {
     super(text)
+    this.take = take
     this.most = most
     this.name = name
     this.values = values
@@ -136,7 +149,12 @@ class RowQuery extends pg.Query {
 
   // Called by pg for each row; everything else comes as it does for every query.
   handleDataRow(row: Row): void {
-    this.found.push(row)
+    if (this.failure) return
+    try {
+      this.take(row)
+    } catch (error) {
+      this.failure = error as Error
+    }
   }
 
   handleCommandComplete(): void {}
@@ -157,60 +175,31 @@ class RowQuery extends pg.Query {
 
 /** A pipelined client whose rows come as bytes; its queries are `RowQuery`s. */
 function rowClient(config: pg.ClientConfig): pg.Client {
-  const client = new pg.Client({ ...config, pipeline: true } as pg.ClientConfig)
+  // pg's own parser gets all messages but the rows.
+  const others = new EventEmitter()
+  const messages = openMessages(
+    (row) => wire.emit('dataRow', row),
+    (bytes) => others.emit('data', bytes),
+  )
+  const onread = { buffer: messages.room, callback: (bytes: number) => received(bytes) }
+  const received = (bytes: number) => {
+    messages.came(bytes)
+    return true
+  }
+  // What comes is read straight to where it is cut up; only what TLS has to open first takes another way.
+  const stream = ({ ssl }: { ssl?: unknown }) => new Socket(ssl ? {} : { onread })
+  const client = new pg.Client(Object.assign({}, config, { pipeline: true, stream }) as pg.ClientConfig)
   const wire = (client as unknown as { connection: Wire }).connection
   const attach = wire.attachListeners.bind(wire)
   wire.attachListeners = (stream) => {
-    // pg's own parser gets all messages but the rows.
-    const others = new EventEmitter()
     attach(others)
-    stream.on(
-      'data',
-      splitMessages(
-        (row) => wire.emit('dataRow', row),
-        (bytes) => others.emit('data', bytes),
-      ),
-    )
+    stream.on('data', (chunk: Buffer) => {
+      for (let at = 0; at < chunk.length; ) {
+        const bytes = chunk.copy(messages.room(), 0, at)
+        messages.came(bytes)
+        at += bytes
+      }
+    })
   }
   return client
-}
-
-// A message: its code, its length without the code, and its body; that of a row begins with the number of its columns.
-const HEADER_BYTES = 5
-const DATA_ROW = 0x44
-const COUNT_BYTES = 2
-
-/** Cuts what comes from PostgreSQL into its messages, in their order: rows one by one, the others in as few pieces as they lie in. */
-function splitMessages(onRow: (row: Row) => void, onOthers: (bytes: Buffer) => void): (chunk: Buffer) => void {
-  /** The beginning of a message whose end has not come. */
-  let held: Buffer[] = []
-  let heldBytes = 0
-  let neededBytes = HEADER_BYTES
-
-  return (chunk) => {
-    held.push(chunk)
-    heldBytes += chunk.length
-    if (heldBytes < neededBytes) return
-    const bytes = held.length === 1 ? chunk : Buffer.concat(held)
-    let at = 0
-    let othersAt = 0
-    neededBytes = HEADER_BYTES
-    while (at + HEADER_BYTES <= bytes.length) {
-      const length = 1 + bytes.readUInt32BE(at + 1)
-      if (at + length > bytes.length) {
-        neededBytes = length
-        break
-      }
-      const end = at + length
-      if (bytes[at] === DATA_ROW) {
-        if (at > othersAt) onOthers(bytes.subarray(othersAt, at))
-        onRow(new Row(bytes, at + HEADER_BYTES + COUNT_BYTES, end))
-        othersAt = end
-      }
-      at = end
-    }
-    if (at > othersAt) onOthers(bytes.subarray(othersAt, at))
-    held = at === bytes.length ? [] : [bytes.subarray(at)]
-    heldBytes = bytes.length - at
-  }
 }

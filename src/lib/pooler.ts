@@ -27,10 +27,10 @@ export function openSingles(config: pg.ClientConfig, connections: number, over: 
   }
 
   return {
-    async read(statement, params) {
+    async read(statement, params, take) {
       const one = idle.pop() ?? (await new Promise<Pipelines>((resolve) => waiting.push(resolve)))
       try {
-        return await one.read(nameless(statement), params)
+        return await one.read(nameless(statement), params, take)
       } finally {
         giveBack(one)
       }

@@ -1,40 +1,6 @@
 // Turns the bytes of a row into the bytes of its JSON, without a string in between: a page costs what its copying costs.
+import type { JsonBytes } from './json-bytes.ts'
 import { lengthAt, type Row } from './rows.ts'
-
-const FIRST_BYTES = 64 * 1024
-// Room for the largest pages of ordinary records; a larger one gives its room back.
-const MOST_KEPT_BYTES = 2 * 1024 * 1024
-
-/** JSON under construction, in one piece of memory. */
-class JsonBytes {
-  bytes = Buffer.allocUnsafeSlow(FIRST_BYTES)
-  length = 0
-
-  /** Makes room for so many more bytes. */
-  reserve(more: number): void {
-    if (this.length + more <= this.bytes.length) return
-    const larger = Buffer.allocUnsafeSlow(Math.max(this.length + more, this.bytes.length * 2))
-    this.bytes.copy(larger, 0, 0, this.length)
-    this.bytes = larger
-  }
-
-  /** Appends a text as it is. */
-  raw(text: string): this {
-    // A UTF-16 unit is at most three bytes of UTF-8.
-    this.reserve(text.length * 3)
-    this.length += this.bytes.write(text, this.length)
-    return this
-  }
-
-  /** What was written, in memory of its own size; the next may begin. */
-  done(): Buffer {
-    // What is written behind the end of a buffer is lost without a word.
-    if (this.length > this.bytes.length) throw new Error('Bug: the JSON is longer than its room.')
-    const written = Buffer.from(this.bytes.subarray(0, this.length))
-    if (this.bytes.length > MOST_KEPT_BYTES) this.bytes = Buffer.allocUnsafeSlow(FIRST_BYTES)
-    return written
-  }
-}
 
 /** How a column's text becomes JSON. */
 export type Kind = 'text' | 'instant' | 'integer' | 'decimal' | 'boolean' | 'json'
@@ -48,24 +14,15 @@ export type Step = { prefix: Buffer } & (
   | { kind: 'end' }
 )
 
-// Rows are written at one go, so that all of them can be written in the same place.
-const out = new JsonBytes()
+/** Appends a row's JSON; its columns before those of the steps are passed over by `offset`. */
+export type WriteRow = (out: JsonBytes, row: Row, offset: number) => void
 
-type RowsWriter = (rows: readonly Row[], before: string, after: string, offset: number) => Buffer
-
-/** Writes rows by `steps`, with commas between them; columns before those of the steps are passed over by `offset`. */
-export function rowWriter(steps: readonly Step[]): RowsWriter {
+export function rowWriter(steps: readonly Step[]): WriteRow {
   // Whatever a value becomes, short of escaping, takes at most so many bytes more than it has.
-  const more = steps.reduce((sum, { prefix }) => sum + prefix.length + MOST_MORE, COMMA_BYTES)
-  return (rows, before, after, offset) => {
-    out.length = 0
-    out.raw(before)
-    for (const [n, row] of rows.entries()) {
-      out.reserve(row.end - row.at + more)
-      if (n > 0) out.bytes[out.length++] = COMMA
-      writeRow(steps, more, out, row, row.place(offset))
-    }
-    return out.raw(after).done()
+  const more = steps.reduce((sum, { prefix }) => sum + prefix.length + MOST_MORE, 0)
+  return (out, row, offset) => {
+    out.reserve(row.end - row.at + more)
+    writeRow(steps, more, out, row, row.place(offset))
   }
 }
 
@@ -74,8 +31,6 @@ const MOST_MORE = 16
 const NULL = Buffer.from('null')
 const TRUE = Buffer.from('true')
 const FALSE = Buffer.from('false')
-const COMMA = 0x2c
-const COMMA_BYTES = 1
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const FIRST_PRINTABLE = 0x20

@@ -4,16 +4,33 @@
 const LENGTH_BYTES = 4
 const NULL_LENGTH = -1
 
+/** Is handed a row, which lasts until it returns. */
+export type TakeRow = (row: Row) => void
+
 /** The columns lie in `bytes` from `at` to `end`, one after the other, each behind its length. */
 export class Row {
-  readonly bytes: Buffer
-  readonly at: number
-  readonly end: number
+  bytes: Buffer
+  at: number
+  end: number
 
   constructor(bytes: Buffer, at: number, end: number) {
     this.bytes = bytes
     this.at = at
     this.end = end
+  }
+
+  /** Becomes the row that lies here. */
+  lie(bytes: Buffer, at: number, end: number): this {
+    this.bytes = bytes
+    this.at = at
+    this.end = end
+    return this
+  }
+
+  /** The same row in memory of its own. */
+  kept(): Row {
+    const bytes = Buffer.from(this.bytes.subarray(this.at, this.end))
+    return new Row(bytes, 0, bytes.length)
   }
 
   /** The text of a column: booleans `t`/`f`, times `2026-01-31 23:59:59.123456+00`. */

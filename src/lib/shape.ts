@@ -1,7 +1,8 @@
 // One declaration of a record → its select list, its JSON Schema, and a writer that turns a row into JSON.
 
-import { type Kind, rowWriter, type Step } from './row-json.ts'
-import type { Row } from './rows.ts'
+import { JsonBytes } from './json-bytes.ts'
+import { type Kind, rowWriter, type Step, type WriteRow } from './row-json.ts'
+import type { Row, TakeRow } from './rows.ts'
 import type { Schema } from './schema.ts'
 
 export interface FieldOptions {
@@ -36,7 +37,14 @@ export interface Shape {
   /** The row's JSON; its columns begin at `offset`. */
   write(row: Row, offset?: number): Buffer
   /** The rows with commas between them, and around them what belongs there: `[` and `]`, or more. */
-  writeList(rows: readonly Row[], before: string, after: string, offset?: number): Buffer
+  writeList(rows: readonly Row[], before: string, after: string, offset?: number): JsonBytes
+  /** The same for rows that are still to come. */
+  beginList(before: string, offset?: number): RowList
+}
+
+export interface RowList {
+  add: TakeRow
+  end(after: string): JsonBytes
 }
 
 const leaf =
@@ -61,13 +69,37 @@ export function object(description: string, fields: Fields, { nullable = false }
 /** Declares a record. `alias` is the table alias whose columns the fields are, unless they bring their own SQL. */
 export function shape(name: string, alias: string, fields: Fields): Shape {
   const { columns, steps } = compile(fields, alias)
-  const writeRows = rowWriter(steps)
+  const write = rowWriter(steps)
   return {
     name,
     columns: columns.join(', '),
     schema: { title: name, ...objectSchema(fields) },
-    write: (row, offset = 0) => writeRows([row], '', '', offset),
-    writeList: (rows, before, after, offset = 0) => writeRows(rows, before, after, offset),
+    write(row, offset = 0) {
+      const json = new JsonBytes()
+      write(json, row, offset)
+      const written = Buffer.from(json.written())
+      json.free()
+      return written
+    },
+    writeList(rows, before, after, offset = 0) {
+      const list = beginList(write, before, offset)
+      for (const row of rows) list.add(row)
+      return list.end(after)
+    },
+    beginList: (before, offset = 0) => beginList(write, before, offset),
+  }
+}
+
+function beginList(write: WriteRow, before: string, offset: number): RowList {
+  const json = new JsonBytes().raw(before)
+  let comma = ''
+  return {
+    add(row) {
+      json.raw(comma)
+      comma = ','
+      write(json, row, offset)
+    },
+    end: (after) => json.raw(after),
   }
 }
 

@@ -7,6 +7,7 @@ import { bodyCheck, checkMediaType, noBody, parseBody, wrongMediaType } from './
 import { keepBounds, type ListenerBounds, serverOptions } from './bounds.ts'
 import { isTimeout, isUnavailable } from './db.ts'
 import { ApiError } from './errors.ts'
+import { JsonBytes } from './json-bytes.ts'
 import { letLeave } from './leave.ts'
 import { readQuery } from './query.ts'
 import type { ObjectSchema, Schema } from './schema.ts'
@@ -119,9 +120,12 @@ const refuse = (allow: string) => async (request: FastifyRequest) => {
   throw new ApiError(405, `${request.method} is not allowed here: use ${allow}.`, { headers: { allow } })
 }
 
-/** Sends JSON that is ready. */
-export function sendJson(reply: FastifyReply, json: string | Buffer): FastifyReply {
-  return reply.header('content-type', JSON_TYPE).send(json)
+/** Sends JSON that is ready; when it is on its way its memory is freed. */
+export function sendJson(reply: FastifyReply, json: string | Buffer | JsonBytes): FastifyReply {
+  reply.header('content-type', JSON_TYPE)
+  if (!(json instanceof JsonBytes)) return reply.send(json)
+  reply.raw.once('finish', () => json.free())
+  return reply.send(json.written())
 }
 
 /** A path that is no percent-encoding of UTF-8 is taken for what it says, so that it still comes to a door: its 404. */

@@ -29,9 +29,9 @@ export function watched(db: Db, tell: (caught: Caught) => void): Db {
     }
   const read =
     (ask: Db['read']): Db['read'] =>
-    (statement, params) => {
+    (statement, params, take) => {
       note(statement, params)
-      return ask(statement, params)
+      return ask(statement, params, take)
     }
   return {
     ...db,

@@ -2,9 +2,8 @@
 // is read later on the same connection, for a replica only goes forward.
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
-import { clientConfig, type DbOptions, type Param, type Statement, sqlState } from '../db.ts'
-import { openPipelines } from '../pipelines.ts'
-import type { Row } from '../rows.ts'
+import { clientConfig, type DbOptions, sqlState } from '../db.ts'
+import { openPipelines, type Read } from '../pipelines.ts'
 import { streamOf, type Watch } from '../watch.ts'
 import type { Heartbeat } from './heartbeat.ts'
 
@@ -25,7 +24,7 @@ export interface Lane {
   problem(): string
   /** Looks how far the server has come; never throws. */
   look(): Promise<void>
-  read(statement: Statement, params: readonly Param[]): Promise<Row[]>
+  read: Read
   /** Learns how many of the project's erasures have been replayed; never throws. */
   lookForErasures(projectId: string): Promise<void>
   close(): Promise<void>

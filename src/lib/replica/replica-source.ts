@@ -1,7 +1,7 @@
 // What one request reads on the replica, bound to what its connection has shown before.
 import type { Clock } from '../clock.ts'
-import type { Db, Param, Statement } from '../db.ts'
-import type { Row } from '../rows.ts'
+import type { Db } from '../db.ts'
+import type { Read } from '../pipelines.ts'
 import type { Source } from '../source.ts'
 import { readHorizon } from '../sync.ts'
 import { instantFromPg } from '../time.ts'
@@ -50,11 +50,11 @@ export function openReplicaSource(following: Following, lane: Lane, projectId: s
     if (walk !== undefined && now.position < walk) throw new Behind('walk')
     return now
   }
-  const read = async (statement: Statement, params: readonly Param[]): Promise<Row[]> => {
+  const read: Read = async (statement, params, take) => {
     // A connection that was lost meanwhile may lead to another server now.
     if (lane.known() !== known) throw new Behind('late')
     check(known)
-    return lane.read(statement, params)
+    return lane.read(statement, params, take)
   }
   /** Another connection may lead to another replica: all has to be shown there again. */
   const prove = async (other: Lane): Promise<void> => {
@@ -71,10 +71,10 @@ export function openReplicaSource(following: Following, lane: Lane, projectId: s
     const there = replayed(now, projectId)
     if (there < erasures) erasures = there
   }
-  const readLong = async (statement: Statement, params: readonly Param[]): Promise<Row[]> => {
+  const readLong: Read = async (statement, params, take) => {
     const rows = await slow.use(async (one) => {
       await prove(one)
-      return one.read(statement, params)
+      return one.read(statement, params, take)
     })
     if (!rows) throw new Behind('late')
     return rows

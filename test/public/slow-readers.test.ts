@@ -1,0 +1,102 @@
+// Large answers to clients that read slowly, hang up, or ask for several at once: the memory of an answer serves the next
+// one only when all of it has gone.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { insert } from '../support/data.ts'
+import { type Project, startTestServer, type TestServer } from '../support/server.ts'
+
+const PROFILES = 300
+// With these a page has megabytes: more than the sockets on both sides take without a reader.
+const TEXT = 20_000
+
+describe('a large page', { timeout: 60_000 }, () => {
+  let server: TestServer
+  let projects: Project[]
+  before(async () => {
+    server = await startTestServer()
+    projects = [await server.project(), await server.project(), await server.project()]
+    for (const [n, project] of projects.entries()) {
+      const profiles = Array.from({ length: PROFILES }, (_, k) => ({
+        id: `p${n}-${k}`,
+        integrations: { x: mark(n, k) },
+      }))
+      await insert(server.db, project, { profiles })
+    }
+  })
+  after(() => server.stop())
+
+  /** What only this person of this project has. */
+  const mark = (project: number, profile: number) => `${project}-${profile} `.repeat(TEXT / 8)
+  const path = (limit: number) => `/public/v1/profiles?limit=${limit}`
+
+  async function ask(n: number, limits: number[]): Promise<Socket> {
+    const { hostname, port } = new URL(server.url)
+    const socket = connect(Number(port), hostname)
+    socket.pause()
+    await once(socket, 'connect')
+    const { key } = projects[n]!
+    for (const limit of limits) socket.write(`GET ${path(limit)} HTTP/1.1\r\nHost: x\r\nService-Secret: ${key}\r\n\r\n`)
+    return socket
+  }
+
+  /** Reads so many answers from a connection. */
+  async function read(socket: Socket, answers: number): Promise<string[]> {
+    const bodies: string[] = []
+    let bytes = Buffer.alloc(0)
+    for await (const chunk of socket) {
+      bytes = Buffer.concat([bytes, chunk as Buffer])
+      for (;;) {
+        const end = bytes.indexOf('\r\n\r\n')
+        if (end < 0) break
+        const head = bytes.toString('latin1', 0, end)
+        assert.match(head, /^HTTP\/1\.1 200 /)
+        const from = end + 4
+        const to = from + Number(/content-length: (\d+)/i.exec(head)![1])
+        if (bytes.length < to) break
+        bodies.push(bytes.toString('utf8', from, to))
+        bytes = bytes.subarray(to)
+      }
+      if (bodies.length === answers) break
+    }
+    return bodies
+  }
+
+  async function isServed(n: number, limit: number): Promise<void> {
+    const { status, text } = await server.api(path(limit).slice('/public/v1'.length), { key: projects[n]!.key })
+    assert.equal(status, 200)
+    isWhole(n, limit, text)
+  }
+
+  function isWhole(n: number, limit: number, text: string): void {
+    const { data } = JSON.parse(text) as { data: { id: string; integrations: { x: string } }[] }
+    assert.equal(data.length, Math.min(limit, PROFILES))
+    for (const { id, integrations } of data) assert.equal(integrations.x, mark(n, Number(id.split('-')[1])), id)
+  }
+
+  test('comes whole to clients that read it late, while others are served', async () => {
+    const limits = [PROFILES, 3, 100]
+    const slow = await Promise.all(Array.from({ length: 12 }, (_, n) => ask(n % 3, limits)))
+    for (let round = 0; round < 10; round++) {
+      await Promise.all(projects.map((_, n) => isServed(n, [500, 20, 1, 100][round % 4]!)))
+    }
+    for (const [n, socket] of slow.entries()) {
+      const bodies = await read(socket, limits.length)
+      for (const [k, text] of bodies.entries()) isWhole(n % 3, limits[k]!, text)
+      assert.equal(bodies.length, limits.length)
+      socket.destroy()
+    }
+  })
+
+  test('that nobody waits for any more harms nobody', async () => {
+    for (let round = 0; round < 10; round++) {
+      const leaving = await Promise.all(Array.from({ length: 6 }, (_, n) => ask(n % 3, [500, 500])))
+      await Promise.all(projects.map((_, n) => isServed(n, 500)))
+      for (const socket of leaving) socket.resetAndDestroy()
+      await sleep(5)
+      await Promise.all(projects.map((_, n) => isServed(n, 500)))
+    }
+  })
+})
