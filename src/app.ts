@@ -70,7 +70,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     const { directDatabaseUrl: directUrl, statementTimeoutMs } = config
     const settings = settingsOf({ statementTimeoutMs })
     const migrated = await reachable(directUrl ? migrate(directUrl, settings) : migrate(databaseUrl))
-    const { read, plain: connections } = options.connections ?? { read: 2, plain: config.databaseConnections ?? 12 }
+    const { read, plain: connections } = options.connections ?? { read: 3, plain: config.databaseConnections ?? 12 }
     const db = openDb({
       url: databaseUrl,
       directUrl,

@@ -16,6 +16,8 @@ export interface Statement {
   text: string
   /** A read ends after so many rows. */
   most?: number
+  /** A read of so many rows that short ones shall not wait behind it. */
+  large?: boolean
 }
 
 /** Runs one statement of a transaction; with a name it is prepared once on each connection, for what is run often. */
@@ -80,14 +82,14 @@ const TRIES = 3
 const STATEMENT_TIMEOUT_MS = 30_000
 // Weights at once, in all and of one tenant: enough to keep the pipelines full, so few that whoever comes next is soon served.
 const FAIR_MOST = 96
-const FAIR_SHARE = 32
+const FAIR_SHARE = 20
 // Connections past the pooler: for one import, and for what waits beside it.
 const DIRECT_CONNECTIONS = 4
 // Without pipelines a connection carries less; those of a pooler's clients are cheap.
 const SINGLES_FOR_PIPELINE = 4
 
 export function openDb(options: DbOptions): Db {
-  const { directUrl, connections = 12, readConnections = 2 } = options
+  const { directUrl, connections = 12, readConnections = 3 } = options
   const ours = clientConfig(options)
   const pool = openPool(ours, connections)
   const direct = directUrl

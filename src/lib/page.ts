@@ -242,8 +242,9 @@ function matching({ list: { table, alias }, conditions, few }: Walk): string {
  */
 export function limited(name: string, limit: number, most: number, text: (most: number) => string): Statement {
   const prepared = PREPARED_LIMITS.find((one) => one >= limit)
-  if (prepared === undefined) return { text: text(most) }
-  const statement = { name: statementName(`${name} ${prepared}`), text: text(prepared + most - limit) }
+  const large = limit > SHORT
+  if (prepared === undefined) return { text: text(most), large }
+  const statement = { large, name: statementName(`${name} ${prepared}`), text: text(prepared + most - limit) }
   return prepared === limit ? statement : { ...statement, most }
 }
 

@@ -26,6 +26,8 @@ export function openPipelines(
   onLost: () => void = () => {},
 ): Pipelines {
   const slots: (Promise<pg.Client> | undefined)[] = Array.from({ length: connections })
+  /** How many large reads are under way on each. */
+  const large = slots.map(() => 0)
   let next = 0
   let underWay = 0
 
@@ -44,18 +46,31 @@ export function openPipelines(
     return opened
   }
 
+  /** One after the other, those with the fewest large reads first; the first one is for short ones alone. */
+  function choose(isLarge: boolean): number {
+    let best = -1
+    for (let n = 0; n < slots.length; n += 1) {
+      const slot = (next + n) % slots.length
+      if (isLarge && slot === 0 && slots.length > 1) continue
+      if (best < 0 || large[slot]! < large[best]!) best = slot
+    }
+    next = (best + 1) % slots.length
+    return best
+  }
+
   return {
     async read(statement, params, take) {
-      const slot = next
-      next = (next + 1) % slots.length
+      const slot = choose(statement.large === true)
       const client = await (slots[slot] ?? open(slot))
       // Until the requests at hand have all been read.
       holdBack(client, setImmediate)
       underWay += 1
+      if (statement.large) large[slot]! += 1
       try {
         return await over(client, () => ask(client, statement, params, take))
       } finally {
         underWay -= 1
+        if (statement.large) large[slot]! -= 1
       }
     },
     underWay: () => underWay,

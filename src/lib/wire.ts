@@ -32,6 +32,7 @@ export interface Observe {
 
 const MIB = 1024 * 1024
 const BODY_LIMIT_BYTES = MIB
+const MOST_DROPPED_BYTES = 8 * MIB
 // As long as Node lets a whole request line be: an id of any length is answered by its route, 404, behind the key.
 const MAX_PARAM_LENGTH = 16 * 1024
 const RETRY_AFTER_SECONDS = '1'
@@ -179,6 +180,9 @@ function answerError(log: Logger, error: unknown, request: FastifyRequest, reply
   }
   const body = JSON.stringify({ message: answer.message, ...answer.extra })
   reply.code(answer.status).headers({ 'x-request-id': request.id, ...answer.headers })
+  // After a wrong body the framework closes the connection, and what is still on its way would take our answer from the
+  // client. Unless there is much of it, it is read and dropped instead.
+  if (Number(request.headers['content-length']) <= MOST_DROPPED_BYTES) reply.removeHeader('connection')
   sendJson(reply, body)
 }
 

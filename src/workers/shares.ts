@@ -49,7 +49,7 @@ export function divide(
     )
   }
   const each = Math.floor((connections ?? Math.min(MOST_UNASKED, ENOUGH * (workers + 1))) / (workers + 1))
-  const read = each > LEAST ? 2 : 1
+  const read = each >= ENOUGH ? 3 : each > LEAST ? 2 : 1
   const crew = { workers, share: { read, plain: each - read } }
   if (workers === wanted) return crew
   return { ...crew, notice: `DATABASE_CONNECTIONS has room for ${workers} workers on ${cores} cores.` }

@@ -142,4 +142,18 @@ describe('a row', () => {
       assert.deepEqual(answer, n % 3 === 0 ? '22012' : rows)
     }
   })
+
+  test('that is read alone does not wait behind large reads', async () => {
+    const three = openDb({ url: database.url, applicationName: 'test', readConnections: 3 })
+    try {
+      const order: string[] = []
+      const read = (what: string, large: boolean, text: string) =>
+        three.read({ text, large }, []).then(() => order.push(what))
+      const large = Array.from({ length: 6 }, () => read('large', true, 'select pg_sleep(0.5)'))
+      await Promise.all([...large, ...Array.from({ length: 6 }, () => read('short', false, 'select 1'))])
+      assert.deepEqual(order.slice(0, 6), Array(6).fill('short'))
+    } finally {
+      await three.close()
+    }
+  })
 })

@@ -21,8 +21,8 @@ describe('connections', LONG, () => {
   })
 
   test('unless they are set, are as many as workers need, and leave PostgreSQL’s own default in peace', () => {
-    assert.deepEqual(divide(1, undefined), { workers: 1, share: { read: 2, plain: 4 } })
-    assert.deepEqual(divide('auto', undefined, 8), { workers: 8, share: { read: 2, plain: 4 } })
+    assert.deepEqual(divide(1, undefined), { workers: 1, share: { read: 3, plain: 3 } })
+    assert.deepEqual(divide('auto', undefined, 8), { workers: 8, share: { read: 3, plain: 3 } })
     const many = divide('auto', undefined, 64)
     assert.ok(many.workers > 20 && (many.workers + 1) * (many.share.read + many.share.plain) <= 80)
     assert.match(many.notice!, /^DATABASE_CONNECTIONS has room for \d+ workers on 64 cores\.$/)
@@ -108,7 +108,7 @@ describe('metrics', LONG, () => {
     assert.equal(values(text!, 'process_resident_memory_bytes').length, 2)
     assert.match(text!, /^process_resident_memory_bytes\{worker="2"\} /m)
     assert.deepEqual(values(text!, 'tundish_build_info'), [1])
-    assert.deepEqual(values(text!, 'tundish_database_connections{state="max"}'), [8])
+    assert.deepEqual(values(text!, 'tundish_database_connections{state="max"}'), [6])
   })
 
   test('tell once what the database tells', async () => {
