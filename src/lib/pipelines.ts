@@ -61,16 +61,18 @@ export function openPipelines(
   return {
     async read(statement, params, take) {
       const slot = choose(statement.large === true)
-      const client = await (slots[slot] ?? open(slot))
-      // Until the requests at hand have all been read.
-      holdBack(client, setImmediate)
-      underWay += 1
-      if (statement.large) large[slot]! += 1
+      const weight = statement.large ? 1 : 0
+      large[slot]! += weight
       try {
-        return await over(client, () => ask(client, statement, params, take))
+        const client = await (slots[slot] ?? open(slot))
+        // Until the requests at hand have all been read.
+        holdBack(client, setImmediate)
+        underWay += 1
+        return await over(client, () => ask(client, statement, params, take)).finally(() => {
+          underWay -= 1
+        })
       } finally {
-        underWay -= 1
-        if (statement.large) large[slot]! -= 1
+        large[slot]! -= weight
       }
     },
     underWay: () => underWay,
