@@ -1,12 +1,12 @@
 // Makes ids: UUIDs of version 7 for billing, prefixed ULIDs for records of the data API.
-import { randomBytes } from 'node:crypto'
+import { randomPiece } from './random.ts'
 
 // Crockford's alphabet, in the order of ASCII, so that ids sort by the time they were made.
 const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
 /** A UUID of version 7 (RFC 9562): ids made later sort later, to the millisecond. */
 export function makeUuid(): string {
-  const bytes = randomBytes(16)
+  const bytes = randomPiece(16)
   bytes.writeUIntBE(Date.now(), 0, 6)
   bytes[6] = (bytes[6]! & 0x0f) | 0x70
   bytes[8] = (bytes[8]! & 0x3f) | 0x80
@@ -16,7 +16,7 @@ export function makeUuid(): string {
 
 /** A ULID behind the prefix of its kind: `trn_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A`. */
 export function makeRecordId(prefix: 'pro' | 'ses' | 'sub' | 'trn'): string {
-  let rest = (BigInt(Date.now()) << 80n) | BigInt(`0x${randomBytes(10).toString('hex')}`)
+  let rest = (BigInt(Date.now()) << 80n) | BigInt(`0x${randomPiece(10).toString('hex')}`)
   let text = ''
   for (let digit = 0; digit < 26; digit++) {
     text = ALPHABET[Number(rest & 31n)] + text

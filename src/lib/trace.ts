@@ -1,5 +1,5 @@
 // W3C Trace Context: reads the caller's `traceparent`, or begins a trace, and names our own part of it.
-import { randomFillSync } from 'node:crypto'
+import { randomPiece } from './random.ts'
 
 export interface Trace {
   /** 32 hex digits: the same in every program that a request passes through. */
@@ -23,17 +23,8 @@ export function traceOf(header: string | string[] | undefined): Trace {
   return { traceId: id, traceparent: `${VERSION}-${id}-${random(8)}-0${sampled}` }
 }
 
-// Randomness by the page: one system call for some hundred requests.
-const pool = Buffer.alloc(8192)
-let used = pool.length
-
 function random(bytes: number): string {
-  if (used + bytes > pool.length) {
-    randomFillSync(pool)
-    used = 0
-  }
-  used += bytes
-  const text = pool.toString('hex', used - bytes, used)
+  const text = randomPiece(bytes).toString('hex')
   // All zeros would be no id; one in 2^64.
   return /[^0]/.test(text) ? text : random(bytes)
 }
