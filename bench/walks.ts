@@ -1,6 +1,7 @@
 // Cases that walk a whole list, one page after the other, as a warehouse does: rows a second.
 import assert from 'node:assert/strict'
-import { Agent, request } from 'node:http'
+import { once } from 'node:events'
+import { Agent, type IncomingMessage, request } from 'node:http'
 import { alternate, type Result, type Run } from './measure.ts'
 import type { Options } from './options.ts'
 import { type Call, record } from './record.ts'
@@ -15,13 +16,17 @@ export async function walkTransactions({ rig, ours, plain }: Servers, tools: Too
   const path = `/transactions?limit=${PAGE}`
   const middle = await findMiddle(ours.url, headers, path, options.size)
   const reference = await pageLimit(rig, tools, { path: `/public/v1${path}${middle.ours}`, headers })
-  const next = (body: Buffer) => /"next_cursor":"([^"]+)"/.exec(body.toString('latin1', body.length - 400))?.[1]
   const walk =
     (base: string, given: Record<string, string>): Run =>
     (seconds) =>
       pages(seconds, options.quick, async (agent, cursor) => {
-        const body = await askBytes(agent, `${base}${path}${cursor ? `&cursor=${cursor}` : ''}`, given)
-        return { rows: count(body, '"id":"trn_').times, next: next(body) }
+        const { times, end } = await skim(
+          agent,
+          `${base}${path}${cursor ? `&cursor=${cursor}` : ''}`,
+          given,
+          '"id":"trn_',
+        )
+        return { rows: times, next: /"next_cursor":"([^"]+)"/.exec(end)?.[1] }
       })
   return alternate(
     'walk-transactions',
@@ -48,9 +53,9 @@ export async function walkReport({ rig, ours, plain }: Servers, tools: Tools, op
     (url: string): Run =>
     (seconds) =>
       pages(seconds, options.quick, async (agent, last = '2000-01-01T00:00:00Z') => {
-        const body = await askBytes(agent, url + path, headers, from(last))
-        const { times, lastEnd } = count(body, '"trx_created_at":"')
-        return { rows: times, next: times < PAGE ? undefined : body.toString('latin1', lastEnd, lastEnd + INSTANT) }
+        const { times, end } = await skim(agent, url + path, headers, STAMP, from(last))
+        const at = end.lastIndexOf(STAMP) + STAMP.length
+        return { rows: times, next: times < PAGE ? undefined : end.slice(at, at + INSTANT) }
       })
   return alternate(
     'walk-report',
@@ -92,45 +97,59 @@ async function pages(
   return { perSecond: (rows * 1000) / (performance.now() - begunMs) }
 }
 
+const STAMP = '"trx_created_at":"'
 const INSTANT = '2026-01-31T23:59:59.123456Z'.length
+// The last row of a report and what follows it is shorter.
+const END_BYTES = 8192
 
-/** How often a text stands in a body, and where it ends the last time; without making strings, for the client shares the machine. */
-function count(body: Buffer, text: string): { times: number; lastEnd: number } {
+/**
+ * Asks, and counts a text in the answer as it comes; `end` is the answer's last few thousand bytes. The client shares the
+ * machine with what it measures, so it keeps and copies nothing else.
+ */
+async function skim(agent: Agent, url: string, headers: Record<string, string>, text: string, body?: object) {
+  const response = await send(agent, url, headers, body)
   let times = 0
-  let lastEnd = 0
-  for (let at = body.indexOf(text); at >= 0; at = body.indexOf(text, lastEnd)) {
-    times += 1
-    lastEnd = at + text.length
+  /** The end of what has come; a text may begin in it and end in the next chunk. */
+  let end: Buffer = Buffer.alloc(0)
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    const seam = Buffer.concat([
+      end.subarray(Math.max(0, end.length - text.length + 1)),
+      chunk.subarray(0, text.length - 1),
+    ])
+    times += count(seam, text) + count(chunk, text)
+    end = chunk.length >= END_BYTES ? chunk : Buffer.concat([end, chunk])
+    end = end.subarray(Math.max(0, end.length - END_BYTES))
   }
-  return { times, lastEnd }
+  if (response.statusCode !== 200) throw new Error(`${url} answered ${response.statusCode}: ${end}`)
+  return { times, end: end.toString('latin1') }
+}
+
+/** How often a text stands in these bytes. */
+function count(bytes: Buffer, text: string): number {
+  let times = 0
+  for (let at = bytes.indexOf(text); at >= 0; at = bytes.indexOf(text, at + text.length)) times += 1
+  return times
 }
 
 /** One request by node's own client, which leaves names of headers as they are. */
 export async function ask(agent: Agent, url: string, headers: Record<string, string>, body?: object): Promise<string> {
-  return (await askBytes(agent, url, headers, body)).toString()
+  const response = await send(agent, url, headers, body)
+  const answer = Buffer.concat(await response.toArray()).toString()
+  if (response.statusCode !== 200) throw new Error(`${url} answered ${response.statusCode}: ${answer}`)
+  return answer
 }
 
-function askBytes(agent: Agent, url: string, headers: Record<string, string>, body?: object): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const text = body && JSON.stringify(body)
-    const length =
-      text === undefined ? {} : { 'content-length': Buffer.byteLength(text), 'content-type': 'application/json' }
-    const sent = request(url, {
-      agent,
-      method: text === undefined ? 'GET' : 'POST',
-      headers: { ...headers, ...length },
-    })
-    sent.on('error', reject)
-    sent.on('response', (response) => {
-      const chunks: Buffer[] = []
-      response.on('data', (chunk) => chunks.push(chunk))
-      response.on('error', reject)
-      response.on('end', () => {
-        const answer = Buffer.concat(chunks)
-        if (response.statusCode === 200) resolve(answer)
-        else reject(new Error(`${url} answered ${response.statusCode}: ${answer}`))
-      })
-    })
-    sent.end(text)
-  })
+async function send(
+  agent: Agent,
+  url: string,
+  headers: Record<string, string>,
+  body: object | undefined,
+): Promise<IncomingMessage> {
+  const text = body && JSON.stringify(body)
+  const length =
+    text === undefined ? {} : { 'content-length': Buffer.byteLength(text), 'content-type': 'application/json' }
+  const sent = request(url, { agent, method: text === undefined ? 'GET' : 'POST', headers: { ...headers, ...length } })
+  sent.end(text)
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  return response
 }
