@@ -11,6 +11,7 @@ import { UsageError } from '../../src/lib/errors.ts'
 import type { ChargeRequest } from '../../src/providers/provider.ts'
 import { SimulatorProvider } from '../../src/providers/simulator.ts'
 import { startSimulator } from '../../src/simulator/server.ts'
+import { until } from '../support/cluster.ts'
 import { HandClock } from '../support/hand-clock.ts'
 import { assertSettled, chargeRequest } from '../support/payments.ts'
 import { silent } from '../support/simulator.ts'
@@ -32,7 +33,7 @@ test('what was answered before a kill -9 is there after it, refusals and late ch
   const child = await spawnSimulator()
   const before = adapter(child.url)
   const charges = Array.from({ length: 200 }, () => chargeRequest('pm_card_visa'))
-  const [refused, late] = [chargeRequest('pm_card_visa'), chargeRequest('sim_late_3000ms')]
+  const [refused, late] = [chargeRequest('pm_card_visa'), chargeRequest('sim_late_6000ms')]
   assert.equal((await before.refuse(refused)).outcome, 'refused')
   assert.equal((await before.charge(late)).outcome, 'unknown')
   const answered: typeof charges = []
@@ -47,7 +48,7 @@ test('what was answered before a kill -9 is there after it, refusals and late ch
     for (const request of answered) assertSettled(await provider.lookUp(request), 'succeeded')
     assert.equal((await provider.charge(refused)).outcome, 'refused')
     assert.equal((await provider.lookUp(late)).outcome, 'not_found')
-    await sleep(3200)
+    await until('the late charge', async () => (await provider.lookUp(late)).outcome !== 'not_found')
     assertSettled(await provider.lookUp(late), 'succeeded')
   })
 })
