@@ -52,8 +52,9 @@ describe('a normal caller', { timeout: 120_000 + 30_000 * SCALE }, () => {
     const rows = (n: number) => ({ ...BASICS, subscriptions: times(n, (one) => ({ id: `sub_${one}` })) })
     await insert(maker.db, normal, rows(200))
     await insert(maker.db, attacker, rows(2000))
-    await served(2000)
-    usualMs = (await served(2000)).p99Ms
+    // The usual is only worth measuring when it is compared.
+    await served(IS_TIMED ? 5000 : 500)
+    usualMs = (await served(IS_TIMED ? 5000 : 500)).p99Ms
   })
   after(async () => {
     for (const socket of sockets) socket.destroy()
