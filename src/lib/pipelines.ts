@@ -198,11 +198,12 @@ function rowClient(config: pg.ClientConfig): pg.Client {
     (row) => wire.emit('dataRow', row),
     (bytes) => others.emit('data', bytes),
   )
-  const onread = { buffer: messages.room, callback: (bytes: number) => received(bytes) }
   const received = (bytes: number) => {
     messages.came(bytes)
+    // Go on reading.
     return true
   }
+  const onread = { buffer: messages.room, callback: received }
   // What comes is read straight to where it is cut up; only what TLS has to open first takes another way.
   const stream = ({ ssl }: { ssl?: unknown }) => new Socket(ssl ? {} : { onread })
   const client = new pg.Client(Object.assign({}, config, { pipeline: true, stream }) as pg.ClientConfig)
