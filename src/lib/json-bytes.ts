@@ -1,18 +1,30 @@
 // JSON under construction: bytes in one piece of memory, which serves again once they have been sent.
 
+// Pieces are as long as a power of two, at least this one; those up to the second serve again, others are given up.
 const FIRST_BYTES = 16 * 1024
-// A larger piece goes back to the system when it was used; the others are kept up to this sum.
 const MOST_KEPT_BYTES = 2 * 1024 * 1024
 const ALL_KEPT_BYTES = 8 * 1024 * 1024
 
-const kept: Buffer[] = []
+/** By their length. */
+const kept = new Map<number, Buffer[]>()
 let keptBytes = 0
 
-function borrow(): Buffer {
-  const memory = kept.pop()
-  if (!memory) return Buffer.allocUnsafeSlow(FIRST_BYTES)
-  keptBytes -= memory.length
+function borrow(atLeast: number): Buffer {
+  let length = FIRST_BYTES
+  while (length < atLeast) length *= 2
+  const memory = kept.get(length)?.pop()
+  if (!memory) return Buffer.allocUnsafeSlow(length)
+  keptBytes -= length
   return memory
+}
+
+function giveBack(memory: Buffer): void {
+  const { length } = memory
+  if (length > MOST_KEPT_BYTES || keptBytes + length > ALL_KEPT_BYTES) return
+  const alike = kept.get(length)
+  if (alike) alike.push(memory)
+  else kept.set(length, [memory])
+  keptBytes += length
 }
 
 /**
@@ -21,15 +33,16 @@ function borrow(): Buffer {
  */
 export class JsonBytes {
   /** What is written lies in it from 0 to `length`; whoever writes more reserves room first. */
-  bytes = borrow()
+  bytes = borrow(FIRST_BYTES)
   length = 0
 
   /** Makes room for so many more bytes. */
   reserve(more: number): void {
     if (this.length + more <= this.bytes.length) return
-    const larger = Buffer.allocUnsafeSlow(Math.max(this.length + more, this.bytes.length * 2))
-    this.bytes.copy(larger, 0, 0, this.length)
-    this.bytes = larger
+    const outgrown = this.bytes
+    this.bytes = borrow(this.length + more)
+    outgrown.copy(this.bytes, 0, 0, this.length)
+    giveBack(outgrown)
   }
 
   /** Appends a text as it is. */
@@ -53,9 +66,6 @@ export class JsonBytes {
 
   /** Nobody reads the bytes any more. To be called once at most. */
   free(): void {
-    const memory = this.bytes
-    if (memory.length > MOST_KEPT_BYTES || keptBytes + memory.length > ALL_KEPT_BYTES) return
-    kept.push(memory)
-    keptBytes += memory.length
+    giveBack(this.bytes)
   }
 }

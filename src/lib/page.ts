@@ -30,14 +30,13 @@ export async function servePage(
   const position = await findPosition(source, walk, query.cursor as string | undefined)
   if (position) await source.reach(position.mark)
   const limit = query.limit as number
-  const { rows, horizon } = await source.fair(projectId, weightOf(walk, limit), () =>
-    readRows(source, walk, limit, position),
-  )
-  const total =
-    knownTotal(walk, rows, position) ??
-    (await source.fair(projectId, isCountShort(walk) ? 1 : PASSING, () => countRows(source, walk)))
-  const mark = position || !rows.hasMore() ? position?.mark : await source.mark()
-  return { json: endPage(walk, rows, { total, horizon, mark }), horizon }
+  // Its total belongs to the same turn: the pages of many would lie finished and wait for it.
+  return source.fair(projectId, weightOf(walk, limit, position), async () => {
+    const { rows, horizon } = await readRows(source, walk, limit, position)
+    const total = knownTotal(walk, rows, position) ?? (await countRows(source, walk))
+    const mark = position || !rows.hasMore() ? position?.mark : await source.mark()
+    return { json: endPage(walk, rows, { total, horizon, mark }), horizon }
+  })
 }
 
 // A page of this many items is a short read.
@@ -45,8 +44,9 @@ const SHORT = 50
 // What may pass over every row of the project: a count, and a page that no index serves alone.
 const PASSING = 15
 
-function weightOf(walk: Walk, limit: number): number {
-  return Math.ceil(limit / SHORT) + (walk.indexed ? 0 : PASSING)
+function weightOf(walk: Walk, limit: number, position: Place | undefined): number {
+  const isCounted = position?.total === undefined && !isCountShort(walk)
+  return Math.ceil(limit / SHORT) + (walk.indexed && !isCounted ? 0 : PASSING)
 }
 
 /** Whether the total is a sum of counters, or a count of what one person has. */

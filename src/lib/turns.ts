@@ -12,9 +12,13 @@ interface Line {
   waiting: { weight: number; begin: () => void }[]
 }
 
+// How long a tenant who asked for something is taken for still there.
+const PRESENT_MS = 1000
+
 /**
- * At most `most` units of work at once, and of one tenant at most `share`; whoever waits is served in turn, one of each
- * tenant after the other. Work that costs more than a share counts as a whole one.
+ * At most `most` units of work at once, of one tenant at most `share`, and at most half of that while other tenants are
+ * there too; whoever waits is served in turn, one of each tenant after the other. Work that costs more than may be used
+ * counts as all of it.
  */
 export function openTurns(most: number, share: number): Turns {
   const lines = new Map<string, Line>()
@@ -24,8 +28,12 @@ export function openTurns(most: number, share: number): Turns {
   let waiting = 0
   /** Somebody whose turn it is needs more room than there is: it is kept for them. */
   let blocked = false
+  /** Who came last, and when that was somebody else than before. */
+  let last: string | undefined
+  let changedMs = -PRESENT_MS
 
-  const mayMore = (line: Line, weight: number) => line.used + weight <= share
+  const mayMore = (line: Line, weight: number) => line.used === 0 || line.used + weight <= shareNow()
+  const shareNow = () => (performance.now() - changedMs < PRESENT_MS ? share / 2 : share)
   const fits = (weight: number) => used + weight <= most
 
   function begin(line: Line, weight: number): void {
@@ -63,6 +71,10 @@ export function openTurns(most: number, share: number): Turns {
   return {
     waiting: () => waiting,
     async run(tenant, given, work) {
+      if (tenant !== last) {
+        if (last !== undefined) changedMs = performance.now()
+        last = tenant
+      }
       const weight = Math.min(given, share)
       let line = lines.get(tenant)
       if (!line) {

@@ -1,6 +1,7 @@
 // Turns among tenants: who asks for much waits behind themselves.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { openTurns } from '../../src/lib/turns.ts'
 
 /** Starts work that ends when told to; `begun` lists who runs. */
@@ -37,7 +38,21 @@ describe('turns', () => {
     assert.deepEqual(begun, ['a1', 'a2', 'b1'])
     assert.equal(turns.waiting(), 2)
     await end('a1')
+    await end('a2')
     assert.deepEqual(begun, ['a1', 'a2', 'b1', 'a3'])
+  })
+
+  test('half a share is enough while others are there, and for a second after them', async () => {
+    const { begun, start, end } = open(8, 4)
+    void start('b1')
+    await end('b1')
+    for (const name of ['a1', 'a2', 'a3', 'a4']) void start(name)
+    assert.deepEqual(begun, ['b1', 'a1', 'a2'])
+    await sleep(1100)
+    await end('a1')
+    assert.deepEqual(begun, ['b1', 'a1', 'a2', 'a3', 'a4'])
+    void start('a5')
+    assert.equal(begun.at(-1), 'a5')
   })
 
   test('waiting tenants are served in turn, one of each', async () => {
@@ -68,7 +83,7 @@ describe('turns', () => {
   })
 
   test('room that becomes free at once is filled at once', async () => {
-    const { begun, start, end } = open(3, 3)
+    const { begun, start, end } = open(3, 6)
     void start('a1', 3)
     for (const name of ['b1', 'b2', 'b3', 'b4']) void start(name)
     await end('a1')
