@@ -1,5 +1,5 @@
 // What a listener lets in: connections, requests at once, sizes, and how slow a client may be.
-import type { Server } from 'node:http'
+import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyHttpOptions, FastifyInstance } from 'fastify'
 import { ApiError } from './errors.ts'
@@ -23,8 +23,8 @@ export interface ListenerBounds {
   sendTimeoutMs: number
 }
 
-// How late a slow client is found, at most; a look costs microseconds.
-const MOST_LATE_MS = 1000
+// How late a slow client is found, at most; a look costs microseconds. A crowd of them is found in pieces.
+const MOST_LATE_MS = 200
 
 /** The bounds that the HTTP server keeps by itself. */
 export function serverOptions(bounds: ListenerBounds): FastifyHttpOptions<Server> {
@@ -40,20 +40,14 @@ export function serverOptions(bounds: ListenerBounds): FastifyHttpOptions<Server
   }
 }
 
-/** Keeps the others on `app`. Call it before any hook or route. */
-export function keepBounds(app: FastifyInstance, bounds: ListenerBounds): void {
+/** Keeps the others on `app`. Call it behind the hook that adds to `underWay`, and before any other hook or route. */
+export function keepBounds(app: FastifyInstance, bounds: ListenerBounds, underWay: ReadonlySet<ServerResponse>): void {
   app.server.maxConnections = bounds.connections
   // Among workers, a connection that one of them has no room for would else go round for ever when none of them has.
   Object.assign(app.server, { dropMaxConnection: true })
-  dropStalled(app, bounds.sendTimeoutMs)
-  let underWay = 0
-  app.addHook('onRequest', async (request, reply) => {
-    if (underWay >= bounds.concurrentRequests && !request.url.startsWith('/health/')) throw busy()
-    underWay += 1
-    // However it ends: answered, or broken off by the client.
-    reply.raw.once('close', () => {
-      underWay -= 1
-    })
+  dropStalled(app, bounds.sendTimeoutMs, underWay)
+  app.addHook('onRequest', async (request) => {
+    if (underWay.size > bounds.concurrentRequests && !request.url.startsWith('/health/')) throw busy()
   })
   // Behind a door's key, like everything that is said of a path.
   app.addHook('preParsing', async (request) => {
@@ -70,20 +64,19 @@ function busy(): ApiError {
 }
 
 /** Closes connections whose client takes nothing of what waits for it: each would hold its answer in memory for ever. */
-function dropStalled(app: FastifyInstance, timeoutMs: number): void {
-  const looks = new Map<Socket, { written: number; stalledSinceMs: number | undefined }>()
-  app.server.on('connection', (socket) => {
-    looks.set(socket, { written: 0, stalledSinceMs: undefined })
-    socket.once('close', () => looks.delete(socket))
-  })
+function dropStalled(app: FastifyInstance, timeoutMs: number, underWay: ReadonlySet<ServerResponse>): void {
+  let looks = new Map<Socket, { written: number; sinceMs: number }>()
   const look = () => {
     const nowMs = performance.now()
-    for (const [socket, last] of looks) {
+    const before = looks
+    looks = new Map()
+    for (const { socket } of underWay) {
+      if (!socket || socket.writableLength === 0) continue
       const written = socket.bytesWritten - socket.writableLength
-      if (socket.writableLength === 0 || written !== last.written) last.stalledSinceMs = undefined
-      else last.stalledSinceMs ??= nowMs
-      last.written = written
-      if (last.stalledSinceMs !== undefined && nowMs - last.stalledSinceMs >= timeoutMs) socket.destroy()
+      const last = before.get(socket)
+      const sinceMs = last?.written === written ? last.sinceMs : nowMs
+      if (nowMs - sinceMs >= timeoutMs) socket.destroy()
+      else looks.set(socket, { written, sinceMs })
     }
   }
   const timer = setInterval(look, Math.min(MOST_LATE_MS, timeoutMs)).unref()

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import { Server as NetServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -20,9 +20,8 @@ const SILENCE_MS = 5000
 // A connection may become idle after its server was closed: when its answer had begun before.
 const LOOK_MS = 500
 
-/** Gives `app` its `leave`. The function returned is to be told of each request when it arrives. */
-export function letLeave(app: FastifyInstance): (reply: FastifyReply) => void {
-  const underWay = new Set<ServerResponse>()
+/** Gives `app` its `leave`, and tells whether it is leaving: whoever is answered then is to be told to go. */
+export function letLeave(app: FastifyInstance, underWay: Iterable<ServerResponse>): () => boolean {
   const closing = Promise.withResolvers<void>()
   let leaving = false
 
@@ -45,9 +44,5 @@ export function letLeave(app: FastifyInstance): (reply: FastifyReply) => void {
     await Promise.race([empty, closing.promise, sleep(SILENCE_MS, undefined, { ref: false })])
     await app.close()
   })
-  return ({ raw }) => {
-    if (leaving) raw.setHeader('connection', 'close')
-    underWay.add(raw)
-    raw.once('close', () => underWay.delete(raw))
-  }
+  return () => leaving
 }

@@ -9,6 +9,7 @@ import { isTimeout, isUnavailable } from './db.ts'
 import { ApiError } from './errors.ts'
 import { JsonBytes } from './json-bytes.ts'
 import { letLeave } from './leave.ts'
+import { littleByLittle } from './little-by-little.ts'
 import { readQuery } from './query.ts'
 import type { ObjectSchema, Schema } from './schema.ts'
 import { type Trace, traceOf } from './trace.ts'
@@ -40,6 +41,7 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** A listener with our conventions and no routes; without `bounds` it has those of the HTTP server. */
 export function openListener(log: Logger, observe: Observe, bounds?: ListenerBounds): FastifyInstance {
+  const broken = littleByLittle<Broken>((one) => answerBrokenRequest({ log, observe }, one))
   const app = Fastify({
     logger: false,
     bodyLimit: BODY_LIMIT_BYTES,
@@ -49,8 +51,7 @@ export function openListener(log: Logger, observe: Observe, bounds?: ListenerBou
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH, querystringParser: (raw) => raw as never },
     // While the listener closes, requests on connections that are still open are served like any other.
     return503OnClosing: false,
-    clientErrorHandler: (error, socket) =>
-      answerBrokenRequest({ log, observe }, error as NodeJS.ErrnoException, socket as never),
+    clientErrorHandler: (error, socket) => broken({ error, socket: socket as Broken['socket'] }),
   })
   // Every method that Node reads, so that the strange ones get their 405 too.
   for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
@@ -68,13 +69,18 @@ export function openListener(log: Logger, observe: Observe, bounds?: ListenerBou
   app.setSerializerCompiler(() => JSON.stringify)
   app.setErrorHandler((error, request, reply) => answerError(log, error, request, reply))
   app.setNotFoundHandler(noRoute)
-  const arrived = letLeave(app)
+  const underWay = new Set<ServerResponse>()
+  const isLeaving = letLeave(app, underWay)
   app.addHook('onRequest', async (request, reply) => {
-    arrived(reply)
+    const { raw } = reply
+    underWay.add(raw)
+    // However it ends: answered, or broken off by the client.
+    raw.once('close', () => underWay.delete(raw))
+    if (isLeaving()) raw.setHeader('connection', 'close')
     request.trace = traceOf(request.headers.traceparent)
     reply.header('x-request-id', request.id)
   })
-  if (bounds) keepBounds(app, bounds)
+  if (bounds) keepBounds(app, bounds, underWay)
   // Behind the door's key and before the body: where there is nothing, no body is wrong.
   app.addHook('preParsing', async (request) => {
     if (request.is404) await noRoute()
@@ -228,12 +234,13 @@ const BROKEN: Record<string, [status: string, message: string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'The request did not arrive in time.'],
 }
 
+interface Broken {
+  error: NodeJS.ErrnoException
+  socket: ServerResponse['socket'] & object
+}
+
 /** Answers what is not HTTP, for which there is no request yet. */
-function answerBrokenRequest(
-  { log, observe }: { log: Logger; observe: Observe },
-  error: NodeJS.ErrnoException,
-  socket: ServerResponse['socket'] & object,
-): void {
+function answerBrokenRequest({ log, observe }: { log: Logger; observe: Observe }, { error, socket }: Broken): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
     return
