@@ -16,9 +16,8 @@ export async function recordCharge({ app, simulatorUrl }: ChargesRig): Promise<R
   const watch =
     (query: Query): Query =>
     (statement, params = []) => {
-      // The note of the provider's call is written beside the charge.
       const { text } = typeof statement === 'string' ? { text: statement } : statement
-      if (!text.includes('order_log')) recorded.push({ text, params })
+      recorded.push({ text, params })
       return query(statement, params)
     }
   const db: Db = {
@@ -26,7 +25,7 @@ export async function recordCharge({ app, simulatorUrl }: ChargesRig): Promise<R
     query: watch(app.db.query),
     async tx(work) {
       recorded.push({ text: 'begin', params: [] })
-      const result = await app.db.tx((query) => work(watch(query)))
+      const result = await app.db.tx((query, commit) => work(watch(query), commit))
       recorded.push({ text: 'commit', params: [] })
       return result
     },

@@ -41,7 +41,7 @@ export async function record({ app }: Rig, { method = 'GET', path, headers, body
     readLong: reading(app.db.readLong),
     tx: async (work) => {
       note('begin', [])
-      const result = await app.db.tx((query) => work(watched(query)))
+      const result = await app.db.tx((query, commit) => work(watched(query), commit))
       note('commit', [])
       return result
     },

@@ -23,7 +23,7 @@ export interface KeyHolder extends Tenant {
 type Writing = Pick<Db, 'query' | 'tx'>
 
 /** A transaction that has begun, for verbs that would begin one of their own. */
-export const within = (query: Query): Writing => ({ query, tx: (work) => work(query) })
+export const within = (query: Query): Writing => ({ query, tx: (work) => work(query, () => {}) })
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
 // Organizations share the first path segment with our own pages.

@@ -49,7 +49,7 @@ export async function gatherErased(query: Query, ledgers: Ledger[], config: Conf
  */
 export async function eraseAgain({ query, db }: Session, config: Config) {
   for (const statement of AGREE) await query(statement)
-  return reapply({ ...db, tx: (work) => work(query) }, config.erasureLedger, gathered(query))
+  return reapply({ ...db, tx: (work) => work(query, () => {}) }, config.erasureLedger, gathered(query))
 }
 
 const ENTER = `

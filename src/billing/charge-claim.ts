@@ -64,9 +64,12 @@ const insertTogether = gather<{ draft: Draft; leaseMs: number }, Order | undefin
     const personal = rows.filter((row) => row.client_metadata !== null && row.profile_id !== null)
     const made = await (personal.length === 0
       ? insert(db.query)
-      : db.tx(async (query) => {
-          await keepErasureAway(query, personal as { project_id: string; profile_id: string }[])
-          return insert(query)
+      : db.tx(async (query, commit) => {
+          const kept = keepErasureAway(query, personal as { project_id: string; profile_id: string }[])
+          const inserted = insert(query)
+          commit()
+          const [orders] = await Promise.all([inserted, kept])
+          return orders
         }))
     const orders = new Map(made.map((order) => [order.order_id, order]))
     return rows.map((row) => orders.get(row.order_id))

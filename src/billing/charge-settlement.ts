@@ -1,6 +1,6 @@
 // Settles charges: the outcome and all that follows from it become true in one transaction, once. Those who settle together share it.
 import { write as writeEvents } from '../events/outbox.ts'
-import type { Db, Query, Statement } from '../lib/db.ts'
+import type { Commit, Db, Query, Statement } from '../lib/db.ts'
 import { gather } from '../lib/gather.ts'
 import { formatMinor } from '../lib/money.ts'
 import type { Refused, Settled } from '../providers/provider.ts'
@@ -10,6 +10,7 @@ import { consumableOf, grant, grantedEvent } from './consumable.ts'
 import { addTransactions, createdEvent, transactionOf } from './data-transaction.ts'
 import { failedMessageForUser } from './declines.ts'
 import { joinRates, type Rates, toUsdMinor, writeUsd } from './exchange.ts'
+import { type Note, write as writeNotes } from './order-log.ts'
 import { addReportRows, type ReportRow } from './report.ts'
 
 /** What a provider has decided: a charge that succeeded or failed, or one that it refuses for good. */
@@ -19,6 +20,8 @@ interface Asked {
   order: Order
   verdict: Verdict
   because: string | null
+  /** The call to the provider that told the verdict, when it is still to be noted. */
+  note: Note | undefined
 }
 
 /** An order locked for settling, with all that settling needs to know. */
@@ -42,26 +45,32 @@ interface Done {
 
 /**
  * Settles an order in progress by the provider's verdict, and answers it as it stands then. An order that is settled
- * already stays as it is, whatever the verdict. `because` is an operator's reason for a verdict of their own.
+ * already stays as it is, whatever the verdict. `because` is an operator's reason for a verdict of their own, `note` the
+ * provider's call that told it.
  */
-export function settle(db: Db, order: Order, verdict: Verdict, because: string | null = null): Promise<Order> {
-  return settleTogether(db, { order, verdict, because })
+export function settle(
+  db: Db,
+  order: Order,
+  verdict: Verdict,
+  { because = null, note }: { because?: string | null; note?: Note } = {},
+): Promise<Order> {
+  return settleTogether(db, { order, verdict, because, note })
 }
 
 // One organization's: they meet in its clock anyway, which each has alone to the commit.
 const settleTogether = gather<Asked, Order>({
   group: ({ order }) => order.organization_id,
-  work: (db, all) => db.tx((query) => settleAll(query, all)),
+  work: (db, all) => db.tx((query, commit) => settleAll(query, commit, all)),
 })
 
-async function settleAll(query: Query, all: Asked[]): Promise<Order[]> {
+async function settleAll(query: Query, commit: Commit, all: Asked[]): Promise<Order[]> {
   const organizationId = all[0]!.order.organization_id
-  const personal = all.filter(({ order }) => order.has_metadata === 't')
-  if (personal.length > 0) await query(KEEP_ERASURE_AWAY, [organizationId, personal.map(({ order }) => order.order_id)])
-  const orders: Map<string, Order> = await lock(query, organizationId, all)
+  const personal = all.filter(({ order }) => order.has_metadata === 't').map(({ order }) => order.order_id)
+  const kept = personal.length > 0 && query(KEEP_ERASURE_AWAY, [organizationId, personal])
+  const [orders] = await Promise.all([lock(query, organizationId, all), kept])
   const done: Done[] = []
   for (const { order, verdict, because } of all) {
-    const locked = orders.get(order.order_id) as Locked | undefined
+    const locked = orders.get(order.order_id)
     if (!locked) throw new Error('Bug: an order is gone')
     if (locked.status !== 'processing') continue
     const outcome = outcomeOf(locked, verdict)
@@ -69,7 +78,10 @@ async function settleAll(query: Query, all: Asked[]): Promise<Order[]> {
     orders.set(order.order_id, outcome)
     done.push({ order: outcome, verdict, because })
   }
-  if (done.length > 0) await write(query, organizationId, done)
+  const notes = all.flatMap(({ note }) => note ?? [])
+  const written = write(query, organizationId, done, notes)
+  commit()
+  await written
   return all.map(({ order }) => orders.get(order.order_id)!)
 }
 
@@ -128,12 +140,13 @@ function outcomeOf(locked: Locked, verdict: Verdict): Outcome {
 }
 
 /** Writes what follows from the outcomes, at one go. The report rows come last: their clock stays locked. */
-async function write(query: Query, organizationId: string, done: Done[]): Promise<void> {
+async function write(query: Query, organizationId: string, done: Done[], notes: Note[]): Promise<void> {
   const moved = done.flatMap(({ order, verdict }) =>
     verdict.outcome === 'refused' ? [] : [movementOf(order, verdict)],
   )
   await Promise.all([
-    finish(query, organizationId, done),
+    ...(notes.length > 0 ? [writeNotes(query, notes)] : []),
+    ...(done.length > 0 ? [finish(query, organizationId, done)] : []),
     ...Map.groupBy(done, ({ order }) => order.project_id)
       .entries()
       .flatMap(([projectId, some]) => deliver(query, projectId, some, moved)),

@@ -14,7 +14,7 @@ import type { BillingContext } from './context.ts'
 import { keyReused } from './keys.ts'
 import { leaseAllowsCall, leaseMs } from './lease.ts'
 import { lookIntoCharge } from './looks.ts'
-import { noted } from './order-log.ts'
+import { keep, timed } from './order-log.ts'
 import { providerOf, unreachable } from './psp.ts'
 import { readStanding, type Standing } from './standing.ts'
 
@@ -112,12 +112,13 @@ async function charge(context: BillingContext, provider: Provider, order: Order,
   const { db, clock, log, providerTimeoutMs } = context
   try {
     if (!leaseAllowsCall(providerTimeoutMs, clock.monotonicMs() - begunMs)) return await leaveToSettling(context, order)
-    const verdict = await noted(context, order, 'charge', () =>
+    const { answer: verdict, note } = await timed(context, order, 'charge', () =>
       provider.charge({ ...reference(order), ...money(order), traceparent: context.traceparent }),
     )
+    if (verdict.outcome === 'unknown' || verdict.outcome === 'conflict') keep(context, note)
     if (verdict.outcome === 'unknown') return await leaveToSettling(context, order)
     if (verdict.outcome === 'conflict') return await lookIntoCharge(context, order)
-    return await settle(db, order, verdict)
+    return await settle(db, order, verdict, { note })
   } catch (error) {
     log.error({ err: error, order_id: order.order_id }, 'A charge is left to settling.')
     return order

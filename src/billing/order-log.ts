@@ -1,5 +1,5 @@
 // Remembers each call to a provider about an order: what an operator wants to know when somebody asks what happened.
-import { isUnavailable, type Statement } from '../lib/db.ts'
+import { isUnavailable, type Query, type Statement } from '../lib/db.ts'
 import { gather } from '../lib/gather.ts'
 import type { BillingContext } from './context.ts'
 
@@ -10,8 +10,9 @@ interface About {
   refund_id?: string | null
 }
 
-interface Note extends About {
-  call: string
+/** A call to a provider and what came of it. */
+export interface Note extends About {
+  call: 'charge' | 'look_up' | 'refuse' | 'refund'
   outcome: string
   duration_ms: number
 }
@@ -21,36 +22,62 @@ interface Note extends About {
  * changes nothing: money does not depend on it.
  */
 export async function noted<T extends { outcome: string }>(
-  { db, clock, log }: BillingContext,
-  { organization_id, order_id, refund_id = null }: About,
-  call: 'charge' | 'look_up' | 'refuse' | 'refund',
+  context: BillingContext,
+  about: About,
+  call: Note['call'],
   ask: () => Promise<T>,
 ): Promise<T> {
-  const begunMs = clock.monotonicMs()
-  const answer = await ask()
-  const duration_ms = Math.round(clock.monotonicMs() - begunMs)
-  const { outcome } = answer
-  note(db, { organization_id, order_id, refund_id, call, outcome, duration_ms }).catch((error) => {
-    if (!isUnavailable(error)) log.warn({ err: error, order_id }, 'A call to a provider was not noted.')
-  })
+  const { answer, note } = await timed(context, about, call, ask)
+  keep(context, note)
   return answer
 }
 
-const note = gather<Note, Note>({
+/** Calls a provider; the note of it is for the caller to write, with what follows from the answer, or to `keep`. */
+export async function timed<T extends { outcome: string }>(
+  { clock }: BillingContext,
+  { organization_id, order_id, refund_id = null }: About,
+  call: Note['call'],
+  ask: () => Promise<T>,
+): Promise<{ answer: T; note: Note }> {
+  const begunMs = clock.monotonicMs()
+  const answer = await ask()
+  const duration_ms = Math.round(clock.monotonicMs() - begunMs)
+  return { answer, note: { organization_id, order_id, refund_id, call, outcome: answer.outcome, duration_ms } }
+}
+
+/** Writes a note for which nobody waits. */
+export function keep({ db, log }: BillingContext, note: Note): void {
+  keepTogether(db, note).catch((error) => {
+    if (!isUnavailable(error)) log.warn({ err: error, order_id: note.order_id }, 'A call to a provider was not noted.')
+  })
+}
+
+/** Writes notes in the transaction of what follows from them. */
+export async function write(query: Query, notes: Note[]): Promise<void> {
+  await query(WRITE, [JSON.stringify(notes)])
+}
+
+const keepTogether = gather<Note, Note>({
   group: () => 'all',
   async work(db, notes) {
-    await db.query(NOTE, [JSON.stringify(notes)])
+    await db.query(KEEP, [JSON.stringify(notes)])
     return notes
   },
 })
 
-// Its commit does not wait for the disk: a note that is lost with the power costs nobody anything.
-const NOTE: Statement = {
+const INTO = 'insert into order_log (organization_id, order_id, refund_id, call, outcome, duration_ms, at)'
+const NOTES = `organization_id, order_id, refund_id, call, outcome, duration_ms,
+  db_clock() - make_interval(secs => duration_ms / 1000.0)`
+
+const WRITE: Statement = {
   name: 'note calls to providers',
+  text: `${INTO} select ${NOTES} from json_populate_recordset(null::order_log, $1)`,
+}
+
+// Its commit does not wait for the disk: a note that is lost with the power costs nobody anything.
+const KEEP: Statement = {
+  name: 'keep notes of calls to providers',
   text: `
     with quick as materialized (select set_config('synchronous_commit', 'off', true))
-    insert into order_log (organization_id, order_id, refund_id, call, outcome, duration_ms, at)
-    select organization_id, order_id, refund_id, call, outcome, duration_ms,
-      db_clock() - make_interval(secs => duration_ms / 1000.0)
-    from quick, json_populate_recordset(null::order_log, $1)`,
+    ${INTO} select ${NOTES} from quick, json_populate_recordset(null::order_log, $1)`,
 }

@@ -30,7 +30,7 @@ export async function resolve(
   const told = await lookIntoCharge(context, taken)
   if (told.status !== 'processing')
     throw new Refusal(`The provider can tell: the order ${orderId} is ${told.status} now.`)
-  const resolved = await settle(db, taken, verdictOf(taken, as), because)
+  const resolved = await settle(db, taken, verdictOf(taken, as), { because })
   log.warn({ order_id: orderId, as }, 'An operator resolved a charge.')
   return resolved
 }

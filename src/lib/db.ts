@@ -26,6 +26,12 @@ export type Query = <R extends NamedRow = NamedRow>(
   params?: readonly Param[],
 ) => Promise<R[]>
 
+/**
+ * Sends the commit behind what has been asked so far. When one of those statements fails it becomes a rollback, and `work`
+ * must fail with it; it must not fail for any other reason from here on.
+ */
+export type Commit = () => void
+
 export interface Db {
   /** A short read on a pipelined connection. Not for COPY, transactions, or anything slow: neighbours wait behind it. */
   read: Read
@@ -36,9 +42,9 @@ export interface Db {
   /**
    * Commits what `work` did, or rolls it back when it throws. A deadlock or a serialization failure runs it again (at
    * most three times in all), so `work` may touch nothing but the database. What it asks for without waiting in between
-   * is sent at one go, and done in that order.
+   * is sent at one go, and done in that order; `commit` too, for whoever has asked for all and would only wait.
    */
-  tx<T>(work: (query: Query) => Promise<T>): Promise<T>
+  tx<T>(work: (query: Query, commit: Commit) => Promise<T>): Promise<T>
   /** A plain connection of one's own, for COPY and session state; `release(true)` throws the connection away. */
   connect(): Promise<{ client: pg.PoolClient; query: Query; release(destroy?: boolean): void }>
   /**
@@ -142,19 +148,26 @@ export function openDb(options: DbOptions): Db {
     }
   }
 
-  async function once<T>(work: (query: Query) => Promise<T>): Promise<T> {
+  async function once<T>(work: (query: Query, commit: Commit) => Promise<T>): Promise<T> {
     const { client, release } = await connect(pool)
     const ask = queryOn(client, watch.over)
     const query: Query = (statement, params) => ask(bare(statement), params)
     pipeline(client, true)
+    let committed: Promise<void> | undefined
+    const commit = () => {
+      committed ??= commitOn(client, watch.over)
+      // Whoever waits for it hears of it.
+      committed.catch(ignore)
+    }
     let broken = false
     try {
       const begun = query('begin')
       // Goes with the first statement, which fails with it.
       begun.catch(ignore)
-      const result = await work(query)
+      const result = await work(query, commit)
       await begun
-      await query('commit')
+      commit()
+      await committed
       return result
     } catch (error) {
       // The rollback's own failure must not hide why we are here.
@@ -168,7 +181,7 @@ export function openDb(options: DbOptions): Db {
     }
   }
 
-  async function tx<T>(work: (query: Query) => Promise<T>): Promise<T> {
+  async function tx<T>(work: (query: Query, commit: Commit) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await once(work)
@@ -278,6 +291,12 @@ function queryOn(client: pg.PoolClient, over?: Over): Query {
     askTogether(client, () => client.query(config(statement, params)))
   return async (statement, params) =>
     named(over ? await over(client, () => ask(statement, params)) : await ask(statement, params))
+}
+
+async function commitOn(client: pg.PoolClient, over: Over): Promise<void> {
+  const { command } = await over(client, () => askTogether(client, () => client.query('commit')))
+  // PostgreSQL's answer to the commit of a transaction in which something failed.
+  if (command !== 'COMMIT') throw new Error(`Bug: a transaction in which a statement failed ended with ${command}`)
 }
 
 function config(statement: string | Statement, params: readonly Param[] | undefined): pg.QueryConfig {

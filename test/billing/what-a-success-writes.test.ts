@@ -1,6 +1,7 @@
 // What a settled charge leaves behind: report row, consumable, data API transaction, totals and events, all or nothing.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { storeRates } from '../../src/billing/exchange.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import type { Json } from '../support/server.ts'
@@ -132,6 +133,44 @@ describe('a success', () => {
     const { subscriptions, oneoffs, consumables } = (await shop.post('/my_assets', { external_id: user })).body
     assert.deepEqual([subscriptions, oneoffs, consumables.length], [[], [], 1])
   })
+})
+
+test('all or nothing: what cannot be reported is not settled, grants nothing, and comes right when it can be', async () => {
+  const other = await billing.organization()
+  const user = await other.customer()
+  const about = async (table: string) => {
+    const [row] = await billing.db.query(`select count(*) as n from ${table} where organization_id = $1`, [other.id])
+    return Number(row!.n)
+  }
+  const [clock] = await billing.db.query(
+    'delete from organization_clocks where organization_id = $1 returning last_trx_created_at as at',
+    [other.id],
+  )
+  const body = { idempotency_key: 'unreported' }
+  assert.equal((await other.charge(user, body)).body.checkout_status, 'processing')
+  assert.equal(await about('consumables'), 0)
+  await billing.db.query('insert into organization_clocks values ($1, $2)', [other.id, clock!.at!])
+  await billing.db.query(
+    `update orders set lease_until = null, next_look_at = db_clock() where organization_id = $1 and status = 'processing'`,
+    [other.id],
+  )
+  const settled = async () => (await other.charge(user, body)).body.checkout_status === 'succeeded'
+  for (let n = 0; n < 100 && !(await settled()); n++) await sleep(100)
+  assert.equal((await other.charge(user, body)).body.checkout_status, 'succeeded')
+  assert.deepEqual([await about('consumables'), (await other.report({})).length], [1, 2])
+})
+
+test('the provider’s call is noted once beside the order', async () => {
+  for (const [token, outcome] of [
+    ['pm_card_visa', 'succeeded'],
+    ['pm_card_chargeDeclined', 'failed'],
+  ] as const) {
+    const { order_id } = (await shop.charge(await shop.customer({ token }))).body
+    const notes = await billing.db.query('select call, outcome, refund_id from order_log where order_id = $1', [
+      order_id,
+    ])
+    assert.deepEqual(notes, [{ call: 'charge', outcome, refund_id: null }])
+  }
 })
 
 test('a decline is reported with its reason, and grants nothing', async () => {

@@ -36,9 +36,18 @@ export class Points {
       ...db,
       query: around(db.query),
       read: (statement, params) => this.#around(nameOf(statement), () => db.read(statement, params)),
-      // `after` the work is right before the commit.
+      // `after` the work is right before the commit, unless that went along with its last statements.
       tx: (work) =>
-        this.#around('transaction', () => db.tx((query) => this.#around('work', () => work(around(query))))),
+        this.#around('transaction', () =>
+          db.tx((query, commit) =>
+            this.#around('work', () =>
+              work(around(query), () => {
+                this.#cross('before commit')
+                commit()
+              }),
+            ),
+          ),
+        ),
     }
   }
 

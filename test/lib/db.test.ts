@@ -80,18 +80,50 @@ describe('a transaction', () => {
     // The proxy shows its pattern every piece that goes to the database.
     const proxy = await openProxy(database.url, { pattern: { test: (text: string) => !sent.push(text) } as RegExp })
     const other = openDb({ url: proxy.url, applicationName: 'test', connections: 1 })
-    const work = (query: Query) => Promise.all(['7', '8', '9'].map((n) => query(`insert into notes values (${n})`)))
+    const add = (query: Query, numbers: number[]) =>
+      Promise.all(numbers.map((n) => query(`insert into notes values (${n})`)))
     await other.query('select 1')
     sent.length = 0
-    await other.tx(work)
+    await other.tx((query) => add(query, [70, 71, 72]))
+    await other.tx(async (query, commit) => {
+      const added = add(query, [73, 74])
+      commit()
+      await added
+    })
     await other.close()
     await proxy.cut()
     const pieces = sent
-      .map((text) => text.match(/begin|insert into notes values \(\d\)|commit/g)?.join(', '))
+      .map((text) => text.match(/begin|insert into notes values \(\d+\)|commit/g)?.join(', '))
       .filter(Boolean)
-    assert.deepEqual(pieces, [
-      'begin, insert into notes values (7), insert into notes values (8), insert into notes values (9)',
-      'commit',
-    ])
+      .map((text) => text!.replaceAll(/insert into notes values \((\d+)\)/g, '$1'))
+    assert.deepEqual(pieces, ['begin, 70, 71, 72', 'commit', 'begin, 73, 74, commit'])
+  })
+
+  test('whose commit goes along is done when it is answered, and undone when one of its statements fails', async () => {
+    const before = await notes()
+    const twice = (n: number, other: number) =>
+      db.tx(async (query, commit) => {
+        const noted = Promise.all([note(query, n), note(query, other), note(query, n + 1)])
+        commit()
+        await noted
+      })
+    for (let n = 80; n < 90; n += 2) {
+      await assert.rejects(twice(n, n), (error) => sqlState(error) === '23505')
+      assert.deepEqual(await notes(), before)
+    }
+    await twice(80, 90)
+    assert.deepEqual(await notes(), [...before, 80, 81, 90])
+  })
+
+  test('of which a failure is passed over is no success when its commit has become a rollback', async () => {
+    const before = await notes()
+    const careless = db.tx(async (query, commit) => {
+      const lost = query('select 1 / $1::int', [0]).catch(() => {})
+      const noted = note(query, 95).catch(() => {})
+      commit()
+      await Promise.all([lost, noted])
+    })
+    await assert.rejects(careless, /ended with ROLLBACK/)
+    assert.deepEqual(await notes(), before)
   })
 })

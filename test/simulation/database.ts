@@ -1,5 +1,5 @@
 // The real PostgreSQL on virtual time: one connection, one transaction at a time, in the order that the scheduler chooses.
-import { type Db, openDb, type Param, type Query, type Statement } from '../../src/lib/db.ts'
+import { type Commit, type Db, openDb, type Param, type Query, type Statement } from '../../src/lib/db.ts'
 import type { Process, Scheduler } from './scheduler.ts'
 
 /** What may go wrong between a process and its database. */
@@ -80,10 +80,11 @@ export class Database {
     await this.#db.close()
   }
 
-  async #transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
+  async #transaction<T>(work: (query: Query, commit: Commit) => Promise<T>): Promise<T> {
     await this.#connection.query('begin')
     try {
-      const result = await work(inTurn(this.#connection.query))
+      // Whether the commit goes along or afterwards is the same from outside.
+      const result = await work(inTurn(this.#connection.query), () => {})
       await this.#connection.query('commit')
       return result
     } catch (error) {

@@ -38,7 +38,7 @@ export function watched(db: Db, tell: (caught: Caught) => void): Db {
     read: read(db.read),
     readLong: read(db.readLong),
     query: watch(db.query),
-    tx: (work) => db.tx((query) => work(watch(query))),
+    tx: (work) => db.tx((query, commit) => work(watch(query), commit)),
   }
 }
 
