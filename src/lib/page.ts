@@ -30,24 +30,28 @@ export async function servePage(
   const position = await findPosition(source, walk, query.cursor as string | undefined)
   if (position) await source.reach(position.mark)
   const limit = query.limit as number
-  // Its total belongs to the same turn: the pages of many would lie finished and wait for it.
-  return source.fair(projectId, weightOf(walk, limit, position), async () => {
-    const { rows, horizon } = await readRows(source, walk, limit, position)
-    const total = knownTotal(walk, rows, position) ?? (await countRows(source, walk))
+  const inTurn: Take = (weight, work) => source.fair(projectId, weight, work)
+  // Of a large page the total belongs to its turn: the pages of many would lie finished in memory and wait for theirs.
+  const [whole, part] = limit > SHORT ? [inTurn, atOnce] : [atOnce, inTurn]
+  const rowsWeight = Math.ceil(limit / SHORT) + (walk.indexed ? 0 : PASSING)
+  const totalWeight = isCountShort(walk) ? 1 : PASSING
+  return whole(rowsWeight + (position?.total === undefined ? totalWeight : 0), async () => {
+    const { rows, horizon } = await part(rowsWeight, () => readRows(source, walk, limit, position))
+    const total = knownTotal(walk, rows, position) ?? (await part(totalWeight, () => countRows(source, walk)))
     const mark = position || !rows.hasMore() ? position?.mark : await source.mark()
     return { json: endPage(walk, rows, { total, horizon, mark }), horizon }
   })
 }
 
+/** Does work of this weight, in the tenant's turn or without asking. */
+type Take = <T>(weight: number, work: () => Promise<T>) => Promise<T>
+
+const atOnce: Take = (_weight, work) => work()
+
 // A page of this many items is a short read.
 const SHORT = 50
 // What may pass over every row of the project: a count, and a page that no index serves alone.
 const PASSING = 15
-
-function weightOf(walk: Walk, limit: number, position: Place | undefined): number {
-  const isCounted = position?.total === undefined && !isCountShort(walk)
-  return Math.ceil(limit / SHORT) + (walk.indexed && !isCounted ? 0 : PASSING)
-}
 
 /** Whether the total is a sum of counters, or a count of what one person has. */
 const isCountShort = ({ counter, few }: Walk) => counter !== undefined || few.length > 0

@@ -14,11 +14,12 @@ interface Line {
 
 // How long a tenant who asked for something is taken for still there.
 const PRESENT_MS = 1000
+// The most that work costs, of a share: one such fits into half a share, and beside it light work of the same tenant.
+const HEAVIEST = 3 / 8
 
 /**
  * At most `most` units of work at once, of one tenant at most `share`, and at most half of that while other tenants are
- * there too; whoever waits is served in turn, one of each tenant after the other. Work that costs more than may be used
- * counts as all of it.
+ * there too; whoever waits is served in turn, one of each tenant after the other.
  */
 export function openTurns(most: number, share: number): Turns {
   const lines = new Map<string, Line>()
@@ -75,7 +76,7 @@ export function openTurns(most: number, share: number): Turns {
         if (last !== undefined) changedMs = performance.now()
         last = tenant
       }
-      const weight = Math.min(given, share)
+      const weight = Math.min(given, share * HEAVIEST)
       let line = lines.get(tenant)
       if (!line) {
         line = { used: 0, waiting: [] }

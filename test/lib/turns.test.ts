@@ -56,14 +56,14 @@ describe('turns', () => {
   })
 
   test('waiting tenants are served in turn, one of each', async () => {
-    const { begun, start, end } = open(1, 1)
+    const { begun, start, end } = open(1, 8)
     for (const name of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1']) void start(name)
     for (const name of ['a1', 'a2', 'b1', 'c1', 'a3']) await end(name)
     assert.deepEqual(begun, ['a1', 'a2', 'b1', 'c1', 'a3', 'b2'])
   })
 
   test('heavy work gets the room it waits for, however much light work comes', async () => {
-    const { begun, start, end } = open(3, 3)
+    const { begun, start, end } = open(3, 8)
     for (const name of ['a1', 'b1', 'c1']) void start(name)
     void start('h1', 3)
     await end('a1')
@@ -75,11 +75,19 @@ describe('turns', () => {
     assert.deepEqual(begun.at(-1), 'd1')
   })
 
-  test('work heavier than a share counts as a whole one', async () => {
-    const { begun, start } = open(4, 2)
-    void start('a1', 99)
-    void start('b1', 2)
-    assert.deepEqual(begun, ['a1', 'b1'])
+  test('of the heaviest work a tenant has two at once, beside others one; light work waits for neither', async () => {
+    const { begun, start, end } = open(96, 20)
+    for (const name of ['a1', 'a2']) void start(name, 99)
+    void start('a3')
+    assert.deepEqual(begun, ['a1', 'a2', 'a3'])
+    for (const name of ['a1', 'a2', 'a3']) await end(name)
+    void start('b1')
+    void start('a4', 99)
+    void start('a5')
+    void start('a6', 99)
+    assert.deepEqual(begun.slice(3), ['b1', 'a4', 'a5'])
+    await end('a4')
+    assert.equal(begun.at(-1), 'a6')
   })
 
   test('room that becomes free at once is filled at once', async () => {
