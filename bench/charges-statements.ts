@@ -2,10 +2,11 @@
 import { readChargeRequest } from '../src/billing/charge-request.ts'
 import type { BillingContext } from '../src/billing/context.ts'
 import { oneOffCharge } from '../src/billing/one-off-charge.ts'
-import type { Db, Query } from '../src/lib/db.ts'
+import type { Db } from '../src/lib/db.ts'
 import { SimulatorProvider } from '../src/providers/simulator.ts'
 import type { ChargesRig } from './charges-rig.ts'
 import { ORGANIZATION } from './generate.ts'
+import { noting } from './record.ts'
 import type { Recorded } from './tools.ts'
 
 export const AMOUNT = '10.50'
@@ -13,23 +14,7 @@ export const AMOUNT = '10.50'
 /** One charge in this process over a database that remembers every statement and where its transactions begin and end. */
 export async function recordCharge({ app, simulatorUrl }: ChargesRig): Promise<Recorded[]> {
   const recorded: Recorded[] = []
-  const watch =
-    (query: Query): Query =>
-    (statement, params = []) => {
-      const { text } = typeof statement === 'string' ? { text: statement } : statement
-      recorded.push({ text, params })
-      return query(statement, params)
-    }
-  const db: Db = {
-    ...app.db,
-    query: watch(app.db.query),
-    async tx(work) {
-      recorded.push({ text: 'begin', params: [] })
-      const result = await app.db.tx((query, commit) => work(watch(query), commit))
-      recorded.push({ text: 'commit', params: [] })
-      return result
-    },
-  }
+  const db = noting(app.db, (text, params) => recorded.push({ text, params }))
   const provider = new SimulatorProvider({ url: simulatorUrl, clock: app.clock })
   const providers = new Map([[provider.name, provider]])
   const context: BillingContext = { ...app, db, providers, providerTimeoutMs: app.config.providerTimeoutMs }

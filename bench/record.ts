@@ -5,22 +5,10 @@ import { publicListener } from '../src/server.ts'
 import type { Rig } from './rig.ts'
 import type { Recorded } from './tools.ts'
 
-export interface Call {
-  method?: 'GET' | 'POST'
-  path: string
-  headers: Record<string, string>
-  body?: object
-}
+type Note = (text: string, params: Recorded['params'], name?: string) => void
 
-/**
- * The statements of one request with their parameters, and its answer. The look-up of the key, once a second, is left out.
- * Asks twice, for what is kept for a second is there the second time, as it is under load; `once` is for what changes things.
- */
-export async function record({ app }: Rig, { method = 'GET', path, headers, body }: Call, { once = false } = {}) {
-  let statements: Recorded[] = []
-  const note = (text: string, params: Recorded['params'], name?: string) => {
-    if (name !== 'find key') statements.push({ text, params })
-  }
+/** A database of which each statement is noted, and where its transactions begin and end. */
+export function noting(db: Db, note: Note): Db {
   const watched =
     (query: Query): Query =>
     (statement, params = []) => {
@@ -34,18 +22,37 @@ export async function record({ app }: Rig, { method = 'GET', path, headers, body
       note(statement.text, params, statement.name)
       return read(statement, params, take)
     }
-  const db: Db = {
-    ...app.db,
-    query: watched(app.db.query),
-    read: reading(app.db.read),
-    readLong: reading(app.db.readLong),
+  return {
+    ...db,
+    query: watched(db.query),
+    read: reading(db.read),
+    readLong: reading(db.readLong),
     tx: async (work) => {
       note('begin', [])
-      const result = await app.db.tx((query, commit) => work(watched(query), commit))
+      const result = await db.tx((query, commit) => work(watched(query), commit))
       note('commit', [])
       return result
     },
   }
+}
+
+export interface Call {
+  method?: 'GET' | 'POST'
+  path: string
+  headers: Record<string, string>
+  body?: object
+}
+
+/**
+ * The statements of one request with their parameters, and its answer. The look-up of the key, once a second, is left out.
+ * Asks twice, for what is kept for a second is there the second time, as it is under load; `once` is for what changes things.
+ */
+export async function record({ app }: Rig, { method = 'GET', path, headers, body }: Call, { once = false } = {}) {
+  let statements: Recorded[] = []
+  const note: Note = (text, params, name) => {
+    if (name !== 'find key') statements.push({ text, params })
+  }
+  const db = noting(app.db, note)
   // Injected requests have no header names of their own case.
   const config: Config = { ...app.config, secretHeaderCase: 'any' }
   const listener = await publicListener({ ...app, config, db })

@@ -97,7 +97,7 @@ describe('a normal caller', { timeout: 120_000 + 30_000 * SCALE }, () => {
   test(`is served while ${IDLE} connections are opened, while they are idle, and while they are closed`, async () => {
     const idle: Socket[] = []
     const areOpen = () => idle.filter(({ readyState }) => readyState === 'open').length
-    // As many in a second as many machines would open together: nobody waits for a connection before the next one.
+    // Some two thousand a second: as fast as one process can, it is the opener that is measured.
     await isServedBeside(async () => {
       for (let n = 0; n < IDLE; n += 20) {
         idle.push(...(await Promise.all(times(20, async () => (await open('')).resume()))))

@@ -33,7 +33,7 @@ export function openTurns(most: number, share: number): Turns {
   let last: string | undefined
   let changedMs = -PRESENT_MS
 
-  const mayMore = (line: Line, weight: number) => line.used === 0 || line.used + weight <= shareNow()
+  const mayMore = (line: Line, weight: number) => line.used + weight <= shareNow()
   const shareNow = () => (performance.now() - changedMs < PRESENT_MS ? share / 2 : share)
   const fits = (weight: number) => used + weight <= most
 

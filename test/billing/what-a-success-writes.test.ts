@@ -1,9 +1,9 @@
 // What a settled charge leaves behind: report row, consumable, data API transaction, totals and events, all or nothing.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { storeRates } from '../../src/billing/exchange.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { until } from '../support/cluster.ts'
 import type { Json } from '../support/server.ts'
 
 // As the specification lists them.
@@ -155,7 +155,7 @@ test('all or nothing: what cannot be reported is not settled, grants nothing, an
     [other.id],
   )
   const settled = async () => (await other.charge(user, body)).body.checkout_status === 'succeeded'
-  for (let n = 0; n < 100 && !(await settled()); n++) await sleep(100)
+  await until('the charge to be settled', settled)
   assert.equal((await other.charge(user, body)).body.checkout_status, 'succeeded')
   assert.deepEqual([await about('consumables'), (await other.report({})).length], [1, 2])
 })
