@@ -2,6 +2,7 @@
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyHttpOptions, FastifyInstance } from 'fastify'
+import type { Crowd } from './crowd.ts'
 import { ApiError } from './errors.ts'
 
 export interface ListenerBounds {
@@ -41,7 +42,7 @@ export function serverOptions(bounds: ListenerBounds): FastifyHttpOptions<Server
 }
 
 /** Keeps the others on `app`. Call it behind the hook that adds to `underWay`, and before any other hook or route. */
-export function keepBounds(app: FastifyInstance, bounds: ListenerBounds, underWay: ReadonlySet<ServerResponse>): void {
+export function keepBounds(app: FastifyInstance, bounds: ListenerBounds, underWay: Crowd<ServerResponse>): void {
   app.server.maxConnections = bounds.connections
   // Among workers, a connection that one of them has no room for would else go round for ever when none of them has.
   Object.assign(app.server, { dropMaxConnection: true })
@@ -64,7 +65,7 @@ function busy(): ApiError {
 }
 
 /** Closes connections whose client takes nothing of what waits for it: each would hold its answer in memory for ever. */
-function dropStalled(app: FastifyInstance, timeoutMs: number, underWay: ReadonlySet<ServerResponse>): void {
+function dropStalled(app: FastifyInstance, timeoutMs: number, underWay: Crowd<ServerResponse>): void {
   let looks = new Map<Socket, { written: number; sinceMs: number }>()
   const look = () => {
     const nowMs = performance.now()

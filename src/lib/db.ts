@@ -1,6 +1,6 @@
 // The way to PostgreSQL: pipelined connections for short reads, plain ones for transactions, counts and COPY.
 import pg from 'pg'
-import { askTogether, openPipelines, pipeline, type Read } from './pipelines.ts'
+import { askPlain, openPipelines, pipeline, type Read } from './pipelines.ts'
 import { nameless, openSingles } from './pooler.ts'
 import { packRow } from './rows.ts'
 import { openTurns } from './turns.ts'
@@ -128,7 +128,7 @@ export function openDb(options: DbOptions): Db {
   const readLong: Read = (statement, params, take) =>
     onPlain(async (client) => {
       const asked = { ...config(bare(statement), params), rowMode: 'array' as const }
-      const result = await watch.over(client, () => client.query<(string | null)[]>(asked))
+      const result = await watch.over(client, () => askPlain<(string | null)[]>(client, asked))
       const rows = result.rows.slice(0, statement.most).map(packRow)
       if (!take) return rows
       rows.forEach(take)
@@ -287,14 +287,13 @@ function withoutSettings(url: string): { url: string; given: string } {
 }
 
 function queryOn(client: pg.PoolClient, over?: Over): Query {
-  const ask = (statement: string | Statement, params?: readonly Param[]) =>
-    askTogether(client, () => client.query(config(statement, params)))
+  const ask = (statement: string | Statement, params?: readonly Param[]) => askPlain(client, config(statement, params))
   return async (statement, params) =>
     named(over ? await over(client, () => ask(statement, params)) : await ask(statement, params))
 }
 
 async function commitOn(client: pg.PoolClient, over: Over): Promise<void> {
-  const { command } = await over(client, () => askTogether(client, () => client.query('commit')))
+  const { command } = await over(client, () => askPlain(client, { text: 'commit' }))
   // PostgreSQL's answer to the commit of a transaction in which something failed.
   if (command !== 'COMMIT') throw new Error(`Bug: a transaction in which a statement failed ended with ${command}`)
 }

@@ -98,29 +98,42 @@ export function pipeline(client: pg.ClientBase, isPipelined: boolean): void {
   Object.assign(client, { pipeline: isPipelined })
 }
 
-/** Asks on a connection that may be pipelined. */
-export function askTogether<T>(client: pg.ClientBase, ask: () => Promise<T>): Promise<T> {
+/** Asks on a plain connection, which may be pipelined. */
+export function askPlain<R extends pg.QueryResultRow>(
+  client: pg.ClientBase,
+  query: pg.QueryConfig,
+): Promise<pg.QueryResult<R>> {
   if ((client as pg.Client).pipeline) holdBack(client, process.nextTick)
-  return ask()
+  return answer((done) => client.query<R>(query, done))
 }
 
-function ask(client: pg.Client, statement: Statement, params: readonly Param[], take?: TakeRow): Promise<Row[]> {
-  return new Promise((resolve, reject) => {
-    const rows: Row[] = []
-    const query = new RowQuery(statement, params, take ?? ((row) => rows.push(row.kept())))
-    query.callback = (error) => {
-      if (error) reject(withOurStack(error))
-      else if (query.failure) reject(query.failure)
-      else resolve(rows)
-    }
+async function ask(client: pg.Client, statement: Statement, params: readonly Param[], take?: TakeRow): Promise<Row[]> {
+  const rows: Row[] = []
+  const query = await answer<RowQuery>((done) => {
+    const query = new RowQuery(statement, params, take ?? ((row) => rows.push(row.kept())), (error) =>
+      done(error, query),
+    )
     client.query(query)
   })
+  if (query.failure) throw query.failure
+  return rows
 }
 
-/** The stack of an error from the socket tells nothing of who asked. */
-function withOurStack(error: Error): Error {
-  Error.captureStackTrace(error)
-  return error
+/**
+ * The answer to what is asked of pg, or its error with the stack of who asked: that of the socket tells nothing. pg must
+ * not make the promise. It assigns a function literal to a property of each query, which V8 allocates among what it takes
+ * to live long; there the function outlives its query, and all that the query has brought with it, to the next major
+ * collection.
+ */
+async function answer<T>(ask: (done: (error: Error | null, result: T) => void) => void): Promise<T> {
+  try {
+    return await new Promise((resolve, reject) => {
+      ask((error, result) => (error ? reject(error) : resolve(result)))
+    })
+  } catch (error) {
+    Error.captureStackTrace(error as Error, answer)
+    throw error
+  }
 }
 
 /** What we need of the inside of pg, which its types do not show. */
@@ -152,8 +165,14 @@ class RowQuery extends pg.Query {
   /** Why a row could not be taken, if one could not. */
   failure: Error | undefined
 
-  constructor({ name, text, most = 0 }: Statement, values: readonly Param[], take: TakeRow) {
+  constructor(
+    { name, text, most = 0 }: Statement,
+    values: readonly Param[],
+    take: TakeRow,
+    callback: (error: Error | null) => void,
+  ) {
     super(text)
+    this.callback = callback
     this.take = take
     this.most = most
     this.name = name

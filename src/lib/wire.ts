@@ -5,6 +5,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, 
 import type { Logger } from 'pino'
 import { bodyCheck, checkMediaType, noBody, parseBody, wrongMediaType } from './body.ts'
 import { keepBounds, type ListenerBounds, serverOptions } from './bounds.ts'
+import { Crowd } from './crowd.ts'
 import { isTimeout, isUnavailable } from './db.ts'
 import { ApiError } from './errors.ts'
 import { JsonBytes } from './json-bytes.ts'
@@ -69,13 +70,12 @@ export function openListener(log: Logger, observe: Observe, bounds?: ListenerBou
   app.setSerializerCompiler(() => JSON.stringify)
   app.setErrorHandler((error, request, reply) => answerError(log, error, request, reply))
   app.setNotFoundHandler(noRoute)
-  const underWay = new Set<ServerResponse>()
+  const underWay = new Crowd<ServerResponse>()
   const isLeaving = letLeave(app, underWay)
   app.addHook('onRequest', async (request, reply) => {
     const { raw } = reply
-    underWay.add(raw)
     // However it ends: answered, or broken off by the client.
-    raw.once('close', () => underWay.delete(raw))
+    raw.once('close', underWay.add(raw))
     if (isLeaving()) raw.setHeader('connection', 'close')
     request.trace = traceOf(request.headers.traceparent)
     reply.header('x-request-id', request.id)

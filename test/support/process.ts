@@ -19,9 +19,14 @@ export interface ServerProcess {
 
 export type LogLine = { msg?: string; worker?: number; pid?: number; [field: string]: unknown }
 
-/** Starts `tundish serve` with this environment alone, and waits until it is ready. */
-export async function startProcess(env: Record<string, string>, args: string[] = []): Promise<ServerProcess> {
-  const child = spawn(process.execPath, [MAIN, 'serve', ...args], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+/** Starts `tundish serve` with this environment alone, and waits until it is ready. `program` may be the launcher. */
+export async function startProcess(
+  env: Record<string, string>,
+  args: string[] = [],
+  program: [string, ...string[]] = [process.execPath, MAIN],
+): Promise<ServerProcess> {
+  const [command, ...first] = program
+  const child = spawn(command, [...first, 'serve', ...args], { env, stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = once(child, 'exit').then(([code, signal]) => ({ code, signal }))
   const log: LogLine[] = []
   const ready = Promise.withResolvers<{ url: string; adminUrl: string }>()
