@@ -1,6 +1,7 @@
 // The way to PostgreSQL: pipelined connections for short reads, plain ones for transactions, counts and COPY.
 import pg from 'pg'
-import { askPlain, openPipelines, pipeline, type Read } from './pipelines.ts'
+import { openPipelines, type Read } from './pipelines.ts'
+import { ask, askForArrays, command, pipeline } from './plain.ts'
 import { nameless, openSingles } from './pooler.ts'
 import { packRow } from './rows.ts'
 import { openTurns } from './turns.ts'
@@ -127,9 +128,8 @@ export function openDb(options: DbOptions): Db {
 
   const readLong: Read = (statement, params, take) =>
     onPlain(async (client) => {
-      const asked = { ...config(bare(statement), params), rowMode: 'array' as const }
-      const result = await watch.over(client, () => askPlain<(string | null)[]>(client, asked))
-      const rows = result.rows.slice(0, statement.most).map(packRow)
+      const found = await watch.over(client, () => askForArrays(client, bare(statement), params))
+      const rows = found.slice(0, statement.most).map(packRow)
       if (!take) return rows
       rows.forEach(take)
       return []
@@ -150,8 +150,8 @@ export function openDb(options: DbOptions): Db {
 
   async function once<T>(work: (query: Query, commit: Commit) => Promise<T>): Promise<T> {
     const { client, release } = await connect(pool)
-    const ask = queryOn(client, watch.over)
-    const query: Query = (statement, params) => ask(bare(statement), params)
+    const asked = queryOn(client, watch.over)
+    const query: Query = (statement, params) => asked(bare(statement), params)
     pipeline(client, true)
     let committed: Promise<void> | undefined
     const commit = () => {
@@ -287,27 +287,17 @@ function withoutSettings(url: string): { url: string; given: string } {
 }
 
 function queryOn(client: pg.PoolClient, over?: Over): Query {
-  const ask = (statement: string | Statement, params?: readonly Param[]) => askPlain(client, config(statement, params))
-  return async (statement, params) =>
-    named(over ? await over(client, () => ask(statement, params)) : await ask(statement, params))
+  return async <R extends NamedRow>(given: string | Statement, params: readonly Param[] = []) => {
+    const statement = typeof given === 'string' ? { text: given } : given
+    const asking = () => ask(client, statement, params)
+    return (await (over ? over(client, asking) : asking())) as R[]
+  }
 }
 
 async function commitOn(client: pg.PoolClient, over: Over): Promise<void> {
-  const { command } = await over(client, () => askPlain(client, { text: 'commit' }))
+  const done = await over(client, () => command(client, 'commit'))
   // PostgreSQL's answer to the commit of a transaction in which something failed.
-  if (command !== 'COMMIT') throw new Error(`Bug: a transaction in which a statement failed ended with ${command}`)
+  if (done !== 'COMMIT') throw new Error(`Bug: a transaction in which a statement failed ended with ${done}`)
 }
-
-function config(statement: string | Statement, params: readonly Param[] | undefined): pg.QueryConfig {
-  const { name, text } = typeof statement === 'string' ? { text: statement } : statement
-  return { ...(name !== undefined && { name }), text, values: values(params) }
-}
-
-function named<R extends NamedRow>(result: pg.QueryResult): R[] {
-  return result.rows as R[]
-}
-
-// pg declares its parameters mutable, though it only reads them.
-const values = (params: readonly Param[] | undefined) => params as unknown[] | undefined
 
 function ignore(): undefined {}

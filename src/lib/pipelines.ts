@@ -5,8 +5,10 @@ import { Socket } from 'node:net'
 import pg from 'pg'
 import type { Param, Statement } from './db.ts'
 import { openMessages } from './messages.ts'
+import { answer, Prepared, wireOf } from './pg-inside.ts'
+import { holdBack } from './plain.ts'
 import type { Row, TakeRow } from './rows.ts'
-import { type Over, streamOf } from './watch.ts'
+import type { Over } from './watch.ts'
 
 /** Runs a reading statement. With `take` the rows are handed on as they come and there are none in the answer. */
 export type Read = (statement: Statement, params: readonly Param[], take?: TakeRow) => Promise<Row[]>
@@ -82,31 +84,6 @@ export function openPipelines(
   }
 }
 
-/** Holds back what is written to this connection until it is time: one system call for many statements. */
-function holdBack(client: pg.ClientBase, whenItIsTime: (send: () => void) => void): void {
-  const stream = streamOf(client)
-  if (stream.writableCorked > 0) return
-  stream.cork()
-  whenItIsTime(() => stream.uncork())
-}
-
-/**
- * Has a plain connection send what it is asked without waiting for the answers before; what is asked at one go goes in one
- * system call. To be called when nothing is under way on it.
- */
-export function pipeline(client: pg.ClientBase, isPipelined: boolean): void {
-  Object.assign(client, { pipeline: isPipelined })
-}
-
-/** Asks on a plain connection, which may be pipelined. */
-export function askPlain<R extends pg.QueryResultRow>(
-  client: pg.ClientBase,
-  query: pg.QueryConfig,
-): Promise<pg.QueryResult<R>> {
-  if ((client as pg.Client).pipeline) holdBack(client, process.nextTick)
-  return answer((done) => client.query<R>(query, done))
-}
-
 async function ask(client: pg.Client, statement: Statement, params: readonly Param[], take?: TakeRow): Promise<Row[]> {
   const rows: Row[] = []
   const query = await answer<RowQuery>((done) => {
@@ -119,71 +96,18 @@ async function ask(client: pg.Client, statement: Statement, params: readonly Par
   return rows
 }
 
-/**
- * The answer to what is asked of pg, or its error with the stack of who asked: that of the socket tells nothing. pg must
- * not make the promise. It assigns a function literal to a property of each query, which V8 allocates among what it takes
- * to live long; there the function outlives its query, and all that the query has brought with it, to the next major
- * collection.
- */
-async function answer<T>(ask: (done: (error: Error | null, result: T) => void) => void): Promise<T> {
-  try {
-    return await new Promise((resolve, reject) => {
-      ask((error, result) => (error ? reject(error) : resolve(result)))
-    })
-  } catch (error) {
-    Error.captureStackTrace(error as Error, answer)
-    throw error
-  }
-}
-
-/** What we need of the inside of pg, which its types do not show. */
-interface Wire extends EventEmitter {
-  attachListeners(stream: EventEmitter): void
-  parse(statement: { name: string | undefined; text: string }): void
-  bind(bound: {
-    statement: string | undefined
-    values: readonly Param[]
-    valueMapper: (value: unknown) => unknown
-  }): void
-  execute(portal: { rows: number }): void
-  sync(): void
-  submittedNamedStatements: Record<string, string>
-}
-
-const { prepareValue } = (pg as unknown as { utils: { prepareValue(value: unknown): unknown } }).utils
-
 /** A query that hands on its rows as they come, and does not ask what its columns are called. */
-class RowQuery extends pg.Query {
-  declare readonly text: string
-  declare readonly hasBeenParsed: (connection: Wire) => boolean
-  declare callback: (error: Error | null) => void
-  readonly name: string | undefined
-  readonly values: readonly Param[]
-  /** 0 is all. */
-  readonly most: number
+class RowQuery extends Prepared {
   readonly take: TakeRow
   /** Why a row could not be taken, if one could not. */
   failure: Error | undefined
 
-  constructor(
-    { name, text, most = 0 }: Statement,
-    values: readonly Param[],
-    take: TakeRow,
-    callback: (error: Error | null) => void,
-  ) {
-    super(text)
-    this.callback = callback
+  constructor(statement: Statement, values: readonly Param[], take: TakeRow, callback: (error: Error | null) => void) {
+    super(statement, values, callback)
     this.take = take
-    this.most = most
-    this.name = name
-    this.values = values
   }
 
-  requiresPreparation(): boolean {
-    return true
-  }
-
-  // Called by pg for each row; everything else comes as it does for every query.
+  // Called by pg for each row.
   handleDataRow(row: Row): void {
     if (this.failure) return
     try {
@@ -191,21 +115,6 @@ class RowQuery extends pg.Query {
     } catch (error) {
       this.failure = error as Error
     }
-  }
-
-  handleCommandComplete(): void {}
-
-  // As many rows as were wanted; the sync that was sent along ends the rest.
-  handlePortalSuspended(): void {}
-
-  prepare(connection: Wire): void {
-    if (!this.hasBeenParsed(connection)) {
-      connection.parse({ name: this.name, text: this.text })
-      if (this.name !== undefined) connection.submittedNamedStatements[this.name] = this.text
-    }
-    connection.bind({ statement: this.name, values: this.values, valueMapper: prepareValue })
-    connection.execute({ rows: this.most })
-    connection.sync()
   }
 }
 
@@ -226,7 +135,7 @@ function rowClient(config: pg.ClientConfig): pg.Client {
   // What comes is read straight to where it is cut up; only what TLS has to open first takes another way.
   const stream = ({ ssl }: { ssl?: unknown }) => new Socket(ssl ? {} : { onread })
   const client = new pg.Client(Object.assign({}, config, { pipeline: true, stream }) as pg.ClientConfig)
-  const wire = (client as unknown as { connection: Wire }).connection
+  const wire = wireOf(client)
   const attach = wire.attachListeners.bind(wire)
   wire.attachListeners = (stream) => {
     attach(others)

@@ -10,6 +10,12 @@ export interface Watch {
   stop(): void
 }
 
+/** A connection: how many answers it owes, and since when nothing has come. */
+interface Watched {
+  asked: number
+  silentSinceMs: number
+}
+
 const LOOK_MS = 1000
 // Most statements are done by then; a long one is no reason for alarm, only for a question.
 const SILENCE_MS = 4000
@@ -21,12 +27,12 @@ const PATIENCE_MS = 3000
  * hears so.
  */
 export function watchFor(config: pg.ClientConfig): Watch {
-  const waiting = new Map<pg.ClientBase, { asked: number; silentSinceMs: number }>()
+  const connections = new Map<pg.ClientBase, Watched>()
   let asking = false
 
   const silent = () => {
     const nowMs = performance.now()
-    return [...waiting].filter(([, { silentSinceMs }]) => nowMs - silentSinceMs > SILENCE_MS)
+    return [...connections].filter(([, { asked, silentSinceMs }]) => asked > 0 && nowMs - silentSinceMs > SILENCE_MS)
   }
   const timer = setInterval(async () => {
     const suspects = asking ? [] : silent()
@@ -37,20 +43,23 @@ export function watchFor(config: pg.ClientConfig): Watch {
     if (!alive) for (const [client] of silent()) streamOf(client).destroy()
   }, LOOK_MS).unref()
 
+  function watchOver(client: pg.ClientBase): Watched {
+    const watched = { asked: 0, silentSinceMs: 0 }
+    connections.set(client, watched)
+    client.once('end', () => connections.delete(client))
+    return watched
+  }
+
   return {
     async over(client, ask) {
-      let watched = waiting.get(client)
-      if (!watched) {
-        watched = { asked: 0, silentSinceMs: performance.now() }
-        waiting.set(client, watched)
-      }
+      const watched = connections.get(client) ?? watchOver(client)
+      if (watched.asked === 0) watched.silentSinceMs = performance.now()
       watched.asked += 1
       try {
         return await ask()
       } finally {
         watched.asked -= 1
         watched.silentSinceMs = performance.now()
-        if (watched.asked === 0) waiting.delete(client)
       }
     },
     stop: () => clearInterval(timer),

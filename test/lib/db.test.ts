@@ -127,3 +127,61 @@ describe('a transaction', () => {
     assert.deepEqual(await notes(), before)
   })
 })
+
+describe('a statement with a name', () => {
+  let database: Awaited<ReturnType<typeof freshDatabase>>
+  let db: Db
+  before(async () => {
+    database = await freshDatabase()
+    db = openDb({ url: database.url, applicationName: 'test', connections: 2 })
+  })
+  after(async () => {
+    await db.close()
+    await database.drop()
+  })
+  const numbers = {
+    name: 'numbers',
+    text: `select n as one, nullif(10 / n, 5) as two, n as "Three 3" from unnest($1::int[]) as n`,
+  }
+  const row = (n: number, two: number | null) => ({
+    one: String(n),
+    two: two === null ? null : String(two),
+    'Three 3': String(n),
+  })
+
+  test('answers rows by its columns each time, on each connection, also when it found nothing at first or failed', async () => {
+    const ask = (query: Query, ...given: number[]) => query(numbers, [given.map(String)])
+    const divided = (error: unknown) => sqlState(error) === '22012'
+    for (let time = 0; time < 3; time += 1) {
+      await assert.rejects(ask(db.query, 1, 0), divided)
+      assert.deepEqual(await ask(db.query), [])
+      assert.deepEqual(await ask(db.query, 1, 2), [row(1, 10), row(2, null)])
+      // Two at once take the other connection too; in a transaction they go one behind the other.
+      const apart = Promise.all([ask(db.query, 10), ask(db.query, 3)])
+      const together = db.tx((query) => Promise.all([ask(query, 5), ask(query), ask(query, 4, 2)]))
+      assert.deepEqual(await apart, [[row(10, 1)], [row(3, 3)]])
+      assert.deepEqual(await together, [[row(5, 2)], [], [row(4, 2), row(2, null)]])
+      await assert.rejects(
+        db.tx((query) => Promise.all([ask(query, 0), ask(query, 1)])),
+        divided,
+      )
+    }
+  })
+
+  test('that answers no rows can be run again', async () => {
+    await db.query('create table counted (n int)')
+    const add = { name: 'add', text: 'insert into counted values ($1)' }
+    for (let n = 1; n <= 3; n += 1) assert.deepEqual(await db.query(add, [n]), [])
+    assert.deepEqual(await db.query('select sum(n) as n from counted'), [{ n: '6' }])
+  })
+
+  test('whose columns were changed meanwhile fails, and answers nothing under a wrong name', async () => {
+    const one = openDb({ url: database.url, applicationName: 'test', connections: 1 })
+    await one.query('create table named (a int, b int); insert into named values (1, 2)')
+    const all = { name: 'all', text: 'select * from named' }
+    assert.deepEqual(await one.query(all), [{ a: '1', b: '2' }])
+    await one.query('alter table named rename column a to c')
+    await assert.rejects(one.query(all), /cached plan must not change result type/)
+    await one.close()
+  })
+})

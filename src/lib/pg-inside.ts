@@ -1,0 +1,84 @@
+// What we lean on of pg's inside, which its types do not show: how a query is sent, and how it hears what comes back.
+import type { EventEmitter } from 'node:events'
+import pg from 'pg'
+import type { Param, Statement } from './db.ts'
+
+/** A connection as its queries see it. */
+export interface Wire extends EventEmitter {
+  attachListeners(stream: EventEmitter): void
+  parse(statement: { name: string | undefined; text: string }): void
+  bind(bound: {
+    statement: string | undefined
+    values: readonly Param[]
+    valueMapper: (value: unknown) => unknown
+  }): void
+  describe(what: { type: 'P'; name: string }): void
+  execute(portal: { rows: number }): void
+  sync(): void
+  submittedNamedStatements: Record<string, string>
+}
+
+export const wireOf = (client: pg.ClientBase) => (client as unknown as { connection: Wire }).connection
+
+const { prepareValue } = (pg as unknown as { utils: { prepareValue(value: unknown): unknown } }).utils
+
+/** A query that is sent with its parameters at one go; with a name it is prepared once on its connection. */
+export abstract class Prepared extends pg.Query {
+  declare readonly text: string
+  declare readonly hasBeenParsed: (connection: Wire) => boolean
+  declare callback: (error: Error | null) => void
+  readonly name: string | undefined
+  readonly values: readonly Param[]
+  /** It ends after so many rows; 0 is all. */
+  readonly most: number
+  /** Whether it asks what its columns are called. */
+  readonly asksForColumns: boolean = false
+
+  /** `callback` hears when all has come, or of the error. */
+  constructor({ name, text, most = 0 }: Statement, values: readonly Param[], callback: (error: Error | null) => void) {
+    super(text)
+    this.callback = callback
+    this.most = most
+    this.name = name
+    this.values = values
+  }
+
+  // What follows is called by pg.
+
+  requiresPreparation(): boolean {
+    return true
+  }
+
+  prepare(connection: Wire): void {
+    if (!this.hasBeenParsed(connection)) {
+      connection.parse({ name: this.name, text: this.text })
+      if (this.name !== undefined) connection.submittedNamedStatements[this.name] = this.text
+    }
+    connection.bind({ statement: this.name, values: this.values, valueMapper: prepareValue })
+    if (this.asksForColumns) connection.describe({ type: 'P', name: '' })
+    connection.execute({ rows: this.most })
+    connection.sync()
+  }
+
+  handleCommandComplete(): void {}
+
+  // As many rows as were wanted; the sync that was sent along ends the rest.
+  handlePortalSuspended(): void {}
+}
+
+/**
+ * The answer to what is asked of pg, or its error with the stack of who asked: that of the socket tells nothing. pg must
+ * not make the promise. It assigns a function literal to a property of each query, which V8 allocates among what it takes
+ * to live long; there the function outlives its query, and all that the query has brought with it, to the next major
+ * collection.
+ */
+export async function answer<T>(ask: (done: (error: Error | null, result: T) => void) => void): Promise<T> {
+  try {
+    return await new Promise((resolve, reject) => {
+      ask((error, result) => (error ? reject(error) : resolve(result)))
+    })
+  } catch (error) {
+    Error.captureStackTrace(error as Error, answer)
+    throw error
+  }
+}
