@@ -45,7 +45,8 @@ export async function measureCharges(
         ...spread(entries.map(({ ms }) => ms)),
       }
     }
-    await ours(Math.min(options.seconds * 2, WARM_UP_SECONDS))
+    const warmUpSeconds = Math.min(options.seconds * 2, WARM_UP_SECONDS)
+    await ours(warmUpSeconds)
     const result = await alternate(
       name,
       'charges',
@@ -57,7 +58,7 @@ export async function measureCharges(
     )
     const perSecond = result.contenders.ours!.perSecond / 2
     // Smaller sets make other code hot than large ones.
-    log.push(...(await chargeSteadily(target, CARDS[card], perSecond, Math.min(options.seconds * 2, WARM_UP_SECONDS))))
+    log.push(...(await chargeSteadily(target, CARDS[card], perSecond, warmUpSeconds)))
     const halfLoad = await measureOverhead(rig, target, card, perSecond, options.seconds * options.rounds, log)
     return { ...result, figures: { halfLoad, joined: await join3(rig, log) } }
   } finally {

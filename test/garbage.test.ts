@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Billing, type Organization, startBilling } from './support/billing.ts'
 import { type ServerProcess, startProcess } from './support/process.ts'
-import { type Answer, send } from './support/server.ts'
+import { type Answer, scrape, send } from './support/server.ts'
 
 const LAUNCHER = fileURLToPath(new URL('../bin/tundish', import.meta.url))
 const AT_ONCE = 16
@@ -54,7 +54,7 @@ describe('a server under load', { timeout: 120_000 }, () => {
   }
 
   const collections = async (kind: 'major' | 'minor') => {
-    const text = await (await fetch(`${server.adminUrl}/metrics`)).text()
+    const text = await scrape(server)
     return Number(new RegExp(`^nodejs_gc_duration_seconds_count\\{kind="${kind}"\\} (\\d+)`, 'm').exec(text)?.[1])
   }
 

@@ -129,7 +129,7 @@ export function openDb(options: DbOptions): Db {
   const readLong: Read = (statement, params, take) =>
     onPlain(async (client) => {
       const found = await watch.over(client, () => askForArrays(client, bare(statement), params))
-      const rows = found.slice(0, statement.most).map(packRow)
+      const rows = found.map(packRow)
       if (!take) return rows
       rows.forEach(take)
       return []

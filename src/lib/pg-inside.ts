@@ -1,10 +1,12 @@
 // What we lean on of pg's inside, which its types do not show: how a query is sent, and how it hears what comes back.
 import type { EventEmitter } from 'node:events'
+import type { Writable } from 'node:stream'
 import pg from 'pg'
 import type { Param, Statement } from './db.ts'
 
 /** A connection as its queries see it. */
 export interface Wire extends EventEmitter {
+  stream: Writable
   attachListeners(stream: EventEmitter): void
   parse(statement: { name: string | undefined; text: string }): void
   bind(bound: {
@@ -20,6 +22,14 @@ export interface Wire extends EventEmitter {
 
 export const wireOf = (client: pg.ClientBase) => (client as unknown as { connection: Wire }).connection
 
+/** Holds back what is written to this connection until it is time: one system call for many statements. */
+export function holdBack(client: pg.ClientBase, whenItIsTime: (send: () => void) => void): void {
+  const { stream } = wireOf(client)
+  if (stream.writableCorked > 0) return
+  stream.cork()
+  whenItIsTime(() => stream.uncork())
+}
+
 const { prepareValue } = (pg as unknown as { utils: { prepareValue(value: unknown): unknown } }).utils
 
 /** A query that is sent with its parameters at one go; with a name it is prepared once on its connection. */
@@ -31,16 +41,17 @@ export abstract class Prepared extends pg.Query {
   readonly values: readonly Param[]
   /** It ends after so many rows; 0 is all. */
   readonly most: number
-  /** Whether it asks what its columns are called. */
-  readonly asksForColumns: boolean = false
 
-  /** `callback` hears when all has come, or of the error. */
-  constructor({ name, text, most = 0 }: Statement, values: readonly Param[], callback: (error: Error | null) => void) {
+  constructor({ name, text, most = 0 }: Statement, values: readonly Param[]) {
     super(text)
-    this.callback = callback
     this.most = most
     this.name = name
     this.values = values
+  }
+
+  /** Whether it asks what its columns are called. */
+  get asksForColumns(): boolean {
+    return false
   }
 
   // What follows is called by pg.
@@ -64,6 +75,16 @@ export abstract class Prepared extends pg.Query {
 
   // As many rows as were wanted; the sync that was sent along ends the rest.
   handlePortalSuspended(): void {}
+}
+
+/** Sends a query, and answers it when all that it asks for has come. */
+export function run<Q extends Prepared>(client: pg.ClientBase, query: Q): Promise<Q> {
+  return answer((done) => {
+    // Not assigned as a literal, see `answer`.
+    const callback = (error: Error | null) => done(error, query)
+    query.callback = callback
+    client.query(query)
+  })
 }
 
 /**

@@ -5,8 +5,7 @@ import { Socket } from 'node:net'
 import pg from 'pg'
 import type { Param, Statement } from './db.ts'
 import { openMessages } from './messages.ts'
-import { answer, Prepared, wireOf } from './pg-inside.ts'
-import { holdBack } from './plain.ts'
+import { holdBack, Prepared, run, wireOf } from './pg-inside.ts'
 import type { Row, TakeRow } from './rows.ts'
 import type { Over } from './watch.ts'
 
@@ -86,12 +85,7 @@ export function openPipelines(
 
 async function ask(client: pg.Client, statement: Statement, params: readonly Param[], take?: TakeRow): Promise<Row[]> {
   const rows: Row[] = []
-  const query = await answer<RowQuery>((done) => {
-    const query = new RowQuery(statement, params, take ?? ((row) => rows.push(row.kept())), (error) =>
-      done(error, query),
-    )
-    client.query(query)
-  })
+  const query = await run(client, new RowQuery(statement, params, take ?? ((row) => rows.push(row.kept()))))
   if (query.failure) throw query.failure
   return rows
 }
@@ -102,8 +96,8 @@ class RowQuery extends Prepared {
   /** Why a row could not be taken, if one could not. */
   failure: Error | undefined
 
-  constructor(statement: Statement, values: readonly Param[], take: TakeRow, callback: (error: Error | null) => void) {
-    super(statement, values, callback)
+  constructor(statement: Statement, values: readonly Param[], take: TakeRow) {
+    super(statement, values)
     this.take = take
   }
 

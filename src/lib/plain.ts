@@ -1,16 +1,7 @@
 // Plain connections, for transactions and whatever takes its time: rows by the names of their columns.
 import type pg from 'pg'
 import type { NamedRow, Param, Statement } from './db.ts'
-import { answer, Prepared } from './pg-inside.ts'
-import { streamOf } from './watch.ts'
-
-/** Holds back what is written to this connection until it is time: one system call for many statements. */
-export function holdBack(client: pg.ClientBase, whenItIsTime: (send: () => void) => void): void {
-  const stream = streamOf(client)
-  if (stream.writableCorked > 0) return
-  stream.cork()
-  whenItIsTime(() => stream.uncork())
-}
+import { answer, holdBack, Prepared, run } from './pg-inside.ts'
 
 /**
  * Has a connection send what it is asked without waiting for the answers before; what is asked at one go goes in one
@@ -23,24 +14,19 @@ export function pipeline(client: pg.ClientBase, isPipelined: boolean): void {
 /** Runs a statement; with a name it is prepared once on each connection, and its columns are asked for once. */
 export async function ask(client: pg.ClientBase, statement: Statement, params: readonly Param[]): Promise<NamedRow[]> {
   const { name, text } = statement
-  if (name === undefined) return (await askPg<NamedRow>(client, { text, values: given(params) })).rows
+  if (name === undefined) return (await askPg(client, { text, values: given(params) })).rows
   send(client)
-  const known = columnsOf(client)
-  const query = await answer<NamedQuery>((done) => {
-    const query = new NamedQuery({ name, text }, params, known, (error) => done(error, query))
-    client.query(query)
-  })
-  return query.found
+  return (await run(client, new NamedQuery({ name, text }, params, columnsOf(client)))).found
 }
 
 /** The rows of a statement as arrays. */
 export async function askForArrays(
   client: pg.ClientBase,
-  { name, text }: Statement,
+  statement: Statement,
   params: readonly Param[],
 ): Promise<(string | null)[][]> {
-  const query = { ...(name !== undefined && { name }), text, values: given(params), rowMode: 'array' as const }
-  return (await askPg<(string | null)[]>(client, query)).rows
+  send(client)
+  return (await run(client, new ArrayQuery(statement, params))).found
 }
 
 /** Runs a command, and answers what PostgreSQL says that it did. */
@@ -48,9 +34,9 @@ export async function command(client: pg.ClientBase, text: string): Promise<stri
   return (await askPg(client, { text })).command
 }
 
-function askPg<R extends pg.QueryResultRow>(client: pg.ClientBase, query: pg.QueryConfig) {
+function askPg(client: pg.ClientBase, query: pg.QueryConfig) {
   send(client)
-  return answer<pg.QueryResult<R>>((done) => client.query<R>(query, done))
+  return answer<pg.QueryResult<NamedRow>>((done) => client.query<NamedRow>(query, done))
 }
 
 function send(client: pg.ClientBase): void {
@@ -78,24 +64,25 @@ function columnsOf(client: pg.ClientBase): Known {
   return columns
 }
 
+/** The values of a row, as pg's parser reads them. */
+interface DataRow {
+  fields: (string | null)[]
+}
+
 class NamedQuery extends Prepared {
   declare readonly name: string
   readonly found: NamedRow[] = []
   readonly #known: Known
-  #columns: Columns
-  override readonly asksForColumns: boolean
+  #columns: Columns | undefined
 
-  constructor(
-    statement: Statement & { name: string },
-    values: readonly Param[],
-    known: Known,
-    callback: (error: Error | null) => void,
-  ) {
-    super(statement, values, callback)
-    const columns = known.get(statement.name)
+  constructor(statement: Statement & { name: string }, values: readonly Param[], known: Known) {
+    super(statement, values)
     this.#known = known
-    this.#columns = columns ?? NO_COLUMNS
-    this.asksForColumns = columns === undefined
+    this.#columns = known.get(statement.name)
+  }
+
+  override get asksForColumns(): boolean {
+    return this.#columns === undefined
   }
 
   // What follows is called by pg.
@@ -105,14 +92,23 @@ class NamedQuery extends Prepared {
     this.#columns = { names, empty: Object.fromEntries(names.map((name) => [name, null])) }
   }
 
-  handleDataRow({ fields }: { fields: (string | null)[] }): void {
-    const { names, empty } = this.#columns
+  handleDataRow({ fields }: DataRow): void {
+    const { names, empty } = this.#columns!
     const row = { ...empty }
     for (let n = 0; n < names.length; n += 1) row[names[n]!] = fields[n]!
     this.found.push(row)
   }
 
   override handleCommandComplete(): void {
-    if (this.asksForColumns) this.#known.set(this.name, this.#columns)
+    if (!this.#known.has(this.name)) this.#known.set(this.name, this.#columns ?? NO_COLUMNS)
+  }
+}
+
+class ArrayQuery extends Prepared {
+  readonly found: (string | null)[][] = []
+
+  // Called by pg for each row.
+  handleDataRow({ fields }: DataRow): void {
+    this.found.push(fields)
   }
 }

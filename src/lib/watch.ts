@@ -1,6 +1,6 @@
 // Notices a database that has stopped breathing (a frozen machine, a cut cable that nobody reports) and lets nobody wait for it.
-import type { Writable } from 'node:stream'
 import pg from 'pg'
+import { wireOf } from './pg-inside.ts'
 
 /** Runs what a connection is asked; while nothing at all comes back, the watch asks whether anybody is there. */
 export type Over = <T>(client: pg.ClientBase, ask: () => Promise<T>) => Promise<T>
@@ -40,7 +40,7 @@ export function watchFor(config: pg.ClientConfig): Watch {
     asking = true
     const alive = await answers(config)
     asking = false
-    if (!alive) for (const [client] of silent()) streamOf(client).destroy()
+    if (!alive) for (const [client] of silent()) wireOf(client).stream.destroy()
   }, LOOK_MS).unref()
 
   function watchOver(client: pg.ClientBase): Watched {
@@ -65,10 +65,6 @@ export function watchFor(config: pg.ClientConfig): Watch {
     stop: () => clearInterval(timer),
   }
 }
-
-/** The stream under a connection. */
-export const streamOf = (client: pg.ClientBase) =>
-  (client as unknown as { connection: { stream: Writable } }).connection.stream
 
 /** Whether there is a PostgreSQL that says anything, if only that it will not let us in. */
 async function answers(config: pg.ClientConfig): Promise<boolean> {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { migrate } from '../../src/lib/migrate.ts'
 import { type Cluster, openCluster, until } from './cluster.ts'
 import { openReplica, type Replica } from './replica.ts'
-import { type Project, startTestServer, type TestServer } from './server.ts'
+import { type Project, scrape, startTestServer, type TestServer } from './server.ts'
 
 export interface Replicated {
   primary: Cluster
@@ -58,8 +58,6 @@ export async function readsOf(server: TestServer, work: () => Promise<unknown>):
 export const seenBy = (server: TestServer, { key }: Project): Pick<Project, 'get'> => ({
   get: (path, query) => server.api(query ? `${path}?${new URLSearchParams(query)}` : path, { key }),
 })
-
-export const scrape = async (server: TestServer) => (await fetch(`${server.adminUrl}/metrics`)).text()
 
 function counted(text: string): Map<string, number> {
   const samples = text.matchAll(/^tundish_reads_total\{target="(\w+)",why="(\w+)"\} (\d+)$/gm)

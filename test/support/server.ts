@@ -109,6 +109,9 @@ export async function startTestServer(
   }
 }
 
+/** What the operator's listener tells of a server. */
+export const scrape = async ({ adminUrl }: { adminUrl: string }) => (await fetch(`${adminUrl}/metrics`)).text()
+
 let made = 0
 
 async function makeProject(app: App, api: TestServer['api'], organizationId?: string): Promise<Project> {

@@ -3,8 +3,9 @@
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
 import { clientConfig, type DbOptions, sqlState } from '../db.ts'
+import { wireOf } from '../pg-inside.ts'
 import { openPipelines, type Read } from '../pipelines.ts'
-import { streamOf, type Watch } from '../watch.ts'
+import type { Watch } from '../watch.ts'
 import type { Heartbeat } from './heartbeat.ts'
 
 /** What the connection has shown. With the connection it is lost, for the next one may lead to another server. */
@@ -69,7 +70,7 @@ export function openLane({ connect, clock, heartbeat, watch, patienceMs, schemaV
     } catch (error) {
       forget(reasonOf(error))
       // What waits behind this question would wait as long.
-      if (error instanceof Silence && client) streamOf(client).destroy()
+      if (error instanceof Silence && client) wireOf(client).stream.destroy()
     }
   }
 
