@@ -99,7 +99,7 @@ class Line {
   }
 
   async charge(externalId: string, due: number): Promise<Entry> {
-    const trace = randomBytes(16).toString('hex')
+    const trace = makeTrace()
     const answer = new Promise<string>((resolve, reject) => {
       this.#answered = resolve
       this.#failed = reject
@@ -125,6 +125,13 @@ class Line {
     if (status === '200') this.#answered!(body)
     else this.#failed!(new Error(`${status}: ${body}`))
   }
+}
+
+/** Without long runs of digits, since the server's log masks what looks like a card number. */
+function makeTrace(): string {
+  return randomBytes(16)
+    .toString('hex')
+    .replaceAll(/(.{7})./g, '$1f')
 }
 
 function requestOf({ url, key, organization, amount }: Target, externalId: string, trace: string): string {

@@ -23,6 +23,8 @@ export interface ChargesRig extends Rig {
   providerTimes(traces: string[]): Promise<Times>
   /** How long the server itself took for each of these requests, by its log. */
   serverTimes(traces: string[]): Promise<Times>
+  /** How long the disk took for pages of a probe that were due since it was last asked. */
+  diskTimes(): Promise<number[]>
 }
 
 /** What a charge costs is to a good part what the disk costs: with fsync, and with the background work. */
@@ -34,7 +36,8 @@ export async function openChargesRig(workers: number, say: (text: string) => voi
     const several = workers > 1 ? ['--workers', String(workers)] : []
     const ours = await startProgram(['serve', ...several], { ...rig.env, SIMULATOR_URL: simulator.url }, rig.closers)
     const serverTimes = timesOfLog(ours.child.stdout!)
-    return { ...rig, ours, simulatorUrl: simulator.url, providerTimes: simulator.times, serverTimes }
+    const diskTimes = await startDiskProbe(join(rig.folder, 'probe'), rig.closers)
+    return { ...rig, ours, simulatorUrl: simulator.url, providerTimes: simulator.times, serverTimes, diskTimes }
   } catch (error) {
     await rig.close()
     throw error
@@ -117,21 +120,42 @@ async function makeLogFiles(db: Db): Promise<void> {
 }
 
 async function startTimedSimulator(ledger: string, closers: Closers) {
-  const child = fork(new URL('timed-simulator.ts', import.meta.url), [ledger], {
-    execArgv: ['--disable-warning=ExperimentalWarning'],
+  const { first, ask } = await startHelper<{ url: string }, { times: [string, number][] }>(
+    'timed-simulator.ts',
+    ledger,
+    closers,
+  )
+  const known: Times = new Map()
+  const times = awaitAll(known, async () => {
+    for (const [trace, ms] of (await ask()).times) known.set(trace, ms)
+  })
+  return { url: first.url, times }
+}
+
+async function startDiskProbe(file: string, closers: Closers): Promise<() => Promise<number[]>> {
+  const { ask } = await startHelper<object, { times: number[] }>('disk-probe.ts', file, closers)
+  return async () => (await ask()).times
+}
+
+// Their own collections of garbage shall be short, and those of the whole heap not come while something is measured.
+const HELPER_SETTINGS = ['--max-semi-space-size=2', '--initial-old-space-size=1024']
+
+/** Starts a program of ours that says when it is ready, and answers what it is asked. */
+async function startHelper<First, Answer>(program: string, argument: string, closers: Closers) {
+  const child = fork(new URL(program, import.meta.url), [argument], {
+    execArgv: ['--disable-warning=ExperimentalWarning', ...HELPER_SETTINGS],
   })
   closers.push(async () => {
     child.kill('SIGTERM')
     await once(child, 'exit')
   })
-  const [{ url }] = (await once(child, 'message')) as [{ url: string }]
-  const known: Times = new Map()
-  const times = awaitAll(known, async () => {
+  const said = async <T>() => ((await once(child, 'message')) as [T])[0]
+  const first = await said<First>()
+  const ask = () => {
     child.send('times')
-    const [{ times }] = (await once(child, 'message')) as [{ times: [string, number][] }]
-    for (const [trace, ms] of times) known.set(trace, ms)
-  })
-  return { url, times }
+    return said<Answer>()
+  }
+  return { first, ask }
 }
 
 /** Reads the durations from a server's log as it comes. */
@@ -152,7 +176,7 @@ function timesOfLog(log: NodeJS.ReadableStream): ChargesRig['serverTimes'] {
 // The last lines of a log are on their way for a while.
 const PATIENCE_MS = 3000
 
-/** Looks until all that are asked for are known, or for some time: a line that tells of a request may be lost with its connection. */
+/** Looks until all that are asked for are known, or for some time. */
 function awaitAll(known: Times, look: () => Promise<void>): (traces: string[]) => Promise<Times> {
   return async (traces) => {
     const until = performance.now() + PATIENCE_MS

@@ -1,9 +1,10 @@
 // The cases "charges" and "charges-slow": charges of distinct customers, beside pgbench with the statements of one charge.
-import { chargeSteadily, chargeWithoutPause, type Entry, type Target } from './charges-clients.ts'
+import { chargeSteadily, chargeWithoutPause, type Entry } from './charges-clients.ts'
 import { CARDS, type ChargesRig, CUSTOMERS, openChargesRig } from './charges-rig.ts'
 import { AMOUNT, recordCharge } from './charges-statements.ts'
 import { ORGANIZATION } from './generate.ts'
-import { alternate, percentile, type Result, type Run } from './measure.ts'
+import { measureHalfLoad, percentiles } from './half-load.ts'
+import { alternate, type Result, type Run } from './measure.ts'
 import type { Options } from './options.ts'
 import { repeatable } from './repeat.ts'
 import { withCpu } from './requests.ts'
@@ -14,9 +15,10 @@ type Card = keyof typeof CARDS
 // Enough to keep a provider that takes 50 ms busy.
 const CONNECTIONS = { 'at once': 32, 'after 50 ms': 128 }
 const LIMIT_CLIENTS = 32
-const MOST_UNTIMED = 0.001
 // Some thousands of charges: until then much of our process's time goes into compiling, and PostgreSQL's into plans.
 const WARM_UP_SECONDS = 5
+// Smaller sets make other code hot than large ones, and it comes more slowly: the median fell by half in the first ten seconds.
+const HALF_LOAD_WARM_UP_SECONDS = 15
 
 /**
  * Charges as fast as answers come, beside the limit; then at half that rate. In the end what the clients heard is joined
@@ -42,11 +44,10 @@ export async function measureCharges(
       log.push(...entries)
       return {
         perSecond: (entries.length * 1000) / (performance.now() - begun),
-        ...spread(entries.map(({ ms }) => ms)),
+        ...percentiles(entries.map(({ ms }) => ms)),
       }
     }
-    const warmUpSeconds = Math.min(options.seconds * 2, WARM_UP_SECONDS)
-    await ours(warmUpSeconds)
+    await ours(Math.min(options.seconds * 2, WARM_UP_SECONDS))
     const result = await alternate(
       name,
       'charges',
@@ -57,44 +58,15 @@ export async function measureCharges(
       options,
     )
     const perSecond = result.contenders.ours!.perSecond / 2
-    // Smaller sets make other code hot than large ones.
+    const warmUpSeconds = Math.min(options.seconds * 8, HALF_LOAD_WARM_UP_SECONDS)
     log.push(...(await chargeSteadily(target, CARDS[card], perSecond, warmUpSeconds)))
-    const halfLoad = await measureOverhead(rig, target, card, perSecond, options.seconds * options.rounds, log)
+    const { halfLoad, heard } = await measureHalfLoad(rig, target, CARDS[card], perSecond, options)
+    log.push(...heard)
     return { ...result, figures: { halfLoad, joined: await join3(rig, log) } }
   } finally {
     await rig.close()
   }
 }
-
-/**
- * At a rate that is kept whether or not answers come, what a charge takes beyond the provider's own time, which the
- * simulator has measured for each: as a client has it, from when the charge was due, and within the server.
- */
-async function measureOverhead(
-  rig: ChargesRig,
-  target: Target,
-  card: Card,
-  perSecond: number,
-  seconds: number,
-  log: Entry[],
-) {
-  const entries = await chargeSteadily(target, CARDS[card], perSecond, seconds)
-  log.push(...entries)
-  const traces = entries.map(({ trace }) => trace)
-  const [providers, servers] = [await rig.providerTimes(traces), await rig.serverTimes(traces)]
-  const timed = entries.filter(({ trace }) => providers.has(trace) && servers.has(trace))
-  const untimed = entries.length - timed.length
-  if (untimed > entries.length * MOST_UNTIMED) throw new Error(`${untimed} of ${entries.length} charges left no trace.`)
-  return {
-    perSecond,
-    overhead: spread(timed.map(({ trace, ms }) => ms - providers.get(trace)!)),
-    inServer: spread(timed.map(({ trace }) => servers.get(trace)! - providers.get(trace)!)),
-    provider: spread(timed.map(({ trace }) => providers.get(trace)!)),
-    untimed,
-  }
-}
-
-const spread = (values: number[]) => ({ p50Ms: percentile(values, 0.5)!, p99Ms: percentile(values, 0.99)! })
 
 /** Joins what the clients heard, what the orders say and what the provider did: every row must have its two others. */
 async function join3({ app, simulatorUrl }: ChargesRig, log: Entry[]) {
