@@ -5,6 +5,7 @@ import type { Config } from './config.ts'
 import { type KeyCache, openKeyCache } from './key-cache.ts'
 import { maskDigits } from './lib/card-data.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
+import { whyUntrusted } from './lib/database-url.ts'
 import { type Db, isUnavailable, openDb, settingsOf } from './lib/db.ts'
 import { openEmbedded } from './lib/embedded.ts'
 import { UsageError } from './lib/errors.ts'
@@ -163,6 +164,9 @@ const plain = (log: Logger) => ({ info: (text: string) => log.info(text), warn: 
 const POOLER =
   'DATABASE_URL leads through a pooler: set DIRECT_DATABASE_URL to the address of the database itself, for what needs a session.'
 
+const TRUST =
+  'name the certificate of its authority as sslrootcert=FILE, and the host as its certificate does; sslmode=disable goes without TLS.'
+
 /** Says in a sentence why the database of the settings cannot be used. */
 export async function reachable<T>(promise: Promise<T>): Promise<T> {
   try {
@@ -173,6 +177,8 @@ export async function reachable<T>(promise: Promise<T>): Promise<T> {
     if (/startup parameter/.test(message)) throw new UsageError(POOLER)
     const refused = ['28P01', '28000', '3D000', '42501'].includes(code ?? '')
     if (!refused && !isUnavailable(error)) throw error
+    const untrusted = whyUntrusted(error)
+    if (untrusted) throw new UsageError(`The database of DATABASE_URL cannot be trusted (${untrusted}): ${TRUST}`)
     // PostgreSQL's sentence names the user or database, never the password.
     throw new UsageError(
       `The database of DATABASE_URL cannot be used (${message}): check its address, name, user, password and rights.`,

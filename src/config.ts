@@ -2,6 +2,7 @@
 import { resolve } from 'node:path'
 import type { ListenerBounds } from './lib/bounds.ts'
 import { readProxies, type TrustedProxies } from './lib/caller.ts'
+import { mistakesIn } from './lib/database-url.ts'
 import { UsageError } from './lib/errors.ts'
 
 export interface Config {
@@ -70,6 +71,12 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     return value
   }
 
+  function databaseUrl(name: string): string | undefined {
+    const value = url(name, ['postgres:', 'postgresql:'])
+    if (value?.startsWith('postgres')) mistakes.push(...mistakesIn(value).map((mistake) => `${name} ${mistake}`))
+    return value
+  }
+
   function masterKey(): Buffer | undefined {
     const value = text('MASTER_KEY')
     const key = value === undefined ? undefined : Buffer.from(value, 'base64')
@@ -92,11 +99,11 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     adminHost: text('ADMIN_HOST') ?? '127.0.0.1',
     adminPort: integer('ADMIN_PORT', 8081, 0, 65535),
     dataDir,
-    databaseUrl: url('DATABASE_URL', ['postgres:', 'postgresql:']),
-    directDatabaseUrl: url('DIRECT_DATABASE_URL', ['postgres:', 'postgresql:']),
+    databaseUrl: databaseUrl('DATABASE_URL'),
+    directDatabaseUrl: databaseUrl('DIRECT_DATABASE_URL'),
     databaseConnections: text('DATABASE_CONNECTIONS') ? integer('DATABASE_CONNECTIONS', 12, 2, 1000) : undefined,
     statementTimeoutMs: integer('STATEMENT_TIMEOUT_MS', 30_000, 100, 3_600_000),
-    readDatabaseUrl: url('READ_DATABASE_URL', ['postgres:', 'postgresql:']),
+    readDatabaseUrl: databaseUrl('READ_DATABASE_URL'),
     readMaxLagMs: integer('READ_MAX_LAG_MS', 1000, 100, 600_000),
     masterKey: masterKey(),
     secretHeaderCase: choice('SECRET_HEADER_CASE', 'exact', ['exact', 'any']),

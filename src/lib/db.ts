@@ -1,5 +1,6 @@
 // The way to PostgreSQL: pipelined connections for short reads, plain ones for transactions, counts and COPY.
 import pg from 'pg'
+import { whyUntrusted } from './database-url.ts'
 import { openPipelines, type Read } from './pipelines.ts'
 import { ask, askForArrays, command, pipeline } from './plain.ts'
 import { nameless, openSingles } from './pooler.ts'
@@ -231,11 +232,12 @@ export function isTimeout(error: unknown): boolean {
   return sqlState(error) === '57014'
 }
 
-/** Whether the database could not be reached or would not work: the caller may try again later. */
+/** Whether the database could not be reached or trusted, or would not work: the caller may try again later. */
 export function isUnavailable(error: unknown): boolean {
   const state = sqlState(error)
   // 25006 is a read-only server, 53… out of connections, memory or disk, 58… its files.
   if (state && (/^(08|53|57P|58)/.test(state) || isTimeout(error) || state === '25006')) return true
+  if (whyUntrusted(error) !== undefined) return true
   const { code, message } = error as { code?: string; message?: string }
   if (code && ['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'].includes(code)) {
     // A missing socket, not any missing file.

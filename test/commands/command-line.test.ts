@@ -67,6 +67,20 @@ describe('the command line', () => {
     assert.doesNotMatch(stderr, /hunter2/)
   })
 
+  for (const [address, sentence] of Object.entries({
+    'postgresql://user:hunter2#x@host/db': /^DATABASE_URL is no address: .+%23.+\n$/,
+    'postgresql://user:hunter2@host:port/db': /^DATABASE_URL is no address: .+\n$/,
+    'postgresql://user:hunter2@host/db?sslmode=full': /^DATABASE_URL must have an sslmode of .+verify-full.+\n$/,
+    'postgresql://user:hunter2@host/db?sslrootcert=/none.pem': /^DATABASE_URL must name a file .+ its sslrootcert\.\n$/,
+  })) {
+    test(`2 and one sentence for the address ${address}`, async () => {
+      const { code, stdout, stderr } = await tundish(['org', 'list'], { DATABASE_URL: address, MASTER_KEY: KEY })
+      assert.deepEqual([code, stdout], [2, ''])
+      assert.match(stderr, sentence)
+      assert.doesNotMatch(stderr, /hunter2/)
+    })
+  }
+
   test('2 and one sentence when the database does not answer', async () => {
     const env = { DATABASE_URL: 'postgresql://user:hunter2@127.0.0.1:1/tundish', MASTER_KEY: KEY }
     const { code, stdout, stderr } = await tundish(['org', 'list'], env)

@@ -1,0 +1,39 @@
+// What can be wrong with the address of a database before anybody connects to it, and with the trust in who answers.
+import { accessSync, constants } from 'node:fs'
+
+const FILES = ['sslrootcert', 'sslcert', 'sslkey']
+const MODES = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']
+
+/** What is wrong with an address, each as a sentence that goes on behind its name; never the address, which holds a password. */
+export function mistakesIn(address: string): string[] {
+  // A password with a host in the parameters: `user:password@/database?host=…`.
+  const url = URL.parse(address) ?? URL.parse(address.replace('@/', '@socket/'))
+  if (!url) return ['is no address: write # / ? @ and % in its user and password as %23 %2F %3F %40 and %25.']
+  const mode = url.searchParams.get('sslmode')
+  const files = FILES.filter((name) => url.searchParams.has(name) && !isReadable(url.searchParams.get(name)!))
+  return [
+    ...(mode !== null && !MODES.includes(mode) ? [`must have an sslmode of ${MODES.join(', ')}.`] : []),
+    ...files.map((name) => `must name a file that can be read as its ${name}.`),
+  ]
+}
+
+function isReadable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const UNTRUSTED =
+  /^(?:ERR_(?:TLS|SSL)_|EPROTO$|CERT_|CRL_|SELF_SIGNED_|DEPTH_ZERO_|UNABLE_TO_|INVALID_|PATH_LENGTH_|HOSTNAME_)/
+
+/** Why a database could not be trusted, or does not speak TLS at all; undefined for every other error. */
+export function whyUntrusted(error: unknown): string | undefined {
+  const { code, message = '' } = error as { code?: unknown; message?: string }
+  const isAboutTls = typeof code === 'string' && UNTRUSTED.test(code)
+  if (!isAboutTls && message !== 'The server does not support SSL connections') return undefined
+  // What Node advises behind it is for other programs.
+  return message.replace(/;.*$|[:\s]+$/, '')
+}
