@@ -17,7 +17,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -308,6 +308,17 @@ test('a normal user needs nobody else', { skip: !readable }, async () => {
     await close()
   } else await leave()
   assert.ok(isStopped(dataDir))
+})
+
+test('a folder that cannot be made is a sentence', async () => {
+  const gone = newFolder('gone')
+  mkdirSync(dirname(gone))
+  symlinkSync(join(base, 'nowhere', 'at', 'all'), gone)
+  await assert.rejects(open(join(gone, 'data')), (error) => {
+    assert.ok(error instanceof UsageError)
+    assert.match(error.message, /gone cannot be made, as on a disk that is read-only: set DATA_DIR/)
+    return true
+  })
 })
 
 test('a folder that cannot be written is a sentence', { skip: !readable }, async () => {

@@ -6,7 +6,7 @@ const OTHERWISE = 'or set DATABASE_URL to a PostgreSQL server of your own'
 
 /** A file-system error under `dataDir` as a `UsageError`; anything else is returned as it came. */
 export function fileSentence(error: unknown, dataDir: string): unknown {
-  const { code, path = dataDir } = error as NodeJS.ErrnoException
+  const { code, syscall, path = dataDir } = error as NodeJS.ErrnoException
   switch (code) {
     case 'EACCES':
     case 'EPERM':
@@ -20,6 +20,12 @@ export function fileSentence(error: unknown, dataDir: string): unknown {
     case 'ENOTDIR':
     case 'EEXIST':
       return new UsageError(`${path} is not a folder: set DATA_DIR to one.`)
+    case 'ENOENT':
+      // So Node calls it when it makes folders on a disk that is read-only, too.
+      if (syscall !== 'mkdir') return error
+      return new UsageError(
+        `${path} cannot be made, as on a disk that is read-only: set DATA_DIR to a folder that can be written.`,
+      )
     default:
       return error
   }
