@@ -29,7 +29,7 @@ export async function appendHead(path: string, head: Head & { committed: boolean
 /** What the file knows of each entry, by number; a file that is not there knows nothing. */
 export async function readHeads(path: string): Promise<Map<string, KnownHead>> {
   const text = await readFile(path, 'utf8').catch((error) => {
-    if (error.code === 'ENOENT') return ''
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return ''
     throw error
   })
   const heads = new Map<string, KnownHead>()

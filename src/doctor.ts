@@ -1,7 +1,7 @@
 // The doctor: looks at an installation without changing it, and says what to do about what it finds.
-import { existsSync } from 'node:fs'
-import { stat, statfs } from 'node:fs/promises'
-import { join } from 'node:path'
+import { constants, existsSync } from 'node:fs'
+import { access, stat, statfs } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { auditHeadsPath } from './audit.ts'
 import type { Config } from './config.ts'
 import { checkClock, checkMigrations, checkServer, checkSync } from './doctor/database.ts'
@@ -28,7 +28,7 @@ const PROVIDER_PATIENCE_MS = 3_000
 
 /** Looks at everything; with `fix`, corrects the counters first, which is the only thing it ever changes. */
 export async function examine(config: Config, { fix = false } = {}): Promise<Finding[]> {
-  const findings = [...checkSettings(config), await checkDisk(config)]
+  const findings = [...checkSettings(config), await checkDisk(config), ...(await checkFiles(config))]
   if (!config.databaseUrl && !existsSync(join(config.dataDir, 'postgres'))) {
     return [...findings, failed('database', `There is no database in ${config.dataDir} yet.`, 'Run: tundish serve')]
   }
@@ -66,6 +66,29 @@ async function checkDisk({ dataDir }: Config): Promise<Finding> {
   if (free >= ENOUGH_DISK_BYTES) return ok('disk', message)
   const fix = 'Free some space, or move DATA_DIR to another disk.'
   return free >= LEAST_DISK_BYTES ? warning('disk', message, fix) : failed('disk', message, fix)
+}
+
+/** An erasure and what operators change are on disk before the database commits: without their files neither is possible. */
+async function checkFiles(config: Config): Promise<Finding[]> {
+  const findings: Finding[] = []
+  for (const path of [config.erasureLedger, auditHeadsPath(config)]) {
+    const code = await whyNotWritable(path)
+    const fix =
+      'Until it can be, nobody can be erased or nothing changed: set DATA_DIR or ERASURE_LEDGER to a disk that keeps.'
+    if (code) findings.push(failed('files', `${path} cannot be written (${code}).`, fix))
+  }
+  return findings
+}
+
+/** Folders that are missing are made when they are needed. */
+async function whyNotWritable(path: string): Promise<string | undefined> {
+  try {
+    await access(path, constants.W_OK)
+    return undefined
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return code === 'ENOENT' && dirname(path) !== path ? whyNotWritable(dirname(path)) : code
+  }
 }
 
 async function checkMasterKeyFile({ masterKey, dataDir }: Config): Promise<Finding[]> {

@@ -56,10 +56,18 @@ export async function guard(run: () => Promise<void>): Promise<void> {
   try {
     await run()
   } catch (error) {
-    if (!(error instanceof UsageError || error instanceof Refusal)) throw error
-    process.stderr.write(`${error.message}\n`)
-    process.exitCode = error instanceof UsageError ? EXIT_USAGE : EXIT_REFUSED
+    const told = aboutFile(error) ?? error
+    if (!(told instanceof UsageError || told instanceof Refusal)) throw error
+    process.stderr.write(`${told.message}\n`)
+    process.exitCode = told instanceof UsageError ? EXIT_USAGE : EXIT_REFUSED
   }
+}
+
+/** A folder or file that the settings name, and that this machine does not let us use. */
+function aboutFile(error: unknown): UsageError | undefined {
+  const { code, syscall, path } = error as NodeJS.ErrnoException
+  if (path === undefined || !['open', 'mkdir', 'access'].includes(syscall ?? '')) return undefined
+  return new UsageError(`${path} cannot be used (${syscall}: ${code}).`)
 }
 
 /** A command's log lines are for trouble only, and never on standard output with its result. */

@@ -89,6 +89,23 @@ describe('the command line', () => {
     assert.doesNotMatch(stderr, /hunter2/)
   })
 
+  test('2 and one sentence when what must be on disk cannot be written, and nothing is made', async () => {
+    const database = await freshDatabase()
+    const env = { DATABASE_URL: database.url, MASTER_KEY: KEY }
+    try {
+      // A file where the folder should be.
+      const { code, stdout, stderr } = await tundish(['org', 'create', 'acme'], {
+        ...env,
+        DATA_DIR: import.meta.filename,
+      })
+      assert.deepEqual([code, stdout], [2, ''])
+      assert.match(stderr, /^\/.+ cannot be used \((?:mkdir|open): E[A-Z]+\)\.\n$/)
+      assert.match((await tundish(['org', 'list'], env)).stdout, /no organization/)
+    } finally {
+      await database.drop()
+    }
+  })
+
   test('2 with another master key than the one of the database', async () => {
     const database = await freshDatabase()
     try {

@@ -75,6 +75,14 @@ describe('doctor', () => {
     assert.deepEqual((await examine()).failed, [])
   })
 
+  test('1 for files of DATA_DIR that cannot be written', async () => {
+    // A file where the folder should be.
+    const { failed, of } = await examine({ DATA_DIR: import.meta.filename })
+    assert.deepEqual([...new Set(failed)], ['files'])
+    assert.match(of('files')[0]!.message, /erasures\.ndjson cannot be written \(ENOTDIR\)/)
+    assert.equal(of('files').length, 2)
+  })
+
   test('1 for another master key', async () => {
     const { failed } = await examine({ MASTER_KEY: randomBytes(32).toString('base64') })
     assert.deepEqual(failed, ['master key'])
