@@ -5,9 +5,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { openDb } from '../src/lib/db.ts'
-import { type Billing, type Organization, startBilling } from './support/billing.ts'
+import type { Billing, Organization } from './support/billing.ts'
 import { tundish } from './support/cli.ts'
-import { BASICS, insert } from './support/data.ts'
+import { type CrowdedShop, openCrowdedShop } from './support/crowded-shop.ts'
 import { noPgBouncer, openPgBouncer, type PgBouncer } from './support/pgbouncer.ts'
 import { type FreshDatabase, freshDatabase } from './support/postgres.ts'
 import { walk } from './support/walk.ts'
@@ -20,25 +20,19 @@ describe(`behind PgBouncer in transaction mode${noPgBouncer ? ` (skipped: ${noPg
   let bouncer: PgBouncer
   let billing: Billing
   let shop: Organization
+  let get: CrowdedShop['get']
   before(async () => {
     database = await freshDatabase()
     bouncer = await openPgBouncer(database.url)
-    billing = await startBilling({ DATABASE_URL: bouncer.url, DIRECT_DATABASE_URL: database.url }, { worker: true })
-    shop = await billing.organization()
-    const profiles = Array.from({ length: 60 }, (_, n) => ({ id: `person-${n}`, email: `person-${n}@example.com` }))
-    await insert(
-      billing.db,
-      { id: shop.projectId, organizationId: shop.id },
-      { ...BASICS, profiles: [...BASICS.profiles!, ...profiles] },
-    )
+    const people = Array.from({ length: 60 }, (_, n) => ({ id: `person-${n}`, email: `person-${n}@example.com` }))
+    const env = { DATABASE_URL: bouncer.url, DIRECT_DATABASE_URL: database.url }
+    ;({ billing, shop, get } = await openCrowdedShop(env, people))
   })
   after(async () => {
     await billing?.stop()
     await bouncer?.remove()
     await database?.drop()
   })
-  const get = (path: string, query: Record<string, string> = {}) =>
-    billing.server.api(`${path}?${new URLSearchParams(query)}`, { key: shop.projectKey })
 
   test('serves pages, walks, counts and a horizon', async () => {
     assert.equal((await walk({ get }, '/profiles', { limit: '7' })).length, 61)

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import { type Billing, type Organization, startBilling } from './support/billing.ts'
+import type { Billing, Organization } from './support/billing.ts'
 import { tundish } from './support/cli.ts'
-import { BASICS, insert } from './support/data.ts'
+import { type CrowdedShop, openCrowdedShop } from './support/crowded-shop.ts'
 import { textOf } from './support/imports.ts'
 import { type FreshDatabase, freshDatabase } from './support/postgres.ts'
 import { openProxy } from './support/proxy.ts'
@@ -20,25 +20,18 @@ describe('a database behind TLS', { timeout: 120_000 }, () => {
   let proxy: TlsProxy
   let billing: Billing
   let shop: Organization
+  let get: CrowdedShop['get']
   before(async () => {
     database = await freshDatabase()
     proxy = await openTlsProxy(database.url)
-    billing = await startBilling({ DATABASE_URL: proxy.url() }, { worker: true })
-    shop = await billing.organization()
-    const profiles = Array.from({ length: PEOPLE }, (_, n) => ({ id: `person-${n}`, email: nameOf(n) }))
-    await insert(
-      billing.db,
-      { id: shop.projectId, organizationId: shop.id },
-      { ...BASICS, profiles: [...BASICS.profiles!, ...profiles] },
-    )
+    const people = Array.from({ length: PEOPLE }, (_, n) => ({ id: `person-${n}`, email: nameOf(n) }))
+    ;({ billing, shop, get } = await openCrowdedShop({ DATABASE_URL: proxy.url() }, people))
   })
   after(async () => {
     await billing?.stop()
     await proxy?.close()
     await database?.drop()
   })
-  const get = (path: string, query: Record<string, string> = {}) =>
-    billing.server.api(`${path}?${new URLSearchParams(query)}`, { key: shop.projectKey })
 
   test('gives every page whole, of any size and many at once', async () => {
     const wanted = Array.from({ length: PEOPLE }, (_, n) => [`person-${n}`, nameOf(n)]).sort()
