@@ -137,13 +137,10 @@ async function startDiskProbe(file: string, closers: Closers): Promise<() => Pro
   return async () => (await ask()).times
 }
 
-// Their own collections of garbage shall be short, and those of the whole heap not come while something is measured.
-const HELPER_SETTINGS = ['--max-semi-space-size=2', '--initial-old-space-size=1024']
-
-/** Starts a program of ours that says when it is ready, and answers what it is asked. */
+/** Starts a program of ours, with the settings of V8 that we run with, that says when it is ready and answers what it is asked. */
 async function startHelper<First, Answer>(program: string, argument: string, closers: Closers) {
   const child = fork(new URL(program, import.meta.url), [argument], {
-    execArgv: ['--disable-warning=ExperimentalWarning', ...HELPER_SETTINGS],
+    execArgv: [...process.execArgv, '--disable-warning=ExperimentalWarning'],
   })
   closers.push(async () => {
     child.kill('SIGTERM')

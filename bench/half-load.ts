@@ -1,19 +1,14 @@
 // What a charge takes beyond the provider at half of the maximum load, and what the disk alone takes meanwhile.
 import { chargeSteadily, type Entry, type Target } from './charges-clients.ts'
 import type { ChargesRig } from './charges-rig.ts'
-import { median, percentile } from './measure.ts'
-
-interface Percentiles {
-  p50Ms: number
-  p99Ms: number
-}
+import { median, type Percentiles, percentiles } from './measure.ts'
 
 const WHOSE = ['overhead', 'inServer', 'provider', 'disk'] as const
 
 /** Whose time it was. */
 type Times = Record<(typeof WHOSE)[number], Percentiles>
 
-export interface HalfLoad extends Times {
+interface HalfLoad extends Times {
   perSecond: number
   /** What the medians above are taken from. */
   rounds: Times[]
@@ -53,10 +48,6 @@ async function timesOf(rig: ChargesRig, entries: Entry[], disk: number[]): Promi
     provider: percentiles(entries.map(({ trace }) => providers.get(trace)!)),
     disk: percentiles(disk),
   }
-}
-
-export function percentiles(values: number[]): Percentiles {
-  return { p50Ms: percentile(values, 0.5)!, p99Ms: percentile(values, 0.99)! }
 }
 
 function mediansOf(rounds: Times[]): Times {

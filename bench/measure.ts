@@ -96,3 +96,12 @@ export function percentile(values: number[], share: number): number | undefined 
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
 }
+
+export interface Percentiles {
+  p50Ms: number
+  p99Ms: number
+}
+
+export function percentiles(values: number[]): Percentiles {
+  return { p50Ms: percentile(values, 0.5)!, p99Ms: percentile(values, 0.99)! }
+}
