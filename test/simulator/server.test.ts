@@ -37,17 +37,17 @@ test('sim_charge_then_500: 500, and charged', async () => {
   assert.equal((await get(`/charges/${body.key}`)).body.outcome, 'succeeded')
 })
 
-test('sim_slow_200ms: charged at once, answered after that long, a second time without waiting', async () => {
-  const body = charge('sim_slow_200ms')
+test('sim_slow_1500ms: charged at once, answered after that long, a second time without waiting', async () => {
+  const body = charge('sim_slow_1500ms')
   const begun = performance.now()
   const answer = post('/charges', body)
   await until(async () => (await get(`/charges/${body.key}`)).status === 200)
-  assert.ok(performance.now() - begun < 200, 'charged before the answer')
+  assert.ok(performance.now() - begun < 1500, 'charged before the answer')
   assert.equal((await answer).body.outcome, 'succeeded')
-  assert.ok(performance.now() - begun >= 199)
+  assert.ok(performance.now() - begun >= 1499)
   const again = performance.now()
   assert.deepEqual((await post('/charges', body)).body, (await answer).body)
-  assert.ok(performance.now() - again < 150)
+  assert.ok(performance.now() - again < 1499)
 })
 
 test('refund tokens: the charge is good, the refund goes as the token says', async () => {

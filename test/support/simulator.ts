@@ -7,17 +7,19 @@ import { startSimulator } from '../../src/simulator/server.ts'
 
 export const silent = pino({ level: 'silent' })
 
+/** Its ledger does not wait for the disk: it has to survive a process here, not a power failure. */
 export async function openSimulator() {
   const folder = await mkdtemp(join(tmpdir(), 'tundish-simulator-'))
   const ledgerFile = join(folder, 'ledger.ndjson')
-  let running = await startSimulator({ port: 0, ledgerFile, log: silent })
+  const options = { ledgerFile, log: silent, fsync: false }
+  let running = await startSimulator({ ...options, port: 0 })
   const { url } = running
   return {
     url,
     ledgerFile,
     stop: () => running.close(),
     start: async () => {
-      running = await startSimulator({ port: Number(new URL(url).port), ledgerFile, log: silent })
+      running = await startSimulator({ ...options, port: Number(new URL(url).port) })
     },
     cleanUp: async () => {
       await running.close()

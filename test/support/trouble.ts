@@ -44,7 +44,7 @@ export async function openScene(folder?: string): Promise<Scene> {
       await load.stop()
     }
     const { heard } = load
-    assert.deepEqual(heard.wrong, [])
+    assert.deepEqual(heard.wrong, [], `${heard.wrong.join('\n')}\nof:\n${reasons(billing).join('\n')}`)
     assert.deepEqual(
       Object.keys(heard.statuses).filter((status) => !['200', '503'].includes(status)),
       [],
@@ -63,6 +63,12 @@ export async function openScene(folder?: string): Promise<Scene> {
       await cluster.remove()
     },
   }
+}
+
+/** Of what requests failed, by the log: each error once. */
+function reasons({ server }: Billing): string[] {
+  const errors = server.logLines().flatMap((line) => /"err":(\{.*?\})/.exec(line)?.[1] ?? [])
+  return [...new Set(errors)]
 }
 
 /** Every purchase is decided, once, and ledger and orders tell the same. */
