@@ -57,9 +57,10 @@ export function settle(
   return settleTogether(db, { order, verdict, because, note })
 }
 
-// One organization's: they meet in its clock anyway, which each has alone to the commit.
+// One organization's: they meet in its clock anyway, which each has alone to the commit. Before that only what may hold
+// personal data waits for an erasure.
 const settleTogether = gather<Asked, Order>({
-  group: ({ order }) => order.organization_id,
+  group: ({ order }) => `${order.organization_id} ${order.has_metadata}`,
   work: (db, all) => db.tx((query, commit) => settleAll(query, commit, all)),
 })
 

@@ -87,6 +87,8 @@ export interface DbOptions {
 
 const RETRIED = new Set(['40001', '40P01'])
 const TRIES = 3
+// Of a statement behind one that failed. Of several that are sent together any may be waited for first.
+const AFTER_A_FAILURE = '25P02'
 const STATEMENT_TIMEOUT_MS = 30_000
 // Weights at once, in all and of one tenant: enough to keep the pipelines full, so few that whoever comes next is soon served.
 const FAIR_MOST = 96
@@ -152,7 +154,14 @@ export function openDb(options: DbOptions): Db {
   async function once<T>(work: (query: Query, commit: Commit) => Promise<T>): Promise<T> {
     const { client, release } = await connect(pool)
     const asked = queryOn(client, watch.over)
-    const query: Query = (statement, params) => asked(bare(statement), params)
+    let failed: unknown
+    const query: Query = <R extends NamedRow>(statement: string | Statement, params?: readonly Param[]) => {
+      const rows = asked<R>(bare(statement), params)
+      rows.catch((error) => {
+        failed ??= error
+      })
+      return rows
+    }
     pipeline(client, true)
     let committed: Promise<void> | undefined
     const commit = () => {
@@ -175,7 +184,7 @@ export function openDb(options: DbOptions): Db {
       await query('rollback').catch(() => {
         broken = true
       })
-      throw error
+      throw sqlState(error) === AFTER_A_FAILURE ? (failed ?? error) : error
     } finally {
       pipeline(client, false)
       release(broken)

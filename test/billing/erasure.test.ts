@@ -1,8 +1,9 @@
 // Erasure and charges: what a charge brings about an erased person is not kept, whichever of the two comes first.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import type { Answer } from '../support/server.ts'
 
 const MARKER = 'marker-of-a-person'
 const metadata = { client_metadata: { name: MARKER } }
@@ -91,4 +92,53 @@ test('an import that holds the profile does not hold up a charge', async () => {
   })
   assert.equal(charged, 'succeeded')
   await billing.db.query(`update orders set client_metadata = null where external_id = $1`, [user])
+})
+
+describe('an erasure that takes too long', () => {
+  let billing: Billing
+  let shop: Organization
+  before(async () => {
+    billing = await startBilling({ STATEMENT_TIMEOUT_MS: '3000' }, { worker: false })
+    shop = await billing.organization()
+  })
+  after(() => billing.stop())
+
+  /** Has the profile locked, then a charge of it under way, and then one without personal data, which is answered first. */
+  async function chargeBeside(
+    profileId: string,
+    charge: () => Promise<Answer>,
+    comesToTheLockMs: number,
+  ): Promise<Answer> {
+    const { query, release } = await billing.db.connect()
+    try {
+      await query('begin')
+      await query('select 1 from profiles where id = $1 for update', [profileId])
+      const waiting = charge()
+      await sleep(comesToTheLockMs)
+      const plain = await Promise.race([shop.charge(await shop.customer({ profileId: `${profileId}-2` })), waiting])
+      assert.equal(plain.body.checkout_status, 'succeeded')
+      return await waiting
+    } finally {
+      await query('rollback')
+      release()
+    }
+  }
+
+  test('503 for a charge that may hold personal data, and nothing is begun; others go on', async () => {
+    const user = await shop.customer({ profileId: 'first' })
+    const { status, headers } = await chargeBeside('first', () => shop.charge(user, metadata), 200)
+    assert.deepEqual([status, headers['retry-after']], [503, '1'])
+    assert.deepEqual(await billing.db.query('select 1 from orders where external_id = $1', [user]), [])
+    assert.equal((await shop.charge(user, metadata)).body.checkout_status, 'succeeded')
+  })
+
+  test('left to settling when it was charged by then; others go on', async () => {
+    const user = await shop.customer({ profileId: 'second', token: 'sim_slow_500ms' })
+    const charging = shop.charge(user, metadata)
+    const begun = () => billing.db.query('select 1 from orders where external_id = $1', [user])
+    while ((await begun()).length === 0) await sleep(10)
+    const { body } = await chargeBeside('second', () => charging, 800)
+    assert.equal(body.checkout_status, 'processing')
+    assert.equal((await billing.ledger(body.order_id)).length, 1)
+  })
 })
