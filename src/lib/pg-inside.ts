@@ -41,6 +41,8 @@ export abstract class Prepared extends pg.Query {
   readonly values: readonly Param[]
   /** It ends after so many rows; 0 is all. */
   readonly most: number
+  /** Whether it is the one that prepares its name on its connection. */
+  prepares = false
 
   constructor({ name, text, most = 0 }: Statement, values: readonly Param[]) {
     super(text)
@@ -62,6 +64,7 @@ export abstract class Prepared extends pg.Query {
 
   prepare(connection: Wire): void {
     if (!this.hasBeenParsed(connection)) {
+      this.prepares = true
       connection.parse({ name: this.name, text: this.text })
       if (this.name !== undefined) connection.submittedNamedStatements[this.name] = this.text
     }
@@ -77,11 +80,27 @@ export abstract class Prepared extends pg.Query {
   handlePortalSuspended(): void {}
 }
 
+const NOT_PREPARED = '26000'
+/** By the names of statements, why the last one failed that was to prepare it. */
+const unprepared = new WeakMap<pg.ClientBase, Map<string, Error>>()
+
+/**
+ * Why a query failed. Those that are sent behind the one that prepares their name count on it: when it could not, for want
+ * of a lock, say, PostgreSQL says of them only that nothing was prepared. They failed for the same reason.
+ */
+function reasonOf(client: pg.ClientBase, { name, prepares }: Prepared, error: Error): Error {
+  if (name === undefined) return error
+  const reasons = unprepared.get(client) ?? new Map<string, Error>()
+  unprepared.set(client, reasons)
+  if (prepares) reasons.set(name, error)
+  return (error as { code?: unknown }).code === NOT_PREPARED ? (reasons.get(name) ?? error) : error
+}
+
 /** Sends a query, and answers it when all that it asks for has come. */
 export function run<Q extends Prepared>(client: pg.ClientBase, query: Q): Promise<Q> {
   return answer((done) => {
     // Not assigned as a literal, see `answer`.
-    const callback = (error: Error | null) => done(error, query)
+    const callback = (error: Error | null) => done(error && reasonOf(client, query, error), query)
     query.callback = callback
     client.query(query)
   })

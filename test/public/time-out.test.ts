@@ -51,4 +51,15 @@ describe('a statement that takes too long', () => {
       for (const { status } of await Promise.all(slow)) assert.equal(status, 503)
     })
   })
+
+  test('503 for each of those that came while their statement could not even be prepared', async () => {
+    const answers = await locked(() =>
+      Promise.all(Array.from({ length: 12 }, () => project.get('/subscriptions/subscription'))),
+    )
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      answers.map(() => 503),
+    )
+    assert.equal((await project.get('/subscriptions/subscription')).status, 200)
+  })
 })
