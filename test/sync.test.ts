@@ -114,4 +114,25 @@ describe('a sync by windows', () => {
       release()
     }
   })
+
+  test('a writer whose start cannot be seen holds the horizon, also the first one of a project', async () => {
+    const project = await server.project()
+    const follower = new Follower(project)
+    const { query, release } = await server.db.connect()
+    try {
+      // Held by a session without a transaction.
+      const lock = `(write_lock_class(), (select number from projects where id = $1))`
+      await query(`select pg_advisory_lock_shared${lock}`, [project.id])
+      assert.equal(await follower.horizon(), '1970-01-01T00:00:00.000000Z')
+      await query(`select pg_advisory_unlock_shared${lock}`, [project.id])
+      const [clock] = await query(`select to_char(db_clock(), 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as now`)
+      const first = await follower.horizon()
+      assert.ok(first > clock!.now!, first)
+      await query(`select pg_advisory_lock_shared${lock}`, [project.id])
+      await sleep(1100)
+      assert.equal(await follower.horizon(), first)
+    } finally {
+      release(true)
+    }
+  })
 })
