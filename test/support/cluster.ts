@@ -41,9 +41,12 @@ export async function openCluster(given?: string): Promise<Cluster> {
   const signal = (name: NodeJS.Signals) => {
     for (const one of [pid(), ...backends(pid())]) if (one) trySignal(one, name)
   }
+  const lives = () => existsSync(`/proc/${pid() ?? 'none'}`)
   async function start(): Promise<void> {
-    await startServer(home, () => {})
+    let starting = await startServer(home, () => {})
     await until('PostgreSQL to start', async () => {
+      // Once more when one that was recovering already, and was in the way, has given up: as on a full disk.
+      if (starting.end && !lives()) starting = await startServer(home, () => {})
       sockets = lastServer(home.cluster)?.sockets ?? ''
       return sockets !== '' && (await query('select 1').catch(() => undefined)) !== undefined
     })
