@@ -1,14 +1,14 @@
 // The cases "charges" and "charges-slow": charges of distinct customers, beside pgbench with the statements of one charge.
-import { chargeSteadily, chargeWithoutPause, type Entry } from './charges-clients.ts'
+import { chargeWithoutPause, type Entry } from './charges-clients.ts'
 import { CARDS, type ChargesRig, CUSTOMERS, openChargesRig } from './charges-rig.ts'
 import { AMOUNT, recordCharge } from './charges-statements.ts'
 import { ORGANIZATION } from './generate.ts'
-import { measureHalfLoad } from './half-load.ts'
 import { alternate, percentiles, type Result, type Run } from './measure.ts'
 import type { Options } from './options.ts'
 import { repeatable } from './repeat.ts'
 import { withCpu } from './requests.ts'
-import { limit, type Tools } from './tools.ts'
+import { measureSteadily, type Rate } from './steady-load.ts'
+import { limitOf, limitSteadily, type Tools } from './tools.ts'
 
 type Card = keyof typeof CARDS
 
@@ -17,12 +17,9 @@ const CONNECTIONS = { 'at once': 32, 'after 50 ms': 128 }
 const LIMIT_CLIENTS = 32
 // Some thousands of charges: until then much of our process's time goes into compiling, and PostgreSQL's into plans.
 const WARM_UP_SECONDS = 5
-// Smaller sets make other code hot than large ones, and it comes more slowly: the median fell by half in the first ten seconds.
-const HALF_LOAD_WARM_UP_SECONDS = 15
-
 /**
- * Charges as fast as answers come, beside the limit; then at half that rate. In the end what the clients heard is joined
- * with the orders and the simulator's ledger.
+ * Charges as fast as answers come, beside the limit; then at half that rate, and at half of the limit's, which the limit
+ * keeps too. In the end what the clients heard is joined with the orders and the simulator's ledger.
  */
 export async function measureCharges(
   name: string,
@@ -53,16 +50,24 @@ export async function measureCharges(
       'charges',
       {
         ours: withCpu(rig, rig.ours, ours),
-        ...(pgbench && { limit: (seconds) => limit(pgbench, rig.databaseUrl, [], seconds, LIMIT_CLIENTS, script) }),
+        ...(pgbench && { limit: (seconds) => limitOf(pgbench, rig.databaseUrl, script, seconds, LIMIT_CLIENTS) }),
       },
       options,
     )
-    const perSecond = result.contenders.ours!.perSecond / 2
-    const warmUpSeconds = Math.min(options.seconds * 8, HALF_LOAD_WARM_UP_SECONDS)
-    log.push(...(await chargeSteadily(target, CARDS[card], perSecond, warmUpSeconds)))
-    const { halfLoad, heard } = await measureHalfLoad(rig, target, CARDS[card], perSecond, options)
-    log.push(...heard)
-    return { ...result, figures: { halfLoad, joined: await join3(rig, log) } }
+    const { ours: most, limit: mostOfLimit } = result.contenders
+    const steadily = async (rate: Rate) => {
+      const { steady, heard } = await measureSteadily(rig, target, CARDS[card], rate, options)
+      log.push(...heard)
+      return steady
+    }
+    const halfLoad = await steadily({ perSecond: most!.perSecond / 2 })
+    const figures: Record<string, unknown> = { halfLoad }
+    if (pgbench && mostOfLimit) {
+      const load = { clients: LIMIT_CLIENTS, perSecond: mostOfLimit.perSecond / 2 }
+      const keep = (seconds: number) => limitSteadily(pgbench, rig.databaseUrl, script, seconds, load)
+      figures.halfOfLimit = await steadily({ perSecond: load.perSecond, limit: keep })
+    }
+    return { ...result, figures: { ...figures, joined: await join3(rig, log) } }
   } finally {
     await rig.close()
   }

@@ -1,6 +1,6 @@
 // Makes a recorded sequence of statements repeatable: every id in it becomes a fresh one each time pgbench runs it.
 import type { Param } from '../src/lib/db.ts'
-import type { Recorded } from './tools.ts'
+import type { Recorded, Script } from './tools.ts'
 
 const IDS =
   /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=trn_)[0-9A-HJKMNP-TV-Z]{26}|\b[0-9a-f]{64}\b|\brecorded\b|(?<=pm_card_visa )1\b|(?<=pro_1_)1\b/g
@@ -12,7 +12,7 @@ const CLIENTS = 32
  * The statements as a script of pgbench, with a first line that makes the ids of one run. A parameter that is an id is
  * given as a variable; one that holds ids in a longer text is put together from pieces.
  */
-export function repeatable(statements: Recorded[], customers: number): { script: string; variables: string[] } {
+export function repeatable(statements: Recorded[], customers: number): Script {
   const fresh = new Map<string, string>()
   const variables: string[] = []
   const lines = statements.map(({ text, params, types = [] }, n) => {

@@ -1,36 +1,45 @@
-// What a charge takes beyond the provider at half of the maximum load, and what the disk alone takes meanwhile.
+// What a charge takes beyond the provider at a steady rate, and what the disk alone takes meanwhile.
 import { chargeSteadily, type Entry, type Target } from './charges-clients.ts'
 import type { ChargesRig } from './charges-rig.ts'
 import { median, type Percentiles, percentiles } from './measure.ts'
 
-const WHOSE = ['overhead', 'inServer', 'provider', 'disk'] as const
+// Another rate makes other code hot than the one before, and it comes slowly: the median fell by half in the first ten seconds.
+const WARM_UP_SECONDS = 15
+const WHOSE = ['overhead', 'inServer', 'provider', 'disk', 'limit'] as const
 
 /** Whose time it was. */
-type Times = Record<(typeof WHOSE)[number], Percentiles>
+type Times = Record<Exclude<(typeof WHOSE)[number], 'limit'>, Percentiles> & { limit?: Percentiles }
 
-interface HalfLoad extends Times {
+/** A rate, and whoever else keeps it, round by round: the milliseconds of each, from when it was due. */
+export interface Rate {
   perSecond: number
-  /** What the medians above are taken from. */
-  rounds: Times[]
+  limit?: (seconds: number) => Promise<number[]>
 }
 
-/** Charges at a steady rate, round after round; answers the medians of the rounds, and what the clients heard. */
-export async function measureHalfLoad(
+/** Medians of the rounds, and what they are taken from. */
+type Steady = Times & { perSecond: number; rounds: Times[] }
+
+/**
+ * Charges at a steady rate, round after round, once that has gone on for some seconds; answers what it showed, and what
+ * the clients heard.
+ */
+export async function measureSteadily(
   rig: ChargesRig,
   target: Target,
   card: string,
-  perSecond: number,
+  { perSecond, limit }: Rate,
   { seconds, rounds }: { seconds: number; rounds: number },
-): Promise<{ halfLoad: HalfLoad; heard: Entry[] }> {
-  const heard: Entry[] = []
+): Promise<{ steady: Steady; heard: Entry[] }> {
+  const heard = await chargeSteadily(target, card, perSecond, Math.min(seconds * 8, WARM_UP_SECONDS))
   const measured: Times[] = []
   for (let round = 0; round < rounds; round += 1) {
     await rig.diskTimes()
     const entries = await chargeSteadily(target, card, perSecond, seconds)
-    measured.push(await timesOf(rig, entries, await rig.diskTimes()))
+    const times = await timesOf(rig, entries, await rig.diskTimes())
+    measured.push(limit ? { ...times, limit: percentiles(await limit(seconds)) } : times)
     heard.push(...entries)
   }
-  return { halfLoad: { perSecond, ...mediansOf(measured), rounds: measured }, heard }
+  return { steady: { perSecond, ...mediansOf(measured), rounds: measured }, heard }
 }
 
 /**
@@ -51,9 +60,10 @@ async function timesOf(rig: ChargesRig, entries: Entry[], disk: number[]): Promi
 }
 
 function mediansOf(rounds: Times[]): Times {
+  const present = WHOSE.filter((of) => rounds[0]![of])
   const medians = (of: (typeof WHOSE)[number]) => ({
-    p50Ms: median(rounds.map((times) => times[of].p50Ms))!,
-    p99Ms: median(rounds.map((times) => times[of].p99Ms))!,
+    p50Ms: median(rounds.map((times) => times[of]!.p50Ms))!,
+    p99Ms: median(rounds.map((times) => times[of]!.p99Ms))!,
   })
-  return Object.fromEntries(WHOSE.map((of) => [of, medians(of)])) as Times
+  return Object.fromEntries(present.map((of) => [of, medians(of)])) as Times
 }

@@ -1,6 +1,6 @@
 // The outside tools of a measurement: wrk (or autocannon) as the client, pgbench as the limit; both found, not installed.
 import { execFile, spawnSync } from 'node:child_process'
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -99,6 +99,12 @@ async function loadWithAutocannon(
   return { perSecond: result.requests.average, p50Ms: result.latency.p50, p99Ms: result.latency.p99 }
 }
 
+/** A script of pgbench, and the variables that it is given. */
+export interface Script {
+  script: string
+  variables: string[]
+}
+
 /** The same statements with the same parameters, one after the other as one transaction of pgbench. */
 export async function limit(
   pgbench: string,
@@ -106,37 +112,74 @@ export async function limit(
   statements: Recorded[],
   seconds: number,
   clients: number,
-  repeated?: { script: string; variables: string[] },
 ): Promise<Load> {
-  const folder = await mkdtemp(join(tmpdir(), 'tundish-bench-'))
-  try {
-    const script = join(folder, 'script.sql')
-    await writeFile(script, repeated?.script ?? statements.map(({ text }, n) => `${oneLine(text, n)};\n`).join(''))
-    const given = statements.flatMap(({ params }, n) => params.map((value, k) => `p${n}_${k + 1}=${value}`))
-    const variables = (repeated?.variables ?? given).flatMap((variable) => ['-D', variable])
-    const args = [
-      '-n',
-      '-M',
-      'prepared',
-      '-c',
-      String(clients),
-      '-j',
-      '2',
-      '-T',
-      String(whole(seconds)),
-      ...variables,
-      '-f',
-      script,
-    ]
-    const { stdout } = await run(pgbench, args, {
-      env: {
-        ...process.env,
-        PGOPTIONS: '-c jit=off -c TimeZone=UTC -c plan_cache_mode=force_generic_plan',
-        ...connection(databaseUrl),
-      },
-    })
+  const given = statements.flatMap(({ params }, n) => params.map((value, k) => `p${n}_${k + 1}=${value}`))
+  const script = statements.map(({ text }, n) => `${oneLine(text, n)};\n`).join('')
+  return limitOf(pgbench, databaseUrl, { script, variables: given }, seconds, clients)
+}
+
+/** As often as these clients can; the median is the mean. */
+export async function limitOf(
+  pgbench: string,
+  databaseUrl: string,
+  script: Script,
+  seconds: number,
+  clients: number,
+): Promise<Load> {
+  return withPgbench(pgbench, databaseUrl, script, async (repeat) => {
+    const stdout = await repeat(['-c', String(clients), '-T', String(whole(seconds))])
     const latency = Number(/latency average = ([0-9.]+) ms/.exec(stdout)![1])
     return { perSecond: Number(/tps = ([0-9.]+)/.exec(stdout)![1]), p50Ms: latency, p99Ms: Number.NaN }
+  })
+}
+
+// Connecting, and planning every statement once for each client.
+const LIMIT_WARM_UP_SECONDS = 2
+
+/** At a steady rate, whether or not earlier ones have ended: milliseconds of each from when it was due, once it is warm. */
+export async function limitSteadily(
+  pgbench: string,
+  databaseUrl: string,
+  script: Script,
+  seconds: number,
+  { clients, perSecond }: { clients: number; perSecond: number },
+): Promise<number[]> {
+  return withPgbench(pgbench, databaseUrl, script, async (repeat, folder) => {
+    const lasts = whole(seconds) + LIMIT_WARM_UP_SECONDS
+    const args = ['-c', String(clients), '-T', String(lasts), `--rate=${perSecond.toFixed(1)}`]
+    await repeat([...args, '-l', `--log-prefix=${join(folder, 'log')}`])
+    const logs = (await readdir(folder)).filter((name) => name.startsWith('log'))
+    const texts = await Promise.all(logs.map((name) => readFile(join(folder, name), 'utf8')))
+    // Client, number, microseconds from when it was due, script, and the time of its end in seconds and microseconds.
+    const ended = texts.flatMap((text) =>
+      text
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.split(' ').map(Number)),
+    )
+    const all = ended.map(([, , us, , s, rest]) => ({ ms: us! / 1000, due: s! + (rest! - us!) / 1e6 }))
+    const warm = Math.min(...all.map(({ due }) => due)) + LIMIT_WARM_UP_SECONDS
+    return all.filter(({ due }) => due >= warm).map(({ ms }) => ms)
+  })
+}
+
+async function withPgbench<T>(
+  pgbench: string,
+  databaseUrl: string,
+  { script, variables }: Script,
+  work: (repeat: (args: string[]) => Promise<string>, folder: string) => Promise<T>,
+): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), 'tundish-bench-'))
+  const env = {
+    ...process.env,
+    PGOPTIONS: '-c jit=off -c TimeZone=UTC -c plan_cache_mode=force_generic_plan',
+    ...connection(databaseUrl),
+  }
+  try {
+    const file = join(folder, 'script.sql')
+    await writeFile(file, script)
+    const given = ['-n', '-M', 'prepared', '-j', '2', ...variables.flatMap((one) => ['-D', one]), '-f', file]
+    return await work(async (args) => (await run(pgbench, [...given, ...args], { env })).stdout, folder)
   } finally {
     await rm(folder, { recursive: true })
   }
