@@ -57,28 +57,24 @@ const FIND_BY_KEY: Statement = {
 }
 
 const insertTogether = gather<{ draft: Draft; leaseMs: number }, Order | undefined>({
-  // What is not personal does not wait for an erasure with what is.
-  group: ({ draft }) => `${draft.organizationId} ${isPersonal(draft)}`,
+  group: ({ draft }) => draft.organizationId,
   async work(db, claims) {
     const rows = claims.map(({ draft, leaseMs }) => rowOf(draft, leaseMs))
     const insert = (query: Query) => query<Order>(INSERT, [JSON.stringify(rows)])
-    const made = await (isPersonal(claims[0]!.draft)
-      ? db.tx(async (query, commit) => {
-          const kept = keepErasureAway(query, claims)
+    const personal = rows.filter((row) => row.client_metadata !== null && row.profile_id !== null)
+    const made = await (personal.length === 0
+      ? insert(db.query)
+      : db.tx(async (query, commit) => {
+          const kept = keepErasureAway(query, personal as { project_id: string; profile_id: string }[])
           const inserted = insert(query)
           commit()
           const [orders] = await Promise.all([inserted, kept])
           return orders
-        })
-      : insert(db.query))
+        }))
     const orders = new Map(made.map((order) => [order.order_id, order]))
     return rows.map((row) => orders.get(row.order_id))
   },
 })
-
-function isPersonal({ request, profileId }: Draft): boolean {
-  return request.clientMetadata !== null && profileId !== null
-}
 
 function rowOf({ organizationId, request, amount, projectId, profileId, card }: Draft, leaseMs: number) {
   return {
@@ -106,9 +102,9 @@ function rowOf({ organizationId, request, amount, projectId, profileId, card }: 
  * erased. The lock is the weakest that keeps an erasure out: an import that is changing the profile does not block it.
  * All who lock several do so in one order.
  */
-async function keepErasureAway(query: Query, claims: { draft: Draft }[]): Promise<void> {
-  const projects = claims.map(({ draft }) => draft.projectId)
-  await query(KEEP_ERASURE_AWAY, [projects, claims.map(({ draft }) => draft.profileId)])
+async function keepErasureAway(query: Query, profiles: { project_id: string; profile_id: string }[]): Promise<void> {
+  const projects = profiles.map(({ project_id }) => project_id)
+  await query(KEEP_ERASURE_AWAY, [projects, profiles.map(({ profile_id }) => profile_id)])
 }
 
 const KEEP_ERASURE_AWAY: Statement = {

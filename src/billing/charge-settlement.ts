@@ -57,10 +57,9 @@ export function settle(
   return settleTogether(db, { order, verdict, because, note })
 }
 
-// One organization's: they meet in its clock anyway, which each has alone to the commit. Before that only what may hold
-// personal data waits for an erasure.
+// One organization's: they meet in its clock anyway, which each has alone to the commit.
 const settleTogether = gather<Asked, Order>({
-  group: ({ order }) => `${order.organization_id} ${order.has_metadata}`,
+  group: ({ order }) => order.organization_id,
   work: (db, all) => db.tx((query, commit) => settleAll(query, commit, all)),
 })
 
