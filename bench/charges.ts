@@ -17,6 +17,7 @@ const CONNECTIONS = { 'at once': 32, 'after 50 ms': 128 }
 const LIMIT_CLIENTS = 32
 // Some thousands of charges: until then much of our process's time goes into compiling, and PostgreSQL's into plans.
 const WARM_UP_SECONDS = 5
+
 /**
  * Charges as fast as answers come, beside the limit; then at half that rate, and at half of the limit's, which the limit
  * keeps too. In the end what the clients heard is joined with the orders and the simulator's ledger.

@@ -65,10 +65,14 @@ export async function guard(run: () => Promise<void>): Promise<void> {
 
 /** A folder or file that the settings name, and that this machine does not let us use. */
 function aboutFile(error: unknown): UsageError | undefined {
-  const { code, syscall, path } = error as NodeJS.ErrnoException
+  const { syscall, path } = error as NodeJS.ErrnoException
   if (path === undefined || !['open', 'mkdir', 'access'].includes(syscall ?? '')) return undefined
-  return new UsageError(`${path} cannot be used (${syscall}: ${code}).`)
+  return new UsageError(fileTrouble(error as NodeJS.ErrnoException))
 }
+
+/** What Node says of a file, as a sentence. */
+export const fileTrouble = ({ path, syscall, code }: NodeJS.ErrnoException) =>
+  `${path} cannot be used (${syscall}: ${code}).`
 
 /** A command's log lines are for trouble only, and never on standard output with its result. */
 const quieter = (level: string) => (level === 'info' ? 'warn' : level)

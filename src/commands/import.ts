@@ -6,7 +6,7 @@ import { importAudited } from '../admin/audited-import.ts'
 import type { ImportResult, RejectedLine, Source } from '../ingest/load.ts'
 import { isUnavailable } from '../lib/db.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
-import { action, type Result, stopSignal } from './command.ts'
+import { action, fileTrouble, type Result, stopSignal } from './command.ts'
 import { showProgress } from './import-progress.ts'
 import { commandLine } from './operations.ts'
 
@@ -151,9 +151,9 @@ function summary(result: ImportResult, { dryRun }: Options, refused: boolean, pa
 }
 
 function explained(error: unknown): unknown {
-  const { code, syscall, path, message } = error as NodeJS.ErrnoException
+  const { path, message } = error as NodeJS.ErrnoException
   if (error instanceof Refusal || error instanceof UsageError) return error
-  if (path !== undefined) return new Refusal(`${path} cannot be used (${syscall}: ${code}).`)
+  if (path !== undefined) return new Refusal(fileTrouble(error as NodeJS.ErrnoException))
   if (isUnavailable(error)) return new Refusal(`The database gave up (${message}): nothing was written. Import again.`)
   return error
 }

@@ -153,15 +153,11 @@ export function openDb(options: DbOptions): Db {
 
   async function once<T>(work: (query: Query, commit: Commit) => Promise<T>): Promise<T> {
     const { client, release } = await connect(pool)
-    const asked = queryOn(client, watch.over)
     let failed: unknown
-    const query: Query = <R extends NamedRow>(statement: string | Statement, params?: readonly Param[]) => {
-      const rows = asked<R>(bare(statement), params)
-      rows.catch((error) => {
-        failed ??= error
-      })
-      return rows
-    }
+    const asked = queryOn(client, watch.over, (error) => {
+      failed ??= error
+    })
+    const query: Query = (statement, params) => asked(bare(statement), params)
     pipeline(client, true)
     let committed: Promise<void> | undefined
     const commit = () => {
@@ -297,11 +293,16 @@ function withoutSettings(url: string): { url: string; given: string } {
   return { url: given === '' ? url : `${address}?${parameters}`, given }
 }
 
-function queryOn(client: pg.PoolClient, over?: Over): Query {
+function queryOn(client: pg.PoolClient, over?: Over, onFailure: (error: unknown) => void = ignore): Query {
   return async <R extends NamedRow>(given: string | Statement, params: readonly Param[] = []) => {
     const statement = typeof given === 'string' ? { text: given } : given
     const asking = () => ask(client, statement, params)
-    return (await (over ? over(client, asking) : asking())) as R[]
+    try {
+      return (await (over ? over(client, asking) : asking())) as R[]
+    } catch (error) {
+      onFailure(error)
+      throw error
+    }
   }
 }
 

@@ -34,13 +34,13 @@ const RAISE_FLOOR = {
 }
 
 // A writer whose start cannot be seen (a prepared transaction, a missing right, one that ended between the two looks) holds
-// the horizon where it is; that of a project without one is then earlier than any stamp.
+// the horizon where it is, since all stamps and horizons are later than 1970; a project without one has this one then.
 // The clock's offset is a matter of tests: a start is moved with the clock when that was set back, never forward.
 const ADVANCE_HORIZON = {
   name: 'advance horizon',
   text: `
-    update project_clocks set horizon = greatest(horizon, timestamptz '1970-01-01T00:00:00Z', least($2::timestamptz, (
-      select min(coalesce(a.xact_start + least(db_clock() - clock_timestamp(), interval '0'), '-infinity'))
+    update project_clocks set horizon = greatest(horizon, least($2::timestamptz, (
+      select min(coalesce(a.xact_start + least(db_clock() - clock_timestamp(), interval '0'), '1970-01-01T00:00:00Z'))
       from pg_locks l left join pg_stat_activity a using (pid)
       where l.locktype = 'advisory' and l.objsubid = 2 and l.granted
         and l.database = (select oid from pg_database where datname = current_database())

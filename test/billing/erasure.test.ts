@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { until } from '../support/cluster.ts'
 import type { Answer } from '../support/server.ts'
 
 const MARKER = 'marker-of-a-person'
@@ -104,17 +105,11 @@ describe('an erasure that takes too long', () => {
   after(() => billing.stop())
 
   /** What a charge is answered while the profile is locked. */
-  async function chargeBeside(profileId: string, charge: () => Promise<Answer>): Promise<Answer> {
-    const { query, release } = await billing.db.connect()
-    try {
-      await query('begin')
+  const chargeBeside = (profileId: string, charge: () => Promise<Answer>) =>
+    billing.db.tx(async (query) => {
       await query('select 1 from profiles where id = $1 for update', [profileId])
-      return await charge()
-    } finally {
-      await query('rollback')
-      release()
-    }
-  }
+      return charge()
+    })
 
   test('503 for a charge that may hold personal data, and nothing is begun', async () => {
     const user = await shop.customer({ profileId: 'first' })
@@ -127,8 +122,8 @@ describe('an erasure that takes too long', () => {
   test('left to settling when it was charged by then', async () => {
     const user = await shop.customer({ profileId: 'second', token: 'sim_slow_500ms' })
     const charging = shop.charge(user, metadata)
-    const begun = () => billing.db.query('select 1 from orders where external_id = $1', [user])
-    while ((await begun()).length === 0) await sleep(10)
+    const orders = () => billing.db.query('select 1 from orders where external_id = $1', [user])
+    await until('the charge to be begun', async () => (await orders()).length === 1)
     const { body } = await chargeBeside('second', () => charging)
     assert.equal(body.checkout_status, 'processing')
     assert.equal((await billing.ledger(body.order_id)).length, 1)

@@ -31,22 +31,21 @@ test('60 charges of 60 customers: each finds what is its own, in few transaction
     }),
   )
   const declined = users.filter((_, n) => isDeclined(n)).length
-  const { query, release } = await billing.db.connect()
-  // Who settles first waits for the clock of the organization, and the others come meanwhile.
-  await query('begin')
-  await query('select 1 from organization_clocks where organization_id = $1 for update', [shop.id])
-  const answering = Promise.all(
+  const ask = () =>
     // Each is sent twice: the other one is a replay, or comes while the first is in progress.
     users.flatMap((user, n) => {
       const body = { external_id: user, amount: amountOf(n), currency_code: 'USD', idempotency_key: `k-${n}` }
       const one = { method: 'POST', body: { ...body, ...metadataOf(n) }, headers: ['service-secret-key', shop.key] }
       return [1, 2].map(() => send(agent, billing.server.url, `/${shop.id}/v1/payment/one_off_charge`, one))
-    }),
-  )
-  await until('all to be charged', async () => (await billing.ledger()).length === users.length - declined)
-  await query('rollback')
-  release()
-  const answers = await answering
+    })
+  const answering: ReturnType<typeof ask> = []
+  // Who settles first waits for the clock of the organization, and the others come meanwhile.
+  await billing.db.tx(async (query) => {
+    await query('select 1 from organization_clocks where organization_id = $1 for update', [shop.id])
+    answering.push(...ask())
+    await until('all to be charged', async () => (await billing.ledger()).length === users.length - declined)
+  })
+  const answers = await Promise.all(answering)
   assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
   for (const [n, user] of users.entries()) await check(n, user, [answers[2 * n]!.body, answers[2 * n + 1]!.body])
   const [shared] = await billing.db.query(

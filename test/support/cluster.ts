@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { makeCluster } from '../../src/lib/embedded/cluster.ts'
 import { openHome } from '../../src/lib/embedded/home.ts'
-import { lastServer, startServer } from '../../src/lib/embedded/server.ts'
+import { isServerOf, lastServer, startServer } from '../../src/lib/embedded/server.ts'
 
 export interface Cluster {
   url: string
@@ -41,13 +41,14 @@ export async function openCluster(given?: string): Promise<Cluster> {
   const signal = (name: NodeJS.Signals) => {
     for (const one of [pid(), ...backends(pid())]) if (one) trySignal(one, name)
   }
-  const lives = () => existsSync(`/proc/${pid() ?? 'none'}`)
   async function start(): Promise<void> {
     let starting = await startServer(home, () => {})
     await until('PostgreSQL to start', async () => {
       // Once more when one that was recovering already, and was in the way, has given up: as on a full disk.
-      if (starting.end && !lives()) starting = await startServer(home, () => {})
-      sockets = lastServer(home.cluster)?.sockets ?? ''
+      const server = lastServer(home.cluster)
+      const runs = server && (await isServerOf(home.cluster, server.pid))
+      if (starting.end && !runs) starting = await startServer(home, () => {})
+      sockets = server?.sockets ?? ''
       return sockets !== '' && (await query('select 1').catch(() => undefined)) !== undefined
     })
   }

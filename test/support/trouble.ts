@@ -67,8 +67,8 @@ export async function openScene(folder?: string): Promise<Scene> {
 
 /** Of what requests failed, by the log: each error once. */
 function reasons({ server }: Billing): string[] {
-  const errors = server.logLines().flatMap((line) => /"err":(\{.*?\})/.exec(line)?.[1] ?? [])
-  return [...new Set(errors)]
+  const errors = server.logLines().flatMap((line) => JSON.parse(line).err ?? [])
+  return [...new Set(errors.map((error) => JSON.stringify(error)))]
 }
 
 /** Every purchase is decided, once, and ledger and orders tell the same. */
