@@ -60,7 +60,9 @@ export async function chargeSteadily(
   const begun = performance.now()
   while (work.length < perSecond * seconds) {
     const due = begun + (work.length * 1000) / perSecond
-    if (due > performance.now()) await sleep(1)
+    const ahead = due - performance.now()
+    // Looking at the clock each millisecond would take a tenth of a core from those who are measured.
+    if (ahead > 0) await sleep(Math.max(1, Math.floor(ahead)))
     else work.push(send(due))
   }
   const entries = await Promise.all(work)

@@ -3,7 +3,7 @@ import type { Db, Query, Statement } from '../lib/db.ts'
 import { gather } from '../lib/gather.ts'
 import { makeUuid } from '../lib/ids.ts'
 import type { ChargeRequest } from './charge-request.ts'
-import { ORDER_COLUMNS, type Order } from './charges.ts'
+import { chargeLanes, ORDER_COLUMNS, type Order } from './charges.ts'
 import { chargeKey } from './keys.ts'
 
 /** A charge that everything allows: what its order will say. */
@@ -58,6 +58,9 @@ const FIND_BY_KEY: Statement = {
 
 const insertTogether = gather<{ draft: Draft; leaseMs: number }, Order | undefined>({
   group: ({ draft }) => draft.organizationId,
+  lanes: chargeLanes,
+  // Straight behind what was read for them: the less can change in between.
+  goesFirst: true,
   async work(db, claims) {
     const rows = claims.map(({ draft, leaseMs }) => rowOf(draft, leaseMs))
     const insert = (query: Query) => query<Order>(INSERT, [JSON.stringify(rows)])

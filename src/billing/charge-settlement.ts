@@ -5,7 +5,7 @@ import { gather } from '../lib/gather.ts'
 import { formatMinor } from '../lib/money.ts'
 import type { Refused, Settled } from '../providers/provider.ts'
 import { chargeEvent } from './charge-answer.ts'
-import { ORDER_COLUMNS, type Order } from './charges.ts'
+import { chargeLanes, ORDER_COLUMNS, type Order } from './charges.ts'
 import { consumableOf, grant, grantedEvent } from './consumable.ts'
 import { addTransactions, createdEvent, transactionOf } from './data-transaction.ts'
 import { failedMessageForUser } from './declines.ts'
@@ -60,6 +60,7 @@ export function settle(
 // One organization's: they meet in its clock anyway, which each has alone to the commit.
 const settleTogether = gather<Asked, Order>({
   group: ({ order }) => order.organization_id,
+  lanes: chargeLanes,
   work: (db, all) => db.tx((query, commit) => settleAll(query, commit, all)),
 })
 

@@ -1,5 +1,6 @@
 // Orders, one a custom charge: find, hand over to settling, take what is due. Claiming and settling have files of their own.
 import type { Db, NamedRow, Query, Statement } from '../lib/db.ts'
+import type { Lanes } from '../lib/gather.ts'
 import type { Reference } from '../providers/provider.ts'
 import { pauseSeconds } from './lease.ts'
 
@@ -27,6 +28,9 @@ export type Order = {
 export const ORDER_COLUMNS = `o.organization_id, o.order_id, o.external_id, o.project_id, o.amount, o.currency_code,
   o.status, o.failed_message_for_user, o.psp, o.psp_merchant_id, o.region, o.payment_method_token, o.provider_key, o.looks,
   o.client_metadata is not null as has_metadata`
+
+/** An organization's charges read, claim and settle in turns: while one set is under way, the next of each kind grows. */
+export const chargeLanes: Lanes = new WeakMap()
 
 /** Gives the order up to settling: its outcome is unknown, and its holder will do nothing more about it. */
 export async function handOver(db: Db, order: Order): Promise<void> {

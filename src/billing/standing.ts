@@ -2,7 +2,7 @@
 import type { Db, Statement } from '../lib/db.ts'
 import { gather } from '../lib/gather.ts'
 import type { ChargeRequest } from './charge-request.ts'
-import { ORDER_COLUMNS, type Order } from './charges.ts'
+import { chargeLanes, ORDER_COLUMNS, type Order } from './charges.ts'
 
 /** What stands before a charge: the organization's rules, and of the customer what there is. */
 export type Standing = {
@@ -38,7 +38,8 @@ type Seen = Order | { order_id: null }
 type Known = { place: string } & Seen & (Standing | { one_off_charge_enabled: null })
 
 const readTogether = gather<Key, Known>({
-  group: () => 'all',
+  group: ({ organizationId }) => organizationId,
+  lanes: chargeLanes,
   async work(db, keys) {
     const rows = await db.query<Known>(READ_STANDING, [
       keys.map(({ organizationId }) => organizationId),

@@ -6,6 +6,10 @@ interface Kind<Item, Result> {
   group(item: Item): string
   /** Does what all of these ask for, or nothing when it throws; answers a result for each, in their order. */
   work(db: Db, items: Item[]): Promise<Result[]>
+  /** Where a group takes turns with the groups of that name of other kinds; without it, each kind is for itself. */
+  lanes?: Lanes
+  /** Goes before the other kinds that wait in its lane. */
+  goesFirst?: boolean
 }
 
 interface Asked<Item, Result> {
@@ -14,38 +18,45 @@ interface Asked<Item, Result> {
   reject(error: unknown): void
 }
 
-/** Those of a group: whether some are served at this moment, and who waits meanwhile. */
-interface Line<Item, Result> {
-  isServed: boolean
-  waiting: Asked<Item, Result>[]
+/** Who waits for one kind of work in a lane. */
+interface Line {
+  goesFirst: boolean
+  readonly waiting: unknown[]
+  /** Does what so many of them ask for; never throws. */
+  serve(): Promise<void>
 }
+
+/** What is done one set after the other: the lines with somebody waiting, in the order in which they began to. */
+interface Lane {
+  isServed: boolean
+  readonly due: Line[]
+  /** By their kinds. */
+  readonly lines: Map<object, Line>
+}
+
+/** Lanes by database and name, for kinds that take turns. */
+export type Lanes = WeakMap<Db, Map<string, Lane>>
 
 // So many that one round trip to the disk costs each of them little, so few that a statement stays small.
 const MOST = 64
-// Lines stay when nobody is in them: a map whose entries come and go all the time keeps in memory what they were (see `Crowd`).
+// Lanes stay when nobody is in them: a map whose entries come and go all the time keeps in memory what they were (see `Crowd`).
 const MOST_KEPT = 10_000
 
 /**
- * Whoever asks when nothing of the group is under way goes at once; all who come meanwhile go together as soon as it
- * ends. Nobody waits for company. When it fails for several, each is tried alone, so that one cannot spoil another's.
+ * Whoever asks when nothing of the lane is under way goes at once, with all who ask in the same turn of the event loop;
+ * those who come meanwhile go together as soon as it ends. Nobody waits for company. When it fails for several, each is
+ * tried alone, so that one cannot spoil another's.
  */
-export function gather<Item, Result>({ group, work }: Kind<Item, Result>): (db: Db, item: Item) => Promise<Result> {
-  const lines = new WeakMap<Db, Map<string, Line<Item, Result>>>()
+export function gather<Item, Result>(kind: Kind<Item, Result>): (db: Db, item: Item) => Promise<Result> {
+  const { group, work, lanes = new WeakMap() as Lanes, goesFirst = false } = kind
 
-  function lineOf(db: Db, name: string): Line<Item, Result> {
-    const known = lines.get(db) ?? new Map<string, Line<Item, Result>>()
-    lines.set(db, known)
-    const line = known.get(name) ?? { isServed: false, waiting: [] }
-    known.set(name, line)
+  function lineOf(db: Db, lane: Lane): Line {
+    const known = lane.lines.get(kind)
+    if (known) return known
+    const waiting: Asked<Item, Result>[] = []
+    const line: Line = { goesFirst, waiting, serve: () => serve(db, waiting.splice(0, MOST)) }
+    lane.lines.set(kind, line)
     return line
-  }
-
-  async function serveLine(db: Db, name: string, line: Line<Item, Result>): Promise<void> {
-    line.isServed = true
-    while (line.waiting.length > 0) await serve(db, line.waiting.splice(0, MOST))
-    line.isServed = false
-    const known = lines.get(db)!
-    if (known.size > MOST_KEPT) known.delete(name)
   }
 
   async function serve(db: Db, all: Asked<Item, Result>[]): Promise<void> {
@@ -62,8 +73,29 @@ export function gather<Item, Result>({ group, work }: Kind<Item, Result>): (db: 
   return (db, item) =>
     new Promise((resolve, reject) => {
       const name = group(item)
-      const line = lineOf(db, name)
-      line.waiting.push({ item, resolve, reject })
-      if (!line.isServed) void serveLine(db, name, line)
+      const known = lanes.get(db) ?? new Map<string, Lane>()
+      lanes.set(db, known)
+      const lane: Lane = known.get(name) ?? { isServed: false, due: [], lines: new Map() }
+      known.set(name, lane)
+      const line = lineOf(db, lane)
+      if (line.waiting.push({ item, resolve, reject }) === 1) lane.due.push(line)
+      if (lane.isServed) return
+      lane.isServed = true
+      setImmediate(() => void serveLane(lane, known, name))
     })
+}
+
+async function serveLane(lane: Lane, known: Map<string, Lane>, name: string): Promise<void> {
+  for (let line = nextOf(lane); line; line = nextOf(lane)) {
+    const served = line.serve()
+    if (line.waiting.length > 0) lane.due.push(line)
+    await served
+  }
+  lane.isServed = false
+  if (known.size > MOST_KEPT) known.delete(name)
+}
+
+function nextOf({ due }: Lane): Line | undefined {
+  const first = due.findIndex(({ goesFirst }) => goesFirst)
+  return first > 0 ? due.splice(first, 1)[0] : due.shift()
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Db } from '../../src/lib/db.ts'
-import { gather } from '../../src/lib/gather.ts'
+import { gather, type Lanes } from '../../src/lib/gather.ts'
 
 const db = {} as Db
 
@@ -24,6 +24,7 @@ function doubling(fails: (items: number[]) => Error | undefined = () => undefine
 const soon = () => new Promise((resolve) => setImmediate(resolve))
 
 async function endAll(runs: { end: () => void }[]): Promise<void> {
+  await soon()
   for (let n = 0; n < runs.length; n++) {
     runs[n]!.end()
     await soon()
@@ -31,28 +32,36 @@ async function endAll(runs: { end: () => void }[]): Promise<void> {
 }
 
 describe('what is asked for at the same time', () => {
-  test('the first goes at once, the others together behind it, and each gets its own answer', async () => {
+  test('goes together at once, the others behind it, and each gets its own answer', async () => {
     const { runs, double } = doubling()
-    const answers = [2, 4, 6, 8].map((item) => double(db, item))
+    const answers = [2, 4].map((item) => double(db, item))
+    await soon()
+    answers.push(...[6, 8, 10].map((item) => double(db, item)))
+    await soon()
     assert.deepEqual(
       runs.map(({ items }) => items),
-      [[2]],
+      [[2, 4]],
     )
     await endAll(runs)
-    assert.deepEqual(await Promise.all(answers), [4, 8, 12, 16])
+    assert.deepEqual(await Promise.all(answers), [4, 8, 12, 16, 20])
     assert.deepEqual(
       runs.map(({ items }) => items),
-      [[2], [4, 6, 8]],
+      [
+        [2, 4],
+        [6, 8, 10],
+      ],
     )
   })
 
   test('groups and databases do not wait for each other', async () => {
     const { runs, double } = doubling()
     const answers = [double(db, 2), double(db, 1), double({} as Db, 4)]
+    await soon()
     assert.equal(runs.length, 3)
     await endAll(runs)
     assert.deepEqual(await Promise.all(answers), [4, 2, 8])
     const later = double(db, 6)
+    await soon()
     assert.equal(runs.length, 4, 'an idle group goes at once again')
     await endAll(runs)
     assert.equal(await later, 12)
@@ -65,7 +74,63 @@ describe('what is asked for at the same time', () => {
     await Promise.all(answers)
     assert.deepEqual(
       runs.map(({ items }) => items.length),
-      [1, 64, 64, 21],
+      [64, 64, 22],
+    )
+  })
+})
+
+describe('kinds that share lanes', () => {
+  /** Says what goes, and lets it end when it is told to. */
+  function kinds() {
+    const lanes: Lanes = new WeakMap()
+    const runs: { name: string; end: () => void }[] = []
+    const kind = (name: string, goesFirst = false) =>
+      gather<string, string>({
+        group: (item) => item.slice(0, 1),
+        async work(_db, items) {
+          await new Promise<void>((end) => runs.push({ name: `${name}: ${items.join(' ')}`, end }))
+          return items
+        },
+        lanes,
+        goesFirst,
+      })
+    return { runs, read: kind('read'), claim: kind('claim', true), settle: kind('settle') }
+  }
+
+  test('take turns, in the order in which they came, but for those that go first', async () => {
+    const { runs, read, claim, settle } = kinds()
+    const first = read(db, 'a1')
+    await soon()
+    const answers = [
+      settle(db, 'a2'),
+      read(db, 'a3'),
+      settle(db, 'a4'),
+      claim(db, 'a5'),
+      read(db, 'a6'),
+      read(db, 'b1'),
+    ]
+    await soon()
+    assert.deepEqual(
+      runs.map(({ name }) => name),
+      ['read: a1', 'read: b1'],
+      'one thing at a time in a group, and other groups do not wait',
+    )
+    await endAll(runs)
+    assert.deepEqual(await Promise.all([first, ...answers]), ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'b1'])
+    assert.deepEqual(
+      runs.slice(2).map(({ name }) => name),
+      ['claim: a5', 'settle: a2 a4', 'read: a3 a6'],
+    )
+  })
+
+  test('what is too much for one turn comes again behind the others', async () => {
+    const { runs, read, settle } = kinds()
+    const answers = [...Array.from({ length: 100 }, (_, n) => read(db, `a${n}`)), settle(db, 'a')]
+    await endAll(runs)
+    await Promise.all(answers)
+    assert.deepEqual(
+      runs.map(({ name }) => name.split(' ').length - 1),
+      [64, 1, 36],
     )
   })
 })
@@ -78,16 +143,16 @@ describe('what fails together', () => {
     assert.deepEqual(await Promise.all(answers), [4, 8, 'six is bad', 16])
     assert.deepEqual(
       runs.map(({ items }) => items),
-      [[2], [4, 6, 8], [4], [6], [8]],
+      [[2, 4, 6, 8], [2], [4], [6], [8]],
     )
   })
 
   test('because the database is away is not tried again: nobody knows what was done', async () => {
     const lost = () => Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' })
     const { runs, double } = doubling((items) => (items.length > 1 ? lost() : undefined))
-    const answers = [2, 4, 6].map((item) => double(db, item).catch((error: Error) => error.message))
+    const answers = [2, 4].map((item) => double(db, item).catch((error: Error) => error.message))
     await endAll(runs)
-    assert.deepEqual(await Promise.all(answers), [4, lost().message, lost().message])
-    assert.equal(runs.length, 2)
+    assert.deepEqual(await Promise.all(answers), [lost().message, lost().message])
+    assert.equal(runs.length, 1)
   })
 })
