@@ -108,5 +108,5 @@ export class Scheduler {
   }
 }
 
-/** All that follows from one step without waiting has happened when the event loop comes round, also what goes together next. */
+/** All that follows from one step without waiting has happened when the event loop comes round, and what goes together then. */
 const settleDown = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)))
