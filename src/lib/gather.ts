@@ -20,7 +20,7 @@ interface Asked<Item, Result> {
 
 /** Who waits for one kind of work in a lane. */
 interface Line {
-  goesFirst: boolean
+  readonly goesFirst: boolean
   readonly waiting: unknown[]
   /** Does what so many of them ask for; never throws. */
   serve(): Promise<void>

@@ -45,16 +45,24 @@ test('50 charges of 50 customers: each finds what is its own, in few transaction
   await billing.db.tx(async (query) => {
     await query('select 1 from organization_clocks where organization_id = $1 for update', [shop.id])
     answering.push(shop.charge(first))
-    await until('the first to be charged', async () => (await billing.ledger()).length === 1)
+    await until('the first to settle', settlementWaits)
     answering.push(...ask())
     // Whoever is answered now came behind all of them.
     for (let n = 0; n < 3; n++) await shop.consumables(first)
+    assert.equal((await billing.ledger()).length, 1, 'nobody is charged while the settlement before cannot go on')
   })
   const [, ...answers] = await Promise.all(answering)
   assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
   for (const [n, user] of users.entries()) await check(n, user, [answers[2 * n]!.body, answers[2 * n + 1]!.body])
   await checkSharing()
 })
+
+async function settlementWaits(): Promise<boolean> {
+  const [waiting] = await billing.db.query(
+    `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  )
+  return waiting!.count !== '0'
+}
 
 async function checkSharing(): Promise<void> {
   const [claims] = await billing.db.query(
