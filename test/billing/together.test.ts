@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { Agent } from 'node:http'
 import { after, before, test } from 'node:test'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
-import { until } from '../support/cluster.ts'
+import { untilLocked } from '../support/locks.ts'
 import { type Json, send } from '../support/server.ts'
 
 let billing: Billing
@@ -45,7 +45,7 @@ test('50 charges of 50 customers: each finds what is its own, in few transaction
   await billing.db.tx(async (query) => {
     await query('select 1 from organization_clocks where organization_id = $1 for update', [shop.id])
     answering.push(shop.charge(first))
-    await until('the first to settle', settlementWaits)
+    await untilLocked(billing.db.query)
     answering.push(...ask())
     // Whoever is answered now came behind all of them.
     for (let n = 0; n < 3; n++) await shop.consumables(first)
@@ -56,13 +56,6 @@ test('50 charges of 50 customers: each finds what is its own, in few transaction
   for (const [n, user] of users.entries()) await check(n, user, [answers[2 * n]!.body, answers[2 * n + 1]!.body])
   await checkSharing()
 })
-
-async function settlementWaits(): Promise<boolean> {
-  const [waiting] = await billing.db.query(
-    `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-  )
-  return waiting!.count !== '0'
-}
 
 async function checkSharing(): Promise<void> {
   const [claims] = await billing.db.query(

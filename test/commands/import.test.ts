@@ -10,6 +10,7 @@ import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { tundish } from '../support/cli.ts'
 import { type Imports, line, openImports, type Project, textOf } from '../support/imports.ts'
+import { untilLocked } from '../support/locks.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
 
@@ -171,13 +172,7 @@ test('killed while it writes it leaves nothing behind, and the next one is not i
   await query('select 1 from profiles where project_id = $1 for update', [fresh.id])
   const path = file('kill.ndjson', textOf([line.funnel(), line.profile({ id: 'locked' }), line.profile()]))
   const child = spawn(process.execPath, [MAIN, 'import', '--project', fresh.id, path], { env, stdio: 'ignore' })
-  for (let waited = 0; waited < 200; waited++) {
-    const waiting = await imports.rows(
-      `select 1 from pg_stat_activity where datname = current_database() and query like '%import_concerned%' and wait_event_type = 'Lock'`,
-    )
-    if (waiting.length > 0) break
-    await sleep(50)
-  }
+  await untilLocked(imports.db.query, 'import_concerned')
   child.kill('SIGKILL')
   await once(child, 'exit')
   // The lock is still held: the server has to notice by itself that nobody waits any more.

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { reapply } from '../../src/erasure.ts'
 import { type Imports, type Line, line, openImports, type Project, T } from '../support/imports.ts'
+import { untilLocked } from '../support/locks.ts'
 
 const MARKER = 'marker'
 const personal = {
@@ -195,7 +196,7 @@ test('an import waits for an erasure under way, and then sees it', async () => {
   await query('begin')
   await query('select id from profiles where project_id = $1 for no key update', [project.id])
   const importing = imports.run(project, about())
-  await waitForLock(project)
+  await untilLocked(imports.db.query, 'import_concerned')
   await query(
     `update profiles set anonymized_at = db_clock(), email = null, email_folded = null, phone = null, password_hash = null where project_id = $1`,
     [project.id],
@@ -205,14 +206,3 @@ test('an import waits for an erasure under way, and then sees it', async () => {
   assert.equal((await importing).erased, 4)
   assert.deepEqual(await found(project), [])
 })
-
-async function waitForLock({ id }: Project): Promise<void> {
-  for (let n = 0; n < 200; n++) {
-    const waiting = await imports.rows(
-      `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%import_concerned%'`,
-    )
-    if (waiting.length > 0) return
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-  assert.fail(`The import of ${id} waits for nothing.`)
-}

@@ -1,0 +1,15 @@
+// Who waits for a lock, for tests that hold one.
+import type { Query } from '../../src/lib/db.ts'
+import { until } from './cluster.ts'
+
+/** Waits until a statement of this database, with `part` in its text, waits for a lock. */
+export async function untilLocked(query: Query, part = ''): Promise<void> {
+  await until(`a statement with "${part}" to wait for a lock`, async () => {
+    const waiting = await query(
+      `select 1 from pg_stat_activity
+       where datname = current_database() and wait_event_type = 'Lock' and strpos(query, $1) > 0`,
+      [part],
+    )
+    return waiting.length > 0
+  })
+}
