@@ -1,11 +1,12 @@
 // Where charges are measured: a database that waits for the disk, a server, the simulator, and customers with saved cards.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from '../src/lib/db.ts'
 import { ORGANIZATION, PROJECT } from './generate.ts'
-import { type Closers, openRig, type Program, type Rig, startProgram } from './rig.ts'
+import { type Closers, openRig, type Program, type Rig, startLogged } from './rig.ts'
 
 export const CUSTOMERS = 5000
 const CHARGES_BEFORE = 5
@@ -34,8 +35,14 @@ export async function openChargesRig(workers: number, say: (text: string) => voi
     await makeCustomers(rig.app.db)
     const simulator = await startTimedSimulator(join(rig.folder, 'simulator.ndjson'), rig.closers)
     const several = workers > 1 ? ['--workers', String(workers)] : []
-    const ours = await startProgram(['serve', ...several], { ...rig.env, SIMULATOR_URL: simulator.url }, rig.closers)
-    const serverTimes = timesOfLog(ours.child.stdout!)
+    const log = join(rig.folder, 'server.log')
+    const ours = await startLogged(
+      ['serve', ...several],
+      { ...rig.env, SIMULATOR_URL: simulator.url },
+      rig.closers,
+      log,
+    )
+    const serverTimes = await timesOfLog(log, rig.closers)
     const diskTimes = await startDiskProbe(join(rig.folder, 'probe'), rig.closers)
     return { ...rig, ours, simulatorUrl: simulator.url, providerTimes: simulator.times, serverTimes, diskTimes }
   } catch (error) {
@@ -155,19 +162,24 @@ async function startHelper<First, Answer>(program: string, argument: string, clo
   return { first, ask }
 }
 
-/** Reads the durations from a server's log as it comes. */
-function timesOfLog(log: NodeJS.ReadableStream): ChargesRig['serverTimes'] {
+/** Reads the durations from a server's log, as far as it has come. */
+async function timesOfLog(logFile: string, closers: Closers): Promise<ChargesRig['serverTimes']> {
   const known: Times = new Map()
-  let rest = ''
-  log.setEncoding('utf8').on('data', (piece: string) => {
-    const lines = (rest + piece).split('\n')
+  const log = await open(logFile)
+  closers.push(() => log.close())
+  const piece = Buffer.alloc(1024 * 1024)
+  let [rest, place] = ['', 0]
+  return awaitAll(known, async () => {
+    const { bytesRead } = await log.read(piece, 0, piece.length, place)
+    if (bytesRead === 0) return sleep(50)
+    place += bytesRead
+    const lines = (rest + piece.toString('utf8', 0, bytesRead)).split('\n')
     rest = lines.pop()!
     for (const line of lines) {
       const [, trace, ms] = /"trace_id":"([0-9a-f]{32})".*"duration_ms":([0-9.]+)/.exec(line) ?? []
       if (trace) known.set(trace, Number(ms))
     }
   })
-  return awaitAll(known, () => sleep(50))
 }
 
 // The last lines of a log are on their way for a while.

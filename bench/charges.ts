@@ -15,8 +15,9 @@ type Card = keyof typeof CARDS
 // Enough to keep a provider that takes 50 ms busy.
 const CONNECTIONS = { 'at once': 32, 'after 50 ms': 128 }
 const LIMIT_CLIENTS = 32
-// Some thousands of charges: until then much of our process's time goes into compiling, and PostgreSQL's into plans.
-const WARM_UP_SECONDS = 5
+// Some ten thousand charges: until then V8 compiles beside what is measured, on a core that the others would need (after
+// one third of this it took twice as much of it as after all), and PostgreSQL plans.
+const WARM_UP_SECONDS = 30
 
 /**
  * Charges as fast as answers come, beside the limit; then at half that rate, and at half of the limit's, which the limit
@@ -45,7 +46,7 @@ export async function measureCharges(
         ...percentiles(entries.map(({ ms }) => ms)),
       }
     }
-    await ours(Math.min(options.seconds * 2, WARM_UP_SECONDS))
+    await ours(Math.min(options.seconds * 15, WARM_UP_SECONDS))
     const result = await alternate(
       name,
       'charges',

@@ -2,10 +2,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, open, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { type App, openApp, openLog } from '../src/app.ts'
@@ -51,11 +52,11 @@ export interface RigOptions {
 }
 
 // The database runs in a session of its own: whoever breaks a measurement off must not leave it behind.
-const open = new Set<() => Promise<void>>()
+const openRigs = new Set<() => Promise<void>>()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, async () => {
     breakOff()
-    await Promise.allSettled([...open].map((close) => close()))
+    await Promise.allSettled([...openRigs].map((close) => close()))
     process.exit(1)
   })
 }
@@ -64,10 +65,10 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 export async function openRig({ say, durable = false, projects = 1 }: RigOptions): Promise<Rig> {
   const closers: Closers = []
   const close = async () => {
-    open.delete(close)
+    openRigs.delete(close)
     for (const closer of closers.splice(0).reverse()) await closer()
   }
-  open.add(close)
+  openRigs.add(close)
   try {
     const folder = await makeFolder(closers)
     const options = { dataDir: folder, log: { info: () => {}, warn: say }, throwaway: !durable }
@@ -170,19 +171,54 @@ export async function startProgram(
   program = TUNDISH,
   ready = /http:\/\/127\.0\.0\.1:\d+/,
 ): Promise<Program> {
-  const child = spawn(...commandOf(program, args), {
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  closers.push(() => stop(child))
+  const child = startChild(program, args, env, closers)
   for await (const line of createInterface({ input: child.stdout! })) {
     const url = ready.exec(line)?.[0]
     if (url === undefined) continue
     child.stdout!.resume()
-    return { child, url, cpuSeconds: () => cpuSeconds(child.pid!) }
+    return programOf(child, url)
   }
   throw new Error(`${program} ${args.join(' ')} ended before it was ready.`)
 }
+
+/** The same for our server, with its log in a file: whoever measures is not woken by every line of it. */
+export async function startLogged(
+  args: string[],
+  env: Record<string, string>,
+  closers: Closers,
+  logFile: string,
+): Promise<Program> {
+  const log = await open(logFile, 'w')
+  const child = startChild(TUNDISH, args, env, closers, log.fd)
+  await log.close()
+  while (child.exitCode === null) {
+    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(await readFile(logFile, 'utf8'))?.[0]
+    if (url !== undefined) return programOf(child, url)
+    await sleep(50)
+  }
+  throw new Error(`tundish ${args.join(' ')} ended before it was ready.`)
+}
+
+function startChild(
+  program: string,
+  args: string[],
+  env: Record<string, string>,
+  closers: Closers,
+  output: 'pipe' | number = 'pipe',
+): ChildProcess {
+  const child = spawn(...commandOf(program, args), {
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+    stdio: ['ignore', output, 'inherit'],
+  })
+  closers.push(() => stop(child))
+  return child
+}
+
+const programOf = (child: ChildProcess, url: string): Program => ({
+  child,
+  url,
+  cpuSeconds: () => cpuSeconds(child.pid!),
+})
 
 /** What to run, with its arguments; Node runs what is TypeScript. */
 export function commandOf(program: string, args: string[]): [command: string, args: string[]] {

@@ -29,7 +29,7 @@ export const ORDER_COLUMNS = `o.organization_id, o.order_id, o.external_id, o.pr
   o.status, o.failed_message_for_user, o.psp, o.psp_merchant_id, o.region, o.payment_method_token, o.provider_key, o.looks,
   o.client_metadata is not null as has_metadata`
 
-/** An organization's charges read, claim and settle in turns: while one set is under way, the next of each kind grows. */
+/** An organization's charges are claimed and settled in turns: while one set is under way, the next of each kind grows. */
 export const chargeLanes: Lanes = new WeakMap()
 
 /** Gives the order up to settling: its outcome is unknown, and its holder will do nothing more about it. */

@@ -1,4 +1,4 @@
-// A custom charge, told top to bottom: seen before? allowed? claim, charge, settle, answer.
+// A custom charge, told top to bottom: claimed, seen before or refused? Then charge, settle, answer.
 import { ApiError } from '../lib/errors.ts'
 import { formatMinor, minorUnits, toMinor, tooManyDecimals } from '../lib/money.ts'
 import { shorten } from '../lib/text.ts'
@@ -6,7 +6,7 @@ import type { Provider, Providers } from '../providers/provider.ts'
 import { compare, fromDatabase, minorFromDatabase } from './amount.ts'
 import { amountRefused } from './body.ts'
 import { type ChargeAnswer, chargeAnswer } from './charge-answer.ts'
-import { claim, type Draft } from './charge-claim.ts'
+import { type Claimed, claim, type Standing } from './charge-claim.ts'
 import type { ChargeRequest } from './charge-request.ts'
 import { settle } from './charge-settlement.ts'
 import { handOver, type Order, reference } from './charges.ts'
@@ -16,7 +16,9 @@ import { leaseAllowsCall, leaseMs } from './lease.ts'
 import { lookIntoCharge } from './looks.ts'
 import { keep, timed } from './order-log.ts'
 import { providerOf, unreachable } from './psp.ts'
-import { readStanding, type Standing } from './standing.ts'
+
+// Each further turn needs another charge of the same customer to begin and settle within a statement.
+const MOST_TURNS = 20
 
 /**
  * Charges a customer's saved card, at most once for each key of the customer. Throws an `ApiError` for what is refused
@@ -28,19 +30,36 @@ export async function oneOffCharge(
   organizationId: string,
   request: ChargeRequest,
 ): Promise<ChargeAnswer> {
-  const { db, clock, providerTimeoutMs } = context
-  const { seen, standing } = await readStanding(db, { organizationId, ...request })
-  if (seen) return answerFor(request, seen, true)
+  const claimed = await claimAllowed(context, organizationId, request)
+  if (!claimed.isNew) return answerFor(request, claimed.order, true)
+  return answerFor(request, await charge(context, claimed), false)
+}
 
-  const { draft, provider } = allow(organizationId, request, standing, context.providers)
+/**
+ * The order that the key stands for, made now or before; throws why there may be none. Another charge of the customer
+ * may begin or settle while we ask; then it is asked again.
+ */
+async function claimAllowed(
+  { db, clock, providers, providerTimeoutMs }: BillingContext,
+  organizationId: string,
+  request: ChargeRequest,
+): Promise<Claimed> {
+  const psps = readyOnes(providers)
+  const asked = { organizationId, request, amount: exactAmount(request), leaseMs: leaseMs(providerTimeoutMs, 1), clock }
+  for (let turn = 1; turn <= MOST_TURNS; turn++) {
+    const claimed = await claim(db, { ...asked, psps })
+    if (claimed.order) return claimed
+    const { standing } = claimed
+    const { name } = allow(request, standing, psps, providers)
+    if (standing.is_busy === 't') break
+    if (!psps.includes(name)) psps.push(name)
+  }
+  throw new ApiError(400, 'Another charge of this customer is in progress.')
+}
 
-  const begunMs = clock.monotonicMs()
-  const claimed = await claim(db, draft, leaseMs(providerTimeoutMs, 1))
-  if (claimed.outcome === 'busy') throw new ApiError(400, 'Another charge of this customer is in progress.')
-  if (claimed.outcome === 'known') return answerFor(request, claimed.order, true)
-
-  const order = await charge(context, provider, claimed.order, begunMs)
-  return answerFor(request, order, false)
+/** The providers that need no trial: asking those with an open circuit could spend one. */
+function readyOnes(providers: Providers): string[] {
+  return [...providers.values()].filter((one) => !one.circuitIsOpen() && one.admits()).map(({ name }) => name)
 }
 
 /** The answer of an order; the key may turn out to stand for another amount, here or at the provider. */
@@ -51,46 +70,44 @@ function answerFor(request: ChargeRequest, order: Order, isReplay: boolean): Cha
   return chargeAnswer(order, isReplay)
 }
 
-/** Goes through the rules in the order that the contract gives them; the first that is broken answers. */
-function allow(
-  organizationId: string,
-  request: ChargeRequest,
-  standing: Standing,
-  providers: Providers,
-): { draft: Draft; provider: Provider } {
+/**
+ * Goes through the rules in the order that the contract gives them; the first that is broken answers. The claim keeps the
+ * same rules, in SQL.
+ */
+function allow(request: ChargeRequest, standing: Standing, psps: readonly string[], providers: Providers): Provider {
   if (standing.one_off_charge_enabled !== 't') throw disabled()
-  const amount = allowAmount(request, standing)
-  const { customer_project_id: projectId, profile_id: profileId, card_token: token } = standing
-  if (projectId === null) {
+  allowAmount(request, standing)
+  if (standing.customer_project_id === null) {
     throw new ApiError(400, `There is no customer with the external_id "${shorten(request.externalId, 64)}".`)
   }
   if (standing.has_payment !== 't') throw new ApiError(400, 'The customer has no successful payment yet.')
-  if (token === null) throw new ApiError(400, 'The customer has no saved card.')
-  const { card_merchant_id: merchantId, card_region: region, card_trx_id } = standing
-  const psp = standing.card_psp!
-  const provider = providerOf(providers, psp)
+  if (standing.card_token === null) throw new ApiError(400, 'The customer has no saved card.')
+  const provider = providerOf(providers, standing.card_psp!)
   if (!isOffered(request.currencyCode, standing.currencies)) {
     throw new ApiError(400, `${request.currencyCode} is not offered by the merchant account of the saved card.`)
   }
-  if (!provider.admits()) throw unreachable()
-  const card = { psp, merchantId, region, token, sourceTrxId: card_trx_id! }
-  return { draft: { organizationId, request, amount, projectId, profileId, card }, provider }
+  if (!psps.includes(provider.name) && !provider.admits()) throw unreachable()
+  return provider
 }
 
-/** The amount in major units with all decimals of its currency. */
-function allowAmount({ amount, amountSent, currencyCode }: ChargeRequest, standing: Standing): string {
+/** In major units with all decimals of the currency; null when that is no amount to charge. */
+function exactAmount({ amount, currencyCode }: ChargeRequest): string | null {
+  if (amount.digits <= 0n || minorUnits(currencyCode) === undefined) return null
+  const minor = toMinor(amount, currencyCode)
+  return minor === undefined ? null : formatMinor(minor, currencyCode)
+}
+
+function allowAmount({ amount, amountSent, currencyCode }: ChargeRequest, standing: Standing): void {
   if (amount.digits <= 0n) throw amountRefused('must be greater than 0', amountSent)
   if (minorUnits(currencyCode) === undefined) {
     throw new ApiError(400, `currency_code "${currencyCode}" is not a currency of ISO 4217.`)
   }
-  const minor = toMinor(amount, currencyCode)
-  if (minor === undefined) throw new ApiError(400, `amount ${tooManyDecimals(currencyCode)}.`)
+  if (toMinor(amount, currencyCode) === undefined) throw new ApiError(400, `amount ${tooManyDecimals(currencyCode)}.`)
   const limits = JSON.parse(standing.one_off_charge_max_amount) as Record<string, string | number | undefined>
   const most = String(limits[currencyCode] ?? limits['*'] ?? 0)
   if (compare(amount, fromDatabase(most)) > 0) {
     throw new ApiError(400, `amount is above the organization's maximum of ${most} ${currencyCode}.`)
   }
-  return formatMinor(minor, currencyCode)
 }
 
 /** A merchant account that nobody described, or that names no currencies, offers all. */
@@ -108,10 +125,11 @@ function disabled(): ApiError {
  * Charges a claimed order, and answers it as it stands then. Whatever goes wrong from here on, the order stays
  * `processing`, and settling finds out what became of it: a time-out is not a failure.
  */
-async function charge(context: BillingContext, provider: Provider, order: Order, begunMs: number): Promise<Order> {
+async function charge(context: BillingContext, { order, sentMs }: Claimed): Promise<Order> {
   const { db, clock, log, providerTimeoutMs } = context
   try {
-    if (!leaseAllowsCall(providerTimeoutMs, clock.monotonicMs() - begunMs)) return await leaveToSettling(context, order)
+    const provider = providerOf(context.providers, order.psp)
+    if (!leaseAllowsCall(providerTimeoutMs, clock.monotonicMs() - sentMs)) return await leaveToSettling(context, order)
     const { answer: verdict, note } = await timed(context, order, 'charge', () =>
       provider.charge({ ...reference(order), ...money(order), traceparent: context.traceparent }),
     )

@@ -22,14 +22,15 @@ export async function write(query: Query, projectId: string, events: Event[]): P
   await query(WRITE, [projectId, JSON.stringify(rows)])
 }
 
+// Where a project has no endpoint, nobody has to look at its events again.
 const WRITE: Statement = {
   name: 'write events',
   text: `
-    insert into events (project_id, id, type, object_id, sequence, created_at, profile_id, data)
+    insert into events (project_id, id, type, object_id, sequence, created_at, profile_id, data, pending)
     select $1, e.id, e.type, e.object_id,
       (select coalesce(max(sequence), 0) from events o where o.project_id = $1 and o.object_id = e.object_id)
         + row_number() over (partition by e.object_id order by e.place),
-      db_clock(), e.profile_id, e.data
+      db_clock(), e.profile_id, e.data, exists (select from webhook_endpoints w where w.project_id = $1)
     from rows from (json_to_recordset($2::json)
       as (id uuid, type text, object_id text, profile_id text, data json)) with ordinality
       as e (id, type, object_id, profile_id, data, place)`,

@@ -8,8 +8,6 @@ interface Kind<Item, Result> {
   work(db: Db, items: Item[]): Promise<Result[]>
   /** Where a group takes turns with the groups of that name of other kinds; without it, each kind is for itself. */
   lanes?: Lanes
-  /** Goes before the other kinds that wait in its lane. */
-  goesFirst?: boolean
 }
 
 interface Asked<Item, Result> {
@@ -20,7 +18,6 @@ interface Asked<Item, Result> {
 
 /** Who waits for one kind of work in a lane. */
 interface Line {
-  readonly goesFirst: boolean
   readonly waiting: unknown[]
   /** Does what so many of them ask for; never throws. */
   serve(): Promise<void>
@@ -48,13 +45,13 @@ const MOST_KEPT = 10_000
  * tried alone, so that one cannot spoil another's.
  */
 export function gather<Item, Result>(kind: Kind<Item, Result>): (db: Db, item: Item) => Promise<Result> {
-  const { group, work, lanes = new WeakMap() as Lanes, goesFirst = false } = kind
+  const { group, work, lanes = new WeakMap() as Lanes } = kind
 
   function lineOf(db: Db, lane: Lane): Line {
     const known = lane.lines.get(kind)
     if (known) return known
     const waiting: Asked<Item, Result>[] = []
-    const line: Line = { goesFirst, waiting, serve: () => serve(db, waiting.splice(0, MOST)) }
+    const line: Line = { waiting, serve: () => serve(db, waiting.splice(0, MOST)) }
     lane.lines.set(kind, line)
     return line
   }
@@ -86,16 +83,11 @@ export function gather<Item, Result>(kind: Kind<Item, Result>): (db: Db, item: I
 }
 
 async function serveLane(lane: Lane, known: Map<string, Lane>, name: string): Promise<void> {
-  for (let line = nextOf(lane); line; line = nextOf(lane)) {
+  for (let line = lane.due.shift(); line; line = lane.due.shift()) {
     const served = line.serve()
     if (line.waiting.length > 0) lane.due.push(line)
     await served
   }
   lane.isServed = false
   if (known.size > MOST_KEPT) known.delete(name)
-}
-
-function nextOf({ due }: Lane): Line | undefined {
-  const first = due.findIndex(({ goesFirst }) => goesFirst)
-  return first > 0 ? due.splice(first, 1)[0] : due.shift()
 }

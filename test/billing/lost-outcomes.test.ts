@@ -12,6 +12,7 @@ import { readAmount } from '../../src/lib/money.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import { HandClock } from '../support/hand-clock.ts'
+import { untilLocked } from '../support/locks.ts'
 import { scriptedProvider, unheard, verdict } from '../support/scripted-provider.ts'
 import { silent } from '../support/simulator.ts'
 
@@ -70,7 +71,7 @@ describe('nothing is begun', () => {
 
   test('the trial of an open circuit is not spent on a request that breaks a rule', async () => {
     let asked = 0
-    const counting = context({ admits: () => ++asked > 0, charge: never })
+    const counting = context({ circuitIsOpen: () => true, admits: () => ++asked > 0, charge: never })
     await assert.rejects(oneOffCharge(counting, shop.id, request('0')))
     assert.equal(asked, 0)
   })
@@ -166,6 +167,26 @@ describe('leases', () => {
     const slow = context({ charge: never }, { db, clock })
     assert.equal((await oneOffCharge(slow, shop.id, request())).checkout_status, 'processing')
     assert.deepEqual([(await order())!.lease_until, (await order())!.due_in], [null, '1'])
+  })
+
+  test('a charge that waited long for its turn has all of its lease before it', async () => {
+    const clock = new HandClock()
+    const patient = context({ charge: async () => verdict('succeeded') }, { clock })
+    const second = await shop.customer()
+    const charges: Promise<unknown>[] = []
+    await billing.db.tx(async (query) => {
+      await query('select 1 from organization_clocks where organization_id = $1 for update', [shop.id])
+      charges.push(oneOffCharge(patient, shop.id, request()))
+      await untilLocked(billing.db.query)
+      charges.push(oneOffCharge(patient, shop.id, { ...request(), externalId: second }))
+      // Many times the margin of the lease.
+      clock.advance(60_000)
+    })
+    const answers = (await Promise.all(charges)) as { checkout_status: string }[]
+    assert.deepEqual(
+      answers.map(({ checkout_status }) => checkout_status),
+      ['succeeded', 'succeeded'],
+    )
   })
 
   test('a lost process: the order is taken when the lease has passed, by one process', async () => {

@@ -70,6 +70,20 @@ test('an event arrives within a second, signed so that the published library ver
   await events.app.db.tx((q) => removeEndpoint(q, PROJECT, id))
 })
 
+test('where a project has no endpoint its events wait for nobody, and one that is made gets what comes behind it', async () => {
+  const before = await events.event()
+  assert.deepEqual(await query('select pending from events where id = $1', [before]), [{ pending: 'f' }])
+  const target = await receiver()
+  const id = await events.endpoint(target.url)
+  const behind = await events.event()
+  assert.ok(await arrived(target))
+  assert.deepEqual(
+    target.arrivals.map(({ headers }) => headers['webhook-id']),
+    [behind],
+  )
+  await events.app.db.tx((q) => removeEndpoint(q, PROJECT, id))
+})
+
 test('during an overlap both keys verify; a dead key signs nothing', async () => {
   const target = await receiver()
   const id = await events.endpoint(target.url)

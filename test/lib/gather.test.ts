@@ -84,7 +84,7 @@ describe('kinds that share lanes', () => {
   function kinds() {
     const lanes: Lanes = new WeakMap()
     const runs: { name: string; end: () => void }[] = []
-    const kind = (name: string, goesFirst = false) =>
+    const kind = (name: string) =>
       gather<string, string>({
         group: (item) => item.slice(0, 1),
         async work(_db, items) {
@@ -92,40 +92,39 @@ describe('kinds that share lanes', () => {
           return items
         },
         lanes,
-        goesFirst,
       })
-    return { runs, read: kind('read'), claim: kind('claim', true), settle: kind('settle') }
+    return { runs, claim: kind('claim'), settle: kind('settle'), note: kind('note') }
   }
 
-  test('take turns, in the order in which they came, but for those that go first', async () => {
-    const { runs, read, claim, settle } = kinds()
-    const first = read(db, 'a1')
+  test('take turns, in the order in which they came', async () => {
+    const { runs, claim, settle, note } = kinds()
+    const first = claim(db, 'a1')
     await soon()
     const answers = [
       settle(db, 'a2'),
-      read(db, 'a3'),
+      claim(db, 'a3'),
       settle(db, 'a4'),
-      claim(db, 'a5'),
-      read(db, 'a6'),
-      read(db, 'b1'),
+      note(db, 'a5'),
+      claim(db, 'a6'),
+      claim(db, 'b1'),
     ]
     await soon()
     assert.deepEqual(
       runs.map(({ name }) => name),
-      ['read: a1', 'read: b1'],
+      ['claim: a1', 'claim: b1'],
       'one thing at a time in a group, and other groups do not wait',
     )
     await endAll(runs)
     assert.deepEqual(await Promise.all([first, ...answers]), ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'b1'])
     assert.deepEqual(
       runs.slice(2).map(({ name }) => name),
-      ['claim: a5', 'settle: a2 a4', 'read: a3 a6'],
+      ['settle: a2 a4', 'claim: a3 a6', 'note: a5'],
     )
   })
 
   test('what is too much for one turn comes again behind the others', async () => {
-    const { runs, read, settle } = kinds()
-    const answers = [...Array.from({ length: 100 }, (_, n) => read(db, `a${n}`)), settle(db, 'a')]
+    const { runs, claim, settle } = kinds()
+    const answers = [...Array.from({ length: 100 }, (_, n) => claim(db, `a${n}`)), settle(db, 'a')]
     await endAll(runs)
     await Promise.all(answers)
     assert.deepEqual(

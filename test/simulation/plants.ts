@@ -35,8 +35,8 @@ export const plants: Record<string, Plant> = {
   },
   'lease-forgotten': {
     file: 'billing/charge-claim.ts',
-    code: `t.now, t.now + make_interval(secs => a.lease_s), t.now + make_interval(secs => a.lease_s)`,
-    bug: `t.now, t.now, t.now + make_interval(secs => a.lease_s * 0)`,
+    code: `now.at, now.at + make_interval(secs => a.lease_s), now.at + make_interval(secs => a.lease_s)`,
+    bug: `now.at, now.at, now.at + make_interval(secs => a.lease_s * 0)`,
   },
   'report-by-the-clock-alone': {
     file: 'billing/report.ts',
