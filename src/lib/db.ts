@@ -2,7 +2,7 @@
 import pg from 'pg'
 import { whyUntrusted } from './database-url.ts'
 import { openPipelines, type Read } from './pipelines.ts'
-import { ask, askForArrays, command, pipeline } from './plain.ts'
+import { type Asking, ask, askForArrays, together } from './plain.ts'
 import { nameless, openSingles } from './pooler.ts'
 import { packRow } from './rows.ts'
 import { openTurns } from './turns.ts'
@@ -154,20 +154,25 @@ export function openDb(options: DbOptions): Db {
   async function once<T>(work: (query: Query, commit: Commit) => Promise<T>): Promise<T> {
     const { client, release } = await connect(pool)
     let failed: unknown
-    const asked = queryOn(client, watch.over, (error) => {
-      failed ??= error
-    })
-    const query: Query = (statement, params) => asked(bare(statement), params)
-    pipeline(client, true)
+    const asking = together(client)
+    const asked: Asking = (statement, params) => watch.over(client, () => asking(bare(statement), params))
+    const query = async <R extends NamedRow>(given: string | Statement, params: readonly Param[] = []) => {
+      try {
+        return (await asked(asStatement(given), params)).found as R[]
+      } catch (error) {
+        failed ??= error
+        throw error
+      }
+    }
     let committed: Promise<void> | undefined
     const commit = () => {
-      committed ??= commitOn(client, watch.over)
+      committed ??= commitWith(asked)
       // Whoever waits for it hears of it.
       committed.catch(ignore)
     }
     let broken = false
     try {
-      const begun = query('begin')
+      const begun = query(BEGIN)
       // Goes with the first statement, which fails with it.
       begun.catch(ignore)
       const result = await work(query, commit)
@@ -177,12 +182,11 @@ export function openDb(options: DbOptions): Db {
       return result
     } catch (error) {
       // The rollback's own failure must not hide why we are here.
-      await query('rollback').catch(() => {
+      await query(ROLLBACK).catch(() => {
         broken = true
       })
       throw sqlState(error) === AFTER_A_FAILURE ? (failed ?? error) : error
     } finally {
-      pipeline(client, false)
       release(broken)
     }
   }
@@ -293,23 +297,24 @@ function withoutSettings(url: string): { url: string; given: string } {
   return { url: given === '' ? url : `${address}?${parameters}`, given }
 }
 
-function queryOn(client: pg.PoolClient, over?: Over, onFailure: (error: unknown) => void = ignore): Query {
+function queryOn(client: pg.PoolClient, over?: Over): Query {
   return async <R extends NamedRow>(given: string | Statement, params: readonly Param[] = []) => {
-    const statement = typeof given === 'string' ? { text: given } : given
-    const asking = () => ask(client, statement, params)
-    try {
-      return (await (over ? over(client, asking) : asking())) as R[]
-    } catch (error) {
-      onFailure(error)
-      throw error
-    }
+    const asking = () => ask(client, asStatement(given), params)
+    return (await (over ? over(client, asking) : asking())) as R[]
   }
 }
 
-async function commitOn(client: pg.PoolClient, over: Over): Promise<void> {
-  const done = await over(client, () => command(client, 'commit'))
+const asStatement = (given: string | Statement): Statement => (typeof given === 'string' ? { text: given } : given)
+
+// Each is prepared once on a connection, as all that is asked often.
+const BEGIN: Statement = { name: 'begin', text: 'begin' }
+const COMMIT: Statement = { name: 'commit', text: 'commit' }
+const ROLLBACK: Statement = { name: 'rollback', text: 'rollback' }
+
+async function commitWith(asked: Asking): Promise<void> {
+  const { did } = await asked(COMMIT, [])
   // PostgreSQL's answer to the commit of a transaction in which something failed.
-  if (done !== 'COMMIT') throw new Error(`Bug: a transaction in which a statement failed ended with ${done}`)
+  if (did !== 'COMMIT') throw new Error(`Bug: a transaction in which a statement failed ended with ${did}`)
 }
 
 function ignore(): undefined {}

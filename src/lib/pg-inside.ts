@@ -17,6 +17,7 @@ export interface Wire extends EventEmitter {
   describe(what: { type: 'P'; name: string }): void
   execute(portal: { rows: number }): void
   sync(): void
+  sendCopyFail(why: string): void
   submittedNamedStatements: Record<string, string>
 }
 
@@ -56,13 +57,8 @@ export abstract class Prepared extends pg.Query {
     return false
   }
 
-  // What follows is called by pg.
-
-  requiresPreparation(): boolean {
-    return true
-  }
-
-  prepare(connection: Wire): void {
+  /** Sends all but the sync, at which PostgreSQL answers. */
+  send(connection: Wire): void {
     if (!this.hasBeenParsed(connection)) {
       this.prepares = true
       connection.parse({ name: this.name, text: this.text })
@@ -71,13 +67,110 @@ export abstract class Prepared extends pg.Query {
     connection.bind({ statement: this.name, values: this.values, valueMapper: prepareValue })
     if (this.asksForColumns) connection.describe({ type: 'P', name: '' })
     connection.execute({ rows: this.most })
+  }
+
+  // What follows is called by pg.
+
+  requiresPreparation(): boolean {
+    return true
+  }
+
+  prepare(connection: Wire): void {
+    this.send(connection)
     connection.sync()
   }
 
-  handleCommandComplete(): void {}
+  handleRowDescription(_message: never): void {}
+
+  handleDataRow(_message: never): void {}
+
+  handleCommandComplete(_message: { text: string }): void {}
 
   // As many rows as were wanted; the sync that was sent along ends the rest.
   handlePortalSuspended(): void {}
+}
+
+/**
+ * Queries that are sent together with one sync behind them: PostgreSQL does one after the other, answers all at one go,
+ * and skips those behind one that fails. They end together.
+ */
+export class Batch {
+  name: string | undefined
+  text: string | undefined
+  readonly #queries: Prepared[] = []
+  #done = 0
+
+  /** Adds a query before the batch is sent; its callback hears when it is done, or why it was not. */
+  add(query: Prepared): void {
+    this.#queries.push(query)
+  }
+
+  /** Sends it as soon as what was sent before is answered. */
+  send(client: pg.ClientBase): void {
+    client.query(this as unknown as pg.Submittable)
+  }
+
+  get #current(): Prepared {
+    return this.#queries[this.#done]!
+  }
+
+  // What follows is called by pg, which takes the query that is being answered for the one that it has sent.
+
+  submit(connection: Wire): null {
+    connection.stream.cork()
+    let sent = 0
+    try {
+      for (; sent < this.#queries.length; sent += 1) this.#queries[sent]!.send(connection)
+    } catch (error) {
+      // A value that cannot be written: what is behind it was not sent.
+      for (const { callback } of this.#queries.splice(sent)) callback(error as Error)
+    }
+    connection.sync()
+    connection.stream.uncork()
+    this.#showCurrent()
+    return null
+  }
+
+  #showCurrent(): void {
+    this.name = this.#current?.name
+    this.text = this.#current?.text
+  }
+
+  handleRowDescription(message: never): void {
+    this.#current.handleRowDescription(message)
+  }
+
+  handleDataRow(message: never): void {
+    this.#current.handleDataRow(message)
+  }
+
+  handleCommandComplete(message: { text: string }): void {
+    this.#current.handleCommandComplete(message)
+    this.#done += 1
+    this.#showCurrent()
+  }
+
+  handleEmptyQuery(): void {
+    this.handleCommandComplete({ text: '' })
+  }
+
+  handleCopyInResponse(connection: Wire): void {
+    connection.sendCopyFail('Nothing is copied here.')
+  }
+
+  handleCopyData(): void {}
+
+  handleError(error: Error, connection: Wire): void {
+    const skipped = this.#queries.splice(this.#done)
+    for (const { name } of skipped) if (name !== undefined) delete connection.submittedNamedStatements[name]
+    this.handleReadyForQuery()
+    for (const { callback } of skipped) callback(error)
+  }
+
+  /** PostgreSQL's end of the answer. */
+  handleReadyForQuery(): void {
+    for (const { callback } of this.#queries.splice(0)) callback(null)
+  }
 }
 
 const NOT_PREPARED = '26000'

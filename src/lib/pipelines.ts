@@ -102,7 +102,7 @@ class RowQuery extends Prepared {
   }
 
   // Called by pg for each row.
-  handleDataRow(row: Row): void {
+  override handleDataRow(row: Row): void {
     if (this.failure) return
     try {
       this.take(row)

@@ -1,21 +1,45 @@
 // Plain connections, for transactions and whatever takes its time: rows by the names of their columns.
 import type pg from 'pg'
 import type { NamedRow, Param, Statement } from './db.ts'
-import { answer, holdBack, Prepared, run } from './pg-inside.ts'
+import { answer, Batch, Prepared, run } from './pg-inside.ts'
 
-/**
- * Has a connection send what it is asked without waiting for the answers before; what is asked at one go goes in one
- * system call. To be called when nothing is under way on it.
- */
-export function pipeline(client: pg.ClientBase, isPipelined: boolean): void {
-  Object.assign(client, { pipeline: isPipelined })
+/** Runs a statement, and answers its rows and what PostgreSQL says that it did. */
+export type Asking = (statement: Statement, params: readonly Param[]) => Promise<Answered>
+
+export interface Answered {
+  found: NamedRow[]
+  /** `UPDATE 3`, `COMMIT`. */
+  did: string
 }
 
-/** Runs a statement; with a name it is prepared once on each connection, and its columns are asked for once. */
+/**
+ * Asks for the statements of a transaction: what is asked at one go is sent at one go, done in that order and answered at
+ * one go. Of those behind one that fails none is done; they fail with its error.
+ */
+export function together(client: pg.ClientBase): Asking {
+  let growing: Batch | undefined
+  const batch = () => {
+    const made = new Batch()
+    process.nextTick(() => {
+      growing = undefined
+      made.send(client)
+    })
+    return made
+  }
+  return (statement, params) =>
+    answer((done) => {
+      growing ??= batch()
+      const query = new NamedQuery(statement, params, columnsOf(client))
+      const callback = (error: Error | null) => done(error, query)
+      query.callback = callback
+      growing.add(query)
+    })
+}
+
+/** Runs one statement; with a name it is prepared once on each connection, and its columns are asked for once. */
 export async function ask(client: pg.ClientBase, statement: Statement, params: readonly Param[]): Promise<NamedRow[]> {
   const { name, text } = statement
   if (name === undefined) return (await askPg(client, { text, values: given(params) })).rows
-  send(client)
   return (await run(client, new NamedQuery({ name, text }, params, columnsOf(client)))).found
 }
 
@@ -25,22 +49,11 @@ export async function askForArrays(
   statement: Statement,
   params: readonly Param[],
 ): Promise<(string | null)[][]> {
-  send(client)
   return (await run(client, new ArrayQuery(statement, params))).found
 }
 
-/** Runs a command, and answers what PostgreSQL says that it did. */
-export async function command(client: pg.ClientBase, text: string): Promise<string> {
-  return (await askPg(client, { text })).command
-}
-
 function askPg(client: pg.ClientBase, query: pg.QueryConfig) {
-  send(client)
   return answer<pg.QueryResult<NamedRow>>((done) => client.query<NamedRow>(query, done))
-}
-
-function send(client: pg.ClientBase): void {
-  if ((client as pg.Client).pipeline) holdBack(client, process.nextTick)
 }
 
 // pg declares its parameters mutable, though it only reads them.
@@ -69,16 +82,16 @@ interface DataRow {
   fields: (string | null)[]
 }
 
-class NamedQuery extends Prepared {
-  declare readonly name: string
+class NamedQuery extends Prepared implements Answered {
   readonly found: NamedRow[] = []
+  did = ''
   readonly #known: Known
   #columns: Columns | undefined
 
-  constructor(statement: Statement & { name: string }, values: readonly Param[], known: Known) {
+  constructor(statement: Statement, values: readonly Param[], known: Known) {
     super(statement, values)
     this.#known = known
-    this.#columns = known.get(statement.name)
+    this.#columns = this.name === undefined ? undefined : known.get(this.name)
   }
 
   override get asksForColumns(): boolean {
@@ -87,20 +100,21 @@ class NamedQuery extends Prepared {
 
   // What follows is called by pg.
 
-  handleRowDescription({ fields }: { fields: { name: string }[] }): void {
+  override handleRowDescription({ fields }: { fields: { name: string }[] }): void {
     const names = fields.map(({ name }) => name)
     this.#columns = { names, empty: Object.fromEntries(names.map((name) => [name, null])) }
   }
 
-  handleDataRow({ fields }: DataRow): void {
+  override handleDataRow({ fields }: DataRow): void {
     const { names, empty } = this.#columns!
     const row = { ...empty }
     for (let n = 0; n < names.length; n += 1) row[names[n]!] = fields[n]!
     this.found.push(row)
   }
 
-  override handleCommandComplete(): void {
-    if (!this.#known.has(this.name)) this.#known.set(this.name, this.#columns ?? NO_COLUMNS)
+  override handleCommandComplete({ text }: { text: string }): void {
+    this.did = text
+    if (this.name !== undefined && !this.#known.has(this.name)) this.#known.set(this.name, this.#columns ?? NO_COLUMNS)
   }
 }
 
@@ -108,7 +122,7 @@ class ArrayQuery extends Prepared {
   readonly found: (string | null)[][] = []
 
   // Called by pg for each row.
-  handleDataRow({ fields }: DataRow): void {
+  override handleDataRow({ fields }: DataRow): void {
     this.found.push(fields)
   }
 }

@@ -67,6 +67,13 @@ describe('a transaction', () => {
     }
   })
 
+  test('of which one value cannot be written does nothing either', async () => {
+    const unwritable = { toPostgres: () => assert.fail('unwritable') } as unknown as string
+    const failing = db.tx((query) => Promise.all([note(query, 30), query('select $1', [unwritable]), note(query, 31)]))
+    await assert.rejects(failing, /unwritable/)
+    assert.deepEqual(await notes(), [1, 2, 3])
+  })
+
   test('leaves a connection that takes COPY', async () => {
     await db.tx((query) => note(query, 4))
     const { client, release } = await db.connect()
@@ -75,14 +82,15 @@ describe('a transaction', () => {
     assert.deepEqual(await notes(), [1, 2, 3, 4, 5, 6])
   })
 
-  test('sends its beginning with its first statement, and what is asked together at one go', async () => {
+  test('sends its beginning with its first statement, and what is asked together at one go with one sync', async () => {
     const sent: string[] = []
     // The proxy shows its pattern every piece that goes to the database.
     const proxy = await openProxy(database.url, { pattern: { test: (text: string) => !sent.push(text) } as RegExp })
     const other = openDb({ url: proxy.url, applicationName: 'test', connections: 1 })
     const add = (query: Query, numbers: number[]) =>
       Promise.all(numbers.map((n) => query(`insert into notes values (${n})`)))
-    await other.query('select 1')
+    // Names of its own for the beginning and the end are prepared once.
+    await other.tx((query) => query('select 1'))
     sent.length = 0
     await other.tx((query) => add(query, [70, 71, 72]))
     await other.tx(async (query, commit) => {
@@ -92,11 +100,11 @@ describe('a transaction', () => {
     })
     await other.close()
     await proxy.cut()
+    // Sync is a message of five bytes, at which PostgreSQL answers all that came before.
     const pieces = sent
-      .map((text) => text.match(/begin|insert into notes values \(\d+\)|commit/g)?.join(', '))
-      .filter(Boolean)
-      .map((text) => text!.replaceAll(/insert into notes values \((\d+)\)/g, '$1'))
-    assert.deepEqual(pieces, ['begin, 70, 71, 72', 'commit', 'begin, 73, 74, commit'])
+      .map((text) => text.replaceAll('S\0\0\0\x04', ' sync '))
+      .map((text) => text.match(/(?<=insert into notes values \()\d+|\b(begin|commit|sync)\b/g)!.join(' '))
+    assert.deepEqual(pieces, ['begin 70 71 72 sync', 'commit sync', 'begin 73 74 commit sync'])
   })
 
   test('whose commit goes along is done when it is answered, and undone when one of its statements fails', async () => {
@@ -115,7 +123,7 @@ describe('a transaction', () => {
     assert.deepEqual(await notes(), [...before, 80, 81, 90])
   })
 
-  test('of which a failure is passed over is no success when its commit has become a rollback', async () => {
+  test('of which a failure is passed over is no success, whether its commit went along or came behind', async () => {
     const before = await notes()
     const careless = db.tx(async (query, commit) => {
       const lost = query('select 1 / $1::int', [0]).catch(() => {})
@@ -123,7 +131,11 @@ describe('a transaction', () => {
       commit()
       await Promise.all([lost, noted])
     })
-    await assert.rejects(careless, /ended with ROLLBACK/)
+    await assert.rejects(careless, (error) => sqlState(error) === '22012')
+    const later = db.tx(async (query) => {
+      await query('select 1 / $1::int', [0]).catch(() => {})
+    })
+    await assert.rejects(later, /ended with ROLLBACK/)
     assert.deepEqual(await notes(), before)
   })
 })
