@@ -5,6 +5,8 @@ import { median, type Percentiles, percentiles } from './measure.ts'
 
 // Another rate makes other code hot than the one before, and it comes slowly: the median fell by half in the first ten seconds.
 const WARM_UP_SECONDS = 15
+// A round has to be so long that its 99th percentile is more than one moment in which something stood still.
+const LONGER = 3
 const WHOSE = ['overhead', 'inServer', 'provider', 'disk', 'limit'] as const
 
 /** Whose time it was. */
@@ -28,9 +30,10 @@ export async function measureSteadily(
   target: Target,
   card: string,
   { perSecond, limit }: Rate,
-  { seconds, rounds }: { seconds: number; rounds: number },
+  { seconds: briefly, rounds }: { seconds: number; rounds: number },
 ): Promise<{ steady: Steady; heard: Entry[] }> {
-  const heard = await chargeSteadily(target, card, perSecond, Math.min(seconds * 8, WARM_UP_SECONDS))
+  const seconds = briefly * LONGER
+  const heard = await chargeSteadily(target, card, perSecond, Math.min(briefly * 8, WARM_UP_SECONDS))
   const measured: Times[] = []
   for (let round = 0; round < rounds; round += 1) {
     await rig.diskTimes()
