@@ -160,6 +160,8 @@ export async function makeFolder(closers: Closers): Promise<string> {
   return folder
 }
 
+const ADDRESS = /http:\/\/127\.0\.0\.1:\d+/
+
 /** The command line, as its users start it. */
 export const TUNDISH = '../bin/tundish'
 
@@ -169,7 +171,7 @@ export async function startProgram(
   env: Record<string, string>,
   closers: Closers,
   program = TUNDISH,
-  ready = /http:\/\/127\.0\.0\.1:\d+/,
+  ready = ADDRESS,
 ): Promise<Program> {
   const child = startChild(program, args, env, closers)
   for await (const line of createInterface({ input: child.stdout! })) {
@@ -192,7 +194,7 @@ export async function startLogged(
   const child = startChild(TUNDISH, args, env, closers, log.fd)
   await log.close()
   while (child.exitCode === null) {
-    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(await readFile(logFile, 'utf8'))?.[0]
+    const url = ADDRESS.exec(await readFile(logFile, 'utf8'))?.[0]
     if (url !== undefined) return programOf(child, url)
     await sleep(50)
   }

@@ -5,6 +5,7 @@ import { gather } from '../lib/gather.ts'
 import { makeUuid } from '../lib/ids.ts'
 import type { ChargeRequest } from './charge-request.ts'
 import { chargeLanes, ORDER_COLUMNS, type Order } from './charges.ts'
+import { keepErasureAway } from './keep-erasure-away.ts'
 import { chargeKey } from './keys.ts'
 
 /** What is asked for: the right to charge. */
@@ -67,10 +68,12 @@ const claimTogether = gather<Ask, { row: Row; sentMs: number }>({
 
 async function send(db: Db, asks: Ask[], ids: string[]): Promise<Row[]> {
   const run = (query: Query) => query<Row>(CLAIM, paramsOf(asks, ids))
-  const personal = asks.filter(({ request }) => request.clientMetadata !== null)
+  const personal = asks
+    .filter(({ request }) => request.clientMetadata !== null)
+    .map(({ request }) => request.externalId)
   if (personal.length === 0) return run(db.query)
   return db.tx(async (query, commit) => {
-    const kept = keepErasureAway(query, personal)
+    const kept = keepErasureAway(query, asks[0]!.organizationId, personal)
     const claimed = run(query)
     commit()
     const [rows] = await Promise.all([claimed, kept])
@@ -93,24 +96,6 @@ function paramsOf(asks: Ask[], ids: string[]) {
     column(({ leaseMs }) => String(leaseMs / 1000)),
     column(({ psps }) => JSON.stringify(psps)),
   ]
-}
-
-/**
- * Whoever writes what may be personal data of a profile locks it first and looks in a later statement whether it is
- * erased. The lock is the weakest that keeps an erasure out: an import that is changing the profile does not block it.
- * All who lock several do so in one order.
- */
-async function keepErasureAway(query: Query, asks: Ask[]): Promise<void> {
-  await query(KEEP_ERASURE_AWAY, [asks[0]!.organizationId, asks.map(({ request }) => request.externalId)])
-}
-
-const KEEP_ERASURE_AWAY: Statement = {
-  name: 'keep erasure away',
-  text: `
-    select 1 from unnest($2::text[]) as a (external_id)
-    join customers c on c.organization_id = $1 and c.external_id = a.external_id
-    join profiles p on p.project_id = c.project_id and p.id = c.profile_id
-    order by p.project_id, p.id for key share of p`,
 }
 
 const PAYMENTS = `from report_transactions r where r.organization_id = $1 and r.external_id = a.external_id

@@ -10,6 +10,7 @@ import { consumableOf, grant, grantedEvent } from './consumable.ts'
 import { addTransactions, createdEvent, transactionOf } from './data-transaction.ts'
 import { failedMessageForUser } from './declines.ts'
 import { joinRates, type Rates, toUsdMinor, writeUsd } from './exchange.ts'
+import { keepErasureAway } from './keep-erasure-away.ts'
 import { type Note, write as writeNotes } from './order-log.ts'
 import { addReportRows, type ReportRow } from './report.ts'
 
@@ -66,8 +67,9 @@ const settleTogether = gather<Asked, Order>({
 
 async function settleAll(query: Query, commit: Commit, all: Asked[]): Promise<Order[]> {
   const organizationId = all[0]!.order.organization_id
-  const personal = all.filter(({ order }) => order.has_metadata === 't').map(({ order }) => order.order_id)
-  const kept = personal.length > 0 && query(KEEP_ERASURE_AWAY, [organizationId, personal])
+  // An event holds the caller's metadata.
+  const personal = all.filter(({ order }) => order.has_metadata === 't').map(({ order }) => order.external_id)
+  const kept = personal.length > 0 && keepErasureAway(query, organizationId, personal)
   const [orders] = await Promise.all([lock(query, organizationId, all), kept])
   const done: Done[] = []
   for (const { order, verdict, because } of all) {
@@ -84,17 +86,6 @@ async function settleAll(query: Query, commit: Commit, all: Asked[]): Promise<Or
   commit()
   await written
   return all.map(({ order }) => orders.get(order.order_id)!)
-}
-
-// An event holds the caller's metadata: whoever erases the profile waits for the commit, and then wipes it there too.
-const KEEP_ERASURE_AWAY: Statement = {
-  name: 'keep erasure away from orders',
-  text: `
-    select 1 from unnest($2::uuid[]) as a (order_id)
-    join orders o on o.organization_id = $1 and o.order_id = a.order_id
-    join customers c on c.organization_id = o.organization_id and c.external_id = o.external_id
-    join profiles p on p.project_id = c.project_id and p.id = c.profile_id
-    order by p.project_id, p.id for key share of p`,
 }
 
 /** The orders by their ids, for this transaction alone. */

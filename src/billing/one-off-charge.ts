@@ -45,12 +45,14 @@ async function claimAllowed(
   request: ChargeRequest,
 ): Promise<Claimed> {
   const psps = readyOnes(providers)
-  const asked = { organizationId, request, amount: exactAmount(request), leaseMs: leaseMs(providerTimeoutMs, 1), clock }
+  const exact = exactAmount(request)
+  const amount = exact instanceof ApiError ? null : exact
+  const asked = { organizationId, request, amount, leaseMs: leaseMs(providerTimeoutMs, 1), clock }
   for (let turn = 1; turn <= MOST_TURNS; turn++) {
     const claimed = await claim(db, { ...asked, psps })
     if (claimed.order) return claimed
     const { standing } = claimed
-    const { name } = allow(request, standing, psps, providers)
+    const { name } = allow(request, exact, standing, psps, providers)
     if (standing.is_busy === 't') break
     if (!psps.includes(name)) psps.push(name)
   }
@@ -74,9 +76,16 @@ function answerFor(request: ChargeRequest, order: Order, isReplay: boolean): Cha
  * Goes through the rules in the order that the contract gives them; the first that is broken answers. The claim keeps the
  * same rules, in SQL.
  */
-function allow(request: ChargeRequest, standing: Standing, psps: readonly string[], providers: Providers): Provider {
+function allow(
+  request: ChargeRequest,
+  exact: string | ApiError,
+  standing: Standing,
+  psps: readonly string[],
+  providers: Providers,
+): Provider {
   if (standing.one_off_charge_enabled !== 't') throw disabled()
-  allowAmount(request, standing)
+  if (exact instanceof ApiError) throw exact
+  keepMaximum(request, standing)
   if (standing.customer_project_id === null) {
     throw new ApiError(400, `There is no customer with the external_id "${shorten(request.externalId, 64)}".`)
   }
@@ -90,19 +99,18 @@ function allow(request: ChargeRequest, standing: Standing, psps: readonly string
   return provider
 }
 
-/** In major units with all decimals of the currency; null when that is no amount to charge. */
-function exactAmount({ amount, currencyCode }: ChargeRequest): string | null {
-  if (amount.digits <= 0n || minorUnits(currencyCode) === undefined) return null
+/** The amount in major units with all decimals of its currency, or why there is none to charge. */
+function exactAmount({ amount, amountSent, currencyCode }: ChargeRequest): string | ApiError {
+  if (amount.digits <= 0n) return amountRefused('must be greater than 0', amountSent)
+  if (minorUnits(currencyCode) === undefined) {
+    return new ApiError(400, `currency_code "${currencyCode}" is not a currency of ISO 4217.`)
+  }
   const minor = toMinor(amount, currencyCode)
-  return minor === undefined ? null : formatMinor(minor, currencyCode)
+  if (minor === undefined) return new ApiError(400, `amount ${tooManyDecimals(currencyCode)}.`)
+  return formatMinor(minor, currencyCode)
 }
 
-function allowAmount({ amount, amountSent, currencyCode }: ChargeRequest, standing: Standing): void {
-  if (amount.digits <= 0n) throw amountRefused('must be greater than 0', amountSent)
-  if (minorUnits(currencyCode) === undefined) {
-    throw new ApiError(400, `currency_code "${currencyCode}" is not a currency of ISO 4217.`)
-  }
-  if (toMinor(amount, currencyCode) === undefined) throw new ApiError(400, `amount ${tooManyDecimals(currencyCode)}.`)
+function keepMaximum({ amount, currencyCode }: ChargeRequest, standing: Standing): void {
   const limits = JSON.parse(standing.one_off_charge_max_amount) as Record<string, string | number | undefined>
   const most = String(limits[currencyCode] ?? limits['*'] ?? 0)
   if (compare(amount, fromDatabase(most)) > 0) {

@@ -87,7 +87,7 @@ export interface DbOptions {
 
 const RETRIED = new Set(['40001', '40P01'])
 const TRIES = 3
-// Of a statement behind one that failed. Of several that are sent together any may be waited for first.
+// Of a statement that was asked for although one before it had failed.
 const AFTER_A_FAILURE = '25P02'
 const STATEMENT_TIMEOUT_MS = 30_000
 // Weights at once, in all and of one tenant: enough to keep the pipelines full, so few that whoever comes next is soon served.

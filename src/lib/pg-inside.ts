@@ -23,12 +23,12 @@ export interface Wire extends EventEmitter {
 
 export const wireOf = (client: pg.ClientBase) => (client as unknown as { connection: Wire }).connection
 
-/** Holds back what is written to this connection until it is time: one system call for many statements. */
-export function holdBack(client: pg.ClientBase, whenItIsTime: (send: () => void) => void): void {
+/** Holds back what is written to this connection until the event loop comes round: one system call for many statements. */
+export function holdBack(client: pg.ClientBase): void {
   const { stream } = wireOf(client)
   if (stream.writableCorked > 0) return
   stream.cork()
-  whenItIsTime(() => stream.uncork())
+  setImmediate(() => stream.uncork())
 }
 
 const { prepareValue } = (pg as unknown as { utils: { prepareValue(value: unknown): unknown } }).utils

@@ -67,7 +67,7 @@ export function openPipelines(
       try {
         const client = await (slots[slot] ?? open(slot))
         // Until the requests at hand have all been read.
-        holdBack(client, setImmediate)
+        holdBack(client)
         underWay += 1
         return await over(client, () => ask(client, statement, params, take)).finally(() => {
           underWay -= 1
