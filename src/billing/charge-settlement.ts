@@ -1,5 +1,5 @@
 // Settles charges: the outcome and all that follows from it become true in one transaction, once. Those who settle together share it.
-import { write as writeEvents } from '../events/outbox.ts'
+import { writeFirst } from '../events/outbox.ts'
 import type { Commit, Db, Query, Statement } from '../lib/db.ts'
 import { gather } from '../lib/gather.ts'
 import { formatMinor } from '../lib/money.ts'
@@ -199,7 +199,8 @@ function deliver(query: Query, projectId: string, done: Done[], moved: Movement[
   return [
     ...(consumables.length > 0 ? [grant(query, consumables)] : []),
     ...(transactions.length > 0 ? [addTransactions(query, projectId, transactions)] : []),
-    writeEvents(query, projectId, events),
+    // Nothing was told of an order before it is settled.
+    writeFirst(query, projectId, events),
   ]
 }
 

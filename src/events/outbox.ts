@@ -18,20 +18,32 @@ export interface Event {
  * `sequence` counts on nobody else writing events of the same object meanwhile.
  */
 export async function write(query: Query, projectId: string, events: Event[]): Promise<void> {
+  await send(query, WRITE, projectId, events)
+}
+
+/** As `write`, for objects that had no event before, and have one now. */
+export async function writeFirst(query: Query, projectId: string, events: Event[]): Promise<void> {
+  await send(query, WRITE_FIRST, projectId, events)
+}
+
+async function send(query: Query, statement: Statement, projectId: string, events: Event[]): Promise<void> {
   const rows = events.map((event) => ({ id: makeUuid(), ...event }))
-  await query(WRITE, [projectId, JSON.stringify(rows)])
+  await query(statement, [projectId, JSON.stringify(rows)])
 }
 
 // Where a project has no endpoint, nobody has to look at its events again.
-const WRITE: Statement = {
-  name: 'write events',
-  text: `
+const writing = (sequence: string) => `
     insert into events (project_id, id, type, object_id, sequence, created_at, profile_id, data, pending)
-    select $1, e.id, e.type, e.object_id,
-      (select coalesce(max(sequence), 0) from events o where o.project_id = $1 and o.object_id = e.object_id)
-        + row_number() over (partition by e.object_id order by e.place),
+    select $1, e.id, e.type, e.object_id, ${sequence},
       db_clock(), e.profile_id, e.data, exists (select from webhook_endpoints w where w.project_id = $1)
     from rows from (json_to_recordset($2::json)
       as (id uuid, type text, object_id text, profile_id text, data json)) with ordinality
-      as e (id, type, object_id, profile_id, data, place)`,
+      as e (id, type, object_id, profile_id, data, place)`
+
+const WRITE: Statement = {
+  name: 'write events',
+  text: writing(`(select coalesce(max(sequence), 0) from events o where o.project_id = $1 and o.object_id = e.object_id)
+        + row_number() over (partition by e.object_id order by e.place)`),
 }
+
+const WRITE_FIRST: Statement = { name: 'write first events', text: writing('1') }
