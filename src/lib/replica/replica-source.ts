@@ -34,6 +34,8 @@ export interface ReplicaSource extends Source {
   erasures(): bigint
 }
 
+const TRIES = 3
+
 export const isFresh = ({ freshMs }: Known, { clock, maxLagMs }: Pick<Following, 'clock' | 'maxLagMs'>) =>
   clock.monotonicMs() - freshMs <= maxLagMs
 
@@ -59,9 +61,10 @@ export function openReplicaSource(following: Following, lane: Lane, projectId: s
   /** Another connection may lead to another replica: all has to be shown there again. */
   const prove = async (other: Lane): Promise<void> => {
     await other.look()
-    // It may show a token of another process that has not come to our ears yet.
-    const shown = other.known()
-    if (shown && !isFresh(shown, following)) {
+    for (let tried = 0; tried < TRIES; tried += 1) {
+      const shown = other.known()
+      if (!shown || isFresh(shown, following)) break
+      // It may show a token of another process that has not come to our ears yet, and on a busy machine again the next one.
       await following.beat()
       await other.look()
     }
