@@ -104,7 +104,7 @@ const SINGLES_FOR_PIPELINE = 4
 export function openDb(options: DbOptions): Db {
   const { directUrl, connections = 12, readConnections = 3 } = options
   const ours = clientConfig(options)
-  const pool = openPool(ours, connections)
+  const pool = openPool(ours, connections, KEPT_CONNECTIONS)
   const direct = directUrl
     ? openPool(clientConfig({ ...options, url: directUrl, directUrl: undefined }), DIRECT_CONNECTIONS)
     : pool
@@ -226,8 +226,9 @@ export function openDb(options: DbOptions): Db {
   }
 }
 
-function openPool(config: pg.ClientConfig, max: number): pg.Pool {
-  const pool = new pg.Pool({ ...config, max, min: Math.min(max, KEPT_CONNECTIONS), idleTimeoutMillis: 60_000 })
+/** At most so many connections, of which some stay open when idle. */
+function openPool(config: pg.ClientConfig, max: number, kept = 0): pg.Pool {
+  const pool = new pg.Pool({ ...config, max, min: kept, idleTimeoutMillis: 60_000 })
   // An idle connection that breaks is replaced at its next use; without a listener the program would end here.
   pool.on('error', ignore)
   return pool

@@ -19,8 +19,8 @@ interface Asked<Item, Result> {
 /** Who waits for one kind of work in a lane. */
 interface Line {
   readonly waiting: unknown[]
-  /** Does what so many of them ask for, and answers how to tell them; never throws. */
-  serve(): Promise<() => void>
+  /** Does what so many of them ask for; never throws. */
+  serve(): Promise<void>
 }
 
 /** What is done one set after the other: the lines with somebody waiting, in the order in which they began to. */
@@ -56,17 +56,17 @@ export function gather<Item, Result>(kind: Kind<Item, Result>): (db: Db, item: I
     return line
   }
 
-  async function serve(db: Db, all: Asked<Item, Result>[]): Promise<() => void> {
+  async function serve(db: Db, all: Asked<Item, Result>[]): Promise<void> {
     try {
       const items = all.map(({ item }) => item)
       const results = await work(db, items)
-      return () => {
+      // Once the next set is on its way: what they do with it would hold that up.
+      setImmediate(() => {
         for (const [n, { resolve }] of all.entries()) resolve(results[n]!)
-      }
+      })
     } catch (error) {
-      if (all.length === 1 || isUnavailable(error)) return () => all.forEach(({ reject }) => void reject(error))
-      for (const one of all) (await serve(db, [one]))()
-      return () => {}
+      if (all.length === 1 || isUnavailable(error)) for (const { reject } of all) reject(error)
+      else for (const one of all) await serve(db, [one])
     }
   }
 
@@ -89,8 +89,7 @@ async function serveLane(lane: Lane, known: Map<string, Lane>, name: string): Pr
   for (let line = lane.due.shift(); line; line = lane.due.shift()) {
     const served = line.serve()
     if (line.waiting.length > 0) lane.due.push(line)
-    // Once the next set is on its way: what they do with it would hold that up.
-    setImmediate(await served)
+    await served
   }
   lane.isServed = false
   if (known.size > MOST_KEPT) known.delete(name)
