@@ -1,4 +1,5 @@
 // Remembers each call to a provider about an order: what an operator wants to know when somebody asks what happened.
+import type { Clock } from '../lib/clock.ts'
 import { isUnavailable, type Query, type Statement } from '../lib/db.ts'
 import { gather } from '../lib/gather.ts'
 import type { BillingContext } from './context.ts'
@@ -15,6 +16,9 @@ export interface Note extends About {
   call: 'charge' | 'look_up' | 'refuse' | 'refund'
   outcome: string
   duration_ms: number
+  /** Since when, by this clock. */
+  begunMs: number
+  clock: Clock
 }
 
 /**
@@ -42,7 +46,8 @@ export async function timed<T extends { outcome: string }>(
   const begunMs = clock.monotonicMs()
   const answer = await ask()
   const duration_ms = Math.round(clock.monotonicMs() - begunMs)
-  return { answer, note: { organization_id, order_id, refund_id, call, outcome: answer.outcome, duration_ms } }
+  const note = { organization_id, order_id, refund_id, call, outcome: answer.outcome, duration_ms, begunMs, clock }
+  return { answer, note }
 }
 
 /** Writes a note for which nobody waits. */
@@ -54,30 +59,38 @@ export function keep({ db, log }: BillingContext, note: Note): void {
 
 /** Writes notes in the transaction of what follows from them. */
 export async function write(query: Query, notes: Note[]): Promise<void> {
-  await query(WRITE, [JSON.stringify(notes)])
+  await query(WRITE, [written(notes)])
+}
+
+/** As JSON, with how long ago each call was begun. */
+function written(notes: Note[]): string {
+  return JSON.stringify(
+    notes.map(({ begunMs, clock, ...note }) => ({ ...note, ago_ms: clock.monotonicMs() - begunMs })),
+  )
 }
 
 const keepTogether = gather<Note, Note>({
   group: () => 'all',
   async work(db, notes) {
-    await db.query(KEEP, [JSON.stringify(notes)])
+    await db.query(KEEP, [written(notes)])
     return notes
   },
 })
 
-const INTO = 'insert into order_log (organization_id, order_id, refund_id, call, outcome, duration_ms, at)'
-const NOTES = `organization_id, order_id, refund_id, call, outcome, duration_ms,
-  db_clock() - make_interval(secs => duration_ms / 1000.0)`
+// A note says when its call was begun, however long the note had to wait.
+const writing = (sent: string, from = '') => `
+  insert into order_log (organization_id, order_id, refund_id, call, outcome, duration_ms, at)
+  select organization_id, order_id, refund_id, call, outcome, duration_ms, ${sent} - make_interval(secs => ago_ms / 1000)
+  from ${from} json_to_recordset($1) as note (organization_id text, order_id uuid, refund_id uuid, call text, outcome text,
+    duration_ms int, ago_ms float)`
 
-const WRITE: Statement = {
-  name: 'note calls to providers',
-  text: `${INTO} select ${NOTES} from json_populate_recordset(null::order_log, $1)`,
-}
+const WRITE: Statement = { name: 'note calls to providers', text: writing('db_clock()') }
 
-// Its commit does not wait for the disk: a note that is lost with the power costs nobody anything.
+// Its commit does not wait for the disk: a note that is lost with the power costs nobody anything. `now()` is when PostgreSQL
+// got it, before it waited for any lock.
 const KEEP: Statement = {
   name: 'keep notes of calls to providers',
   text: `
     with quick as materialized (select set_config('synchronous_commit', 'off', true))
-    ${INTO} select ${NOTES} from quick, json_populate_recordset(null::order_log, $1)`,
+    ${writing('db_clock() - (clock_timestamp() - now())', 'quick,')}`,
 }

@@ -104,5 +104,34 @@ test('a charge whose outcome nobody knows is listed as stuck, with the calls tha
   assert.equal(body.order.status, 'cancelled')
 })
 
+test('a timeline tells the calls to a provider in the order in which they were made, however late they are noted', async () => {
+  const customer = await organization.customer({ token: 'sim_drop_no_charge' })
+  const { query, release } = await billing.db.connect()
+  await query('begin')
+  await query('lock table order_log in share mode')
+  try {
+    const { order_id } = (await organization.charge(customer)).body
+    assert.ok(await eventually(() => settled(order_id), 8000))
+    await query('commit')
+    let names: string[] = []
+    const complete = await eventually(async () => {
+      const { body } = await call('GET', `/organizations/${organization.id}/orders/${order_id}`)
+      const steps = body.timeline.filter(({ what }: { what: string }) => what !== 'event')
+      names = steps.map(({ what, detail }: Step) => [what, detail.call ?? detail.status ?? ''].join(' ').trim())
+      return names.length === 5
+    })
+    const calls = ['provider_called charge', 'provider_called look_up', 'provider_called refuse']
+    assert.ok(complete, JSON.stringify(names))
+    assert.deepEqual(names, ['claimed', ...calls, 'settled cancelled'])
+  } finally {
+    release(true)
+  }
+})
+
+interface Step {
+  what: string
+  detail: Record<string, string>
+}
+
 const settled = async (orderId: string) =>
   (await billing.db.query(`select 1 from orders where order_id = $1 and status <> 'processing'`, [orderId])).length > 0
