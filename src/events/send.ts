@@ -85,6 +85,8 @@ async function post(
     }
     const request = (url.protocol === 'https:' ? requestHttps : requestHttp)(url, about, resolve)
     request.on('error', reject)
+    // An answer that changes to another protocol is neither a response nor an error.
+    request.on('close', () => reject(Object.assign(new Error('no answer'), { code: 'ECONNRESET' })))
     request.end(body)
   })
   return {

@@ -76,7 +76,11 @@ export class Transport {
       signal.addEventListener('abort', stop, { once: true })
       request.on('response', resolve)
       request.on('error', (error) => reject(broken(error, signal)))
-      request.on('close', () => signal.removeEventListener('abort', stop))
+      request.on('close', () => {
+        signal.removeEventListener('abort', stop)
+        // Neither a response nor an error came: an answer that changes to another protocol.
+        reject(new ProviderTrouble('the connection ended without an answer'))
+      })
       request.end(payload)
     })
   }

@@ -79,6 +79,16 @@ test('no answer has a reason: refused connection, unknown name, deadline, broken
   await broken.close()
 })
 
+test('an answer that changes to another protocol is no answer', { timeout: 10_000 }, async () => {
+  const changing = await startReceiver((_arrival, response) => {
+    response.socket!.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+    return undefined
+  })
+  const outcome = await post(changing.url, { allowPrivate: true })
+  assert.deepEqual([outcome.status, outcome.error], [undefined, 'The connection broke before an answer.'])
+  await changing.close()
+})
+
 test('a status that came in time counts, though its body never ends', async () => {
   const dripping = await startReceiver((_arrival, response) => {
     response.writeHead(200).write('so far')

@@ -52,6 +52,11 @@ const untrue: [name: string, listener: RequestListener, why: string][] = [
     (_q, s) => s.writeHead(200, { 'content-length': 99 }).write('{"outc', () => s.destroy()),
     'the connection broke (ECONNRESET)',
   ],
+  [
+    'a change to another protocol',
+    (_q, s) => s.socket!.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n'),
+    'the connection ended without an answer',
+  ],
   ['an answer without end', (_q, s) => s.end('x'.repeat(300_000)), 'answered more than 262144 bytes'],
 ]
 
