@@ -1,9 +1,12 @@
 // How every command runs: settings, shared parts, output as text or JSON, and the exit code.
 import { isatty } from 'node:tty'
+import { inspect } from 'node:util'
 import type { Command } from 'commander'
+import pg from 'pg'
 import { type App, type OpenOptions, openApp, openLog } from '../app.ts'
 import { type Config, readConfig } from '../config.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
+import { errorForLog } from '../lib/log-error.ts'
 
 /** What a command has to say: `text` for a person, `json` for a program, `exitCode` when it is not 0. */
 export interface Result {
@@ -57,10 +60,17 @@ export async function guard(run: () => Promise<void>): Promise<void> {
     await run()
   } catch (error) {
     const told = aboutFile(error) ?? error
+    if (error instanceof pg.DatabaseError) return tellOfDatabase(error)
     if (!(told instanceof UsageError || told instanceof Refusal)) throw error
     process.stderr.write(`${told.message}\n`)
     process.exitCode = told instanceof UsageError ? EXIT_USAGE : EXIT_REFUSED
   }
+}
+
+/** A defect, told as in the log: Node's own telling of it would show the values of the row. */
+function tellOfDatabase(error: Error): void {
+  process.stderr.write(`${inspect(errorForLog(error))}\n`)
+  process.exitCode = EXIT_REFUSED
 }
 
 /** A folder or file that the settings name, and that this machine does not let us use. */

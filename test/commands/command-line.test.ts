@@ -5,6 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import pg from 'pg'
 import { tundish } from '../support/cli.ts'
 import { freshDatabase } from '../support/postgres.ts'
 
@@ -114,6 +115,23 @@ describe('the command line', () => {
       const { code, stderr } = await tundish(['org', 'list'], other)
       assert.equal(code, 2)
       assert.match(stderr, /^MASTER_KEY .+ is not the one/)
+    } finally {
+      await database.drop()
+    }
+  })
+
+  test('1 when PostgreSQL takes a row for wrong, without the values of the row', async () => {
+    const database = await freshDatabase()
+    const client = new pg.Client(database.url)
+    try {
+      await client.connect()
+      await client.query(`alter table organizations add constraint never_so check (name <> 'hunter2')`)
+      await client.end()
+      const env = { DATABASE_URL: database.url, MASTER_KEY: KEY }
+      const { code, stdout, stderr } = await tundish(['org', 'create', 'acme', '--name', 'hunter2'], env)
+      assert.deepEqual([code, stdout], [1, ''])
+      assert.match(stderr, /never_so/)
+      assert.doesNotMatch(stderr, /hunter2/)
     } finally {
       await database.drop()
     }
