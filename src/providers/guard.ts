@@ -41,8 +41,15 @@ export class Guard {
     return this.#waiting.size < this.#maxWaiting && this.circuit.admits()
   }
 
-  /** Runs one call; `ProviderTrouble` becomes `unknown`, any other exception is a bug and passes. */
-  async run<T>(call: (signal: AbortSignal) => Promise<T>, outer?: AbortSignal): Promise<T | Unknown> {
+  /**
+   * Runs one call; `ProviderTrouble` becomes `unknown`, any other exception is a bug and passes. Only a call that
+   * `moves` money proves by its success that the provider is well: one that answers look-ups may leave charges hanging.
+   */
+  async run<T>(
+    call: (signal: AbortSignal) => Promise<T>,
+    outer?: AbortSignal,
+    { moves = true } = {},
+  ): Promise<T | Unknown> {
     const abort = new AbortController()
     const timer = setTimeout(
       () => abort.abort(new ProviderTrouble(`no answer within ${this.deadlineMs} ms`)),
@@ -53,7 +60,7 @@ export class Guard {
     outer?.addEventListener('abort', giveUp, { once: true })
     try {
       await this.#enter(abort.signal)
-      return await this.#underWatch(call, abort.signal)
+      return await this.#underWatch(call, abort.signal, moves)
     } catch (error) {
       if (error instanceof ProviderTrouble) return { outcome: 'unknown', why: error.message }
       throw error
@@ -64,10 +71,10 @@ export class Guard {
   }
 
   /** The race ends a call that does not listen to its signal, too. */
-  async #underWatch<T>(call: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+  async #underWatch<T>(call: (signal: AbortSignal) => Promise<T>, signal: AbortSignal, moves: boolean): Promise<T> {
     try {
       const answer = await Promise.race([call(signal), aborted(signal)])
-      this.circuit.succeeded()
+      if (moves) this.circuit.succeeded()
       return answer
     } catch (error) {
       if (error instanceof ProviderTrouble && !(error instanceof OwnTrouble)) this.circuit.failed()

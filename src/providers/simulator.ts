@@ -1,4 +1,5 @@
 // The adapter that speaks to the provider simulator over HTTP; the pattern for adapters of real providers.
+import { MOST_MINOR, minorUnits } from '../lib/money.ts'
 import { defaultMaxInFlight, Guard, type GuardOptions } from './guard.ts'
 import {
   type ChargeRequest,
@@ -49,7 +50,8 @@ export class SimulatorProvider implements Provider {
   }
 
   async isReachable(): Promise<boolean> {
-    const answer = await this.#guard.run((signal) => this.#transport.ask({ method: 'GET', path: '/health' }, signal))
+    const ask = (signal: AbortSignal) => this.#transport.ask({ method: 'GET', path: '/health' }, signal)
+    const answer = await this.#guard.run(ask, undefined, { moves: false })
     return 'status' in answer && answer.status === 200
   }
 
@@ -116,7 +118,7 @@ export class SimulatorProvider implements Provider {
     }
     const headers: Record<string, string> =
       request.traceparent === undefined ? {} : { traceparent: request.traceparent }
-    return this.#ask({ method: 'POST', path: `/${kind}`, body, headers }, afterOrder, signal)
+    return this.#ask({ method: 'POST', path: `/${kind}`, body, headers }, afterOrder, signal, { moves: true })
   }
 
   #lookUp(kind: Kind, key: string, signal?: AbortSignal): Promise<Settled | Unknown | Refused | NotFound> {
@@ -131,13 +133,15 @@ export class SimulatorProvider implements Provider {
     question: Question,
     expected: readonly Expected[],
     signal?: AbortSignal,
+    { moves = false } = {},
   ): Promise<Extract<Verdict, { outcome: Expected }> | Unknown> {
-    return this.#guard.run(async (deadline) => {
+    const ask = async (deadline: AbortSignal) => {
       const answer = await this.#transport.ask(question, deadline)
       const verdict = readVerdict(answer)
       if (!isOneOf(verdict, expected)) throw new ProviderTrouble(`answered ${answer.status} ${verdict.outcome}`)
       return verdict
-    }, signal)
+    }
+    return this.#guard.run(ask, signal, { moves })
   }
 }
 
@@ -159,6 +163,9 @@ function readVerdict({ status, body }: Answer): Verdict {
   if (typeof reference !== 'string' || typeof currency_code !== 'string' || !isDigits(amount_minor)) {
     throw new ProviderTrouble('answered an outcome without saying of what')
   }
+  // What no charge of ours can be: settling by it would fail, however often it is tried.
+  if (!isPayable(BigInt(amount_minor), currency_code))
+    throw new ProviderTrouble('answered an outcome of no payable sum')
   return {
     outcome,
     reference,
@@ -200,6 +207,10 @@ function parse(line: string): unknown {
 
 function fieldsOf(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? { ...value } : {}
+}
+
+function isPayable(amountMinor: bigint, currencyCode: string): boolean {
+  return amountMinor > 0n && amountMinor <= MOST_MINOR && minorUnits(currencyCode) !== undefined
 }
 
 function isDigits(value: unknown): value is string {

@@ -79,6 +79,19 @@ test('callers that give up do not open the circuit', async () => {
   assert.equal(guard.circuit.isOpen(), true)
 })
 
+test('answers to look-ups do not keep the circuit closed while charges fail, nor close it', async () => {
+  const guard = new Guard({ clock: new HandClock(), circuit: { failures: 3 } })
+  const lookUp = () => guard.run(async () => 'here', undefined, { moves: false })
+  for (let i = 0; i < 3; i++) {
+    assert.equal(guard.circuit.isOpen(), false)
+    await guard.run(trouble)
+    assert.equal(await lookUp(), 'here')
+  }
+  assert.equal(guard.circuit.isOpen(), true)
+  await guard.run(async () => 'charged')
+  assert.equal(guard.circuit.isOpen(), false)
+})
+
 test('the circuit opens on failures in a row, rests, tries with one, and closes on success', () => {
   const clock = new HandClock()
   const circuit = new Circuit(clock, { failures: 3, windowMs: 1_000, restMs: 500 })

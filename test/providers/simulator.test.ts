@@ -46,6 +46,15 @@ const untrue: [name: string, listener: RequestListener, why: string][] = [
   ['a 200 that says nothing', (_q, s) => s.end('{}'), 'answered without an outcome'],
   ['a 200 that denies', (_q, s) => s.end('{"outcome":"not_found"}'), 'answered without an outcome'],
   ['a success of nothing', (_q, s) => s.end('{"outcome":"succeeded"}'), 'answered an outcome without saying of what'],
+  ...[
+    { amount_minor: '0', currency_code: 'USD' },
+    { amount_minor: '9223372036854775808', currency_code: 'USD' },
+    { amount_minor: '1050', currency_code: 'usd' },
+  ].map((sum): (typeof untrue)[number] => [
+    `a success of ${sum.amount_minor} ${sum.currency_code}`,
+    (_q, s) => s.end(JSON.stringify({ outcome: 'succeeded', reference: 'r', ...sum })),
+    'answered an outcome of no payable sum',
+  ]),
   ['a success with a failing status', (_q, s) => s.writeHead(502).end('{"outcome":"succeeded"}'), 'answered 502'],
   [
     'half an answer',

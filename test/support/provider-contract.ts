@@ -64,11 +64,11 @@ type Movements = (reference: string) => Promise<Movement[]>
 
 function chargingTests(provider: () => Provider, movements: Movements, cards: Cards): void {
   test('a good card is charged, and what was charged is told back', async () => {
-    const request = chargeRequest(cards.good, { amountMinor: 12_345_678_901_234_567_890n })
+    const request = chargeRequest(cards.good, { amountMinor: 9_223_372_036_854_775_807n })
     const answer = await provider().charge(request)
     assertSettled(answer, 'succeeded')
     assert.equal(answer.reference, request.reference)
-    assert.equal(answer.amountMinor, 12_345_678_901_234_567_890n)
+    assert.equal(answer.amountMinor, 9_223_372_036_854_775_807n)
     assert.equal(answer.currencyCode, 'USD')
     assert.equal(answer.details.psp_transaction_type, 'sale')
     assert.match(answer.details.pm_data_last4 ?? '', /^[0-9]{4}$/)
@@ -238,8 +238,10 @@ function outageTests(rig: () => Rig, cards: Cards): void {
     clock.advance(5_000)
     assert.equal(provider.admits(), true)
     assertSettled(await provider.lookUp(request), 'succeeded')
-    assert.equal(provider.circuitIsOpen(), false)
     assert.equal(await provider.isReachable(), true)
+    assert.equal(provider.circuitIsOpen(), true, 'what moves no money proves nothing of what does')
+    assertSettled(await provider.charge(chargeRequest(cards.good)), 'succeeded')
+    assert.equal(provider.circuitIsOpen(), false)
     provider.close()
   })
 }
