@@ -1,6 +1,6 @@
 // What an amount is worth in US dollars, by the organization's exchange rates.
 import type { Db } from '../lib/db.ts'
-import { convertMinor, formatMinor } from '../lib/money.ts'
+import { convertMinor, formatMinor, MOST_MINOR } from '../lib/money.ts'
 import { fromDatabase } from './amount.ts'
 import type { Rate } from './rate-files.ts'
 
@@ -25,12 +25,13 @@ export function joinRates(organization: string, currency: string, day: string): 
       order by c.day desc limit 1) rates on true`
 }
 
-/** The amount in US cents, rounded half-even; null without a rate. */
+/** The amount in US cents, rounded half-even; null without a rate, and with one that makes it more than a price can be. */
 export function toUsdMinor(minor: bigint, currency: string, rates: Rates): bigint | null {
   if (currency === 'USD') return minor
   if (rates.currency_per_euro === null || rates.usd_per_euro === null) return null
   const { currency_per_euro, usd_per_euro } = rates
-  return convertMinor(minor, currency, fromDatabase(currency_per_euro), 'USD', fromDatabase(usd_per_euro))
+  const cents = convertMinor(minor, currency, fromDatabase(currency_per_euro), 'USD', fromDatabase(usd_per_euro))
+  return cents > MOST_MINOR ? null : cents
 }
 
 /** US cents in dollars, as text. */

@@ -17,7 +17,12 @@ export async function lookIntoCharge(context: BillingContext, order: Order, sign
         () => noted(context, order, 'refuse', () => provider.refuse(about, signal)),
       )
     : NOBODY_TO_ASK
-  if (verdict.outcome !== 'unknown') return settleCharge(context.db, order, verdict)
+  if (verdict.outcome !== 'unknown') {
+    return orLater(
+      () => settleCharge(context.db, order, verdict),
+      () => handOverOrder(context.db, order),
+    )
+  }
   await handOverOrder(context.db, order)
   return order
 }
@@ -32,9 +37,25 @@ export async function lookIntoRefund(context: BillingContext, refund: Refund, si
         () => noted(context, refund, 'refuse', () => provider.refuseRefund(about, signal)),
       )
     : NOBODY_TO_ASK
-  if (verdict.outcome !== 'unknown') return settleRefund(context.db, refund, verdict)
+  if (verdict.outcome !== 'unknown') {
+    return orLater(
+      () => settleRefund(context.db, refund, verdict),
+      () => handOverRefund(context.db, refund),
+    )
+  }
   await handOverRefund(context.db, refund)
   return refund
+}
+
+/** What cannot be settled is looked into after the usual pause, and by an operator meanwhile; not whenever its lease ends. */
+async function orLater<T>(settle: () => Promise<T>, handOver: () => Promise<void>): Promise<T> {
+  try {
+    return await settle()
+  } catch (error) {
+    // Where the database is away, the lease's end says when.
+    await handOver().catch(() => {})
+    throw error
+  }
 }
 
 const NOBODY_TO_ASK: Unknown = { outcome: 'unknown', why: 'this process does not have the provider' }

@@ -1,6 +1,6 @@
 // A custom charge, told top to bottom: claimed, seen before or refused? Then charge, settle, answer.
 import { ApiError } from '../lib/errors.ts'
-import { formatMinor, minorUnits, toMinor, tooManyDecimals } from '../lib/money.ts'
+import { formatMinor, MOST_MINOR, minorUnits, toMinor, tooManyDecimals } from '../lib/money.ts'
 import { shorten } from '../lib/text.ts'
 import type { Provider, Providers } from '../providers/provider.ts'
 import { compare, fromDatabase, minorFromDatabase } from './amount.ts'
@@ -107,6 +107,9 @@ function exactAmount({ amount, amountSent, currencyCode }: ChargeRequest): strin
   }
   const minor = toMinor(amount, currencyCode)
   if (minor === undefined) return new ApiError(400, `amount ${tooManyDecimals(currencyCode)}.`)
+  if (minor > MOST_MINOR) {
+    return new ApiError(400, `amount must be at most ${formatMinor(MOST_MINOR, currencyCode)} ${currencyCode}.`)
+  }
   return formatMinor(minor, currencyCode)
 }
 

@@ -1,4 +1,5 @@
 // Compares our orders and refunds with what the providers did since an instant, both ways, and settles what we forgot.
+import { isUnavailable } from '../lib/db.ts'
 import { minorUnits } from '../lib/money.ts'
 import { type Movement, type Provider, ProviderTrouble } from '../providers/provider.ts'
 import { minorFromDatabase } from './amount.ts'
@@ -94,7 +95,8 @@ async function compareOne(
 ): Promise<void> {
   const isForgotten = row.status === 'processing'
   const now = isForgotten ? await kind.settle(row) : row
-  if (!now || now.status === 'processing') result.in_progress++
+  if (now === 'unsettled') report('mismatch', `${worth(movement)} there, which cannot be settled here`)
+  else if (!now || now.status === 'processing') result.in_progress++
   else if (now.status !== 'succeeded') report('mismatch', `${worth(movement)} there, ${now.status} here`)
   else if (!isSameMoney(now, movement))
     report('mismatch', `${worth(movement)} there, ${now.amount} ${now.currency_code} here`)
@@ -135,9 +137,9 @@ function kinds(context: BillingContext, provider: Provider) {
       succeededSince: async (since: string): Promise<Ours[]> =>
         (await charges.findSucceededSince(db.query, provider.name, since)).map(order),
       lookUp: (row: Ours) => provider.lookUp(charges.reference(row as Ours & charges.Order)),
-      async settle(row: Ours): Promise<Ours | undefined> {
+      async settle(row: Ours): Promise<Ours | 'unsettled' | undefined> {
         const taken = await charges.take(db, row as Ours & charges.Order, lease)
-        return taken && order(await lookIntoCharge(context, taken))
+        return taken && orUnsettled(context, async () => order(await lookIntoCharge(context, taken)))
       },
     },
     refund: {
@@ -146,11 +148,22 @@ function kinds(context: BillingContext, provider: Provider) {
       succeededSince: async (since: string): Promise<Ours[]> =>
         (await refunds.findSucceededSince(db.query, provider.name, since)).map(refund),
       lookUp: (row: Ours) => provider.lookUpRefund(refunds.reference(row as Ours & refunds.Refund)),
-      async settle(row: Ours): Promise<Ours | undefined> {
+      async settle(row: Ours): Promise<Ours | 'unsettled' | undefined> {
         const taken = await refunds.take(db, row as Ours & refunds.Refund, lease)
-        return taken && refund(await lookIntoRefund(context, taken))
+        return taken && orUnsettled(context, async () => refund(await lookIntoRefund(context, taken)))
       },
     },
+  }
+}
+
+/** One that cannot be settled is a finding, and the others are compared all the same. */
+async function orUnsettled({ log }: BillingContext, look: () => Promise<Ours>): Promise<Ours | 'unsettled'> {
+  try {
+    return await look()
+  } catch (error) {
+    if (isUnavailable(error)) throw error
+    log.error({ err: error }, 'What a provider did cannot be settled.')
+    return 'unsettled'
   }
 }
 

@@ -1,4 +1,5 @@
 // Ends, by an operator's word, a charge that no provider can ever tell about.
+import { isUnavailable } from '../lib/db.ts'
 import { Refusal } from '../lib/errors.ts'
 import { noDetails } from '../providers/provider.ts'
 import { minorFromDatabase } from './amount.ts'
@@ -27,12 +28,23 @@ export async function resolve(
   const taken = await take(db, order, leaseMs(providerTimeoutMs, 2))
   if (!taken)
     throw new Refusal(`The order ${orderId} is being charged or settled at this moment: try again in a minute.`)
-  const told = await lookIntoCharge(context, taken)
+  const told = await look(context, taken)
   if (told.status !== 'processing')
     throw new Refusal(`The provider can tell: the order ${orderId} is ${told.status} now.`)
   const resolved = await settle(db, taken, verdictOf(taken, as), { because })
   log.warn({ order_id: orderId, as }, 'An operator resolved a charge.')
   return resolved
+}
+
+/** The order as the provider's word leaves it; that it cannot be settled by that word is a reason for the operator's. */
+async function look(context: BillingContext, taken: Order): Promise<Order> {
+  try {
+    return await lookIntoCharge(context, taken)
+  } catch (error) {
+    if (isUnavailable(error)) throw error
+    context.log.error({ err: error, order_id: taken.order_id }, 'A charge cannot be settled by what its provider says.')
+    return taken
+  }
 }
 
 function verdictOf(order: Order, as: Resolution): Verdict {

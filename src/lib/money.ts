@@ -13,6 +13,8 @@ export type Decimal = { readonly digits: bigint; readonly scale: number }
 const AMOUNT_TEXT = /^[0-9]{1,15}(?:\.[0-9]{1,9})?$/
 const DECIMAL = /^(-?)([0-9]+)(?:\.([0-9]+))?$/
 const MAX_WHOLE_DIGITS = 15
+/** The most minor units that the data API's prices can hold, in the database and in its counterparts elsewhere. */
+export const MOST_MINOR = 2n ** 63n - 1n
 
 /** The code of a currency we know, in capitals, from a text in any case. */
 export function readCurrency(text: string): string | undefined {

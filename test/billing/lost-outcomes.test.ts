@@ -1,11 +1,14 @@
 // What a charge does when the provider, the database or the process itself fails at the worst moment.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import type { ChargeRequest } from '../../src/billing/charge-request.ts'
 import { takeDue } from '../../src/billing/charges.ts'
 import type { BillingContext } from '../../src/billing/context.ts'
 import { lookIntoCharge } from '../../src/billing/looks.ts'
 import { oneOffCharge } from '../../src/billing/one-off-charge.ts'
+import { reconcile } from '../../src/billing/reconcile.ts'
+import { resolve } from '../../src/billing/resolve.ts'
 import type { Db } from '../../src/lib/db.ts'
 import { ApiError } from '../../src/lib/errors.ts'
 import { readAmount } from '../../src/lib/money.ts'
@@ -287,6 +290,63 @@ describe('settling', () => {
     const { order_id } = await oneOffCharge(odd, shop.id, request())
     const [row] = await shop.report({ order_id })
     assert.deepEqual([row.status, row.psp_date, row.pm_data_first6, row.network], ['succeeded', null, null, null])
+  })
+})
+
+describe('a verdict that cannot be settled by', () => {
+  // More than a transaction of the data API can hold: the adapter should not have let it pass.
+  const absurd = verdict('succeeded', { amountMinor: 10n ** 24n })
+  const told = () => context({ lookUp: async () => absurd })
+  const begin = async () => {
+    await billing.db.query(
+      `insert into profiles (project_id, id, created_at, updated_at) values ($1, $2, db_clock(), db_clock())`,
+      [shop.projectId, user],
+    )
+    await billing.db.query('update customers set profile_id = external_id where external_id = $1', [user])
+    await oneOffCharge(context({}), shop.id, request())
+    await billing.db.query('update orders set next_look_at = db_clock() where external_id = $1', [user])
+  }
+
+  test('is looked at again after a pause that grows, in nobody’s hands meanwhile', async () => {
+    await begin()
+    await assert.rejects(lookIntoCharge(told(), (await takeAnyway())!))
+    const { status, lease_until, due_in } = (await order())!
+    assert.deepEqual([status, lease_until, due_in], ['processing', null, '5'])
+  })
+
+  test('leaves the word to the operator', async () => {
+    await begin()
+    const { order_id } = (await order())!
+    const resolved = await resolve(told(), order_id!, 'succeeded', 'bank statement')
+    assert.deepEqual([resolved.status, resolved.amount], ['succeeded', '10.50'])
+    assert.equal((await shop.consumables(user)).length, 1)
+  })
+
+  test('is a finding of the reconciliation, which goes on', async () => {
+    await begin()
+    const odd = (await order())!.order_id!
+    const [fine, key] = [await shop.customer(), randomUUID()]
+    await oneOffCharge(context({}), shop.id, { ...request(), externalId: fine, idempotencyKey: key })
+    const rows = await billing.db.query<{ order_id: string; provider_key: string }>(
+      `select order_id, provider_key from orders where order_id = $1 or idempotency_key = $2 order by order_id <> $1`,
+      [odd, key],
+    )
+    const movements = rows.map(({ order_id, provider_key }) => ({
+      ...{ type: 'charge' as const, key: provider_key, reference: order_id, amountMinor: 1050n, currencyCode: 'USD' },
+      ...{ transactionId: 'there-1', at: '2026-01-01T00:00:00Z' },
+    }))
+    const both = context({
+      lookUp: async ({ reference }) => (reference === odd ? absurd : verdict('succeeded')),
+      async *list() {
+        yield* movements
+      },
+    })
+    const { findings, settled } = await reconcile(both, '2100-01-01T00:00:00Z')
+    assert.deepEqual(
+      findings.map(({ difference, reference, what }) => [difference, reference, what]),
+      [['mismatch', odd, '1050 minor units of USD there, which cannot be settled here']],
+    )
+    assert.equal(settled, 1)
   })
 })
 

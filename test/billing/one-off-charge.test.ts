@@ -222,6 +222,18 @@ describe('the checks, each before the next', () => {
     assert.equal((await shop.charge(user, { idempotency_key: 'k', amount: 7 })).body.checkout_status, 'succeeded')
   })
 
+  test('no maximum allows more than a transaction can hold', async () => {
+    const user = await shop.customer()
+    await setShop('one_off_charge_max_amount', '{"*": 999999999999999}')
+    refused(
+      await shop.charge(user, { amount: '922337203685477.5808', currency_code: 'CLF' }),
+      /must be at most 922337203685477.5807 CLF/,
+    )
+    const most = await shop.charge(user, { amount: '922337203685477.5807', currency_code: 'CLF' })
+    assert.equal(most.body.checkout_status, 'succeeded')
+    await setShop('one_off_charge_max_amount', '{"*":"1000"}')
+  })
+
   test('the maximum is for every currency that has none of its own', async () => {
     const user = await shop.customer()
     await setShop('one_off_charge_max_amount', '{"*": 20, "JPY": "500"}')
