@@ -1,6 +1,6 @@
 // Cursors: the place in a walk, its total and its horizon, bound to one tenant's list and filters.
 import { hash } from 'node:crypto'
-import { instantFromMicros, microsFromInstant } from './time.ts'
+import { instantFromMicros, isInRange, microsFromInstant } from './time.ts'
 
 /** Where a walk stands. Instants are canonical date-times. */
 export interface Position {
@@ -47,11 +47,20 @@ export function readCursor(cursor: string, binding: string): Position | undefine
   // The last character has spare bits: only the form we write is ours.
   if (!check(payload, binding, marked).equals(bytes.subarray(0, CHECK_BYTES)) || bytes.toString('base64url') !== cursor)
     return undefined
+  return positionOf(payload, marked ? total - MARKED : total, marked)
+}
+
+/** What the payload says. The check keeps nobody from writing one of their own: what we would not write is none of ours. */
+function positionOf(payload: Buffer, total: bigint, marked: boolean): Position | undefined {
+  const at = payload.readBigInt64BE(0)
   const horizon = payload.readBigInt64BE(8)
+  const id = payload.toString('latin1', marked ? HEAD_BYTES + MARK_BYTES : HEAD_BYTES)
+  const isOurs = total >= 0n && total <= Number.MAX_SAFE_INTEGER && !id.includes('\0')
+  if (!isOurs || !isInRange(at) || !(horizon === NO_HORIZON || isInRange(horizon))) return undefined
   return {
-    at: instantFromMicros(payload.readBigInt64BE(0)),
-    id: payload.toString('latin1', marked ? HEAD_BYTES + MARK_BYTES : HEAD_BYTES),
-    total: Number(marked ? total - MARKED : total),
+    at: instantFromMicros(at),
+    id,
+    total: Number(total),
     horizon: horizon === NO_HORIZON ? undefined : instantFromMicros(horizon),
     mark: marked ? payload.readBigInt64BE(HEAD_BYTES) : undefined,
   }

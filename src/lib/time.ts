@@ -62,8 +62,13 @@ export function microsFromInstant(instant: string): bigint {
 export function instantFromMicros(micros: bigint): string {
   const part = ((micros % 1000n) + 1000n) % 1000n
   const millis = Number((micros - part) / 1000n)
-  if (!(millis >= FIRST_MILLI && millis <= LAST_MILLI)) throw new TimeError(OUT_OF_RANGE)
+  if (!isInRange(micros)) throw new TimeError(OUT_OF_RANGE)
   return `${new Date(millis).toISOString().slice(0, 23)}${String(part).padStart(3, '0')}Z`
+}
+
+/** Whether `instantFromMicros` knows it. */
+export function isInRange(micros: bigint): boolean {
+  return micros >= FIRST_MICRO && micros <= LAST_MICRO
 }
 
 /** Microseconds since 1970 of a `timestamptz` as PostgreSQL writes it in UTC. */
@@ -72,8 +77,8 @@ export function microsFromPg(text: string): bigint {
 }
 
 const OUT_OF_RANGE = 'lies outside the years 0001 to 9999'
-const FIRST_MILLI = Date.parse('0001-01-01T00:00:00.000Z')
-const LAST_MILLI = Date.parse('9999-12-31T23:59:59.999Z')
+const FIRST_MICRO = BigInt(Date.parse('0001-01-01T00:00:00.000Z')) * 1000n
+const LAST_MICRO = BigInt(Date.parse('9999-12-31T23:59:59.999Z')) * 1000n + 999n
 
 // PostgreSQL drops trailing zeros of the fraction; what is missing follows from the length. No other length is a time
 // between the years 1 and 9999.

@@ -1,5 +1,6 @@
 // Cursors carry any position there and back, and open with their own binding alone.
 import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
@@ -39,6 +40,42 @@ describe('a cursor', () => {
         const equal = isDeepStrictEqual(one, other)
         assert.equal(writeCursor(one, 'x') === writeCursor(other, 'x'), equal)
       }),
+    )
+  })
+
+  test('that somebody wrote by our rule opens for what we could have written alone', () => {
+    const forged = (change: (payload: Buffer) => void) => {
+      const position = { at: '2026-01-01T00:00:00.000000Z', id: 'id', total: 7 }
+      const payload = Buffer.from(writeCursor(position, 'x'), 'base64url').subarray(9)
+      change(payload)
+      const check = hash('sha256', Buffer.concat([Buffer.from('x\n'), payload]), 'buffer').subarray(0, 9)
+      return readCursor(Buffer.concat([check, payload]).toString('base64url'), 'x')
+    }
+    assert.equal(forged(() => {})?.total, 7)
+    assert.equal(
+      forged((payload) => payload.writeBigInt64BE(2n ** 62n, 0)),
+      undefined,
+      'an instant',
+    )
+    assert.equal(
+      forged((payload) => payload.writeBigInt64BE(2n ** 62n, 8)),
+      undefined,
+      'a horizon',
+    )
+    assert.equal(
+      forged((payload) => payload.writeBigInt64BE(-5n, 16)),
+      undefined,
+      'a total',
+    )
+    assert.equal(
+      forged((payload) => payload.writeBigInt64BE(2n ** 61n, 16)),
+      undefined,
+      'a total that is no number',
+    )
+    assert.equal(
+      forged((payload) => payload.fill(0, 25)),
+      undefined,
+      'an id',
     )
   })
 
