@@ -115,6 +115,8 @@ interface Walk {
   bySync: boolean
   /** Whether an index leads straight to the rows of a page. Else it may take long, and no neighbour shall wait for it. */
   indexed: boolean
+  /** Whether its statements are prepared. Each connection keeps a plan of each, and combinations of filters are many. */
+  common: boolean
   /** The conditions of filters that leave only a few rows. */
   few: string[]
   /** Names this walk's tenant, list and filters; see `writeCursor`. */
@@ -160,6 +162,7 @@ function startWalk(list: List, projectId: string, query: Record<string, unknown>
     given,
     bySync,
     indexed: isIndexed(filters, bySync),
+    common: filters.length <= 1,
     few,
     binding: JSON.stringify([projectId, list.name, given]),
     conditions,
@@ -226,6 +229,7 @@ function pageStatement(walk: Walk, limit: number, behind: boolean): Statement {
   const text = (most: number) => `
     select ${at}, ${alias}.id, ${walk.counter && !behind ? counterSum(walk.counter, list.name) : 'null'}, ${shape.columns}
     from (select ${alias}.* from ${matching(walk)}${place} ${order} limit ${most}) ${alias} ${list.joins} ${order}`
+  if (!walk.common) return { text: text(limit + 1), large: limit > SHORT }
   const name = `${list.name} ${Object.keys(given).join(' ')} ${behind ? 'behind' : 'first'} ${conditions.length}`
   return limited(name, limit, limit + 1, text)
 }
@@ -264,7 +268,9 @@ function statementName(long: string): string {
 async function countRows(source: Source, walk: Walk): Promise<number> {
   const { list, counter, conditions, params, given } = walk
   const text = counter ? `select ${counterSum(counter, list.name)}` : `select count(*) from ${matching(walk)}`
-  const name = statementName(`${list.name} ${Object.keys(given).join(' ')} count ${conditions.length}`)
+  const name = walk.common
+    ? statementName(`${list.name} ${Object.keys(given).join(' ')} count ${conditions.length}`)
+    : undefined
   // A count may be long: on a pipelined connection its neighbours would wait for it.
   const read = isCountShort(walk) ? source.read : source.readLong
   const [row] = await read({ name, text }, params)

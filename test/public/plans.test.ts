@@ -59,6 +59,17 @@ describe('the plans of all lists', () => {
     assert.ok(person.body.pagination.total > 90)
   })
 
+  test('one filter is prepared, combinations are not: each connection would keep the plans of all', async () => {
+    const ask = (filters: PlanCase['filters']) =>
+      catching(() => page({ path: '/subscriptions', table: 'subscriptions', filters, limit: 50 }))
+    const named = (statements: Caught[]) =>
+      statements.filter(({ text, name }) => text.includes('from subscriptions') && name !== undefined).length
+    const one = await ask({ status: 'active' })
+    assert.ok(named(one) > 0)
+    const several = await ask({ status: 'active', psp: 'stripe', funnel_id: 'funnel-1' })
+    assert.equal(named(several), 0, JSON.stringify(several))
+  })
+
   test('no index that an import has to keep is without use', async () => {
     for (const [what, ask] of Object.entries(OTHER_USES)) await note(what, await catching(ask))
     const tables = [...new Set(KINDS.map(({ table }) => table)), 'counts']

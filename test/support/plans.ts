@@ -4,6 +4,8 @@ import type { Db, Param, Query, Statement } from '../../src/lib/db.ts'
 export interface Caught {
   text: string
   params: readonly Param[]
+  /** Under which it is prepared, if it is. */
+  name: string | undefined
 }
 
 /** A node of a plan, as EXPLAIN tells it; what was actual is known when it was carried out. */
@@ -20,7 +22,7 @@ export interface Node {
 /** The same database, telling of every statement that it is asked. */
 export function watched(db: Db, tell: (caught: Caught) => void): Db {
   const note = (statement: string | Statement, params: readonly Param[] = []) =>
-    tell({ text: typeof statement === 'string' ? statement : statement.text, params })
+    tell({ name: undefined, ...(typeof statement === 'string' ? { text: statement } : statement), params })
   const watch =
     (query: Query): Query =>
     (statement, params) => {
@@ -43,7 +45,11 @@ export function watched(db: Db, tell: (caught: Caught) => void): Db {
 }
 
 /** Every node of the statement's plan; with `analyze` it is carried out for that, and undone. */
-export async function explain(db: Db, { text, params }: Caught, analyze = false): Promise<Node[]> {
+export async function explain(
+  db: Db,
+  { text, params }: Pick<Caught, 'text' | 'params'>,
+  analyze = false,
+): Promise<Node[]> {
   const { query, release } = await db.connect()
   try {
     await query('begin')
