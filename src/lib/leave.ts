@@ -1,8 +1,9 @@
 // Leaves a listener without breaking off anybody: what is under way is answered, and whoever stays connected is told to go.
 import type { ServerResponse } from 'node:http'
-import { Server as NetServer } from 'node:net'
+import { Server as NetServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
+import { Crowd } from './crowd.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -23,6 +24,7 @@ const LOOK_MS = 500
 /** Gives `app` its `leave`, and tells whether it is leaving: whoever is answered then is to be told to go. */
 export function letLeave(app: FastifyInstance, underWay: Iterable<ServerResponse>): () => boolean {
   const closing = Promise.withResolvers<void>()
+  const connections = new Crowd<Socket>()
   let leaving = false
 
   function tellToGo(): void {
@@ -30,10 +32,24 @@ export function letLeave(app: FastifyInstance, underWay: Iterable<ServerResponse
     for (const answer of underWay) if (!answer.headersSent) answer.setHeader('connection', 'close')
   }
 
+  // Node's own check of how long a request takes ends where the closing begins.
+  function endStragglers(): void {
+    const { requestTimeout } = app.server
+    const waitedFor = new Set<Socket | null>()
+    for (const { req, socket } of underWay) if (req.complete || requestTimeout === 0) waitedFor.add(socket)
+    for (const socket of connections) if (!waitedFor.has(socket)) socket.destroy()
+  }
+
+  app.server.on('connection', (socket: Socket) => socket.once('close', connections.add(socket)))
   app.addHook('preClose', async () => {
     tellToGo()
     closing.resolve()
-    const looking = setInterval(() => app.server.closeIdleConnections(), LOOK_MS).unref()
+    const patienceMs = app.server.requestTimeout || SILENCE_MS
+    const begunMs = performance.now()
+    const looking = setInterval(() => {
+      app.server.closeIdleConnections()
+      if (performance.now() - begunMs >= patienceMs) endStragglers()
+    }, LOOK_MS).unref()
     app.server.once('close', () => clearInterval(looking))
   })
   app.decorate('leave', async () => {

@@ -1,5 +1,6 @@
 // SIGHUP: the workers are replaced one after another, and no client notices.
 import assert from 'node:assert/strict'
+import { connect } from 'node:net'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '../support/cluster.ts'
@@ -85,6 +86,30 @@ test('a process without workers says that it has none, and goes on', async () =>
   assert.equal((await fetch(`${server.url}/health/ready`)).status, 200)
   await server.stop()
   assert.deepEqual(await server.ended, { code: 0, signal: null })
+})
+
+test('who stops does not wait for ever for a request that does not arrive', LONG, async () => {
+  const { shop, billing } = workers
+  const env = { ...billing.server.env, REQUEST_TIMEOUT_MS: '2000', HEADERS_TIMEOUT_MS: '1000' }
+  for (const key of ['wrong', shop.key]) {
+    const server = await startProcess(env)
+    const { hostname, port } = new URL(server.url)
+    const socket = connect({ host: hostname, port: Number(port) }).on('error', () => {})
+    const head = [
+      `POST /${shop.id}/v1/my_assets HTTP/1.1`,
+      'host: x',
+      `service-secret-key: ${key}`,
+      'content-type: application/json',
+      'content-length: 400',
+    ]
+    socket.write(`${head.join('\r\n')}\r\n\r\n{`)
+    await sleep(300)
+    const stopping = performance.now()
+    await server.stop()
+    assert.deepEqual(await server.ended, { code: 0, signal: null })
+    assert.ok(performance.now() - stopping < 10_000)
+    socket.destroy()
+  }
 })
 
 test(
