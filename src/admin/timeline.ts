@@ -60,7 +60,8 @@ const TIMELINE = `
       'soft_refund', soft_refund, 'reason', reason)
     from refunds where organization_id = $1 and order_id = $2
     union all
-    select settled_at, 4, 'refund_settled', json_build_object('refund_id', refund_id, 'status', status, 'looks', looks)
+    select settled_at, 4, 'refund_settled', json_build_object('refund_id', refund_id, 'status', status, 'looks', looks,
+      'because', resolved_because)
     from refunds where organization_id = $1 and order_id = $2 and settled_at is not null
     union all
     select created_at, 5, 'event', json_build_object('event_id', id, 'type', type, 'sequence', sequence) from told

@@ -253,6 +253,15 @@ const TAKE = `
     and (r.lease_until is null or r.lease_until <= (select db_clock()))
   returning ${REFUND_COLUMNS}`
 
+/** Finds a refund by its id alone, for operators. */
+export async function findRefund(query: Query, refundId: string): Promise<Refund | undefined> {
+  const [refund] = await query<Refund>(
+    `select ${REFUND_COLUMNS} from refunds r join orders o using (organization_id, order_id) where r.refund_id = $1`,
+    [refundId],
+  )
+  return refund
+}
+
 /** Refunds that succeeded at a provider since an instant. */
 export async function findSucceededSince(query: Query, psp: string, since: string): Promise<Refund[]> {
   return query<Refund>(

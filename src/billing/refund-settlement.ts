@@ -22,17 +22,23 @@ type Outcome = Locked & { status: 'succeeded' | 'failed' }
 
 /**
  * Settles a refund in progress by the provider's verdict, and answers it as it stands then; one that is settled already
- * stays as it is. A refund that the provider refuses for good has failed: nothing was paid back.
+ * stays as it is. A refund that the provider refuses for good has failed: nothing was paid back. `because` is an
+ * operator's reason for a verdict of their own.
  */
-export async function settle(db: Db, refund: Refund, verdict: Verdict): Promise<Refund> {
+export async function settle(
+  db: Db,
+  refund: Refund,
+  verdict: Verdict,
+  { because = null }: { because?: string | null } = {},
+): Promise<Refund> {
   return db.tx(async (query) => {
     const currency = verdict.outcome === 'refused' ? refund.currency_code : verdict.currencyCode
     const [locked] = await query<Locked>(LOCK, [refund.organization_id, refund.refund_id, currency])
     if (!locked) throw new Error('Bug: a refund is gone')
     if (locked.status !== 'processing') return locked
-    if (verdict.outcome === 'refused') return finish(query, { ...locked, status: 'failed' }, noDetails)
+    if (verdict.outcome === 'refused') return finish(query, { ...locked, status: 'failed' }, noDetails, because)
     const amount = formatMinor(verdict.amountMinor, verdict.currencyCode)
-    return finish(query, { ...locked, status: verdict.outcome, amount }, verdict.details)
+    return finish(query, { ...locked, status: verdict.outcome, amount }, verdict.details, because)
   })
 }
 
@@ -49,9 +55,14 @@ const LOCK: Statement = {
 }
 
 /** Writes the outcome and all that follows; the report row last, for its clock stays locked. */
-async function finish(query: Query, outcome: Outcome, details: PaymentDetails): Promise<Refund> {
+async function finish(
+  query: Query,
+  outcome: Outcome,
+  details: PaymentDetails,
+  because: string | null,
+): Promise<Refund> {
   const { organization_id, refund_id, status, amount } = outcome
-  await query(FINISH, [organization_id, refund_id, status, amount])
+  await query(FINISH, [organization_id, refund_id, status, amount, because])
   const { refund, revoked } = status === 'succeeded' ? await payBack(query, outcome) : { refund: outcome, revoked: [] }
   await writeEvents(query, outcome.project_id, [refundEvent(refund), ...revoked])
   await addReportRows(query, organization_id, [{ ...reportRow(outcome), details }])
@@ -61,7 +72,8 @@ async function finish(query: Query, outcome: Outcome, details: PaymentDetails): 
 const FINISH: Statement = {
   name: 'finish refund',
   text: `
-    update refunds set status = $3, amount = $4, settled_at = db_clock(), lease_until = null, next_look_at = null
+    update refunds set status = $3, amount = $4, settled_at = db_clock(), lease_until = null, next_look_at = null,
+      resolved_because = $5
     where organization_id = $1 and refund_id = $2 and status = 'processing'`,
 }
 

@@ -1,7 +1,8 @@
-// tundish charges resolve: ends a charge that no provider can ever tell about.
+// tundish charges resolve: ends a charge or a refund that no provider can ever tell about.
 import { type Command, Option } from 'commander'
 import { audited } from '../audit.ts'
 import { chargeAnswer } from '../billing/charge-answer.ts'
+import { refundAnswer } from '../billing/refund-answer.ts'
 import { type Resolution, resolve } from '../billing/resolve.ts'
 import { UsageError } from '../lib/errors.ts'
 import { action } from './command.ts'
@@ -13,25 +14,27 @@ export function register(program: Command): void {
   const charges = program.command('charges').description('custom charges')
   action(
     charges
-      .command('resolve <order_id>')
-      .description('end a charge in progress that no provider can ever tell about')
+      .command('resolve <id>')
+      .description('end a charge (its order_id) or a refund in progress that no provider can ever tell about')
       .addOption(
         new Option('--as <status>', 'what became of it')
           .choices(['succeeded', 'failed', 'cancelled'])
           .makeOptionMandatory(),
       )
-      .requiredOption('--because <text>', 'why you know; kept with the order'),
-    async (app, orderId: string, { as, because }: { as: Resolution; because: string }) => {
-      if (!UUID.test(orderId)) throw new UsageError(`"${orderId}" is not the id of an order.`)
+      .requiredOption('--because <text>', 'why you know; kept with it'),
+    async (app, id: string, { as, because }: { as: Resolution; because: string }) => {
+      if (!UUID.test(id)) throw new UsageError(`"${id}" is not the id of an order or a refund.`)
       if (because.trim() === '') throw new UsageError('--because must say why.')
       const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
-      // First, so that what was tried is known whatever becomes of it. Why stands with the order: it may name a person.
+      // First, so that what was tried is known whatever becomes of it. Why stands with it: it may name a person.
       await audited(app, commandLine(), async () => ({
-        entry: { action: 'order.resolve_asked', target: `order ${orderId}`, after: { as } },
+        entry: { action: 'order.resolve_asked', target: `order ${id}`, after: { as } },
         result: undefined,
       }))
-      const order = await resolve(context, orderId, as, because)
-      return { json: chargeAnswer(order, false), text: `The order ${orderId} is ${order.status}.` }
+      const resolved = await resolve(context, id, as, because)
+      if ('order' in resolved)
+        return { json: chargeAnswer(resolved.order, false), text: `The order ${id} is ${resolved.order.status}.` }
+      return { json: refundAnswer(resolved.refund, false), text: `The refund ${id} is ${resolved.refund.status}.` }
     },
   )
 }

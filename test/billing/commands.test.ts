@@ -89,6 +89,36 @@ describe('charges resolve', () => {
     assert.deepEqual([again.code, again.stderr], [1, `The order ${order} is succeeded already.\n`])
   })
 
+  test('ends a refund, too, which then succeeded or failed', async () => {
+    const user = await shop.customer({ token: 'sim_refund_drop' })
+    const order = (await shop.charge(user)).body.order_id as string
+    const begun = (await shop.refund(user, order)).body
+    assert.equal(begun.refund_status, 'processing')
+    const id = begun.refund_id as string
+    await billing.simulator.stop()
+    try {
+      const word = (as: string) => run('charges', 'resolve', id, '--as', as, '--because', 'dashboard')
+      assert.deepEqual(await word('cancelled'), {
+        code: 1,
+        stdout: '',
+        stderr: 'A refund is never cancelled: it has succeeded or failed.\n',
+      })
+      const { code, stdout } = await word('succeeded')
+      assert.deepEqual([code, stdout], [0, `The refund ${id} is succeeded.\n`])
+      assert.deepEqual((await word('failed')).stderr, `The refund ${id} is succeeded already.\n`)
+    } finally {
+      await billing.simulator.start()
+    }
+    const [row] = await billing.db.query('select resolved_because from refunds where refund_id = $1', [id])
+    assert.equal(row!.resolved_because, 'dashboard')
+    const [consumable] = await shop.consumables(user)
+    assert.equal(consumable.is_active, false)
+    assert.deepEqual(
+      (await shop.report({ order_id: order })).map(({ status }) => status),
+      ['succeeded', 'refunded'],
+    )
+  })
+
   test('1 when the provider can tell: its word counts', async () => {
     const { ask, order } = await lost()
     const { code, stderr } = await run('charges', 'resolve', order, '--as', 'succeeded', '--because', 'x')
