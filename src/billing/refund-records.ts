@@ -106,7 +106,8 @@ export function allow(order: Refundable, { amount, orderId }: RefundRequest) {
   const minor = amount && toMinor(amount, currency_code)
   if (amount && minor === undefined) throw new ApiError(400, `amount ${tooManyDecimals(currency_code)}.`)
   const left = minorFromDatabase(order.amount, currency_code) - minorFromDatabase(order.amount_refunded, currency_code)
-  if (left === 0n || (minor ?? 0n) > left) {
+  if (left === 0n) throw new ApiError(400, 'The charge is paid back already: nothing is left of it.')
+  if ((minor ?? 0n) > left) {
     throw new ApiError(
       400,
       `amount is above what is left of the charge: ${formatMinor(left, currency_code)} ${currency_code}.`,
