@@ -28,7 +28,7 @@ export async function erase(
     const found = await lockProfiles(query, projectId, ids)
     const missing = ids.filter((id) => !found.has(id))
     if (missing.length > 0) return { missing }
-    const erased_at = await wipe(query, projectId, personal(found))
+    const erased_at = await wipe(query, projectId, found)
     // Also those erased already: history may have been imported anonymized.
     await enter(
       query,
@@ -65,11 +65,10 @@ async function reapplyBatch(query: Query, ledgerPath: string, projectId: string,
     projectId,
     batch.map(({ profile_id }) => profile_id),
   )
-  const fresh = personal(found)
-  await wipe(query, projectId, fresh)
+  await wipe(query, projectId, found)
   // Whoever is unknown stays in the ledger: an import that brings the profile back finds it there.
   await enter(query, ledgerPath, batch)
-  return [found.size, fresh.length] as const
+  return [found.size, personal(found).length] as const
 }
 
 /** Every erasure the database knows, oldest first. */
@@ -127,11 +126,19 @@ const EVENTS = `
   select id from events where project_id = $1 and profile_id = any($2)
   union select e.id from orders o join events e on e.project_id = $1 and e.object_id = o.order_id::text
   where (o.organization_id, o.external_id) in (${CUSTOMERS})`
+// As our own events with the id alone are written, so that they need not be written again.
+const ID_ALONE = `'{"id":' || to_json(object_id) || '}'`
 
-const EFFECTS = [
+const ON_PERSONS = [
   `update profiles set email = null, email_folded = null, phone = null, password_hash = null, integrations = '{}',
      anonymized_at = $3, updated_at = ${STAMP}
    where project_id = $1 and id = any($2)`,
+  // Their nested e-mail changed: a sync must see it.
+  `update subscriptions set updated_at = ${STAMP} where project_id = $1 and profile_id = any($2)`,
+]
+
+// Each leaves alone what is wiped already.
+const ON_BELONGINGS = [
   `update sessions set ip = null, user_agent = null, postal_code = null, tracking_cookies = '{}', query_params = '{}',
      origin = origin_only(origin), updated_at = ${STAMP}
    where project_id = $1 and profile_id = any($2) and (
@@ -139,29 +146,50 @@ const EFFECTS = [
      query_params::text <> '{}' or origin is distinct from origin_only(origin) or
      exists (select from replies r where r.project_id = $1 and r.session_id = sessions.id and r.value::text <> 'null'))`,
   `update replies set value = 'null' where project_id = $1 and session_id in (${SESSIONS}) and value::text <> 'null'`,
-  // Their nested e-mail changed: a sync must see it.
-  `update subscriptions set updated_at = ${STAMP} where project_id = $1 and profile_id = any($2)`,
   `update orders set client_metadata = null
    where (organization_id, external_id) in (${CUSTOMERS}) and client_metadata is not null`,
   `update customers set email = null where project_id = $1 and profile_id = any($2) and email is not null`,
   // What was to be told, or may be told again, tells only whom it was about; an answer may have repeated the rest.
-  `update events set data = json_build_object('id', object_id) where project_id = $1 and id in (${EVENTS})`,
+  `update events set data = (${ID_ALONE})::json
+   where project_id = $1 and id in (${EVENTS}) and data::text <> ${ID_ALONE}`,
   `update webhook_attempts set answer = null where project_id = $1 and event_id in (${EVENTS}) and answer is not null`,
 ]
 
 /** Removes the personal data of these profiles, which are locked; answers when. */
-async function wipe(query: Query, projectId: string, ids: string[]): Promise<string> {
+async function wipe(query: Query, projectId: string, found: Map<string, 'personal' | 'erased'>): Promise<string> {
   const [begun] = await query<{ base: string }>('select begin_write($1) as base', [projectId])
   const { base } = begun!
-  if (ids.length > 0) {
-    for (const effect of EFFECTS) await query(effect, [projectId, ids, ...(effect.includes('$3') ? [base] : [])])
-    await writeEvents(query, projectId, ids.map(anonymized))
-    await query(MARK, [projectId])
+  const fresh = personal(found)
+  if (fresh.length > 0) await carryOut(query, ON_PERSONS, projectId, fresh, base)
+  if (found.size > 0) {
+    await wipeBelongings(query, projectId, [...found.keys()], base)
+    await writeEvents(query, projectId, fresh.map(anonymized))
+    await mark(query, projectId)
   }
   return instantFromPg(base)
 }
 
-// Until a replica shows this number, its project is read at the primary.
+/**
+ * Removes what is personal of whatever belongs to these profiles, which are locked and erased; `base` is the least stamp,
+ * from `begin_write`. Also for profiles erased long ago: what is stored may have come under them since. Not seen at a
+ * replica yet: `mark` has to follow.
+ */
+export async function wipeBelongings(query: Query, projectId: string, ids: string[], base: string): Promise<void> {
+  await carryOut(query, ON_BELONGINGS, projectId, ids, base)
+}
+
+async function carryOut(query: Query, effects: string[], projectId: string, ids: string[], base: string) {
+  for (const effect of effects) await query(effect, [projectId, ids, ...(effect.includes('$3') ? [base] : [])])
+}
+
+/**
+ * Until a replica shows the number that this leaves, its project is read at the primary. Locks a row that every erasure in
+ * the project needs, so it comes late in a transaction.
+ */
+export async function mark(query: Query, projectId: string): Promise<void> {
+  await query(MARK, [projectId])
+}
+
 const MARK = `
   insert into erasure_marks as m (project_id, number) values ($1, 1)
   on conflict (project_id) do update set number = m.number + 1`

@@ -144,12 +144,26 @@ describe('erasing', () => {
     assert.equal((await project.get('/profiles', { 'filter[email]': MARK })).body.pagination.total, 1)
   })
 
-  test('erasing again changes nothing but the audit log', async () => {
+  test('erasing again changes nothing but the audit log, and what keeps stale replicas from being read', async () => {
     await fresh('a')
     await erase('a')
     const before = await dump(server.db)
     assert.equal((await erase('a')).status, 200)
-    assert.deepEqual(differences(before, await dump(server.db), ['audit_log', 'audit_head']), [])
+    assert.deepEqual(differences(before, await dump(server.db), ['audit_log', 'audit_head', 'erasure_marks']), [])
+  })
+
+  test('erasing again wipes what came under the profile meanwhile', async () => {
+    await fresh('a')
+    await erase('a')
+    await insert(server.db, project, {
+      sessions: [{ id: 'late', profile_id: 'a' }],
+      replies: [{ session_id: 'late', value: MARK }],
+      customers: [{ external_id: 'late', profile_id: 'a', email: MARK }],
+      events: [{ id: '01900000-0000-7000-8000-0000000000f1', type: 'x', object_id: 'x', profile_id: 'a', data: MARK }],
+    })
+    assert.equal((await erase('a')).status, 200)
+    const left = (await dump(server.db)).split('\n').filter((line) => line.includes(project.id) && line.includes(MARK))
+    assert.deepEqual(left, [])
   })
 
   test('tells the project’s endpoints by an event with the id alone, once', async () => {

@@ -1,29 +1,33 @@
 // What happens inside the transaction of an import: everything staged goes into its tables.
+import { mark } from '../erasure.ts'
 import type { Query } from '../lib/db.ts'
-import { wipeErased } from './erased.ts'
+import { wipeErased, wipeStored } from './erased.ts'
 import type { Kind, Scope } from './kind.ts'
 import { type MergeHooks, merge, sameKey, type Tally } from './merge.ts'
 import { mergePayments } from './payments.ts'
 import { staged } from './staging.ts'
 import { beginNotes, notes, tell } from './telling.ts'
 
-/**
- * Writes all staged rows. `kinds` come in the order of their references; `done` hears of each that is written. With
- * `tellAs`, the project's id, events are written of what changes.
- */
-export async function apply(
-  query: Query,
-  kinds: readonly Kind[],
-  scope: Scope,
-  done: (kind: Kind) => void,
-  tellAs?: string,
-): Promise<Tally> {
-  await wipeErased(query, kinds, scope)
+/** What an import is, beside its scope. */
+export interface Writing {
+  projectId: string
+  /** The instant that rows are stamped with, as the database gave it. */
+  base: string
+  /** Whether events are written of what changes. */
+  emitEvents: boolean
+  /** Hears of each kind that is written. */
+  done: (kind: Kind) => void
+}
+
+/** Writes all staged rows. `kinds` come in the order of their references. */
+export async function apply(query: Query, kinds: readonly Kind[], scope: Scope, writing: Writing): Promise<Tally> {
+  const { projectId, base, emitEvents, done } = writing
+  const anybodyErased = await wipeErased(query, kinds, scope)
   await query(`create temp table ${RENAMED} (id text collate "C") on commit drop`)
-  if (tellAs !== undefined) await beginNotes(query)
+  if (emitEvents) await beginNotes(query)
   const total = { skipped: 0, erased: 0 }
   async function write(kind: Kind): Promise<void> {
-    const hooks = tellAs === undefined ? {} : notes(query, kind, scope)
+    const hooks = emitEvents ? notes(query, kind, scope) : {}
     const { skipped, erased } = await mergeOne(query, kind, scope, hooks)
     total.skipped += skipped
     total.erased += erased
@@ -32,14 +36,20 @@ export async function apply(
   for (const kind of kinds.filter((kind) => !isPayment(kind))) await write(kind)
   // When all subscriptions are there, and stamped by what they bring themselves.
   await query(stampSubscriptions(scope))
-  if (tellAs !== undefined) await tell(query, tellAs)
+  if (emitEvents) await tell(query, projectId)
+  const wipes = anybodyErased && kinds.some(isOwned)
+  if (wipes) await wipeStored(query, projectId, base)
   // Payments last: from there on charges of the organization wait.
   for (const kind of kinds.filter(isPayment)) await write(kind)
+  // And behind them what erasures of the project wait for.
+  if (wipes) await mark(query, projectId)
   return total
 }
 
 const RENAMED = 'import_renamed'
 const isPayment = ({ name }: Kind) => name === 'payment'
+// What a line may bring under another profile, with all that hangs on it.
+const isOwned = ({ name }: Kind) => name === 'session' || name === 'customer'
 
 function mergeOne(query: Query, kind: Kind, scope: Scope, hooks: MergeHooks): Promise<Tally> {
   if (isPayment(kind)) return mergePayments(query, kind, scope)

@@ -1,24 +1,45 @@
-// Keeps erased people erased: takes the personal data out of staged rows that are about them.
+// Keeps erased people erased: takes the personal data out of staged rows that are about them, and of what comes under them.
+import { wipeBelongings } from '../erasure.ts'
 import type { Query } from '../lib/db.ts'
 import type { Kind, Tenant } from './kind.ts'
 
 /**
  * Locks the profiles that the staged rows are about, looks who of them is erased, then wipes and marks those rows. From
- * here to the commit an erasure waits, and then finds what was written.
+ * here to the commit an erasure waits, and then finds what was written. Answers whether anybody is erased.
  */
-export async function wipeErased(query: Query, kinds: readonly Kind[], tenant: Tenant): Promise<void> {
+export async function wipeErased(query: Query, kinds: readonly Kind[], tenant: Tenant): Promise<boolean> {
   const names = new Set(kinds.map(({ name }) => name))
   const concerned = [...names].flatMap((name) => CONCERNED[name]?.(tenant) ?? [])
-  if (concerned.length === 0 || !(await canBeErased(query, names, tenant))) return
+  if (concerned.length === 0 || !(await canBeErased(query, names, tenant))) return false
   await query(`create temp table import_concerned (id) on commit drop as ${concerned.join(' union ')}`)
   await query('analyze import_concerned')
   await query(lockProfiles(tenant))
   // A later statement: it sees what those did for whom the locks had to wait.
   await query(gatherErased(names, tenant))
   const [found] = await query('select exists (select from import_erased) as erased')
-  if (found!.erased === 'f') return
+  if (found!.erased === 'f') return false
   for (const statement of effects(names, tenant)) await query(statement)
+  return true
 }
+
+// So many ids are in memory, and in one statement, at once.
+const BATCH = 10_000
+
+/**
+ * Wipes what is stored of the erased: a session that was moved under one of them has replies, and a customer has orders
+ * and events, of which no line tells. Comes when all sessions and customers are in their tables.
+ */
+export async function wipeStored(query: Query, projectId: string, base: string): Promise<void> {
+  for (let last = ''; ; ) {
+    const rows = await query<{ id: string }>(NEXT, [last, BATCH])
+    if (rows.length === 0) return
+    const ids = rows.map(({ id }) => id)
+    await wipeBelongings(query, projectId, ids, base)
+    last = ids.at(-1)!
+  }
+}
+
+const NEXT = 'select id from import_erased where id > $1 order by id limit $2'
 
 /** Whether there is anybody at all; the first import of a project goes on at once. */
 async function canBeErased(query: Query, names: Set<string>, { project_id }: Tenant): Promise<boolean> {

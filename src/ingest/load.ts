@@ -5,6 +5,7 @@ import { type Db, isUnavailable, sqlState } from '../lib/db.ts'
 import { Refusal } from '../lib/errors.ts'
 import { apply } from './apply.ts'
 import { rejectMisfits } from './check.ts'
+import type { Kind } from './kind.ts'
 import type { Tally } from './merge.ts'
 import { passHistory } from './payments.ts'
 import { readSources, type Source } from './reading.ts'
@@ -151,18 +152,23 @@ async function writeOnce(load: Load, kinds: StagedKind[]): Promise<Tally> {
   const { query } = load.connection
   await query('begin')
   const [begun] = await query<{ base: string }>('select begin_write($1) as base', [load.projectId])
-  const stamp = `timestamptz ${pg.escapeLiteral(begun!.base)}`
-  const scope = { ...tenantOf(load), stamp, live: load.options.live === true }
+  const { base } = begun!
+  const scope = {
+    ...tenantOf(load),
+    stamp: `timestamptz ${pg.escapeLiteral(base)}`,
+    live: load.options.live === true,
+  }
   let rows = 0
+  const done = (written: Kind) => {
+    rows += kinds.find(({ kind }) => kind === written)!.rows
+    load.progress({ rows })
+  }
+  const writing = { projectId: load.projectId, base, emitEvents: load.options.emitEvents === true, done }
   return apply(
     query,
     kinds.map(({ kind }) => kind),
     scope,
-    (done) => {
-      rows += kinds.find(({ kind }) => kind === done)!.rows
-      load.progress({ rows })
-    },
-    load.options.emitEvents ? load.projectId : undefined,
+    writing,
   )
 }
 

@@ -145,6 +145,22 @@ test('a session that comes under an erased profile and then under another in one
   assert.deepEqual([result.erased, await found(project)], [2, []])
 })
 
+test('a session that is moved under an erased profile takes its stored answers there wiped', async () => {
+  const project = await imports.project()
+  await imports.run(project, [...about().slice(0, 3), line.profile({ id: 'erased' })])
+  await eraseNow(project, 'erased')
+  const mark = () => imports.row('select number from erasure_marks where project_id = $1', [project.id])
+  const before = await mark()
+  const from = await imports.row('select updated_at from sessions where project_id = $1', [project.id])
+  const moved = [line.session({ profile_id: 'erased' })]
+  assert.equal((await imports.run(project, moved)).erased, 1)
+  assert.deepEqual(await found(project), ['profiles'])
+  // A replica is not read until it has this.
+  assert.equal(Number((await mark()).number), Number(before.number) + 1)
+  const to = await imports.row('select updated_at from sessions where project_id = $1', [project.id])
+  assert.ok(to.updated_at! > from.updated_at!)
+})
+
 test('whoever stands in the ledger of a restored database comes back erased', async () => {
   const project = await imports.project()
   await imports.rows(`insert into erasures (project_id, profile_id, erased_at) values ($1, 'profile', $2)`, [
