@@ -156,13 +156,27 @@ function updateKnown(kind: Kind, scope: Scope): string {
   const set = columns.map(({ name }) => `${name} = s.${name}`)
   if (isDated(kind)) {
     const now = `case when ${changed} then ${stamped} else t.updated_at end`
-    set.push(`updated_at = ${live ? now : `coalesce(s.updated_at, ${now})`}`, `${SOURCE} = s.updated_at`)
+    set.push(`updated_at = ${live ? now : history(kind, scope, now)}`, `${SOURCE} = s.updated_at`)
   } else if (kind.added) set.push(`updated_at = ${stamped}`)
   // Not whenever it differs from `updated_at`: a stamp that a renamed or erased profile left there has to stay.
   const dated = isDated(kind) ? ` or (s.updated_at is not null and s.updated_at is distinct from t.${SOURCE})` : ''
   return `
     update ${kind.table} t set ${set.join(', ')} from ${staged(kind)} s
     where ${sameKey(kind, scope)} and (${changed}${dated})`
+}
+
+/**
+ * The stamp of history: the time of the line. But an erasure stays in every sync: what it has stamped is not taken back
+ * behind it. Subscriptions show their profile's e-mail, which it took away.
+ */
+function history(kind: Kind, { project_id }: Scope, now: string): string {
+  const ofErased =
+    kind.name === 'subscription'
+      ? `exists (select from profiles p where p.project_id = ${project_id} and p.id = t.profile_id
+          and p.anonymized_at is not null)`
+      : 's.erased'
+  return `case when ${ofErased} then greatest(coalesce(s.updated_at, ${now}), t.updated_at)
+    else coalesce(s.updated_at, ${now}) end`
 }
 
 function dropKnown(kind: Kind, scope: Scope): string {

@@ -161,6 +161,34 @@ test('a session that is moved under an erased profile takes its stored answers t
   assert.ok(to.updated_at! > from.updated_at!)
 })
 
+test('history that comes again does not take an erasure out of a sync', async () => {
+  const project = await imports.project()
+  const all = (updated_at: string) => [
+    line.profile({ ...personal.profile, updated_at }),
+    line.session({ ...personal.session, updated_at }),
+    line.product(),
+    line.subscription({ updated_at }),
+  ]
+  await imports.run(project, all(T))
+  await eraseNow(project, 'profile')
+  const stamps = () =>
+    imports.row(
+      `select p.updated_at as profile, s.updated_at as session, u.updated_at as subscription
+       from profiles p join sessions s using (project_id) join subscriptions u using (project_id) where project_id = $1`,
+      [project.id],
+    )
+  const erased = await stamps()
+  assert.ok(Object.values(erased).every((stamp) => stamp! > '2026-01-04'))
+  assert.equal((await imports.run(project, all('2026-01-03T00:00:00Z'))).erased, 2)
+  assert.deepEqual(await stamps(), erased)
+  // What the source says is compared with what it said before, all the same.
+  const older = await imports.run(project, [line.session({ updated_at: '2026-01-01T00:00:00Z' })])
+  assert.equal(older.skipped, 1)
+  await imports.run(project, all(new Date(Date.now() + 60_000).toISOString()))
+  assert.equal(new Set(Object.values(await stamps())).size, 1)
+  assert.ok((await stamps()).profile! > erased.profile!)
+})
+
 test('whoever stands in the ledger of a restored database comes back erased', async () => {
   const project = await imports.project()
   await imports.rows(`insert into erasures (project_id, profile_id, erased_at) values ($1, 'profile', $2)`, [
