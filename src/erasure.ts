@@ -121,9 +121,12 @@ const personal = (found: Map<string, 'personal' | 'erased'>) =>
 const STAMP = "greatest(db_clock(), $3::timestamptz, updated_at + interval '1 microsecond')"
 const SESSIONS = 'select id from sessions where project_id = $1 and profile_id = any($2)'
 const CUSTOMERS = 'select organization_id, external_id from customers where project_id = $1 and profile_id = any($2)'
-// Also what was told of a customer before somebody linked it to the profile.
+// Also what was told of a customer before somebody linked it to the profile, and of a subscription that came out of one
+// of the sessions and is another profile's: it shows the user agent.
 const EVENTS = `
   select id from events where project_id = $1 and profile_id = any($2)
+  union select e.id from subscriptions s join events e on e.project_id = $1 and e.object_id = s.id
+  where s.project_id = $1 and s.session_id in (${SESSIONS}) and e.type like 'subscription.%'
   union select e.id from orders o join events e on e.project_id = $1 and e.object_id = o.order_id::text
   where (o.organization_id, o.external_id) in (${CUSTOMERS})`
 // As our own events with the id alone are written, so that they need not be written again.
@@ -139,6 +142,9 @@ const ON_PERSONS = [
 
 // Each leaves alone what is wiped already.
 const ON_BELONGINGS = [
+  // Their nested user agent changes, whoever's they are: a sync must see it.
+  `update subscriptions set updated_at = ${STAMP}
+   where project_id = $1 and session_id in (${SESSIONS} and user_agent is not null)`,
   `update sessions set ip = null, user_agent = null, postal_code = null, tracking_cookies = '{}', query_params = '{}',
      origin = origin_only(origin), updated_at = ${STAMP}
    where project_id = $1 and profile_id = any($2) and (

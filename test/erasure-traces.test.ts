@@ -14,7 +14,7 @@ const T = '2026-01-02T03:04:05.000006Z'
 const ORDER = '01900000-0000-7000-8000-0000000000a1'
 const UNLINKED_ORDER = '01900000-0000-7000-8000-0000000000a2'
 const LINKED_ORDER = '01900000-0000-7000-8000-0000000000a3'
-const EVENTS = [1, 2, 3, 4].map((n) => `01900000-0000-7000-8000-0000000000e${n}`)
+const EVENTS = [1, 2, 3, 4, 5, 6].map((n) => `01900000-0000-7000-8000-0000000000e${n}`)
 const ENDPOINT = '01900000-0000-7000-8000-0000000000d1'
 
 // What stays on purpose: with what is personal, every text column of these tables. A new one has to be decided upon.
@@ -100,6 +100,30 @@ describe('an erasure leaves no trace', () => {
       EVENTS.slice(0, 3).map((id) => data.get(id)),
       [{ id: 'subscription-of-a' }, { id: ORDER }, { note: 'of somebody else' }],
     )
+  })
+
+  test('no trace in what was told of somebody else’s subscription that came out of a session', async () => {
+    await insert(server.db, project, person('visitor'))
+    await insert(server.db, project, {
+      profiles: [{ id: 'buyer' }],
+      subscriptions: [{ id: 'bought', profile_id: 'buyer', session_id: 'session-of-visitor' }],
+      events: [
+        {
+          ...{ id: EVENTS[4], type: 'subscription.created', object_id: 'bought', profile_id: 'buyer' },
+          data: { id: 'bought', session: { user_agent: MARK } },
+        },
+        // An object of another kind may have the same id.
+        {
+          ...{ id: EVENTS[5], type: 'transaction.created', object_id: 'bought', profile_id: 'buyer', sequence: 2 },
+          data: { price: 1999 },
+        },
+      ],
+    })
+    await insertAttempt(EVENTS[4]!)
+    assert.equal((await erase('visitor')).status, 200)
+    assert.deepEqual(traces(await dump(server.db)), [])
+    const [other] = await server.db.query('select data from events where id = $1', [EVENTS[5]!])
+    assert.deepEqual(JSON.parse(other!.data!), { price: 1999 })
   })
 
   test('no trace of a customer whom an import links to somebody who was erased', async () => {

@@ -144,6 +144,23 @@ describe('erasing', () => {
     assert.equal((await project.get('/profiles', { 'filter[email]': MARK })).body.pagination.total, 1)
   })
 
+  test('a sync sees the subscription of somebody else that shows the user agent of a session', async () => {
+    await fresh('a', 'b')
+    const shown = { profile_id: 'b', session_id: 'session-of-a' }
+    await insert(server.db, project, {
+      sessions: [{ id: 'plain', profile_id: 'a' }],
+      subscriptions: [
+        { id: 'shows', ...shown },
+        { id: 'shows-nothing', ...shown, session_id: 'plain' },
+      ],
+    })
+    const from = await clock()
+    await erase('a')
+    const { data } = (await project.get('/subscriptions', { 'filter[updated_at.from]': from })).body
+    assert.deepEqual(data.map(({ id }: Json) => id).sort(), ['shows', 'subscription-of-a'])
+    assert.equal((await get('/subscriptions/shows')).session.user_agent, null)
+  })
+
   test('erasing again changes nothing but the audit log, and what keeps stale replicas from being read', async () => {
     await fresh('a')
     await erase('a')

@@ -61,8 +61,12 @@ const CONCERNED: Record<string, (tenant: Tenant) => string[]> = {
     `select t.profile_id from import_reply s join sessions t on t.project_id = ${project_id} and t.id = s.session_id`,
   ],
   // Nothing personal. But an erasure stamps subscriptions, and what refers to a profile waits for whoever erases it: all
-  // profiles are locked at once and in order, or the two could wait for each other.
-  subscription: () => ['select profile_id from import_subscription'],
+  // profiles are locked at once and in order, or the two could wait for each other. And an event that tells of one shows
+  // the user agent of its session, whoever's that is.
+  subscription: ({ project_id }) => [
+    'select profile_id from import_subscription',
+    `select t.profile_id from import_subscription s join sessions t on t.project_id = ${project_id} and t.id = s.session_id`,
+  ],
   transaction: () => ['select profile_id from import_transaction'],
   customer: ({ organization_id }) => [
     'select profile_id from import_customer where profile_id is not null',

@@ -250,3 +250,33 @@ test('an import waits for an erasure under way, and then sees it', async () => {
   assert.equal((await importing).erased, 4)
   assert.deepEqual(await found(project), [])
 })
+
+test('a subscription waits for an erasure of whose session it came out of: its events show the user agent', async () => {
+  const project = await imports.project()
+  const lines = [line.profile(), line.profile({ id: 'other' }), line.session(personal.session), line.product()]
+  await imports.run(project, lines)
+  const { query, release } = await imports.db.connect()
+  await query('begin')
+  await query(`select id from profiles where project_id = $1 and id = 'profile' for update`, [project.id])
+  const bought = line.subscription({ profile_id: 'other', session_id: 'session' })
+  const importing = imports.run(project, [bought], { emitEvents: true })
+  await untilLocked(imports.db.query, 'import_concerned')
+  await query('update sessions set user_agent = null where project_id = $1', [project.id])
+  await query('commit')
+  release()
+  assert.equal((await importing).written, 1)
+  const events = await imports.rows('select data from events where project_id = $1', [project.id])
+  assert.ok(events.length > 0 && events.every(({ data }) => !data!.includes(MARKER)))
+})
+
+test('history does not take the stamp of an erasure from somebody else’s subscription that shows the session', async () => {
+  const project = await imports.project()
+  const bought = (updated_at: string) => line.subscription({ profile_id: 'other', session_id: 'session', updated_at })
+  const lines = [line.profile(), line.profile({ id: 'other' }), line.session(personal.session), line.product()]
+  await imports.run(project, [...lines, bought(T)])
+  await eraseNow(project, 'profile')
+  const stamp = () => imports.row('select updated_at from subscriptions where project_id = $1', [project.id])
+  const erased = await stamp()
+  await imports.run(project, [bought('2026-01-03T00:00:00Z')])
+  assert.deepEqual(await stamp(), erased)
+})
