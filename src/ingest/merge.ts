@@ -72,6 +72,15 @@ export function sameKey(kind: Kind, tenant: Tenant, row = 't', line = 's'): stri
   return [`${row}.${kind.tenant} = ${tenant[kind.tenant]}`, ...key].join(' and ')
 }
 
+/** SQL: that the staged row `s` would make another one of the stored row `t`. */
+export function isChanged(kind: Kind): string {
+  const content = (row: string) =>
+    contentOf(kind)
+      .map(({ name, json }) => `${row}.${name}${json ? '::text' : ''}`)
+      .join(', ')
+  return `row(${content('t')}) is distinct from row(${content('s')})`
+}
+
 const UPDATED_AT = 'updated_at'
 // What the `updated_at` of a line is compared with: the time the source gave, or the stamp where it gave none.
 const SOURCE = 'source_updated_at'
@@ -149,11 +158,9 @@ function countMoved(kind: Kind, counts: Counts, scope: Scope): string | undefine
  */
 function updateKnown(kind: Kind, scope: Scope): string {
   const { live, stamp } = scope
-  const columns = columnsOf(kind).filter(({ name }) => !isFixed(kind, name))
-  const content = (row: string) => columns.map(({ name, json }) => `${row}.${name}${json ? '::text' : ''}`).join(', ')
-  const changed = `row(${content('t')}) is distinct from row(${content('s')})`
+  const changed = isChanged(kind)
   const stamped = `greatest(${stamp}, t.updated_at + interval '1 microsecond')`
-  const set = columns.map(({ name }) => `${name} = s.${name}`)
+  const set = contentOf(kind).map(({ name }) => `${name} = s.${name}`)
   if (isDated(kind)) {
     const now = `case when ${changed} then ${stamped} else t.updated_at end`
     set.push(`updated_at = ${live ? now : history(kind, scope, now)}`, `${SOURCE} = s.updated_at`)
@@ -219,3 +226,5 @@ const isDated = (kind: Kind) => kind.fields.some(({ name }) => name === UPDATED_
 /** Columns that an update leaves alone. */
 const isFixed = (kind: Kind, name: string) =>
   name === UPDATED_AT || kind.key.includes(name) || (kind.kept?.includes(name) ?? false)
+
+const contentOf = (kind: Kind) => columnsOf(kind).filter(({ name }) => !isFixed(kind, name))

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { Refusal } from '../../src/lib/errors.ts'
-import { countsOf, type Imports, line, openImports, type Project, T, uuid } from '../support/imports.ts'
+import { countsOf, type Imports, type Line, line, openImports, type Project, T, uuid } from '../support/imports.ts'
 
 let imports: Imports
 before(async () => {
@@ -330,6 +330,34 @@ describe('a live import', () => {
     const ahead = (await column(project, 'profiles', 'updated_at', 'profile'))!
     await imports.run(project, [line.profile({ phone: '1' })], { live: true })
     assert.ok((await column(project, 'profiles', 'updated_at', 'profile'))! > ahead)
+  })
+
+  test('stamps a session whose replies came or changed, once, and no other', async () => {
+    const project = await imports.project()
+    const stampOf = (id: string) => column(project, 'sessions', 'updated_at', id)
+    const live = (...lines: Line[]) => imports.run(project, lines, { live: true })
+    await imports.run(project, [
+      ...[line.profile(), line.session({ updated_at: T }), line.session({ id: 'other', updated_at: T })],
+      ...[line.reply(), line.reply({ session_id: 'other' })],
+    ])
+    const history = await stampOf('session')
+    assert.equal(history, '2026-01-02 03:04:05.000006+00')
+
+    const second = { screen: { id: 'second', index: 1 } }
+    await live(line.reply({ ...second, value: 'a' }), line.reply({ session_id: 'other' }))
+    const came = (await stampOf('session'))!
+    assert.ok(came > history)
+    await live(line.reply({ ...second, value: 'b' }))
+    const changed = (await stampOf('session'))!
+    assert.ok(changed > came)
+    await live(line.reply({ ...second, value: 'b' }))
+    assert.equal(await stampOf('session'), changed)
+    assert.equal(await stampOf('other'), history)
+
+    await imports.run(project, [line.reply({ ...second, value: 'c' })])
+    assert.equal(await stampOf('session'), changed, 'History stamps nothing.')
+    await live(line.session({ locale: 'de' }), line.profile({ locale: 'de' }), line.reply({ ...second, value: 'd' }))
+    assert.equal(await stampOf('session'), await column(project, 'profiles', 'updated_at', 'profile'))
   })
 
   test('stamps nothing below the floor that a sync has set', async () => {
