@@ -31,7 +31,7 @@ export const customer: Kind = {
   table: 'customers',
   tenant: 'organization_id',
   key: ['external_id'],
-  fields: fieldsOf({ external_id: required(externalId), email: text, profile_id: id }),
+  fields: fieldsOf({ external_id: required(externalId), email: label(320), profile_id: id }),
   references: { profile_id: 'profile' },
   misfits: [{ reason: 'customer.external_id belongs to another project of the organization', where: isElsewhere }],
   added: (scope) => ({ project_id: scope.project_id, ...dates(scope) }),

@@ -19,7 +19,7 @@ const funnel: Kind = {
   fields: fieldsOf({
     id: required(id),
     title: required(folded(text)),
-    alias: text,
+    alias: label(),
     type: orElse('default', text),
     status: orElse('draft', oneOf('draft', 'published', 'archived')),
     environment: orElse('production', text),

@@ -1,5 +1,6 @@
 // What an import does to a project: every kind, all or nothing, references, older and repeated lines, stamps, counters.
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { Refusal } from '../../src/lib/errors.ts'
 import { countsOf, type Imports, type Line, line, openImports, type Project, T, uuid } from '../support/imports.ts'
@@ -93,6 +94,20 @@ describe('a bad line', () => {
       ],
     })
     assert.equal(await countOf(project, 'profiles'), 0)
+  })
+
+  test('is one whose value no index could hold', async () => {
+    const project = await imports.project()
+    // PostgreSQL shortens what repeats itself.
+    const long = randomBytes(4500).toString('hex')
+    const result = await imports.run(project, [line.funnel({ alias: long }), line.customer({ email: long })])
+    assert.deepEqual(
+      result.rejects.map(({ source, line, reason }) => `${source}:${line}: ${reason}`),
+      [
+        'file:1: funnel.alias must have at most 256 characters',
+        'file:2: customer.email must have at most 320 characters',
+      ],
+    )
   })
 
   test('is left out when told so, with all that needs it, and given back as it came', async () => {
