@@ -1,7 +1,7 @@
 // The doctor's look at what is stored: keys that can be opened, counts that are true, ledgers of erasure that agree.
-import { createReadStream, existsSync } from 'node:fs'
-import { createInterface } from 'node:readline'
+import { existsSync } from 'node:fs'
 import { verifyAudit } from '../audit.ts'
+import { readLedgers } from '../commands/erasures.ts'
 import type { Db } from '../lib/db.ts'
 import { bytesFromPg } from '../lib/rows.ts'
 import { hashKey, type Seal } from '../lib/secrets.ts'
@@ -142,13 +142,9 @@ export async function checkAudit(db: Db, seal: Seal, headsPath: string): Promise
 /** Who stands in the file, as `project profile`. A file that is not there is empty. */
 async function readLedger(path: string): Promise<{ inFile: Set<string>; unreadable: number }> {
   const inFile = new Set<string>()
-  let unreadable = 0
-  if (!existsSync(path)) return { inFile, unreadable }
-  for await (const line of createInterface({ input: createReadStream(path) })) {
-    if (line === '') continue
-    const entry = /"project_id":"([^"]+)","profile_id":"([^"]+)"/.exec(line)
-    if (entry) inFile.add(`${entry[1]} ${entry[2]}`)
-    else unreadable += 1
-  }
-  return { inFile, unreadable }
+  const unreadable: string[] = []
+  if (!existsSync(path)) return { inFile, unreadable: 0 }
+  for await (const { project_id, profile_id } of readLedgers([path], unreadable))
+    inFile.add(`${project_id} ${profile_id}`)
+  return { inFile, unreadable: unreadable.length }
 }

@@ -120,6 +120,23 @@ describe('doctor', () => {
     assert.match((await examine()).of('erasures')[0]!.message, /1 line .* cannot be read/)
   })
 
+  test('0 for an erasure of somebody whose id JSON has to escape', async () => {
+    const id = 'say-"hi"-\\'
+    await insert(app.db, { id: 'shop', organizationId: 'acme' }, { profiles: [{ id }] })
+    const erasure = { project_id: 'shop', profile_id: id, erased_at: '2026-01-01T00:00:00Z' }
+    const ledger = join(folder, 'escaped.ndjson')
+    await writeFile(ledger, `${JSON.stringify(erasure)}\n`)
+    assert.equal((await tundish(['erasures', 'reapply', ledger], env)).code, 0)
+    const { failed, of } = await examine()
+    assert.deepEqual(failed, [])
+    assert.doesNotMatch(
+      of('erasures')
+        .map(({ message }) => message)
+        .join(),
+      /database lacks/,
+    )
+  })
+
   test('1 for a charge in progress for too long', async () => {
     const order = { order_id: '01900000-0000-7000-8000-00000000000a', external_id: 'ada', status: 'processing' }
     const when = { created_at: '2026-01-01T00:00:00Z', settled_at: null, next_look_at: '2036-01-01T00:00:00Z' }
