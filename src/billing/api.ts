@@ -3,7 +3,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Audit } from '../audit.ts'
 import type { Head } from '../audit-heads.ts'
 import type { KeyCache } from '../key-cache.ts'
+import type { Db } from '../lib/db.ts'
 import { ApiError } from '../lib/errors.ts'
+import { openTurns } from '../lib/turns.ts'
 import { noRoute, rawHeaders, refuseOtherMethods } from '../lib/wire.ts'
 import type { Limits } from '../limits.ts'
 import type { KeyHolder } from '../tenants.ts'
@@ -93,19 +95,29 @@ function refunds(app: FastifyInstance, context: BillingContext & { audit: Audit 
     body: refundIn,
     ...ok('What became of the refund.', refundOut, { coded: ['idempotency_key_reused'] }),
   }
+  const turns = openTurns(CLAIM * claimsAtOnce(context.db), CLAIMS_SHARE)
   app.post('/payment/refund', { schema }, async ({ rawBody, organizationId, ip, trace: { traceparent } }) => {
     const actor = { kind: 'organization key', id: organizationId, source: ip } as const
     let head: Head | undefined
-    const answer = await refund(
-      { ...context, traceparent },
-      organizationId,
-      readRefundRequest(rawBody),
-      async (query, { refund_id, order_id, amount, currency_code, soft_refund }) => {
+    const answer = await refund({ ...context, traceparent }, organizationId, readRefundRequest(rawBody), {
+      inTurn: (claim) => turns.run(organizationId, CLAIM, claim),
+      async onClaim(query, { refund_id, order_id, amount, currency_code, soft_refund }) {
         const after = { refund_id, amount, currency_code, soft_refund: soft_refund === 't' }
         head = await context.audit.append(query, actor, { action: 'refund.begun', target: `order ${order_id}`, after })
       },
-    )
+    })
     if (head) await context.audit.confirm(head)
     return answer
   })
 }
+
+// A claim of a refund holds its connection while it waits for the end of the audit log, which is one for the whole
+// installation, and for the disk. More of them would be no quicker: they would keep the charges of all from a connection.
+// Other processes count their own, against connections of their own, so that in each of them the rest stays free.
+const CLAIMS = 4
+// A claim's weight, and how much of it one organization has at once: two claims, beside others one.
+const CLAIM = 3
+const CLAIMS_SHARE = 8
+
+/** A third of the connections where these are few. */
+const claimsAtOnce = (db: Db) => Math.max(1, Math.min(CLAIMS, Math.floor(db.activity().most / 3)))

@@ -133,7 +133,7 @@ export async function claim(
   organizationId: string,
   request: RefundRequest,
   leaseMs: number,
-  onClaim?: (query: Query, refund: Refund) => Promise<void>,
+  onClaim: (query: Query, refund: Refund) => Promise<void>,
 ): Promise<Claim> {
   return db.tx(async (query) => {
     await query('select 1 from orders where organization_id = $1 and order_id = $2 for no key update', [
@@ -146,7 +146,7 @@ export async function claim(
     const allowed = allow(order, request)
     const refund = await insert(query, organizationId, request, order, allowed.amount, leaseMs)
     if (refund) {
-      await onClaim?.(query, refund)
+      await onClaim(query, refund)
       return { outcome: 'claimed', refund, chargeTransactionId: allowed.chargeTransactionId }
     }
     const winner = await findByKey(query, organizationId, request)

@@ -13,16 +13,23 @@ import { allow, claim, findByKey, findRefundable, handOver, type Refund, referen
 import type { RefundRequest } from './refund-request.ts'
 import { settle } from './refund-settlement.ts'
 
+/** What the caller adds to the claim. */
+export interface Claiming {
+  /** Runs in the claim's transaction, for what has to be true of every refund that was begun. */
+  onClaim(query: Query, refund: Refund): Promise<void>
+  /** Runs the claim when it is its turn. Its lease counts from then on, however long that took. */
+  inTurn<T>(claim: () => Promise<T>): Promise<T>
+}
+
 /**
  * Pays back a charge or a part of it, at most once for each key. Throws an `ApiError` for what is refused before anything
  * is begun; from the claim on, as with charges, every way ends in an answer and an unknown outcome is no failure.
- * `onClaim` runs in the claim's transaction, for what has to be true of every refund that was begun.
  */
 export async function refund(
   context: BillingContext,
   organizationId: string,
   request: RefundRequest,
-  onClaim?: (query: Query, refund: Refund) => Promise<void>,
+  claiming: Claiming = PLAIN,
 ) {
   const { db, clock, providers, providerTimeoutMs } = context
   const seen = await findByKey(db.query, organizationId, request)
@@ -36,13 +43,18 @@ export async function refund(
   const provider = providerOf(providers, order.psp)
   if (!provider.admits()) throw unreachable()
 
-  const begunMs = clock.monotonicMs()
-  const claimed = await claim(db, organizationId, request, leaseMs(providerTimeoutMs, 1), onClaim)
+  let begunMs = 0
+  const claimed = await claiming.inTurn(() => {
+    begunMs = clock.monotonicMs()
+    return claim(db, organizationId, request, leaseMs(providerTimeoutMs, 1), claiming.onClaim)
+  })
   if (claimed.outcome === 'known') return answerFor(request, claimed.refund, true)
 
   const outcome = await payBack(context, provider, claimed.refund, claimed.chargeTransactionId, begunMs)
   return answerFor(request, outcome, false)
 }
+
+const PLAIN: Claiming = { onClaim: async () => {}, inTurn: (claim) => claim() }
 
 /** The answer of a refund; the key may turn out to stand for another one. */
 function answerFor(request: RefundRequest, refund: Refund, isReplay: boolean) {

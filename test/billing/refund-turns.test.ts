@@ -1,0 +1,72 @@
+// Refunds wait for the end of the audit log, one for all tenants: they wait without the connections that charges need.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { type Db, openDb } from '../../src/lib/db.ts'
+import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { until } from '../support/cluster.ts'
+import { untilLocked } from '../support/locks.ts'
+
+let billing: Billing
+let outside: Db
+let shop: Organization
+before(async () => {
+  billing = await startBilling({ PROVIDER_TIMEOUT_MS: '8000' })
+  // The server's own connections are what it is about.
+  outside = openDb({ url: billing.server.env.DATABASE_URL!, applicationName: 'outside', connections: 2 })
+  shop = await billing.organization()
+})
+after(async () => {
+  await outside.close()
+  await billing.stop()
+})
+
+const MANY = 40
+
+/** A customer with a charge to pay back. */
+async function charged(): Promise<[string, string]> {
+  const user = await shop.customer()
+  return [user, (await shop.charge(user)).body.order_id]
+}
+
+const claimsWaiting = async () => {
+  const waiting = await outside.query(
+    `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+       and strpos(query, 'audit_head') > 0`,
+  )
+  return waiting.length
+}
+
+test('many refunds of one organization, all of them held up, leave room for the charges of another', async () => {
+  const other = await billing.organization()
+  const user = await other.customer()
+  const orders = await Promise.all(Array.from({ length: MANY }, charged))
+  const refunds = await outside.tx(async (query) => {
+    await query('select 1 from audit_head for update')
+    const asked = orders.map((order) => shop.refund(...order))
+    await untilLocked(outside.query, 'audit_head')
+    // Without room the charge would wait for the refunds, and the refunds wait for us.
+    const answer = await other.charge(user)
+    assert.equal(answer.body.checkout_status, 'succeeded', answer.text)
+    assert.ok((await claimsWaiting()) <= 2, 'one organization holds two connections at most')
+    return { asked }
+  })
+  for (const answer of await Promise.all(refunds.asked))
+    assert.equal(answer.body.refund_status, 'succeeded', answer.text)
+})
+
+test('a refund that waited longer for its turn than its lease lasts is paid back all the same', async () => {
+  const before = await Promise.all(Array.from({ length: 4 }, charged))
+  const order = await charged()
+  const waited = await outside.tx(async (query) => {
+    await query('select 1 from audit_head for update')
+    const asked = before.map((one) => shop.refund(...one))
+    await until('all turns to be taken', async () => (await claimsWaiting()) === 2)
+    const last = shop.refund(...order)
+    // A lease has a quarter of the provider's time over, which is two seconds.
+    await new Promise((resolve) => setTimeout(resolve, 2_500))
+    return { asked, last }
+  })
+  const answer = await waited.last
+  assert.equal(answer.body.refund_status, 'succeeded', answer.text)
+  await Promise.all(waited.asked)
+})
