@@ -35,7 +35,7 @@ export async function unconnectedListener(side: keyof typeof SIDES = 'public'): 
     keys: openKeyCache(db, systemClock),
     limits: openLimits({ config, db, clock: systemClock, log }),
     metrics: openMetrics(db),
-    audit: openAudit(seal, auditHeadsPath(config)),
+    audit: openAudit(seal, auditHeadsPath(config), log),
     providers: new Map(),
     close: () => db.close(),
   }

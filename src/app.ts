@@ -87,7 +87,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     const limits = openLimits({ config, db, clock: systemClock, log })
     closers.push(() => limits.close())
     const metrics = openMetrics(db, options.among)
-    const audit = openAudit(seal, auditHeadsPath(config))
+    const audit = openAudit(seal, auditHeadsPath(config), log)
     const providers = await openProviders(
       { config, db, clock: systemClock, log, metrics },
       { run: options.simulator ?? 'never', follow: options.among !== undefined },

@@ -1,6 +1,7 @@
 // The audit log: what operators did, chained by HMAC, with its head outside the database, so that tampering shows.
 import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
+import type { Logger } from 'pino'
 import { appendHead, type Head, type KnownHead, readHeads } from './audit-heads.ts'
 import type { Db, NamedRow, Query } from './lib/db.ts'
 import { bytesFromPg } from './lib/rows.ts'
@@ -36,7 +37,11 @@ export interface Audit {
 /** The file that knows the log's entries from outside the database. */
 export const auditHeadsPath = ({ dataDir }: { dataDir: string }) => join(dataDir, 'audit-heads.ndjson')
 
-export function openAudit(seal: Seal, headsPath: string): Audit {
+/**
+ * What an entry tells of is done when it is confirmed, and stays announced in the file, so that a file which cannot be
+ * written then fails nobody: it is for the `log`. It fails whoever gives none, and is not done without the file.
+ */
+export function openAudit(seal: Seal, headsPath: string, log?: Pick<Logger, 'error'>): Audit {
   const key = seal.derive('audit log')
   return {
     async append(query, actor, entry) {
@@ -65,7 +70,14 @@ export function openAudit(seal: Seal, headsPath: string): Audit {
       await appendHead(headsPath, { ...head, committed: false })
       return head
     },
-    confirm: (head) => appendHead(headsPath, { ...head, committed: true }),
+    async confirm(head) {
+      try {
+        await appendHead(headsPath, { ...head, committed: true })
+      } catch (error) {
+        if (!log) throw error
+        log.error({ err: error, sequence: head.sequence }, 'The file of the audit log was not told of a commit.')
+      }
+    },
   }
 }
 
