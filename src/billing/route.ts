@@ -40,3 +40,6 @@ function codedProblem(codes: readonly string[]): Schema {
     { title: codes.length > 1 ? 'ChargeProblem' : 'RefundProblem' },
   )
 }
+
+/** Where an organization's reading takes its turns. A project may have the same id, and another owner. */
+export const lineOf = (organizationId: string) => `organization ${organizationId}`

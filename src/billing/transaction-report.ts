@@ -2,13 +2,13 @@
 import type { FastifyInstance } from 'fastify'
 import type { Db, Param, Statement } from '../lib/db.ts'
 import { ApiError } from '../lib/errors.ts'
-import { limited } from '../lib/page.ts'
+import { limited, weightOf } from '../lib/page.ts'
 import { Type } from '../lib/schema.ts'
 import { boolean, decimal, type Fields, instant, integer, shape, text } from '../lib/shape.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
 import { sendJson } from '../lib/wire.ts'
 import { uuidIn } from './body.ts'
-import { describe, ok, type Post } from './route.ts'
+import { describe, lineOf, ok, type Post } from './route.ts'
 
 const optional = { nullable: true }
 
@@ -110,6 +110,7 @@ interface ReportRequest {
 }
 
 const DEFAULT_LIMIT = 100
+const limitOf = ({ limit = DEFAULT_LIMIT }: ReportRequest) => limit
 
 export function transactionReport(app: FastifyInstance, { db }: { db: Db }): void {
   const schema = {
@@ -122,9 +123,10 @@ export function transactionReport(app: FastifyInstance, { db }: { db: Db }): voi
     body: reportIn,
     ...ok('The next rows.', reportOut),
   }
-  app.post<Post<ReportRequest>>('/transaction_report', { schema }, async (request, reply) => {
+  app.post<Post<ReportRequest>>('/transaction_report', { schema }, async ({ organizationId, body }, reply) => {
     const list = reportTransaction.beginList('{"transactions":[')
-    await db.read(...read(request.organizationId, request.body), list.add)
+    const asked = read(organizationId, body)
+    await db.fair(lineOf(organizationId), weightOf(limitOf(body)), () => db.read(...asked, list.add))
     return sendJson(reply, list.end(']}'))
   })
 }
@@ -133,7 +135,7 @@ const FILTERS = { subs_id: 'meta_subs_id', order_id: 'order_id', oneoff_id: 'met
 
 /** One statement for each set of filters, so that each walks the index that fits. */
 function read(organizationId: string, request: ReportRequest): [Statement, Param[]] {
-  const limit = request.limit ?? DEFAULT_LIMIT
+  const limit = limitOf(request)
   const params: Param[] = [organizationId, instantField(request.last_transaction_date)]
   const given = (Object.keys(FILTERS) as (keyof typeof FILTERS)[]).filter((name) => request[name] != null)
   const conditions = given.map((name) => ` and r.${FILTERS[name]} = $${params.push(request[name]!.toLowerCase())}`)

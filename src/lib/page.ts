@@ -33,7 +33,7 @@ export async function servePage(
   const inTurn: Take = (weight, work) => source.fair(projectId, weight, work)
   // Of a large page the total belongs to its turn: the pages of many would lie finished in memory and wait for theirs.
   const [whole, part] = limit > SHORT ? [inTurn, atOnce] : [atOnce, inTurn]
-  const rowsWeight = Math.ceil(limit / SHORT) + (walk.indexed ? 0 : PASSING)
+  const rowsWeight = weightOf(limit) + (walk.indexed ? 0 : PASSING)
   const totalWeight = isCountShort(walk) ? 1 : PASSING
   return whole(rowsWeight + (position?.total === undefined ? totalWeight : 0), async () => {
     const { rows, horizon } = await part(rowsWeight, () => readRows(source, walk, limit, position))
@@ -50,6 +50,9 @@ const atOnce: Take = (_weight, work) => work()
 
 // A page of this many items is a short read.
 const SHORT = 50
+/** What a page of so many items, which an index leads to, costs in turns. */
+export const weightOf = (limit: number) => Math.ceil(limit / SHORT)
+
 // What may pass over every row of the project: a count, and a page that no index serves alone.
 const PASSING = 15
 
