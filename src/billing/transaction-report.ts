@@ -132,18 +132,37 @@ export function transactionReport(app: FastifyInstance, { db }: { db: Db }): voi
 }
 
 const FILTERS = { subs_id: 'meta_subs_id', order_id: 'order_id', oneoff_id: 'meta_oneoff_id' } as const
+type Filter = keyof typeof FILTERS
 
 /** One statement for each set of filters, so that each walks the index that fits. */
 function read(organizationId: string, request: ReportRequest): [Statement, Param[]] {
   const limit = limitOf(request)
   const params: Param[] = [organizationId, instantField(request.last_transaction_date)]
-  const given = (Object.keys(FILTERS) as (keyof typeof FILTERS)[]).filter((name) => request[name] != null)
-  const conditions = given.map((name) => ` and r.${FILTERS[name]} = $${params.push(request[name]!.toLowerCase())}`)
+  const given = (Object.keys(FILTERS) as Filter[]).filter((name) => request[name] != null)
+  const conditions = given.map((name) => conditionsOf(name, request[name]!, params))
   const text = (most: number) => `
-    select ${reportTransaction.columns} from report_transactions r
-    where r.organization_id = $1 and r.trx_created_at > $2${conditions.join('')}
-    order by r.trx_created_at limit ${most}`
+    select ${reportTransaction.columns} from (${walks(conditions, most)}) r order by r.trx_created_at limit ${most}`
   return [limited(['report', ...given].join(' '), limit, limit, text), params]
+}
+
+/** A filter's conditions, one of which holds: a row of ours has its UUID in lower case, an imported one keeps it as it came. */
+function conditionsOf(name: Filter, uuid: string, params: Param[]): string[] {
+  const forms = name === 'order_id' ? [uuid] : [uuid.toLowerCase(), uuid.toUpperCase(), uuid]
+  // Of a form that is there twice one is null, which nothing equals: the statement stays the same, and no row comes twice.
+  const distinct = forms.map((form, n) => (forms.indexOf(form) === n ? form : null))
+  return distinct.map((form) => ` and r.${FILTERS[name]} = $${params.push(form)}`)
+}
+
+/** A walk in the order of an index for each way to meet all filters. With `= any` PostgreSQL would read and sort all rows. */
+function walks(filters: string[][], most: number): string {
+  let ways = ['']
+  for (const conditions of filters) ways = ways.flatMap((way) => conditions.map((condition) => way + condition))
+  return ways
+    .map(
+      (way) => `(select r.* from report_transactions r where r.organization_id = $1 and r.trx_created_at > $2${way}
+        order by r.trx_created_at limit ${most})`,
+    )
+    .join(' union all ')
 }
 
 function instantField(value: string): string {

@@ -76,6 +76,24 @@ describe('what it returns', () => {
     assert.deepEqual((await report(nulls)).body, (await report({})).body)
   })
 
+  test('of a subscription or one-off as its id was imported, whatever its case', async () => {
+    for (const [name, column] of [
+      ['subs_id', 'meta_subs_id'],
+      ['oneoff_id', 'meta_oneoff_id'],
+    ] as const) {
+      const upper = randomUUID().toUpperCase()
+      const mixed = `Ab${upper.slice(2)}`
+      for (const id of [upper, mixed]) {
+        const order = await addPayment(billing.db, shop.id, user, {})
+        await billing.db.query(`update report_transactions set ${column} = $1 where order_id = $2`, [id, order])
+        const found = async (asked: string) =>
+          (await report({ [name]: asked })).body.transactions.map((one: { order_id: string }) => one.order_id)
+        assert.deepEqual(await found(id), [order])
+        if (id === upper) assert.deepEqual(await found(id.toLowerCase()), [order])
+      }
+    }
+  })
+
   test('never another organization’s', async () => {
     const other = await billing.organization()
     assert.deepEqual(await other.report(), [])
