@@ -39,31 +39,40 @@ export function writeUsd(minor: bigint | null): string | null {
   return minor === null ? null : formatMinor(minor, 'USD')
 }
 
-// Few enough that a statement stays small, many enough that the ECB's whole history is a hundred statements.
+// Few enough that a statement stays small and far from its timeout, many enough that the ECB's whole history is a hundred
+// statements for one organization. Rates of many organizations are the product of both.
 const BATCH = 2_500
+const ROWS = 5_000
 
-/** Keeps these rates for one organization or for all there are; a rate that is there already is replaced. */
+/** Keeps these rates for one organization or for all there are, all or none; a rate that is there already is replaced. */
 export async function storeRates(db: Db, rates: Rate[], organization: string | null): Promise<void> {
   const euros = rates.map(({ day }): Rate => ({ day, currencyCode: 'EUR', perEuro: '1' }))
   // Of a rate that stands twice the last one holds: a statement cannot write one row twice.
   const all = [...new Map([...euros, ...rates].map((rate) => [`${rate.day} ${rate.currencyCode}`, rate])).values()]
   await db.tx(async (query) => {
-    for (let from = 0; from < all.length; from += BATCH) {
-      const batch = all.slice(from, from + BATCH)
+    const found = await query(ORGANIZATIONS, [organization])
+    const organizations = found.map(({ id }) => id!)
+    for (const batch of piecesOf(all, BATCH)) {
       const columns = [
         batch.map((rate) => rate.day),
         batch.map((rate) => rate.currencyCode),
         batch.map((rate) => rate.perEuro),
       ]
-      await query(STORE, [...columns, organization])
+      for (const some of piecesOf(organizations, Math.floor(ROWS / batch.length)))
+        await query(STORE, [...columns, some])
     }
   })
 }
 
+function* piecesOf<T>(all: T[], size: number): Iterable<T[]> {
+  for (let from = 0; from < all.length; from += size) yield all.slice(from, from + size)
+}
+
+const ORGANIZATIONS = 'select id from organizations where $1::text is null or id = $1 order by id'
+
 const STORE = `
   insert into exchange_rates (organization_id, day, currency_code, per_euro)
   select g.id, r.day, r.currency_code, r.per_euro
-  from organizations g, unnest($1::date[], $2::text[], $3::numeric[]) r (day, currency_code, per_euro)
-  where $4::text is null or g.id = $4
+  from unnest($4::text[]) g (id), unnest($1::date[], $2::text[], $3::numeric[]) r (day, currency_code, per_euro)
   order by 1, 3, 2
   on conflict (organization_id, currency_code, day) do update set per_euro = excluded.per_euro`

@@ -46,6 +46,37 @@ describe('rates load', () => {
     )
   })
 
+  test('of many days for many organizations, a few thousand rows in a statement, all or none', async () => {
+    const count = async () => (await billing.db.query('select count(*) as n from exchange_rates'))[0]!.n
+    await billing.db.query(
+      `insert into organizations (id, name) select 'many-' || n, 'Many' from generate_series(1, 30) n`,
+    )
+    const days = Array.from({ length: 1_500 }, (_, n) => new Date(n * 86_400_000).toISOString().slice(0, 10))
+    const file = join(folder, 'many.csv')
+    await writeFile(file, ['date,currency,per_euro', ...days.map((day) => `${day},USD,1.25`)].join('\n'))
+    // The database refuses what a statement must not do; the last organization fails when all others are done.
+    await billing.db.query(`
+      create function few() returns trigger language plpgsql as $$ begin
+        if (select count(*) from written) > 5000 then raise 'too many rows'; end if;
+        if exists (select from written where organization_id = 'z-broken') then raise 'broken'; end if;
+        return null; end $$`)
+    await billing.db.query(`create trigger few after insert on exchange_rates referencing new table as written
+      for each statement execute function few()`)
+    const before = await count()
+    await billing.db.query(`insert into organizations (id, name) values ('z-broken', 'The last')`)
+    assert.equal((await run('rates', 'load', file)).code, 1)
+    assert.equal(await count(), before, 'all or none')
+    await billing.db.query(`delete from organizations where id = 'z-broken'`)
+    const { code, stderr } = await run('rates', 'load', file)
+    assert.deepEqual([code, stderr], [0, ''])
+    const [row] = await billing.db.query(
+      `select count(*) as n, count(distinct organization_id) as of from exchange_rates where organization_id like 'many-%'`,
+    )
+    assert.deepEqual(row, { n: `${30 * 2 * 1_500}`, of: '30' })
+    await billing.db.query('drop trigger few on exchange_rates')
+    await billing.db.query(`delete from exchange_rates where day < current_date - 1`)
+  })
+
   test('1 and a sentence for what is no file of rates; nothing is loaded', async () => {
     const file = join(folder, 'bad.csv')
     await writeFile(file, 'date,currency,per_euro\n2020-01-01,USD,1\n2020-01-02,USD,x\n')
