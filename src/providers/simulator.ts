@@ -79,17 +79,22 @@ export class SimulatorProvider implements Provider {
     return this.#refuse('refunds', reference.key, signal)
   }
 
-  /** The deadline counts silence here, not the whole: a ledger may be long. */
+  /**
+   * The deadline counts silence here, not the whole: a ledger may be long. Nor is it the provider's silence while whoever
+   * reads the list works on what it was given.
+   */
   async *list(since: string): AsyncGenerator<Movement> {
     const { deadlineMs } = this.#guard
     const abort = new AbortController()
-    const timer = setTimeout(() => abort.abort(new ProviderTrouble(`silent for ${deadlineMs} ms`)), deadlineMs)
+    const listen = () => setTimeout(() => abort.abort(new ProviderTrouble(`silent for ${deadlineMs} ms`)), deadlineMs)
+    let timer = listen()
     let isWhole = false
     try {
       for await (const line of this.#transport.lines(`/ledger?since=${encodeURIComponent(since)}`, abort.signal)) {
-        timer.refresh()
+        clearTimeout(timer)
         if (line.startsWith('{')) yield readMovement(line)
         isWhole ||= line.startsWith(']')
+        timer = listen()
       }
       if (!isWhole) throw new ProviderTrouble('the list broke off')
     } finally {

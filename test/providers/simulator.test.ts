@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { ProviderTrouble } from '../../src/providers/provider.ts'
 import { SimulatorProvider } from '../../src/providers/simulator.ts'
 import { HandClock } from '../support/hand-clock.ts'
@@ -104,9 +105,29 @@ test('the trace of the caller travels with a charge', async () => {
   assert.deepEqual(seen, [traceparent, undefined])
 })
 
+const line =
+  '{"type":"charge","key":"k","reference":"r","amount_minor":"1","currency_code":"USD","psp_transaction_id":"t","at":"2026-01-01T00:00:00.000000Z"}'
+
+test('whoever reads a list may take longer than the provider may be silent', async () => {
+  await withServer(
+    (_q, s) => {
+      s.write(`[\n${line},\n`)
+      // While the reader is at work: after the provider's deadline, and before the reader wants more.
+      setTimeout(() => s.end(`${line}\n]\n`), 500)
+    },
+    async (provider) => {
+      let seen = 0
+      for await (const movement of provider.list('2026-01-01T00:00:00Z')) {
+        assert.equal(movement.reference, 'r')
+        seen += 1
+        await sleep(700)
+      }
+      assert.equal(seen, 2)
+    },
+  )
+})
+
 test('a list that breaks off throws, however it breaks', async () => {
-  const line =
-    '{"type":"charge","key":"k","reference":"r","amount_minor":"1","currency_code":"USD","psp_transaction_id":"t","at":"2026-01-01T00:00:00.000000Z"}'
   const endings: RequestListener[] = [
     (_q, s) => s.end(`[\n${line}\n`),
     (_q, s) => s.writeHead(200, { 'content-length': 999 }).write(`[\n${line},\n`, () => s.destroy()),
