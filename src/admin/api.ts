@@ -34,7 +34,7 @@ function mount(scope: FastifyInstance, app: App, operation: Operation): void {
         body: (request.body ?? {}) as Input['body'],
       }
       refuseStrange(input.params)
-      const answer = await perform(operation, app, actorOf(request), input)
+      const answer = await perform(operation, app, actorOf(request, app), input)
       return typeof answer === 'string' ? sendJson(reply, answer) : answer
     },
   })

@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../app.ts'
 import type { Actor } from '../audit.ts'
+import { callerOf } from '../lib/caller.ts'
 import { ApiError } from '../lib/errors.ts'
 import { rawHeaders } from '../lib/wire.ts'
 import { type Operator, recognizeOperator } from '../operators.ts'
@@ -29,8 +30,8 @@ export async function requireWrite(request: FastifyRequest): Promise<void> {
   if (request.operator?.scope !== 'write') throw new ApiError(403, 'This operator key may only read.')
 }
 
-export function actorOf(request: FastifyRequest): Actor {
-  return { kind: 'operator key', id: request.operator!.id, source: request.ip }
+export function actorOf(request: FastifyRequest, { config }: App): Actor {
+  return { kind: 'operator key', id: request.operator!.id, source: callerOf(request.raw, config.trustedProxies) }
 }
 
 function bearer(request: FastifyRequest): string | undefined {

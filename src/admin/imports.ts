@@ -69,7 +69,7 @@ export function importRoute(scope: FastifyInstance, app: App): void {
         await requireProject(app.db.query, project_id)
         const stream = () => request.body ?? Readable.from([])
         const options = { projectId: project_id, live, emitEvents, dryRun: dry_run, skipBadLines: skip_bad_lines }
-        return importAudited(app, actorOf(request), options, [{ name: 'body', stream }]).catch(asAnswer)
+        return importAudited(app, actorOf(request, app), options, [{ name: 'body', stream }]).catch(asAnswer)
       },
     )
   })

@@ -1,6 +1,7 @@
 // What the resources of the data API need of the program.
 import type { Audit } from '../audit.ts'
 import type { KeyCache } from '../key-cache.ts'
+import type { TrustedProxies } from '../lib/caller.ts'
 import type { Db } from '../lib/db.ts'
 import type { Reads } from '../lib/source.ts'
 import type { Limits } from '../limits.ts'
@@ -15,4 +16,5 @@ export interface PublicContext {
   audit: Audit
   secretHeaderCase: 'exact' | 'any'
   erasureLedger: string
+  trustedProxies: TrustedProxies
 }

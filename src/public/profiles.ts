@@ -1,6 +1,7 @@
 // Profiles: the list with its filters, one profile by id, and the erasure of persons.
 import type { FastifyInstance } from 'fastify'
 import { erase } from '../erasure.ts'
+import { callerOf } from '../lib/caller.ts'
 import { ApiError } from '../lib/errors.ts'
 import type { List } from '../lib/list.ts'
 import { problem, problemAnswer, problems } from '../lib/problems.ts'
@@ -112,10 +113,11 @@ export function profiles(app: FastifyInstance, context: PublicContext): void {
       404: problemAnswer(404, notFoundAnswer),
     },
   }
-  app.post<{ Body: { profile_ids: string[] } }>('/profiles/anonymize', { schema }, async ({ body, projectId, ip }) => {
+  app.post<{ Body: { profile_ids: string[] } }>('/profiles/anonymize', { schema }, async ({ body, projectId, raw }) => {
     const ids = [...new Set(body.profile_ids)]
     // Of a project's keys the door tells no more than whose they are.
-    const actor = { kind: 'project key', id: projectId, source: ip } as const
+    const source = callerOf(raw, context.trustedProxies)
+    const actor = { kind: 'project key', id: projectId, source } as const
     const missing = await erase(context, actor, projectId, ids)
     if (missing.length > 0) throw notFoundIds(missing)
     return { message: ids.length === 1 ? '1 profile anonymized.' : `${ids.length} profiles anonymized.` }

@@ -1,0 +1,39 @@
+// The audit log names the address of the caller, not of a proxy that was trusted to name it.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { createOperator } from '../src/operators.ts'
+import { insert } from './support/data.ts'
+import { startTestServer, type TestServer } from './support/server.ts'
+
+const CALLER = '192.0.2.7'
+
+let server: TestServer
+before(async () => {
+  server = await startTestServer({ TRUST_PROXY: '127.0.0.1' }, { worker: false })
+})
+after(() => server.stop())
+
+const sourceOf = async (action: string) =>
+  (await server.db.query('select source from audit_log where action = $1', [action])).map(({ source }) => source)
+
+test('of an erasure', async () => {
+  const project = await server.project()
+  await insert(server.db, project, { profiles: [{ id: 'a' }] })
+  const { status } = await server.api('/profiles/anonymize', {
+    key: project.key,
+    method: 'POST',
+    headers: ['X-Forwarded-For', CALLER],
+    body: { profile_ids: ['a'] },
+  })
+  assert.deepEqual([status, await sourceOf('profiles.erased')], [200, [CALLER]])
+})
+
+test('of what an operator does', async () => {
+  const { key } = await server.db.tx((query) => createOperator(query, { name: 'test', scope: 'write' }))
+  const { status } = await fetch(`${server.adminUrl}/admin/v1/organizations`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'x-forwarded-for': CALLER },
+    body: JSON.stringify({ id: 'acme' }),
+  })
+  assert.deepEqual([status, await sourceOf('organization.created')], [200, [CALLER]])
+})
