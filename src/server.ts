@@ -92,7 +92,8 @@ export async function publicListener(app: App): Promise<FastifyInstance> {
   listener.register((scope) => publicApi(scope, { db, reads, keys, limits, audit, ...config }), {
     prefix: '/public/v1',
   })
-  listener.register((scope) => billingApi(scope, { ...app, providerTimeoutMs: config.providerTimeoutMs }), {
+  const { providerTimeoutMs, trustedProxies } = config
+  listener.register((scope) => billingApi(scope, { ...app, providerTimeoutMs, trustedProxies }), {
     prefix: '/:org_id/v1',
   })
   await listener.ready()

@@ -2,16 +2,19 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { createOperator } from '../src/operators.ts'
+import { type Billing, startBilling } from './support/billing.ts'
 import { insert } from './support/data.ts'
-import { startTestServer, type TestServer } from './support/server.ts'
+import type { TestServer } from './support/server.ts'
 
 const CALLER = '192.0.2.7'
 
+let billing: Billing
 let server: TestServer
 before(async () => {
-  server = await startTestServer({ TRUST_PROXY: '127.0.0.1' }, { worker: false })
+  billing = await startBilling({ TRUST_PROXY: '127.0.0.1' }, { worker: false })
+  server = billing.server
 })
-after(() => server.stop())
+after(() => billing.stop())
 
 const sourceOf = async (action: string) =>
   (await server.db.query('select source from audit_log where action = $1', [action])).map(({ source }) => source)
@@ -26,6 +29,18 @@ test('of an erasure', async () => {
     body: { profile_ids: ['a'] },
   })
   assert.deepEqual([status, await sourceOf('profiles.erased')], [200, [CALLER]])
+})
+
+test('of a refund', async () => {
+  const organization = await billing.organization()
+  const user = await organization.customer()
+  const { order_id } = (await organization.charge(user)).body
+  const { status } = await billing.server.call(`/${organization.id}/v1/payment/refund`, {
+    method: 'POST',
+    headers: ['service-secret-key', organization.key, 'X-Forwarded-For', CALLER],
+    body: { external_id: user, order_id },
+  })
+  assert.deepEqual([status, await sourceOf('refund.begun')], [200, [CALLER]])
 })
 
 test('of what an operator does', async () => {

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Audit } from '../audit.ts'
 import type { Head } from '../audit-heads.ts'
 import type { KeyCache } from '../key-cache.ts'
+import { callerOf, type TrustedProxies } from '../lib/caller.ts'
 import type { Db } from '../lib/db.ts'
 import { ApiError } from '../lib/errors.ts'
 import { openTurns } from '../lib/turns.ts'
@@ -30,7 +31,7 @@ declare module 'fastify' {
 /** Mounts the billing API on `app`, whose prefix names the organization as `:org_id`. */
 export async function billingApi(
   app: FastifyInstance,
-  context: BillingContext & { keys: KeyCache; limits: Limits; audit: Audit },
+  context: BillingContext & { keys: KeyCache; limits: Limits; audit: Audit; trustedProxies: TrustedProxies },
 ): Promise<void> {
   app.decorateRequest('organizationId', '')
   app.addHook('onRequest', async (request, reply) => {
@@ -84,7 +85,10 @@ function charges(app: FastifyInstance, context: BillingContext): void {
   )
 }
 
-function refunds(app: FastifyInstance, context: BillingContext & { audit: Audit }): void {
+function refunds(
+  app: FastifyInstance,
+  context: BillingContext & { audit: Audit; trustedProxies: TrustedProxies },
+): void {
   const schema = {
     ...describe({
       operationId: 'createRefund',
@@ -96,8 +100,9 @@ function refunds(app: FastifyInstance, context: BillingContext & { audit: Audit 
     ...ok('What became of the refund.', refundOut, { coded: ['idempotency_key_reused'] }),
   }
   const turns = openTurns(CLAIM * claimsAtOnce(context.db), CLAIMS_SHARE)
-  app.post('/payment/refund', { schema }, async ({ rawBody, organizationId, ip, trace: { traceparent } }) => {
-    const actor = { kind: 'organization key', id: organizationId, source: ip } as const
+  app.post('/payment/refund', { schema }, async ({ rawBody, organizationId, raw, trace: { traceparent } }) => {
+    const source = callerOf(raw, context.trustedProxies)
+    const actor = { kind: 'organization key', id: organizationId, source } as const
     let head: Head | undefined
     const answer = await refund({ ...context, traceparent }, organizationId, readRefundRequest(rawBody), {
       inTurn: (claim) => turns.run(organizationId, CLAIM, claim),
