@@ -2,11 +2,10 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Audit } from '../audit.ts'
 import type { Head } from '../audit-heads.ts'
+import { inAuditTurn } from '../audit-turns.ts'
 import type { KeyCache } from '../key-cache.ts'
 import { callerOf, type TrustedProxies } from '../lib/caller.ts'
-import type { Db } from '../lib/db.ts'
 import { ApiError } from '../lib/errors.ts'
-import { openTurns } from '../lib/turns.ts'
 import { noRoute, rawHeaders, refuseOtherMethods } from '../lib/wire.ts'
 import type { Limits } from '../limits.ts'
 import type { KeyHolder } from '../tenants.ts'
@@ -18,7 +17,7 @@ import { oneOffCharge } from './one-off-charge.ts'
 import { refundOut } from './refund-answer.ts'
 import { readRefundRequest, refundIn } from './refund-request.ts'
 import { refund } from './refunds.ts'
-import { describe, ok } from './route.ts'
+import { describe, lineOf, ok } from './route.ts'
 import { transactionReport } from './transaction-report.ts'
 
 declare module 'fastify' {
@@ -99,13 +98,12 @@ function refunds(
     body: refundIn,
     ...ok('What became of the refund.', refundOut, { coded: ['idempotency_key_reused'] }),
   }
-  const turns = openTurns(CLAIM * claimsAtOnce(context.db), CLAIMS_SHARE)
   app.post('/payment/refund', { schema }, async ({ rawBody, organizationId, raw, trace: { traceparent } }) => {
     const source = callerOf(raw, context.trustedProxies)
     const actor = { kind: 'organization key', id: organizationId, source } as const
     let head: Head | undefined
     const answer = await refund({ ...context, traceparent }, organizationId, readRefundRequest(rawBody), {
-      inTurn: (claim) => turns.run(organizationId, CLAIM, claim),
+      inTurn: (claim) => inAuditTurn(context.db, lineOf(organizationId), claim),
       async onClaim(query, { refund_id, order_id, amount, currency_code, soft_refund }) {
         const after = { refund_id, amount, currency_code, soft_refund: soft_refund === 't' }
         head = await context.audit.append(query, actor, { action: 'refund.begun', target: `order ${order_id}`, after })
@@ -115,14 +113,3 @@ function refunds(
     return answer
   })
 }
-
-// A claim of a refund holds its connection while it waits for the end of the audit log, which is one for the whole
-// installation, and for the disk. More of them would be no quicker: they would keep the charges of all from a connection.
-// Other processes count their own, against connections of their own, so that in each of them the rest stays free.
-const CLAIMS = 4
-// A claim's weight, and how much of it one organization has at once: two claims, beside others one.
-const CLAIM = 3
-const CLAIMS_SHARE = 8
-
-/** A third of the connections where these are few. */
-const claimsAtOnce = (db: Db) => Math.max(1, Math.min(CLAIMS, Math.floor(db.activity().most / 3)))

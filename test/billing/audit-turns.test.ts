@@ -1,4 +1,4 @@
-// Refunds wait for the end of the audit log, one for all tenants: they wait without the connections that charges need.
+// Refunds and erasures wait for the end of the audit log, one for all tenants: without the connections that charges need.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { type Db, openDb } from '../../src/lib/db.ts'
@@ -69,4 +69,25 @@ test('a refund that waited longer for its turn than its lease lasts is paid back
   const answer = await waited.last
   assert.equal(answer.body.refund_status, 'succeeded', answer.text)
   await Promise.all(waited.asked)
+})
+
+test('many erasures of one project, all of them held up, leave room for charges', async () => {
+  const user = await shop.customer()
+  const profiles = await Promise.all(
+    Array.from({ length: MANY }, async (_, n) => {
+      await shop.customer({ profileId: `erased-${n}` })
+      return `erased-${n}`
+    }),
+  )
+  const asked = await outside.tx(async (query) => {
+    await query('select 1 from audit_head for update')
+    const erasures = profiles.map((id) =>
+      billing.server.api('/profiles/anonymize', { key: shop.projectKey, method: 'POST', body: { profile_ids: [id] } }),
+    )
+    await untilLocked(outside.query, 'audit_head')
+    const answer = await shop.charge(user)
+    assert.equal(answer.body.checkout_status, 'succeeded', answer.text)
+    return { erasures }
+  })
+  for (const { status, text } of await Promise.all(asked.erasures)) assert.equal(status, 200, text)
 })

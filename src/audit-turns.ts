@@ -1,0 +1,23 @@
+// Who waits for the end of the audit log waits in turns, and without the connections that others need.
+import type { Db } from './lib/db.ts'
+import { openTurns, type Turns } from './lib/turns.ts'
+
+// Whoever appends to the audit log holds a connection while they wait for its end, which is one for the whole installation,
+// and for the disk. More of them would be no quicker: they would keep the charges of all from a connection.
+// Other processes count their own, against connections of their own, so that in each of them the rest stays free.
+const AT_ONCE = 4
+// The weight of one, and how much of it one tenant has at once: two, beside other tenants one.
+const WEIGHT = 3
+const SHARE = 8
+
+const turns = new WeakMap<Db, Turns>()
+
+/** Runs a transaction that ends with an entry of the audit log, when it is the tenant's turn. */
+export function inAuditTurn<T>(db: Db, tenant: string, work: () => Promise<T>): Promise<T> {
+  const known = turns.get(db) ?? openTurns(WEIGHT * atOnce(db), SHARE)
+  turns.set(db, known)
+  return known.run(tenant, WEIGHT, work)
+}
+
+/** A third of the connections where these are few. */
+const atOnce = (db: Db) => Math.max(1, Math.min(AT_ONCE, Math.floor(db.activity().most / 3)))
