@@ -12,7 +12,7 @@ import { UsageError } from './lib/errors.ts'
 import { errorForLog } from './lib/log-error.ts'
 import { migrate } from './lib/migrate.ts'
 import { reconnect, unsettled } from './lib/pooler.ts'
-import { masterKeyIn, openSeal, type Seal } from './lib/secrets.ts'
+import { makeMasterKeyIn, masterKeyIn, openSeal, type Seal } from './lib/secrets.ts'
 import { type Limits, openLimits } from './limits.ts'
 import { type AmongWorkers, type Metrics, openMetrics } from './metrics.ts'
 import { openPlayMoney, registered } from './play-money.ts'
@@ -66,7 +66,6 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
         ? await openEmbedded({ dataDir: config.dataDir, log: plain(log), meanwhile: options.meanwhile })
         : undefined
     if (embedded) closers.push(() => embedded.close())
-    const seal = openSeal(config.masterKey ?? masterKeyIn(config.dataDir))
     const databaseUrl = embedded?.url ?? config.databaseUrl!
     const { directDatabaseUrl: directUrl, statementTimeoutMs } = config
     const settings = settingsOf({ statementTimeoutMs })
@@ -82,7 +81,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     })
     closers.push(() => db.close())
     if (directUrl) await checkPooler(db, settings, log)
-    await reachable(checkMasterKey(db, seal))
+    const seal = await reachable(openSealOf(db, config))
     const keys = openKeyCache(db, systemClock)
     const limits = openLimits({ config, db, clock: systemClock, log })
     closers.push(() => limits.close())
@@ -191,6 +190,19 @@ async function checkPooler(db: Db, settings: Record<string, string>, log: Logger
   const missing = await reachable(unsettled(db.query, settings))
   if (missing.includes('TimeZone') || missing.includes('DateStyle')) throw new UsageError(reconnect(missing))
   if (missing.length > 0) log.warn(reconnect(missing))
+}
+
+/** The key file is made for a database that knows of no key; one that does has sealed under it, and no other will do. */
+async function openSealOf(db: Db, { masterKey, dataDir }: Config): Promise<Seal> {
+  const present = masterKey ?? masterKeyIn(dataDir)
+  if (!present) {
+    const known = await db.query(`select 1 from instance where name = 'master key'`)
+    if (known.length > 0)
+      throw new UsageError(`master.key is missing in ${dataDir}: restore it from your backup, or set MASTER_KEY.`)
+  }
+  const seal = openSeal(present ?? makeMasterKeyIn(dataDir))
+  await checkMasterKey(db, seal)
+  return seal
 }
 
 /** Without the right master key no sealed key can be opened: better not to start than to find out later. */

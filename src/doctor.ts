@@ -14,7 +14,7 @@ import { systemClock } from './lib/clock.ts'
 import { type Db, openDb } from './lib/db.ts'
 import { openEmbedded } from './lib/embedded.ts'
 import { UsageError } from './lib/errors.ts'
-import { masterKeyIn, openSeal } from './lib/secrets.ts'
+import { masterKeyIn, masterKeyPath, openSeal } from './lib/secrets.ts'
 import { registered } from './play-money.ts'
 import type { Providers } from './providers/provider.ts'
 import { SimulatorProvider } from './providers/simulator.ts'
@@ -93,7 +93,7 @@ async function whyNotWritable(path: string): Promise<string | undefined> {
 
 async function checkMasterKeyFile({ masterKey, dataDir }: Config): Promise<Finding[]> {
   if (masterKey) return []
-  const path = join(dataDir, 'master.key')
+  const path = masterKeyPath(dataDir)
   const file = await stat(path).catch(() => undefined)
   if (!file || (file.mode & 0o077) === 0) return []
   return [failed('master key', `${path} can be read by others on this machine.`, `Run: chmod 600 ${path}`)]
@@ -118,7 +118,8 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
   const migrations = await checkMigrations(db)
   // Without its tables there is nothing further to look at.
   if (migrations.level === 'failed') return [...server, migrations]
-  const seal = openSeal(config.masterKey ?? masterKeyIn(config.dataDir))
+  const key = config.masterKey ?? masterKeyIn(config.dataDir)
+  const { finding: masterKey, seal } = await checkMasterKey(db, key && openSeal(key))
   if (fix) await fixCounts(db)
   return [
     ...server,
@@ -127,7 +128,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     ...(await checkSync(db)),
     ...(await checkPooler(db, config)),
     ...(await checkReplica(db, config.readDatabaseUrl)),
-    await checkMasterKey(db, seal),
+    masterKey,
     ...(await checkCounts(db)),
     ...(await checkLedgers(db, config.erasureLedger)),
     ...(await checkAudit(db, seal, auditHeadsPath(config))),

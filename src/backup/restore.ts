@@ -1,11 +1,9 @@
 // The story of a restore: everything in one transaction, so that nobody ever sees half of it, or a person who was erased.
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Actor } from '../audit.ts'
 import type { Config } from '../config.ts'
 import type { Query } from '../lib/db.ts'
 import { Refusal } from '../lib/errors.ts'
-import { masterKeyIn, openSeal, type Seal } from '../lib/secrets.ts'
+import { masterKeyIn, masterKeyPath, openSeal, type Seal } from '../lib/secrets.ts'
 import { enterInAudit } from './audited.ts'
 import type { Catalogue } from './catalogue.ts'
 import { keepClocks, raiseClocks } from './clocks.ts'
@@ -60,14 +58,14 @@ export async function restore(config: Config, options: RestoreOptions): Promise<
 }
 
 function checkMasterKey({ masterKey, dataDir }: Config, { master_key }: Header): Seal | undefined {
-  const present = masterKey ?? (existsSync(join(dataDir, 'master.key')) ? masterKeyIn(dataDir) : undefined)
+  const present = masterKey ?? masterKeyIn(dataDir)
   const seal = present && openSeal(present)
   if (master_key === null || seal?.fingerprint === master_key) return seal
   const problem = present
     ? 'The master key here is not the one that opens the keys in the backup'
     : 'The master key that opens the keys in the backup is not here'
   throw new Refusal(
-    `${problem}: set MASTER_KEY to the one of that installation, or copy its master.key to ${join(dataDir, 'master.key')}, and restore again.`,
+    `${problem}: set MASTER_KEY to the one of that installation, or copy its master.key to ${masterKeyPath(dataDir)}, and restore again.`,
   )
 }
 

@@ -7,12 +7,25 @@ import { bytesFromPg } from '../lib/rows.ts'
 import { hashKey, type Seal } from '../lib/secrets.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
 
-export async function checkMasterKey(db: Db, seal: Seal): Promise<Finding> {
+/** Answers the seal too when it is the database's: only that one can judge what was written under it. */
+export async function checkMasterKey(db: Db, present?: Seal): Promise<{ finding: Finding; seal?: Seal }> {
   const fix = 'Start with the MASTER_KEY (or DATA_DIR/master.key) this database was set up with, from your backup.'
   const [row] = await db.query(`select value from instance where name = 'master key'`)
-  if (row && row.value !== seal.fingerprint) {
-    return failed('master key', 'The master key is not the one of this database.', fix)
+  if (!present) {
+    const missing = failed(
+      'master key',
+      'master.key is missing in DATA_DIR.',
+      'Restore it from your backup, or set MASTER_KEY.',
+    )
+    return { finding: row ? missing : ok('master key', 'There is none yet: the first start makes it.') }
   }
+  if (row && row.value !== present.fingerprint) {
+    return { finding: failed('master key', 'The master key is not the one of this database.', fix) }
+  }
+  return { finding: await checkKeys(db, present), seal: present }
+}
+
+async function checkKeys(db: Db, seal: Seal): Promise<Finding> {
   const keys = await db.query('select id, hash, sealed from secret_keys')
   const opened = keys.map(({ id, hash, sealed }) => {
     const key = open(seal, bytesFromPg(sealed!), id!)
@@ -127,8 +140,9 @@ export async function checkLedgers(db: Db, path: string): Promise<Finding[]> {
     : [ok('erasures', `Both ledgers agree on ${count(inDatabase.size, 'erasure')}.`)]
 }
 
-/** Whether the log of what operators did is as it was written. */
-export async function checkAudit(db: Db, seal: Seal, headsPath: string): Promise<Finding[]> {
+/** Whether the log of what operators did is as it was written; under another key every entry would look forged. */
+export async function checkAudit(db: Db, seal: Seal | undefined, headsPath: string): Promise<Finding[]> {
+  if (!seal) return [warning('audit', 'Not looked at: that takes the master key.', 'First see to the master key.')]
   const { entries, known, wrong } = await verifyAudit(db, seal, headsPath)
   const fix = 'Somebody changed the log in the database, or the backup that was restored is older than the file.'
   if (wrong.length > 0) return wrong.map((message) => failed('audit', message, fix))

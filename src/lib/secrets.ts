@@ -1,6 +1,6 @@
 // Secret keys: how one is made, looked up by its hash, and sealed under the master key so that webhooks can be signed.
 import { createCipheriv, createDecipheriv, createHmac, hash, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError } from './errors.ts'
 
@@ -62,17 +62,26 @@ export function equalSecrets(one: Buffer, other: Buffer): boolean {
   return one.length === other.length && timingSafeEqual(one, other)
 }
 
-/** The master key of an embedded database: `master.key` in the data folder, made at the first start and mode 0600. */
-export function masterKeyIn(dataDir: string): Buffer {
-  const path = join(dataDir, 'master.key')
-  mkdirSync(dataDir, { recursive: true })
-  try {
-    // "wx" is atomic: of two first starts one makes the key and the other reads it.
-    writeFileSync(path, `${randomBytes(32).toString('base64')}\n`, { flag: 'wx', mode: 0o600 })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  }
+/** Where the master key of an embedded database lies. */
+export const masterKeyPath = (dataDir: string) => join(dataDir, 'master.key')
+
+/** The master key in the data folder; undefined when there is none. */
+export function masterKeyIn(dataDir: string): Buffer | undefined {
+  const path = masterKeyPath(dataDir)
+  if (!existsSync(path)) return undefined
   const key = Buffer.from(readFileSync(path, 'utf8').trim(), 'base64')
   if (key.length !== 32) throw new UsageError(`${path} does not hold 32 bytes in base64: restore it from your backup.`)
   return key
+}
+
+/** The same; when there is none it is made, mode 0600. For a first start alone: a lost key is never to be replaced. */
+export function makeMasterKeyIn(dataDir: string): Buffer {
+  mkdirSync(dataDir, { recursive: true })
+  try {
+    // "wx" is atomic: of two first starts one makes the key and the other reads it.
+    writeFileSync(masterKeyPath(dataDir), `${randomBytes(32).toString('base64')}\n`, { flag: 'wx', mode: 0o600 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+  return masterKeyIn(dataDir)!
 }

@@ -1,0 +1,57 @@
+// The file of the master key: made once, and never again when it is lost, for what was sealed under it opens to no other.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import type { Finding } from '../../src/doctor.ts'
+import { tundish } from '../support/cli.ts'
+
+describe('master.key', () => {
+  let env: { DATA_DIR: string }
+  let file: string
+  before(async () => {
+    env = { DATA_DIR: await mkdtemp(join(tmpdir(), 'tundish-master-key-')) }
+    file = join(env.DATA_DIR, 'master.key')
+    const { code, stderr } = await tundish(['org', 'create', 'acme'], env)
+    assert.equal(code, 0, stderr)
+  })
+  after(() => rm(env.DATA_DIR, { recursive: true, force: true }))
+
+  /** What the doctor fails, and whether it looked at the audit log. */
+  async function examine() {
+    const { stdout } = await tundish(['doctor', '--json'], env)
+    const { findings } = JSON.parse(stdout) as { findings: Finding[] }
+    const failed = findings.filter(({ level }) => level === 'failed')
+    return {
+      failed: failed.map(({ check, message }) => `${check}: ${message}`),
+      audit: findings.find(({ check }) => check === 'audit')!.message,
+    }
+  }
+
+  test('2 and a sentence while it is missing, and none is made', async () => {
+    await rename(file, `${file}.kept`)
+    const { code, stdout, stderr } = await tundish(['org', 'list'], env)
+    assert.deepEqual([code, stdout], [2, ''])
+    assert.equal(stderr, `master.key is missing in ${env.DATA_DIR}: restore it from your backup, or set MASTER_KEY.\n`)
+    assert.deepEqual(await examine(), {
+      failed: ['master key: master.key is missing in DATA_DIR.'],
+      audit: 'Not looked at: that takes the master key.',
+    })
+    assert.ok(!existsSync(file))
+    await rename(`${file}.kept`, file)
+    assert.deepEqual((await examine()).failed, [])
+  })
+
+  test('under another key the doctor does not take the audit log for forged', async () => {
+    await rename(file, `${file}.kept`)
+    await writeFile(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 })
+    assert.deepEqual(await examine(), {
+      failed: ['master key: The master key is not the one of this database.'],
+      audit: 'Not looked at: that takes the master key.',
+    })
+    await rename(`${file}.kept`, file)
+  })
+})
