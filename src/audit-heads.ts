@@ -1,6 +1,6 @@
 // The file that knows the audit log's entries from outside the database: a line for each, announced and then committed.
-import { mkdir, open, readFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { readFile } from 'node:fs/promises'
+import { openToAppend } from './lib/owner.ts'
 
 export interface Head {
   sequence: string
@@ -16,8 +16,7 @@ export interface KnownHead {
 
 /** Adds a line and waits until it is on disk. Short lines are appended whole, also by several processes. */
 export async function appendHead(path: string, head: Head & { committed: boolean }): Promise<void> {
-  await mkdir(dirname(path), { recursive: true })
-  const file = await open(path, 'a', 0o600)
+  const file = await openToAppend(path)
   try {
     await file.appendFile(`${JSON.stringify(head)}\n`)
     await file.sync()

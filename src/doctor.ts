@@ -28,7 +28,12 @@ const PROVIDER_PATIENCE_MS = 3_000
 
 /** Looks at everything; with `fix`, corrects the counters first, which is the only thing it ever changes. */
 export async function examine(config: Config, { fix = false } = {}): Promise<Finding[]> {
-  const findings = [...checkSettings(config), await checkDisk(config), ...(await checkFiles(config))]
+  const findings = [
+    ...checkSettings(config),
+    await checkDisk(config),
+    ...(await checkFiles(config)),
+    ...(await checkOwners(config)),
+  ]
   if (!config.databaseUrl && !existsSync(join(config.dataDir, 'postgres'))) {
     return [...findings, failed('database', `There is no database in ${config.dataDir} yet.`, 'Run: tundish serve')]
   }
@@ -89,6 +94,22 @@ async function whyNotWritable(path: string): Promise<string | undefined> {
     const { code } = error as NodeJS.ErrnoException
     return code === 'ENOENT' && dirname(path) !== path ? whyNotWritable(dirname(path)) : code
   }
+}
+
+/** A file that somebody made as root is closed to the service that runs as the owner of the folder. */
+async function checkOwners({ databaseUrl, masterKey, dataDir, ...config }: Config): Promise<Finding[]> {
+  const paths = [config.erasureLedger, auditHeadsPath({ dataDir })]
+  if (!masterKey) paths.push(masterKeyPath(dataDir))
+  if (!databaseUrl) paths.push(join(dataDir, 'postgres.password'))
+  const findings: Finding[] = []
+  for (const path of paths) {
+    const [file, folder] = await Promise.all([path, dirname(path)].map((one) => stat(one).catch(() => undefined)))
+    // A folder of root, as volumes are mounted, does not tell who is to use it.
+    if (!file || !folder || folder.uid === 0 || file.uid === folder.uid) continue
+    const message = `${path} belongs to the user ${file.uid} and its folder to ${folder.uid}, who may not be able to use it.`
+    findings.push(failed('files', message, `Run, as root: chown ${folder.uid}:${folder.gid} ${path}`))
+  }
+  return findings
 }
 
 async function checkMasterKeyFile({ masterKey, dataDir }: Config): Promise<Finding[]> {

@@ -1,9 +1,10 @@
 // Erasure: removes the personal data of profiles for good, and keeps the ledger that repeats it after a restored backup.
-import { mkdir, open } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Actor, Audit } from './audit.ts'
 import { write as writeEvents } from './events/outbox.ts'
 import type { Db, Query } from './lib/db.ts'
+import { openToAppend } from './lib/owner.ts'
 import { instantFromPg } from './lib/time.ts'
 
 /** One line of the ledger: who was erased and when, nothing personal. */
@@ -222,8 +223,7 @@ async function enter(query: Query, ledgerPath: string, erasures: Erasure[]): Pro
 }
 
 async function append(path: string, lines: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true })
-  const file = await open(path, 'a+', 0o600)
+  const file = await openToAppend(path)
   try {
     const { size } = await file.stat()
     const last = await file.read({ buffer: Buffer.alloc(1), position: Math.max(size - 1, 0) })

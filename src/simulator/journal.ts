@@ -1,8 +1,7 @@
 // An append-only file of JSON lines; many writers share one fsync.
 import { constants, writeSync } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
-
-const { O_APPEND, O_CREAT, O_DSYNC, O_RDWR } = constants
+import type { FileHandle } from 'node:fs/promises'
+import { openToAppend } from '../lib/owner.ts'
 
 export class Journal {
   readonly #file: FileHandle
@@ -21,7 +20,7 @@ export class Journal {
    */
   static async open(path: string, fsync: boolean, apply: (line: unknown) => void): Promise<Journal> {
     // A write to it then ends when it is on disk: one call instead of two.
-    const file = await open(path, O_RDWR | O_CREAT | O_APPEND | (fsync ? O_DSYNC : 0), 0o600)
+    const file = await openToAppend(path, fsync ? constants.O_DSYNC : 0)
     try {
       const whole = await replay(file, path, apply)
       if (whole < (await file.stat()).size) await file.truncate(whole)

@@ -17,6 +17,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { UsageError } from '../errors.ts'
+import { giveToFolder } from '../owner.ts'
 import { type Account, canEnter, isRoot, newOwner } from './account.ts'
 
 export interface Home {
@@ -92,7 +93,7 @@ async function newFolder(dataDir: string): Promise<string> {
   const inside = join(dataDir, 'postgres')
   const account = await newOwner(dataDir)
   if (account && !(await canEnter(account, dataDir))) return newFolderElsewhere(dataDir, inside)
-  mkdirSync(inside, { recursive: true, mode: 0o700 })
+  if (mkdirSync(inside, { recursive: true, mode: 0o700 })) giveToFolder(inside)
   openToServer(inside)
   return inside
 }
@@ -131,6 +132,7 @@ function writeNew(file: string, text: string): void {
   const draft = `${file}.${process.pid}`
   try {
     writeFileSync(draft, `${text}\n`, { mode: 0o600 })
+    giveToFolder(draft)
     linkSync(draft, file)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error

@@ -14,6 +14,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { giveToFolder } from '../owner.ts'
 import { ENVIRONMENT, isAlive, ownerOf, run } from './account.ts'
 import { type Home, PORT, socketFolder } from './home.ts'
 import { usablePrograms } from './programs.ts'
@@ -63,7 +64,9 @@ export async function startServer(home: Home, say: (what: string) => void): Prom
   // The setting is a list: quoted, a comma in the path does not end an item.
   const settings = { ...FIXED, unix_socket_directories: `"${sockets.replaceAll('"', '""')}"` }
   const args = ['-D', home.cluster, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
+  const isNew = !existsSync(home.logFile)
   const log = openSync(home.logFile, 'a', 0o600)
+  if (isNew) giveToFolder(home.logFile)
   const sizeBefore = statSync(home.logFile).size
   // Detached is a session of its own: Ctrl-C in the terminal is for us, and the server outlives us for the others.
   const child = spawn(join(programs, 'bin', 'postgres'), args, {
@@ -125,6 +128,7 @@ export function trimLog({ logFile }: Home): void {
   const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0
   if (size < LONGEST_LOG) return
   copyFileSync(logFile, `${logFile}.1`)
+  giveToFolder(`${logFile}.1`)
   truncateSync(logFile)
 }
 
