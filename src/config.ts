@@ -77,6 +77,14 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     return value
   }
 
+  function simulatorUrl(): string | undefined {
+    const value = url('SIMULATOR_URL', ['http:', 'https:'])
+    // Whatever cannot be read as one would fail at each charge, and leave it in progress.
+    if (value?.startsWith('http') && !URL.canParse(value))
+      mistakes.push('SIMULATOR_URL must be an address such as http://127.0.0.1:8090.')
+    return value
+  }
+
   function masterKey(): Buffer | undefined {
     const value = text('MASTER_KEY')
     const key = value === undefined ? undefined : Buffer.from(value, 'base64')
@@ -108,7 +116,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     masterKey: masterKey(),
     secretHeaderCase: choice('SECRET_HEADER_CASE', 'exact', ['exact', 'any']),
     erasureLedger: resolve(text('ERASURE_LEDGER') ?? `${dataDir}/erasures.ndjson`),
-    simulatorUrl: url('SIMULATOR_URL', ['http:', 'https:']),
+    simulatorUrl: simulatorUrl(),
     providerTimeoutMs: integer('PROVIDER_TIMEOUT_MS', 30_000, 100, 300_000),
     webhookAllowPrivate: choice('WEBHOOK_ALLOW_PRIVATE', 'false', ['true', 'false']) === 'true',
     logLevel: choice('LOG_LEVEL', 'info', LOG_LEVELS),

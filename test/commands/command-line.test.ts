@@ -82,6 +82,14 @@ describe('the command line', () => {
     })
   }
 
+  for (const address of ['http://exa mple', 'http://127.0.0.1:port', 'http://', 'https://user@:1/']) {
+    test(`2 and one sentence for a simulator at ${address}`, async () => {
+      const { code, stdout, stderr } = await tundish(['org', 'list'], { SIMULATOR_URL: address, DATA_DIR: folder })
+      assert.deepEqual([code, stdout], [2, ''])
+      assert.equal(stderr, 'SIMULATOR_URL must be an address such as http://127.0.0.1:8090.\n')
+    })
+  }
+
   test('2 and one sentence when the database does not answer', async () => {
     const env = { DATABASE_URL: 'postgresql://user:hunter2@127.0.0.1:1/tundish', MASTER_KEY: KEY }
     const { code, stdout, stderr } = await tundish(['org', 'list'], env)
