@@ -1,6 +1,6 @@
 // The command line: one line a command; of their modules only the one that runs is loaded.
 import { Command, CommanderError } from 'commander'
-import { guard } from './commands/command.ts'
+import { guard, watchOutput } from './commands/command.ts'
 
 const COMMANDS: Record<string, () => Promise<{ register: (program: Command) => void }>> = {
   serve: () => import('./commands/serve.ts'),
@@ -46,6 +46,7 @@ for (const [name, load] of Object.entries(COMMANDS)) {
 for (const command of [program, ...program.commands, ...program.commands.flatMap(({ commands }) => commands)])
   command.exitOverride()
 
+watchOutput()
 await guard(async () => {
   try {
     await program.parseAsync()

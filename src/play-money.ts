@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import type { Config } from './config.ts'
 import type { Clock } from './lib/clock.ts'
 import type { Db } from './lib/db.ts'
-import { UsageError } from './lib/errors.ts'
 import type { Simulator } from './simulator/server.ts'
 
 export interface PlayMoney {
@@ -76,11 +75,12 @@ async function register(db: Db, url: string): Promise<void> {
 async function tryToStart({ config, log }: Shared): Promise<Simulator | undefined> {
   // A server of its own, which most commands never run.
   const { startSimulator } = await import('./simulator/server.ts')
+  const { LedgerTaken } = await import('./simulator/lock.ts')
   try {
     return await startSimulator({ port: 0, ledgerFile: ledgerFile(config.dataDir), log: log as never })
   } catch (error) {
     // Another program holds the ledger: that one runs the simulator.
-    if (error instanceof UsageError) return undefined
+    if (error instanceof LedgerTaken) return undefined
     throw error
   }
 }

@@ -54,6 +54,20 @@ export function withSettings(command: Command, run: (config: Config, ...args: un
   })
 }
 
+/** Output that nobody takes: whoever closed a pipe has read enough, and a full disk is told in a sentence. */
+export function watchOutput(): void {
+  process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+    if (code === 'EPIPE') return
+    process.stderr.write(`The output cannot be written (${code}).\n`)
+    // At the end, over the code of a command that did what it was asked.
+    process.once('exit', () => {
+      process.exitCode ||= EXIT_REFUSED
+    })
+  })
+  // Of this there is nobody to tell.
+  process.stderr.on('error', () => {})
+}
+
 /** Runs and turns what went wrong into a sentence and an exit code. */
 export async function guard(run: () => Promise<void>): Promise<void> {
   try {

@@ -70,9 +70,14 @@ async function applied(client: pg.Client): Promise<Map<number, { name: string; b
       breaking   boolean not null,
       applied_at timestamptz not null default clock_timestamp()
     )`)
-  const { rows } = await client.query<{ version: number; name: string; breaking: boolean }>(
-    'select version, name, breaking from schema_migrations',
-  )
+  const { rows } = await client
+    .query<{ version: number; name: string; breaking: boolean }>(
+      'select version, name, breaking from schema_migrations',
+    )
+    .catch((error) => {
+      // Other programs have a table of this name too.
+      throw inTheWay(error) ?? error
+    })
   return new Map(rows.map(({ version, ...rest }) => [version, rest]))
 }
 
@@ -120,6 +125,18 @@ async function apply(client: pg.Client, { version, name, breaking, sql }: Migrat
     await client.query('commit')
   } catch (error) {
     await client.query('rollback')
-    throw error
+    throw inTheWay(error) ?? error
   }
+}
+
+// PostgreSQL's codes for a table, function or type that is there already, and for a column that a table lacks.
+const FOREIGN = ['42P07', '42723', '42710', '42703']
+
+/** What another program has in the schema; PostgreSQL's sentence names it, and no value of a row. */
+function inTheWay(error: unknown): UsageError | undefined {
+  const { code, message } = error as { code?: string; message: string }
+  if (!FOREIGN.includes(code ?? '')) return undefined
+  return new UsageError(
+    `The database holds what another program has made (${message}): point DATABASE_URL at a database of Tundish's own.`,
+  )
 }

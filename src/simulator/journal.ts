@@ -1,6 +1,7 @@
 // An append-only file of JSON lines; many writers share one fsync.
 import { constants, writeSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
+import { UsageError } from '../lib/errors.ts'
 import { openToAppend } from '../lib/owner.ts'
 
 export class Journal {
@@ -85,6 +86,6 @@ function applyLine(text: string, place: string, apply: (line: unknown) => void):
   try {
     apply(JSON.parse(text))
   } catch (error) {
-    throw new Error(`${place} cannot be read, restore the file from a backup: ${(error as Error).message}`)
+    throw new UsageError(`${place} cannot be read, restore the file from a backup: ${(error as Error).message}`)
   }
 }

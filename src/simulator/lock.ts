@@ -4,21 +4,31 @@ import { DatabaseSync } from 'node:sqlite'
 import { UsageError } from '../lib/errors.ts'
 import { giveToFolder } from '../lib/owner.ts'
 
+/** Another program has the ledger, and with it runs the simulator. */
+export class LedgerTaken extends UsageError {}
+
+// SQLite's own number for a lock that somebody holds.
+const BUSY = 5
+
 /**
  * Takes the lock beside `file` or throws a `UsageError`; returns what gives it back, once or more often.
  * SQLite is here only for its file lock: Node itself has none, and a file with a process id in it lies after a crash.
  */
 export function lock(file: string): () => void {
-  const isNew = !existsSync(`${file}.lock`)
-  const holder = new DatabaseSync(`${file}.lock`, { timeout: 0 })
-  if (isNew) giveToFolder(`${file}.lock`)
+  const path = `${file}.lock`
+  const isNew = !existsSync(path)
+  let holder: DatabaseSync | undefined
   try {
+    holder = new DatabaseSync(path, { timeout: 0 })
     holder.exec('begin exclusive')
   } catch (error) {
-    holder.close()
-    if ((error as { errcode?: number }).errcode !== 5) throw error
-    throw new UsageError(`Another simulator has ${file} open: stop it, or give this one a ledger file of its own.`)
+    holder?.close()
+    const { errcode, message } = error as { errcode?: number; message: string }
+    if (errcode === undefined) throw error
+    if (errcode !== BUSY) throw new UsageError(`${path} cannot be used (${message}).`)
+    throw new LedgerTaken(`Another simulator has ${file} open: stop it, or give this one a ledger file of its own.`)
   }
+  if (isNew) giveToFolder(path)
   return () => {
     if (holder.isOpen) holder.close()
   }

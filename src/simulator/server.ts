@@ -58,7 +58,7 @@ interface MovementIn {
 
 type AtKey = { Params: { key: string } }
 
-/** Starts it on 127.0.0.1. Throws a `UsageError` when another simulator has the ledger open. */
+/** Starts it on 127.0.0.1. Throws a `UsageError` when another simulator has the ledger open, or it cannot be used. */
 export async function startSimulator(options: SimulatorOptions): Promise<Simulator> {
   const unlock = lock(options.ledgerFile)
   try {

@@ -1,14 +1,18 @@
 // What holds for every command: help, bad usage, settings that are wrong, a database that is not there.
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
 import { tundish } from '../support/cli.ts'
-import { freshDatabase } from '../support/postgres.ts'
+import { type FreshDatabase, freshDatabase } from '../support/postgres.ts'
 
+const MAIN = join(import.meta.dirname, '../../src/main.ts')
 const KEY = randomBytes(32).toString('base64')
 
 describe('the command line', () => {
@@ -159,4 +163,88 @@ describe('the command line', () => {
       await database.drop()
     }
   })
+
+  for (const [made, sentence] of Object.entries({
+    'table profiles (id int)': 'relation "profiles" already exists',
+    'view funnels as select 1 as n': 'relation "funnels" already exists',
+    // As frameworks for the web keep it.
+    'table schema_migrations (version text)': 'column "name" does not exist',
+  })) {
+    test(`2 and one sentence for a database with a foreign ${made}`, async () => {
+      const database = await emptyDatabase(made)
+      try {
+        const env = { DATABASE_URL: database.url, MASTER_KEY: KEY }
+        assert.deepEqual(await tundish(['migrate'], env), {
+          code: 2,
+          stdout: '',
+          stderr: `The database holds what another program has made (${sentence}): point DATABASE_URL at a database of Tundish's own.\n`,
+        })
+      } finally {
+        await database.drop()
+      }
+    })
+  }
+
+  describe('output that cannot be written', () => {
+    let database: FreshDatabase
+    let env: Record<string, string>
+    before(async () => {
+      database = await freshDatabase()
+      env = { DATABASE_URL: database.url, MASTER_KEY: KEY, DATA_DIR: folder }
+    })
+    after(() => database.drop())
+
+    test('1 and a sentence on a full disk', { skip: !existsSync('/dev/full') }, async () => {
+      for (const command of ['org list', '--help']) {
+        const outcome = await inShell(`${command} > /dev/full`, env)
+        assert.deepEqual(outcome, { code: 1, stderr: 'The output cannot be written (ENOSPC).\n' }, command)
+      }
+    })
+
+    test('a quiet end when the pipe is closed', async () => {
+      assert.deepEqual(await inShell('audit list | head -c 0', env), { code: 0, stderr: '' })
+    })
+  })
+
+  for (const command of ['simulator --port 0', 'serve']) {
+    test(`2 and a sentence for ${command} when the lock of the ledger cannot be used`, async () => {
+      const DATA_DIR = join(folder, command.split(' ')[0]!)
+      const path = join(DATA_DIR, 'simulator.ndjson.lock')
+      // A folder where the file should be.
+      await mkdir(path, { recursive: true })
+      const { code, stderr } = await tundish(command.split(' '), { DATA_DIR, PORT: '0', ADMIN_PORT: '0' })
+      assert.deepEqual([code, stderr], [2, `${path} cannot be used (unable to open database file).\n`])
+    })
+  }
 })
+
+/** A line of a shell that runs `tundish` first; the exit code is that of `tundish`. */
+function inShell(line: string, env: Record<string, string>): Promise<{ code: number | null; stderr: string }> {
+  const [command, rest] = line.split(/ (?=[>|])/) as [string, string]
+  const script = `{ "$NODE" --disable-warning=ExperimentalWarning "$MAIN" ${command}; echo $? >&3; } ${rest}`
+  const NODE = process.execPath
+  const program = spawn('/bin/sh', ['-c', script], {
+    env: { PATH: process.env['PATH'], NODE, MAIN, ...env },
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
+  })
+  const said = ['', '']
+  for (const [n, stream] of [program.stdio[2], program.stdio[3]].entries())
+    (stream as Readable).setEncoding('utf8').on('data', (text) => (said[n] += text))
+  return new Promise((resolve) => program.on('close', () => resolve({ code: Number(said[1]), stderr: said[0]! })))
+}
+
+/** A database without Tundish's tables, with something that another program made, or made in another way. */
+async function emptyDatabase(made?: string, options = ''): Promise<FreshDatabase> {
+  const server = process.env['TUNDISH_TEST_DATABASE']!
+  const name = `tundish_foreign_${randomBytes(6).toString('hex')}`
+  await run(server, `create database ${name} template template0 ${options}`)
+  const url = Object.assign(new URL(server), { pathname: `/${name}` }).href
+  if (made) await run(url, `create ${made}`)
+  return { url, drop: () => run(server, `drop database ${name} with (force)`) }
+}
+
+async function run(url: string, statement: string): Promise<void> {
+  const client = new pg.Client(url)
+  await client.connect()
+  await client.query(statement).finally(() => client.end())
+}
