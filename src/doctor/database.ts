@@ -1,7 +1,7 @@
 // The doctor's look at the server: version, rights, encoding, clock, migrations, and what a sync's horizon rests on.
 import type { Db } from '../lib/db.ts'
 import { sqlState } from '../lib/db.ts'
-import { pendingMigrations } from '../lib/migrate.ts'
+import { pendingMigrations, wrongEncoding } from '../lib/migrate.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
 
 const OLDEST = 15
@@ -21,7 +21,7 @@ export async function checkServer(db: Db): Promise<Finding[]> {
   const findings: Finding[] = []
   const wrong = (message: string, fix: string) => findings.push(failed('database', message, fix))
   if (major < OLDEST) wrong(`PostgreSQL ${version} is too old.`, `Upgrade it to PostgreSQL ${OLDEST} or newer.`)
-  if (encoding !== 'UTF8') wrong(`The database is encoded in ${encoding}.`, 'Make a database with encoding UTF8.')
+  if (encoding !== 'UTF8') wrong(...wrongEncoding(encoding!))
   if (standby === 't') wrong('The server is a standby.', 'Point DATABASE_URL at the primary.')
   if (may_create !== 't') {
     wrong(`The role ${role} may not create tables.`, `Run, as the owner: grant create on schema public to ${role};`)

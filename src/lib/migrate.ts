@@ -17,7 +17,8 @@ const OLDEST_POSTGRES = 150000
 
 /**
  * Migrates the database at `url` and answers the versions that were applied now. With `roleSettings`, the role gets them
- * too, for those who come through a pooler. Throws a `UsageError` when the server is too old, or when the schema is newer than this program in a breaking way.
+ * too, for those who come through a pooler. Throws a `UsageError` when the server is too old, when a new database is not
+ * encoded in UTF8, or when the schema is newer than this program in a breaking way.
  */
 export async function migrate(url: string, roleSettings: Record<string, string> = {}): Promise<number[]> {
   const client = new pg.Client({
@@ -54,12 +55,23 @@ export async function pendingMigrations(
 }
 
 async function checkServer(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ server_version_num: string }>('show server_version_num')
-  if (Number(rows[0]!.server_version_num) < OLDEST_POSTGRES) {
+  const { rows } = await client.query<{ version: number; encoding: string; is_new: boolean }>(
+    `select current_setting('server_version_num')::int as version, current_setting('server_encoding') as encoding,
+       to_regclass('schema_migrations') is null as is_new`,
+  )
+  const { version, encoding, is_new } = rows[0]!
+  if (version < OLDEST_POSTGRES) {
     throw new UsageError(
       'The database server is older than PostgreSQL 15: upgrade it, or point DATABASE_URL at a newer one.',
     )
   }
+  // One that holds data already is left to the doctor.
+  if (is_new && encoding !== 'UTF8') throw new UsageError(wrongEncoding(encoding).join(' '))
+}
+
+/** What is wrong with a database that cannot take every letter, and what to do. */
+export function wrongEncoding(encoding: string): [message: string, fix: string] {
+  return [`The database is encoded in ${encoding}.`, 'Make a database with encoding UTF8.']
 }
 
 async function applied(client: pg.Client): Promise<Map<number, { name: string; breaking: boolean }>> {

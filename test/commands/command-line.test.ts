@@ -185,6 +185,28 @@ describe('the command line', () => {
     })
   }
 
+  test('2 and one sentence for a new database that is not encoded in UTF8, and nothing is made', async () => {
+    const database = await emptyDatabase(
+      undefined,
+      `encoding 'LATIN1' lc_collate 'C' lc_ctype 'C' locale_provider libc`,
+    )
+    const client = new pg.Client(database.url)
+    try {
+      const stderr = 'The database is encoded in LATIN1. Make a database with encoding UTF8.\n'
+      assert.deepEqual(await tundish(['migrate'], { DATABASE_URL: database.url, MASTER_KEY: KEY }), {
+        code: 2,
+        stdout: '',
+        stderr,
+      })
+      await client.connect()
+      const { rows } = await client.query(`select relname from pg_class where relnamespace = 'public'::regnamespace`)
+      assert.deepEqual(rows, [])
+    } finally {
+      await client.end()
+      await database.drop()
+    }
+  })
+
   describe('output that cannot be written', () => {
     let database: FreshDatabase
     let env: Record<string, string>
