@@ -5,10 +5,10 @@ const WIDEST = 48
 /** The answer as text; nested objects are told in JSON. */
 export function describeAnswer(answer: Record<string, unknown>): string {
   const parts: string[] = []
-  const plain = Object.entries(answer).filter(([, value]) => !isTable(value) && !isObject(value))
+  const plain = Object.entries(answer).filter(([name, value]) => !isTable(name, value) && !isObject(value))
   if (plain.length > 0) parts.push(lines(Object.fromEntries(plain)))
   for (const [name, value] of Object.entries(answer)) {
-    if (isTable(value)) parts.push(value.length > 0 ? table(value) : 'There is nothing.')
+    if (isTable(name, value)) parts.push(value.length > 0 ? table(value) : 'There is nothing.')
     else if (isObject(value) && name === 'pagination') parts.push(...further(value))
     else if (isObject(value)) parts.push(lines(value))
   }
@@ -48,4 +48,7 @@ function show(value: unknown): string {
 const cut = (text: string) => (text.length > WIDEST ? `${text.slice(0, WIDEST - 1)}…` : text)
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
-const isTable = (value: unknown): value is Record<string, unknown>[] => Array.isArray(value) && value.every(isObject)
+// What a list of none is a list of can be told by its name alone: an endpoint's kinds are no rows.
+const LISTS = ['data', 'results', 'timeline']
+const isTable = (name: string, value: unknown): value is Record<string, unknown>[] =>
+  Array.isArray(value) && (value.length > 0 ? value.every(isObject) : LISTS.includes(name))

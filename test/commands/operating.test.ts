@@ -54,6 +54,21 @@ test('an endpoint is made, set, listed and removed', async () => {
   assert.deepEqual(await json('webhook', 'remove', made.id, '--project', PROJECT), { id: made.id })
 })
 
+test('a setting that is an empty list is told as one, and only a list without items is nothing', async () => {
+  const said = async (...args: string[]) => (await tundish(args, env)).stdout
+  const nothing = /There is nothing\./
+  const account = await said('merchant-account', 'set', 'simulator', 'none-yet', '--org', ORGANIZATION)
+  assert.match(account, /^currencies +\[\]$/m)
+  assert.doesNotMatch(account, nothing)
+  const endpoint = await said('webhook', 'create', '--project', PROJECT, '--url', 'http://127.0.0.1:9/')
+  assert.match(endpoint, /^kinds +\[\]$/m)
+  assert.doesNotMatch(endpoint, nothing)
+  const [, id] = /^id +(\S+)$/m.exec(endpoint)!
+  await tundish(['webhook', 'remove', id!, '--project', PROJECT], env)
+  assert.match(await said('webhook', 'list', '--project', PROJECT), nothing)
+  assert.match(await said('search', 'nobody@example.com'), nothing)
+})
+
 test('bad usage is exit code 2, a refusal is 1, each with a sentence', async () => {
   const cases: [args: string[], code: number, sentence: RegExp][] = [
     [['webhook', 'create', '--project', PROJECT, '--url', 'ftp://x'], 2, /^url must be an address/],
