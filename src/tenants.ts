@@ -4,6 +4,7 @@ import { type Db, type Query, sqlState } from './lib/db.ts'
 import { Refusal, UsageError } from './lib/errors.ts'
 import { minorUnits } from './lib/money.ts'
 import { hashKey, makeKey, type Seal } from './lib/secrets.ts'
+import { isName } from './lib/text.ts'
 import { instantFromPg } from './lib/time.ts'
 
 /** Whose key it is; a project's key names its project, an organization's key has none. */
@@ -28,11 +29,19 @@ export const within = (query: Query): Writing => ({ query, tx: (work) => work(qu
 const ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
 // Organizations share the first path segment with our own pages.
 const RESERVED = new Set(['public', 'admin', 'docs', 'health', 'openapi.json', 'metrics'])
+export const LONGEST_NAME = 100
 const FAR_FUTURE = 'infinity'
+
+/** Of a tenant or a key, for people: it stands in lists, a line each. */
+export function checkName(name: string | undefined): void {
+  if (name === undefined || isName(name, LONGEST_NAME)) return
+  throw new UsageError(`A name must have 1 to ${LONGEST_NAME} characters and no control characters.`)
+}
 
 /** Makes an organization with its first key, which is answered once and never again. */
 export async function createOrganization(db: Writing, seal: Seal, { id, name }: { id: string; name?: string }) {
   checkId('organization', id)
+  checkName(name)
   return db.tx(async (query) => {
     await insertOnce('organization', id, () =>
       query('insert into organizations (id, name) values ($1, $2)', [id, name ?? id]),
@@ -50,6 +59,7 @@ export async function createProject(
 ) {
   const { id, organization, name } = project
   checkId('project', id)
+  checkName(name)
   return db.tx(async (query) => {
     await findOrganization(query, organization)
     await insertOnce('project', id, () =>

@@ -4,7 +4,7 @@ import { createKey, revokeKey, rotateKey, secretKey } from '../keys.ts'
 import type { Query } from '../lib/db.ts'
 import { Type } from '../lib/schema.ts'
 import { operatorKey } from '../operators.ts'
-import type { Tenant } from '../tenants.ts'
+import { checkName, LONGEST_NAME, type Tenant } from '../tenants.ts'
 import { requireOrganization, requireProject } from './exist.ts'
 import { list } from './list.ts'
 import type { Operation } from './operation.ts'
@@ -73,12 +73,13 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
       summary: 'Make a further secret key',
       description: 'The others go on living. Webhooks of a project are signed with every living key.',
       body: Type.Object(
-        { name: Type.String({ description: 'What it is for.', minLength: 1, maxLength: 100 }) },
+        { name: Type.String({ description: 'What it is for.', minLength: 1, maxLength: LONGEST_NAME }) },
         { title: 'KeyName', additionalProperties: false },
       ),
       answer: keyMade,
       async change(query, { params, body }, { seal }) {
         const { name } = body as { name: string }
+        checkName(name)
         const result = await createKey(query, seal, await tenantOf(query, params), name)
         return { entry: { ...entry('created', params, result.id), after: { name } }, result }
       },

@@ -5,6 +5,7 @@ import { minorUnits } from '../lib/money.ts'
 import { packRow } from '../lib/rows.ts'
 import { Type } from '../lib/schema.ts'
 import { instant, json, shape, text } from '../lib/shape.ts'
+import { isName } from '../lib/text.ts'
 import { requireOrganization } from './exist.ts'
 import { list } from './list.ts'
 import type { Change, Operation } from './operation.ts'
@@ -20,6 +21,9 @@ const merchantAccount = shape('MerchantAccount', 'm', {
   created_at: instant('When it was made.'),
   updated_at: instant('When it was last changed.'),
 })
+
+// As the import takes them.
+const LONGEST_LABEL = 256
 
 const putMerchantAccount: Change = {
   id: 'setMerchantAccount',
@@ -43,6 +47,8 @@ const putMerchantAccount: Change = {
   answer: merchantAccount.schema,
   async change(query, { params, body }) {
     const { organization_id, psp, psp_merchant_id } = params as Record<string, string>
+    checkLabel('psp', psp!)
+    checkLabel('psp_merchant_id', psp_merchant_id!)
     await requireOrganization(query, organization_id!)
     const key = [organization_id!, psp!, psp_merchant_id!]
     const given = body as { region?: string | null; currencies?: string[] }
@@ -74,6 +80,12 @@ const SET_ACCOUNT = `
 function merchantAccountOf(row: Record<string, string | null>): object {
   const names = ['psp', 'psp_merchant_id', 'region', 'currencies', 'created_at', 'updated_at']
   return JSON.parse(merchantAccount.write(packRow(names.map((name) => row[name]!))).toString())
+}
+
+/** A payment names its account by these; what is empty, or cannot be seen, names none. */
+function checkLabel(field: string, text: string): void {
+  if (isName(text, LONGEST_LABEL)) return
+  throw new ApiError(400, `${field} must have 1 to ${LONGEST_LABEL} characters and no control characters.`)
 }
 
 function checkCurrency(code: string): string {

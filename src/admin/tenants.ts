@@ -3,7 +3,7 @@
 import type { Query } from '../lib/db.ts'
 import { Type } from '../lib/schema.ts'
 import { boolean, instant, json, shape, text } from '../lib/shape.ts'
-import { createOrganization, createProject, setOrganization, within } from '../tenants.ts'
+import { createOrganization, createProject, LONGEST_NAME, setOrganization, within } from '../tenants.ts'
 import { absent, requireOrganization } from './exist.ts'
 import { list } from './list.ts'
 import type { Change, Operation, Reading } from './operation.ts'
@@ -36,7 +36,7 @@ const made = (what: string) =>
   )
 
 const id = (what: string) => Type.String({ description: `Id of the ${what}.`, minLength: 1, maxLength: 64 })
-const name = Type.Optional(Type.String({ description: 'A name for people.', minLength: 1, maxLength: 200 }))
+const name = Type.Optional(Type.String({ description: 'A name for people.', minLength: 1, maxLength: LONGEST_NAME }))
 
 const FIND_ORGANIZATION = {
   name: 'find organization',

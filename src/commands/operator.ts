@@ -1,8 +1,9 @@
 // tundish operator: makes, lists and ends the keys of the operator's API.
 import { type Command, Option } from 'commander'
 import { audited } from '../audit.ts'
-import { ApiError, Refusal, UsageError } from '../lib/errors.ts'
+import { ApiError, Refusal } from '../lib/errors.ts'
 import { createOperator, endOperator, type Scope } from '../operators.ts'
+import { checkName } from '../tenants.ts'
 import { action } from './command.ts'
 import { addOperations, commandLine } from './operations.ts'
 import { readSpan } from './span.ts'
@@ -18,7 +19,7 @@ export function register(program: Command): void {
       .addOption(new Option('--scope <scope>', 'what it may do').choices(['read', 'write']).default('read'))
       .option('--expires <time>', 'how long it lives: 12h, 90d'),
     async (app, { name, scope, expires }: { name: string; scope: Scope; expires?: string }) => {
-      if (name.trim() === '' || name.length > 100) throw new UsageError('--name must have 1 to 100 characters.')
+      checkName(name)
       const seconds = expires === undefined ? undefined : readSpan('--expires', expires)
       const made = await audited(app, commandLine(), async (query) => {
         const result = await createOperator(query, { name, scope, seconds })

@@ -30,7 +30,7 @@ export function register(program: Command): void {
     async (app, id: string, { rateLimit }: { rateLimit: string }) => {
       const input = { params: { project_id: id }, body: { rate_limit: rateLimit } }
       const json = await runOperation('setProjectRateLimit', app, input)
-      return { json, text: `Each key of project ${id} may send ${json.rate_limit} requests a second.` }
+      return { json, text: `Each key of project ${id} may send ${describeRate(String(json.rate_limit))}.` }
     },
   )
   action(project.command('list').description('list the projects'), async ({ db }) => {
@@ -38,4 +38,12 @@ export function register(program: Command): void {
     const line = ({ id, organization_id, name }: (typeof list)[number]) => `${id}\t${organization_id}\t${name}`
     return { json: list, text: list.map(line).join('\n') || 'There is no project yet.' }
   })
+}
+
+/** `off`, `default`, or `200/1000`, as part of a sentence. */
+function describeRate(limit: string): string {
+  if (limit === 'off') return 'without limit'
+  if (limit === 'default') return 'as fast as RATE_LIMIT says'
+  const [rate, burst] = limit.split('/')
+  return `${rate} requests a second, ${burst} at once`
 }

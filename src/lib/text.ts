@@ -49,6 +49,11 @@ export function hasControlCharacters(text: string): boolean {
   return /\p{Cc}/u.test(text)
 }
 
+/** Whether the text may be a name: 1 to `max` characters, not all of them blank, and no control characters. */
+export function isName(text: string, max: number): boolean {
+  return text.trim() !== '' && countCharacters(text) <= max && !hasControlCharacters(text)
+}
+
 /** At most `max` characters of the text, the last one `…` where something is missing: for quoting what came. */
 export function shorten(text: string, max: number): string {
   if (text.length <= max) return text

@@ -76,6 +76,19 @@ test('bad usage is exit code 2, a refusal is 1, each with a sentence', async () 
     [['webhook', 'list', '--project', 'nowhere'], 1, /^There is no project "nowhere"/],
     [['keys', 'list'], 2, /^Give either --org or --project/],
     [['event', 'list', '--project', PROJECT, '--limit', '0'], 2, /^limit must be a whole number/],
+    ...['', 'x'.repeat(101), 'two\nlines'].map((name): [string[], number, RegExp] => [
+      ['org', 'create', 'named', '--name', name],
+      2,
+      /^A name must have 1 to 100 characters and no control characters\.\n$/,
+    ]),
+    [['project', 'create', 'named', '--org', ORGANIZATION, '--name', ' '], 2, /^A name must have 1 to 100/],
+    [['keys', 'create', '--project', PROJECT, '--name', 'two\nlines'], 2, /^A name must have 1 to 100/],
+    [['operator', 'create', '--name', 'two\nlines'], 2, /^A name must have 1 to 100/],
+    ...['', 'x'.repeat(257), 'a\tb'].map((id): [string[], number, RegExp] => [
+      ['merchant-account', 'set', 'simulator', id, '--org', ORGANIZATION],
+      2,
+      /^psp_merchant_id must have 1 to 256 characters and no control characters\.\n$/,
+    ]),
     [['org', 'create', ORGANIZATION], 1, /exists already/],
   ]
   for (const [args, code, sentence] of cases) {

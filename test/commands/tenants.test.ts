@@ -96,6 +96,17 @@ describe('organizations, projects and keys', () => {
     assert.deepEqual([code, stderr], [1, 'There is no organization "nobody".\n'])
   })
 
+  for (const [limit, sentence] of Object.entries({
+    off: 'without limit',
+    default: 'as fast as RATE_LIMIT says',
+    '200/1000': '200 requests a second, 1000 at once',
+  })) {
+    test(`project set --rate-limit ${limit} says what it means`, async () => {
+      const { code, stdout } = await run('project', 'set', 'shop', '--rate-limit', limit)
+      assert.deepEqual([code, stdout], [0, `Each key of project shop may send ${sentence}.\n`])
+    })
+  }
+
   test('keys regenerate makes another key, which with an overlap says until when the old one lives', async () => {
     const { secret_key: first } = await json('org', 'create', 'rotating')
     const second = await json('keys', 'regenerate', '--org', 'rotating')
