@@ -1,6 +1,7 @@
 // The command line: one line a command; of their modules only the one that runs is loaded.
 import { Command, CommanderError } from 'commander'
 import { guard, watchOutput } from './commands/command.ts'
+import { tundishVersion } from './lib/version.ts'
 
 const COMMANDS: Record<string, () => Promise<{ register: (program: Command) => void }>> = {
   serve: () => import('./commands/serve.ts'),
@@ -34,6 +35,7 @@ const program = new Command('tundish')
   .description(
     'The backend of web funnels that sell subscriptions. Settings come from the environment; see docs/configuration.md.',
   )
+  .version(tundishVersion(), '--version', 'show the version')
   .helpOption('-h, --help', 'show help')
   .exitOverride()
   .showHelpAfterError('(add --help for help)')

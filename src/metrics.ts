@@ -1,9 +1,9 @@
 // What an operator watches: counters of this process, what the database tells of the work, and the page that shows both.
-import { readFileSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Db } from './lib/db.ts'
 import type { Replica, ReplicaOptions } from './lib/replica.ts'
+import { tundishVersion } from './lib/version.ts'
 import type { Observe } from './lib/wire.ts'
 import { measured } from './metrics/provider.ts'
 import { watchReplica } from './metrics/replica.ts'
@@ -108,9 +108,6 @@ function interfaceOf(route: string): string {
 }
 
 function buildInfo(registers: Registry[]): void {
-  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
-    version: string
-  }
   const info = new Gauge({
     name: 'tundish_build_info',
     help: 'Always 1; the version runs as a label.',
@@ -118,7 +115,7 @@ function buildInfo(registers: Registry[]): void {
     aggregator: 'first',
     registers,
   })
-  info.set({ version, node: process.version }, 1)
+  info.set({ version: tundishVersion(), node: process.version }, 1)
 }
 
 function gaugesOfPool(db: Db, registers: Registry[]): void {

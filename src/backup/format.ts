@@ -1,5 +1,4 @@
 // What a backup file is: a compressed SQL script with a header and a sealing line, or an archive of pg_dump with a trailer.
-import { readFileSync } from 'node:fs'
 import type { Catalogue } from './catalogue.ts'
 
 export type Format = 'tundish' | 'postgresql'
@@ -47,8 +46,3 @@ export const MAGIC: Record<Format, Buffer> = {
 export const identifier = (name: string) => `"${name.replaceAll('"', '""')}"`
 
 export const qualified = (schema: string, name: string) => `${identifier(schema)}.${identifier(name)}`
-
-export function tundishVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(text) as { version: string }).version
-}

@@ -73,11 +73,11 @@ function addCommand(command: Command, alike: Operation[]): void {
   }
   const places = placesOf(first)
   for (const name of places) command.argument(`<${name}>`, propertiesOf(first)[name]?.description)
-  for (const [name, { description }] of Object.entries(propertiesOf(first))) {
+  for (const [name, schema] of Object.entries(propertiesOf(first))) {
     if (places.includes(name)) continue
     const flag = `--${name.replaceAll('_', '-')} <value>`
-    if (schemaOf(first)?.required?.includes(name)) command.requiredOption(flag, description)
-    else command.option(flag, description)
+    if (schemaOf(first)?.required?.includes(name)) command.requiredOption(flag, helpOf(schema))
+    else command.option(flag, helpOf(schema))
   }
   action(command, async (app: App, ...given: unknown[]) => {
     const options = given[places.length] as Record<string, string | undefined>
@@ -87,6 +87,10 @@ function addCommand(command: Command, alike: Operation[]): void {
     return { json, text: describeAnswer(json) }
   })
 }
+
+/** At the command line a list is one word. */
+const helpOf = ({ type, description }: Schema) =>
+  type === 'array' ? `${description} Several are separated by commas.` : description
 
 /** Of the operations that share a command, the one whose tenant was given. */
 function choose(alike: Operation[], options: Record<string, string | undefined>): Operation {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -29,6 +29,21 @@ describe('the command line', () => {
       assert.match(stdout, new RegExp(`^ {2}${name}\\b`, 'm'))
     }
   })
+
+  test('--version is that of the package', async () => {
+    const { version } = JSON.parse(await readFile(join(import.meta.dirname, '../../package.json'), 'utf8'))
+    assert.deepEqual(await tundish(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' })
+  })
+
+  for (const command of ['webhook create', 'webhook set', 'merchant-account set']) {
+    test(`help of ${command} says how a list is written`, async () => {
+      const { stdout } = await tundish([...command.split(' '), '--help'])
+      assert.match(
+        stdout.replaceAll(/\s+/g, ' '),
+        /--(?:kinds|currencies) <value> [^.]+\. Several are separated by commas\./,
+      )
+    })
+  }
 
   for (const args of [
     ['org'],

@@ -43,14 +43,14 @@ describe('the docs', () => {
     const declared = Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies })
     const rows = [...read('docs/dependencies.md').matchAll(/^\| `([^`]+)` \| (.+) \|$/gm)]
     assert.deepEqual(sorted(rows.map(([, name]) => name!)), sorted(declared))
+    // Each in the section of its kind.
+    const running = matches(/## For running\n[^#]+/.exec(read('docs/dependencies.md'))![0], /^\| `([^`]+)`/gm)
+    assert.deepEqual(sorted(running), sorted(Object.keys(dependencies)))
     for (const [, name, reason] of rows) assert.ok(reason!.length >= 9, `${name} has no reason`)
   })
 
   test('what is declared for running is used', () => {
-    const sources = ['src', 'test']
-      .flatMap((folder) => files(folder, '.ts'))
-      .map(read)
-      .join('\n')
+    const sources = files('src', '.ts').map(read).join('\n')
     const { dependencies } = JSON.parse(read('package.json'))
     const unused = Object.keys(dependencies).filter(
       (name) => !sources.includes(`from '${name}'`) && !sources.includes(`import('${name}')`),
