@@ -20,8 +20,8 @@ const LIMIT_CLIENTS = 32
 const WARM_UP_SECONDS = 30
 
 /**
- * Charges as fast as answers come, beside the limit; then at half that rate, measured anew before each round, and at half
- * of the limit's, which the limit keeps too. In the end what the clients heard is joined with the orders and the simulator's ledger.
+ * Charges as fast as answers come, beside the limit; then at half that rate, and at half of the limit's, which the limit
+ * keeps too. In the end what the clients heard is joined with the orders and the simulator's ledger.
  */
 export async function measureCharges(
   name: string,
@@ -62,8 +62,7 @@ export async function measureCharges(
       log.push(...heard)
       return steady
     }
-    const half = async () => (await ours(options.seconds)).perSecond / 2
-    const halfLoad = await steadily({ perSecond: most!.perSecond / 2, anew: half })
+    const halfLoad = await steadily({ perSecond: most!.perSecond / 2 })
     const figures: Record<string, unknown> = { halfLoad }
     if (pgbench && mostOfLimit) {
       const load = { clients: LIMIT_CLIENTS, perSecond: mostOfLimit.perSecond / 2 }

@@ -11,18 +11,15 @@ const WHOSE = ['overhead', 'inServer', 'provider', 'disk', 'limit'] as const
 
 /** Whose time it was. */
 type Times = Record<Exclude<(typeof WHOSE)[number], 'limit'>, Percentiles> & { limit?: Percentiles }
-type Round = Times & { perSecond: number }
 
 /** A rate, and whoever else keeps it, round by round: the milliseconds of each, from when it was due. */
 export interface Rate {
   perSecond: number
-  /** What the rate of a round is, asked right before it: the machine is half as fast again in one minute as in another. */
-  anew?: () => Promise<number>
   limit?: (seconds: number) => Promise<number[]>
 }
 
 /** Medians of the rounds, and what they are taken from. */
-type Steady = Round & { rounds: Round[] }
+type Steady = Times & { perSecond: number; rounds: Times[] }
 
 /**
  * Charges at a steady rate, round after round, once that has gone on for some seconds; answers what it showed, and what
@@ -32,23 +29,20 @@ export async function measureSteadily(
   rig: ChargesRig,
   target: Target,
   card: string,
-  { perSecond, anew, limit }: Rate,
+  { perSecond, limit }: Rate,
   { seconds: briefly, rounds }: { seconds: number; rounds: number },
 ): Promise<{ steady: Steady; heard: Entry[] }> {
   const seconds = briefly * LONGER
   const heard = await chargeSteadily(target, card, perSecond, Math.min(briefly * 8, WARM_UP_SECONDS))
-  const measured: Round[] = []
+  const measured: Times[] = []
   for (let round = 0; round < rounds; round += 1) {
-    const rate = anew ? await anew() : perSecond
-    if (anew) heard.push(...(await chargeSteadily(target, card, rate, briefly)))
     await rig.diskTimes()
-    const entries = await chargeSteadily(target, card, rate, seconds)
-    const times = { perSecond: rate, ...(await timesOf(rig, entries, await rig.diskTimes())) }
+    const entries = await chargeSteadily(target, card, perSecond, seconds)
+    const times = await timesOf(rig, entries, await rig.diskTimes())
     measured.push(limit ? { ...times, limit: percentiles(await limit(seconds)) } : times)
     heard.push(...entries)
   }
-  const usual = median(measured.map((round) => round.perSecond))!
-  return { steady: { perSecond: usual, ...mediansOf(measured), rounds: measured }, heard }
+  return { steady: { perSecond, ...mediansOf(measured), rounds: measured }, heard }
 }
 
 /**
