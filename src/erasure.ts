@@ -170,7 +170,7 @@ async function wipe(query: Query, projectId: string, found: Map<string, 'persona
   if (fresh.length > 0) await carryOut(query, ON_PERSONS, projectId, fresh, base)
   if (found.size > 0) {
     await wipeBelongings(query, projectId, [...found.keys()], base)
-    await writeEvents(query, projectId, fresh.map(anonymized))
+    if (fresh.length > 0) await writeEvents(query, projectId, fresh.map(anonymized))
     await mark(query, projectId)
   }
   return instantFromPg(base)

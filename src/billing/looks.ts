@@ -1,4 +1,5 @@
 // Looks into a charge or refund whose outcome nobody heard: asks, has it refused if it never came, settles, or looks later.
+import { isUnavailable } from '../lib/db.ts'
 import type { NotFound, Refused, Settled, Unknown } from '../providers/provider.ts'
 import { settle as settleCharge } from './charge-settlement.ts'
 import { handOver as handOverOrder, type Order, reference as orderReference } from './charges.ts'
@@ -57,6 +58,27 @@ async function orLater<T>(settle: () => Promise<T>, handOver: () => Promise<void
     throw error
   }
 }
+
+/** For operators: what cannot be settled by the provider's word, a matter for them, is logged and answered as such. */
+export async function orUnsettled<T>(
+  { log }: BillingContext,
+  one: Order | Refund,
+  look: () => Promise<T>,
+): Promise<T | 'unsettled'> {
+  try {
+    return await look()
+  } catch (error) {
+    if (isUnavailable(error)) throw error
+    log.error({ err: error, ...idsOf(one) }, 'What a provider says cannot be settled.')
+    return 'unsettled'
+  }
+}
+
+/** What a line of the log calls it. */
+export const idsOf = (one: Order | Refund) => ({
+  order_id: one.order_id,
+  ...('refund_id' in one && { refund_id: one.refund_id }),
+})
 
 const NOBODY_TO_ASK: Unknown = { outcome: 'unknown', why: 'this process does not have the provider' }
 

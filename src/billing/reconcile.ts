@@ -1,12 +1,11 @@
 // Compares our orders and refunds with what the providers did since an instant, both ways, and settles what we forgot.
-import { isUnavailable } from '../lib/db.ts'
 import { minorUnits } from '../lib/money.ts'
 import { type Movement, type Provider, ProviderTrouble } from '../providers/provider.ts'
 import { minorFromDatabase } from './amount.ts'
 import * as charges from './charges.ts'
 import type { BillingContext } from './context.ts'
 import { leaseMs } from './lease.ts'
-import { lookIntoCharge, lookIntoRefund } from './looks.ts'
+import { lookIntoCharge, lookIntoRefund, orUnsettled } from './looks.ts'
 import * as refunds from './refund-records.ts'
 
 export type Difference = 'mismatch' | 'missing_here' | 'missing_there' | 'duplicate'
@@ -139,7 +138,7 @@ function kinds(context: BillingContext, provider: Provider) {
       lookUp: (row: Ours) => provider.lookUp(charges.reference(row as Ours & charges.Order)),
       async settle(row: Ours): Promise<Ours | 'unsettled' | undefined> {
         const taken = await charges.take(db, row as Ours & charges.Order, lease)
-        return taken && orUnsettled(context, async () => order(await lookIntoCharge(context, taken)))
+        return taken && orUnsettled(context, taken, async () => order(await lookIntoCharge(context, taken)))
       },
     },
     refund: {
@@ -150,20 +149,9 @@ function kinds(context: BillingContext, provider: Provider) {
       lookUp: (row: Ours) => provider.lookUpRefund(refunds.reference(row as Ours & refunds.Refund)),
       async settle(row: Ours): Promise<Ours | 'unsettled' | undefined> {
         const taken = await refunds.take(db, row as Ours & refunds.Refund, lease)
-        return taken && orUnsettled(context, async () => refund(await lookIntoRefund(context, taken)))
+        return taken && orUnsettled(context, taken, async () => refund(await lookIntoRefund(context, taken)))
       },
     },
-  }
-}
-
-/** One that cannot be settled is a finding, and the others are compared all the same. */
-async function orUnsettled({ log }: BillingContext, look: () => Promise<Ours>): Promise<Ours | 'unsettled'> {
-  try {
-    return await look()
-  } catch (error) {
-    if (isUnavailable(error)) throw error
-    log.error({ err: error }, 'What a provider did cannot be settled.')
-    return 'unsettled'
   }
 }
 

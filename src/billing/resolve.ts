@@ -1,5 +1,5 @@
 // Ends, by an operator's word, a charge or a refund that no provider can ever tell about.
-import { isUnavailable } from '../lib/db.ts'
+import type { Db } from '../lib/db.ts'
 import { Refusal } from '../lib/errors.ts'
 import { noDetails } from '../providers/provider.ts'
 import { minorFromDatabase } from './amount.ts'
@@ -7,20 +7,27 @@ import { settle as settleCharge, type Verdict } from './charge-settlement.ts'
 import { findOrder, type Order, take as takeOrder } from './charges.ts'
 import type { BillingContext } from './context.ts'
 import { leaseMs } from './lease.ts'
-import { lookIntoCharge, lookIntoRefund } from './looks.ts'
+import { idsOf, lookIntoCharge, lookIntoRefund, orUnsettled } from './looks.ts'
 import { findRefund, type Refund, take as takeRefund } from './refund-records.ts'
 import { settle as settleRefund } from './refund-settlement.ts'
 
 export type Resolution = 'succeeded' | 'failed' | 'cancelled'
 
-/** What a charge and a refund have in common here. */
-interface Subject<T extends Order | Refund> {
+/** What is done with a charge and with a refund. */
+interface Kind<T extends Order | Refund> {
   /** What it is called in a sentence. */
   name: string
-  found: T
-  take(): Promise<T | undefined>
-  look(taken: T): Promise<T>
-  settle(taken: T, verdict: Verdict): Promise<T>
+  take(db: Db, found: T, leaseMs: number): Promise<T | undefined>
+  look(context: BillingContext, taken: T): Promise<T>
+  settle(db: Db, taken: T, verdict: Verdict, word: { because: string }): Promise<T>
+}
+
+const CHARGE: Kind<Order> = { name: 'order', take: takeOrder, look: lookIntoCharge, settle: settleCharge }
+const REFUND: Kind<Refund> = { name: 'refund', take: takeRefund, look: lookIntoRefund, settle: settleRefund }
+
+interface Word {
+  as: Resolution
+  because: string
 }
 
 /**
@@ -33,63 +40,35 @@ export async function resolve(
   as: Resolution,
   because: string,
 ): Promise<{ order: Order } | { refund: Refund }> {
-  const { db, providerTimeoutMs } = context
-  const lease = leaseMs(providerTimeoutMs, 2)
+  const { db } = context
+  const word = { as, because }
   const order = await findOrder(db.query, id)
-  if (order) {
-    const subject: Subject<Order> = {
-      name: `order ${id}`,
-      found: order,
-      take: () => takeOrder(db, order, lease),
-      look: (taken) => lookIntoCharge(context, taken),
-      settle: (taken, verdict) => settleCharge(db, taken, verdict, { because }),
-    }
-    return { order: await resolveOne(context, subject, as) }
-  }
+  if (order) return { order: await resolveOne(context, CHARGE, id, order, word) }
   const refund = await findRefund(db.query, id)
   if (!refund) throw new Refusal(`There is no order and no refund ${id}.`)
   if (as === 'cancelled') throw new Refusal('A refund is never cancelled: it has succeeded or failed.')
-  const subject: Subject<Refund> = {
-    name: `refund ${id}`,
-    found: refund,
-    take: () => takeRefund(db, refund, lease),
-    look: (taken) => lookIntoRefund(context, taken),
-    settle: (taken, verdict) => settleRefund(db, taken, verdict, { because }),
-  }
-  return { refund: await resolveOne(context, subject, as) }
+  return { refund: await resolveOne(context, REFUND, id, refund, word) }
 }
 
 async function resolveOne<T extends Order | Refund>(
   context: BillingContext,
-  subject: Subject<T>,
-  as: Resolution,
+  kind: Kind<T>,
+  id: string,
+  found: T,
+  { as, because }: Word,
 ): Promise<T> {
-  const { name, found } = subject
+  const { db, log, providerTimeoutMs } = context
+  const name = `${kind.name} ${id}`
   if (found.status !== 'processing') throw new Refusal(`The ${name} is ${found.status} already.`)
-  const taken = await subject.take()
+  const taken = await kind.take(db, found, leaseMs(providerTimeoutMs, 2))
   if (!taken) throw new Refusal(`The ${name} is being made or settled at this moment: try again in a minute.`)
-  const told = await look(context, subject, taken)
-  if (told.status !== 'processing') throw new Refusal(`The provider can tell: the ${name} is ${told.status} now.`)
-  const resolved = await subject.settle(taken, verdictOf(taken, as))
-  context.log.warn({ ...idsOf(taken), as }, 'An operator resolved a charge or a refund.')
+  const told = await orUnsettled(context, taken, () => kind.look(context, taken))
+  if (told !== 'unsettled' && told.status !== 'processing')
+    throw new Refusal(`The provider can tell: the ${name} is ${told.status} now.`)
+  const resolved = await kind.settle(db, taken, verdictOf(taken, as), { because })
+  log.warn({ ...idsOf(taken), as }, 'An operator resolved a charge or a refund.')
   return resolved
 }
-
-/** It as the provider's word leaves it; that it cannot be settled by that word is a reason for the operator's. */
-async function look<T extends Order | Refund>({ log }: BillingContext, subject: Subject<T>, taken: T): Promise<T> {
-  try {
-    return await subject.look(taken)
-  } catch (error) {
-    if (isUnavailable(error)) throw error
-    log.error({ err: error, ...idsOf(taken) }, 'What a provider says cannot be settled.')
-    return taken
-  }
-}
-
-const idsOf = (one: Order | Refund) => ({
-  order_id: one.order_id,
-  ...('refund_id' in one && { refund_id: one.refund_id }),
-})
 
 function verdictOf(one: Order | Refund, as: Resolution): Verdict {
   if (as === 'cancelled') return { outcome: 'refused' }

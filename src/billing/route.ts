@@ -41,5 +41,5 @@ function codedProblem(codes: readonly string[]): Schema {
   )
 }
 
-/** Where an organization's reading takes its turns. A project may have the same id, and another owner. */
+/** Where an organization's reads and refunds take their turns. A project may have the same id, and another owner. */
 export const lineOf = (organizationId: string) => `organization ${organizationId}`

@@ -221,7 +221,7 @@ async function findPosition(source: Source, walk: Walk, cursor: string | undefin
  * hundredth of the table, joins all rows of one that it thinks is smaller than a page, and sorts them.
  */
 function pageStatement(walk: Walk, limit: number, behind: boolean): Statement {
-  const { list, bySync, params, given, conditions } = walk
+  const { list, bySync, params } = walk
   const { alias, shape } = list
   const at = bySync ? `${alias}.updated_at` : `${alias}.created_at`
   const [comparison, direction] = bySync ? ['>', 'asc'] : ['<', 'desc']
@@ -232,9 +232,12 @@ function pageStatement(walk: Walk, limit: number, behind: boolean): Statement {
   const text = (most: number) => `
     select ${at}, ${alias}.id, ${walk.counter && !behind ? counterSum(walk.counter, list.name) : 'null'}, ${shape.columns}
     from (select ${alias}.* from ${matching(walk)}${place} ${order} limit ${most}) ${alias} ${list.joins} ${order}`
-  if (!walk.common) return { text: text(limit + 1), large: limit > SHORT }
-  const name = `${list.name} ${Object.keys(given).join(' ')} ${behind ? 'behind' : 'first'} ${conditions.length}`
-  return limited(name, limit, limit + 1, text)
+  return limited(nameOf(walk, behind ? 'behind' : 'first'), limit, limit + 1, text)
+}
+
+/** Under which a statement of the walk is prepared, if it is. */
+function nameOf({ list, given, conditions, common }: Walk, what: string): string | undefined {
+  return common ? `${list.name} ${Object.keys(given).join(' ')} ${what} ${conditions.length}` : undefined
 }
 
 /** The rows that match, as what follows `from`. What a person has is found first, and sifted by the rest. */
@@ -249,10 +252,16 @@ function matching({ list: { table, alias }, conditions, few }: Walk): string {
 
 /**
  * A statement for at most `most` rows, with the next of a few limits in its text: as a parameter it would hide from the
- * planner that only a few rows are wanted, and planned anew for each limit it would cost several times what it does.
+ * planner that only a few rows are wanted, and planned anew for each limit it would cost several times what it does. Without
+ * a name it is not prepared.
  */
-export function limited(name: string, limit: number, most: number, text: (most: number) => string): Statement {
-  const prepared = PREPARED_LIMITS.find((one) => one >= limit)
+export function limited(
+  name: string | undefined,
+  limit: number,
+  most: number,
+  text: (most: number) => string,
+): Statement {
+  const prepared = name === undefined ? undefined : PREPARED_LIMITS.find((one) => one >= limit)
   const large = limit > SHORT
   if (prepared === undefined) return { text: text(most), large }
   const statement = { large, name: statementName(`${name} ${prepared}`), text: text(prepared + most - limit) }
@@ -269,11 +278,10 @@ function statementName(long: string): string {
 }
 
 async function countRows(source: Source, walk: Walk): Promise<number> {
-  const { list, counter, conditions, params, given } = walk
+  const { list, counter, params } = walk
   const text = counter ? `select ${counterSum(counter, list.name)}` : `select count(*) from ${matching(walk)}`
-  const name = walk.common
-    ? statementName(`${list.name} ${Object.keys(given).join(' ')} count ${conditions.length}`)
-    : undefined
+  const long = nameOf(walk, 'count')
+  const name = long && statementName(long)
   // A count may be long: on a pipelined connection its neighbours would wait for it.
   const read = isCountShort(walk) ? source.read : source.readLong
   const [row] = await read({ name, text }, params)

@@ -10,7 +10,7 @@ import type { Readable } from 'node:stream'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
 import { tundish } from '../support/cli.ts'
-import { type FreshDatabase, freshDatabase } from '../support/postgres.ts'
+import { ask, type FreshDatabase, freshDatabase } from '../support/postgres.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
 const KEY = randomBytes(32).toString('base64')
@@ -274,14 +274,8 @@ function inShell(line: string, env: Record<string, string>): Promise<{ code: num
 async function emptyDatabase(made?: string, options = ''): Promise<FreshDatabase> {
   const server = process.env['TUNDISH_TEST_DATABASE']!
   const name = `tundish_foreign_${randomBytes(6).toString('hex')}`
-  await run(server, `create database ${name} template template0 ${options}`)
+  await ask(server, `create database ${name} template template0 ${options}`)
   const url = Object.assign(new URL(server), { pathname: `/${name}` }).href
-  if (made) await run(url, `create ${made}`)
-  return { url, drop: () => run(server, `drop database ${name} with (force)`) }
-}
-
-async function run(url: string, statement: string): Promise<void> {
-  const client = new pg.Client(url)
-  await client.connect()
-  await client.query(statement).finally(() => client.end())
+  if (made) await ask(url, `create ${made}`)
+  return { url, drop: () => ask(server, `drop database ${name} with (force)`) }
 }

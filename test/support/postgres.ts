@@ -39,7 +39,8 @@ async function clone(server: string, template: string, name: string): Promise<vo
   }
 }
 
-async function ask(url: string, text: string): Promise<void> {
+/** One statement on a connection of its own. */
+export async function ask(url: string, text: string): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {
