@@ -68,7 +68,9 @@ function printGrowth(results: Result[]): void {
 }
 
 const print = (text: string) => void process.stdout.write(`${text}\n`)
-const rounded = (_: string, value: unknown) => (typeof value === 'number' ? Number(value.toPrecision(4)) : value)
+// What is counted stays exact: what is joined must match to the last one.
+const rounded = (_: string, value: unknown) =>
+  typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(4)) : value
 
 function spread(ratio: Spread | undefined): string {
   return ratio ? `${ratio.median.toFixed(2)} (${ratio.least.toFixed(2)}–${ratio.most.toFixed(2)})` : '–'
