@@ -20,6 +20,7 @@ const COMMANDS: Record<string, () => Promise<{ register: (program: Command) => v
   operator: () => import('./commands/operator.ts'),
   search: () => import('./commands/search.ts'),
   order: () => import('./commands/order.ts'),
+  refund: () => import('./commands/refund.ts'),
   webhook: () => import('./commands/webhook.ts'),
   event: () => import('./commands/event.ts'),
   delivery: () => import('./commands/delivery.ts'),

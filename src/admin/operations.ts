@@ -6,6 +6,7 @@ import { merchantAccounts } from './merchant-accounts.ts'
 import type { Operation } from './operation.ts'
 import { orders } from './orders.ts'
 import { rateLimits } from './rate-limits.ts'
+import { refunds } from './refunds.ts'
 import { searching } from './search.ts'
 import { tenants } from './tenants.ts'
 import { webhooks } from './webhooks.ts'
@@ -13,6 +14,7 @@ import { webhooks } from './webhooks.ts'
 export const operations: readonly Operation[] = [
   ...searching,
   ...orders,
+  ...refunds,
   ...webhooks,
   ...events,
   ...keys,

@@ -109,6 +109,14 @@ const refundOrder: Act = {
   },
 }
 
+/** A filter for rows of the table of this name that began more than so many minutes ago. */
+export function inProgressFor(table: string) {
+  return {
+    schema: Type.Integer({ description: 'How long is too long.', minimum: 0, maximum: 100_000, default: 10 }),
+    where: (value: string) => `${table}.created_at < db_clock() - make_interval(mins => ${value}::int)`,
+  }
+}
+
 async function customerOf({ db }: App, organizationId: string, orderId: string): Promise<string> {
   const [row] = isUuid(orderId)
     ? await db.query('select external_id from orders where organization_id = $1 and order_id = $2', [
@@ -163,11 +171,6 @@ export const orders: Operation[] = [
     at: 'o.created_at',
     key: 'o.order_id',
     where: `o.status = 'processing'`,
-    filters: {
-      minutes: {
-        schema: Type.Integer({ description: 'How long is too long.', minimum: 0, maximum: 100_000, default: 10 }),
-        where: (value) => `o.created_at < db_clock() - make_interval(mins => ${value}::int)`,
-      },
-    },
+    filters: { minutes: inProgressFor('o') },
   }),
 ]

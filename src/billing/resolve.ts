@@ -15,50 +15,54 @@ export type Resolution = 'succeeded' | 'failed' | 'cancelled'
 
 /** What is done with a charge and with a refund. */
 interface Kind<T extends Order | Refund> {
-  /** What it is called in a sentence. */
-  name: string
   take(db: Db, found: T, leaseMs: number): Promise<T | undefined>
   look(context: BillingContext, taken: T): Promise<T>
   settle(db: Db, taken: T, verdict: Verdict, word: { because: string }): Promise<T>
 }
 
-const CHARGE: Kind<Order> = { name: 'order', take: takeOrder, look: lookIntoCharge, settle: settleCharge }
-const REFUND: Kind<Refund> = { name: 'refund', take: takeRefund, look: lookIntoRefund, settle: settleRefund }
+const CHARGE: Kind<Order> = { take: takeOrder, look: lookIntoCharge, settle: settleCharge }
+const REFUND: Kind<Refund> = { take: takeRefund, look: lookIntoRefund, settle: settleRefund }
 
 interface Word {
+  name: string
   as: Resolution
   because: string
+}
+
+type Found = { order: Order } | { refund: Refund }
+
+/** The order or the refund of this id, of any organization. */
+export async function findEither({ query }: Pick<Db, 'query'>, id: string): Promise<Found> {
+  const order = await findOrder(query, id)
+  if (order) return { order }
+  const refund = await findRefund(query, id)
+  if (refund) return { refund }
+  throw new Refusal(`There is no order and no refund ${id}.`)
+}
+
+/** What an order or a refund is called in sentences. */
+export function nameOf(found: Found): string {
+  return 'order' in found ? `order ${found.order.order_id}` : `refund ${found.refund.refund_id}`
 }
 
 /**
  * Settles an order or a refund in progress as the operator says, and keeps the reason. The provider is asked once more:
  * when it can tell, it is settled by its word instead, and the operator's is refused.
  */
-export async function resolve(
-  context: BillingContext,
-  id: string,
-  as: Resolution,
-  because: string,
-): Promise<{ order: Order } | { refund: Refund }> {
-  const { db } = context
-  const word = { as, because }
-  const order = await findOrder(db.query, id)
-  if (order) return { order: await resolveOne(context, CHARGE, id, order, word) }
-  const refund = await findRefund(db.query, id)
-  if (!refund) throw new Refusal(`There is no order and no refund ${id}.`)
+export async function resolve(context: BillingContext, found: Found, as: Resolution, because: string): Promise<Found> {
+  const word = { name: nameOf(found), as, because }
+  if ('order' in found) return { order: await resolveOne(context, CHARGE, found.order, word) }
   if (as === 'cancelled') throw new Refusal('A refund is never cancelled: it has succeeded or failed.')
-  return { refund: await resolveOne(context, REFUND, id, refund, word) }
+  return { refund: await resolveOne(context, REFUND, found.refund, word) }
 }
 
 async function resolveOne<T extends Order | Refund>(
   context: BillingContext,
   kind: Kind<T>,
-  id: string,
   found: T,
-  { as, because }: Word,
+  { name, as, because }: Word,
 ): Promise<T> {
   const { db, log, providerTimeoutMs } = context
-  const name = `${kind.name} ${id}`
   if (found.status !== 'processing') throw new Refusal(`The ${name} is ${found.status} already.`)
   const taken = await kind.take(db, found, leaseMs(providerTimeoutMs, 2))
   if (!taken) throw new Refusal(`The ${name} is being made or settled at this moment: try again in a minute.`)

@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 import { audited } from '../audit.ts'
 import { chargeAnswer } from '../billing/charge-answer.ts'
 import { refundAnswer } from '../billing/refund-answer.ts'
-import { type Resolution, resolve } from '../billing/resolve.ts'
+import { findEither, nameOf, type Resolution, resolve } from '../billing/resolve.ts'
 import { UsageError } from '../lib/errors.ts'
 import { action } from './command.ts'
 import { commandLine } from './operations.ts'
@@ -25,16 +25,20 @@ export function register(program: Command): void {
     async (app, id: string, { as, because }: { as: Resolution; because: string }) => {
       if (!UUID.test(id)) throw new UsageError(`"${id}" is not the id of an order or a refund.`)
       if (because.trim() === '') throw new UsageError('--because must say why.')
+      const found = await findEither(app.db, id)
+      const name = nameOf(found)
       const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
       // First, so that what was tried is known whatever becomes of it. Why stands with it: it may name a person.
       await audited(app, commandLine(), async () => ({
-        entry: { action: 'order.resolve_asked', target: `order ${id}`, after: { as } },
+        entry: { action: 'order.resolve_asked', target: name, after: { as } },
         result: undefined,
       }))
-      const resolved = await resolve(context, id, as, because)
-      if ('order' in resolved)
-        return { json: chargeAnswer(resolved.order, false), text: `The order ${id} is ${resolved.order.status}.` }
-      return { json: refundAnswer(resolved.refund, false), text: `The refund ${id} is ${resolved.refund.status}.` }
+      const resolved = await resolve(context, found, as, because)
+      const [json, { status }] =
+        'order' in resolved
+          ? [chargeAnswer(resolved.order, false), resolved.order]
+          : [refundAnswer(resolved.refund, false), resolved.refund]
+      return { json, text: `The ${name} is ${status}.` }
     },
   )
 }

@@ -104,6 +104,25 @@ test('a charge whose outcome nobody knows is listed as stuck, with the calls tha
   assert.equal(body.order.status, 'cancelled')
 })
 
+test('a refund whose outcome nobody knows is listed as stuck, until it is known', async () => {
+  const customer = await organization.customer({ token: 'sim_refund_drop' })
+  const { order_id } = (await organization.charge(customer)).body
+  await billing.simulator.stop()
+  const begun = (await organization.refund(customer, order_id, { amount: 4, idempotency_key: 'part' })).body
+  assert.equal(begun.refund_status, 'processing')
+  const stuck = async (query = '?minutes=0') => (await call('GET', `/refunds/stuck${query}`)).body.data
+  const [one, ...others] = await stuck()
+  assert.deepEqual(others, [])
+  const { organization_id, refund_id, external_id, idempotency_key, amount, currency_code, psp } = one
+  assert.deepEqual(
+    [organization_id, refund_id, one.order_id, external_id, idempotency_key, amount, currency_code, psp],
+    [organization.id, begun.refund_id, order_id, customer, 'part', 4, 'USD', 'simulator'],
+  )
+  assert.deepEqual(await stuck(''), [])
+  await billing.simulator.start()
+  assert.ok(await eventually(async () => (await stuck()).length === 0, 20_000))
+})
+
 test('a timeline tells the calls to a provider in the order in which they were made, however late they are noted', async () => {
   const customer = await organization.customer({ token: 'sim_drop_no_charge' })
   const { query, release } = await billing.db.connect()

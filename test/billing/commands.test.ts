@@ -142,6 +142,8 @@ describe('charges resolve', () => {
     }
     const [row] = await billing.db.query('select resolved_because from refunds where refund_id = $1', [id])
     assert.equal(row!.resolved_because, 'dashboard')
+    const entries = await billing.db.query('select action, target from audit_log order by sequence desc limit 1')
+    assert.deepEqual(entries, [{ action: 'order.resolve_asked', target: `refund ${id}` }])
     const [consumable] = await shop.consumables(user)
     assert.equal(consumable.is_active, false)
     assert.deepEqual(

@@ -8,7 +8,7 @@ import type { BillingContext } from '../../src/billing/context.ts'
 import { lookIntoCharge } from '../../src/billing/looks.ts'
 import { oneOffCharge } from '../../src/billing/one-off-charge.ts'
 import { reconcile } from '../../src/billing/reconcile.ts'
-import { resolve } from '../../src/billing/resolve.ts'
+import { findEither, resolve } from '../../src/billing/resolve.ts'
 import type { Db } from '../../src/lib/db.ts'
 import { ApiError } from '../../src/lib/errors.ts'
 import { readAmount } from '../../src/lib/money.ts'
@@ -317,7 +317,7 @@ describe('a verdict that cannot be settled by', () => {
   test('leaves the word to the operator', async () => {
     await begin()
     const { order_id } = (await order())!
-    await resolve(told(), order_id!, 'succeeded', 'bank statement')
+    await resolve(told(), await findEither(billing.db, order_id!), 'succeeded', 'bank statement')
     assert.deepEqual([(await order())!.status, (await order())!.amount], ['succeeded', '10.50'])
     assert.equal((await shop.consumables(user)).length, 1)
   })

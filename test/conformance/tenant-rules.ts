@@ -76,6 +76,7 @@ export const RULES: Record<string, Rule> = {
   getOrder: item,
   refundOrder: { ...item, body: () => partOfIt() },
   listStuckOrders: everywhere,
+  listStuckRefunds: everywhere,
 
   listWebhooks: list,
   createWebhook: set({ url: 'http://127.0.0.1:9/' }),

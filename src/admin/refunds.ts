@@ -1,0 +1,39 @@
+// Refunds that have been in progress for too long. All others stand in the timelines of their orders.
+import { boolean, decimal, instant, integer, shape, text } from '../lib/shape.ts'
+import { list } from './list.ts'
+import type { Operation } from './operation.ts'
+import { inProgressFor } from './orders.ts'
+
+const refundInProgress = shape('RefundInProgress', 'r', {
+  organization_id: text('Organization.'),
+  refund_id: text('Identifier.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
+  order_id: text('The order that is refunded; no other refund of it can begin meanwhile.'),
+  external_id: text('The customer.'),
+  idempotency_key: text('The key of the refund; null: none was given.', { nullable: true }),
+  amount: decimal('Amount in major units.', { example: 10.5 }),
+  currency_code: text('ISO 4217 code.', { example: 'USD' }),
+  soft_refund: boolean('Whether the customer keeps the consumable.'),
+  psp: text('Payment provider.', { sql: 'o.psp', example: 'simulator' }),
+  psp_merchant_id: text('Account there.', { sql: 'o.psp_merchant_id', nullable: true }),
+  provider_key: text('What the provider knows the refund by.'),
+  created_at: instant('When it was begun.'),
+  looks: integer('How often its outcome was asked for.'),
+  next_look_at: instant('When it is asked for next.'),
+})
+
+export const refunds: Operation[] = [
+  list({
+    id: 'listStuckRefunds',
+    command: 'refund stuck',
+    path: '/refunds/stuck',
+    tag: 'Orders',
+    summary: 'List refunds in progress too long',
+    description: 'Of all organizations: those whose outcome has not been known for longer than `minutes`.',
+    shape: refundInProgress,
+    from: 'refunds r join orders o using (organization_id, order_id)',
+    at: 'r.created_at',
+    key: 'r.refund_id',
+    where: `r.status = 'processing'`,
+    filters: { minutes: inProgressFor('r') },
+  }),
+]
