@@ -47,6 +47,30 @@ describe('erasing', () => {
     assert.equal(row?.n, '0')
   })
 
+  test('tries again when others write the same, and in the end tells the caller to', async () => {
+    await fresh('a')
+    const clash = async (times: number) => {
+      await server.db.query(`
+        create sequence clashes; create function clash() returns trigger language plpgsql as $$ begin
+          if nextval('clashes') <= ${times} then raise 'deadlock detected' using errcode = '40P01'; end if;
+          return new;
+        end $$;
+        create trigger clash before update on profiles for each row execute function clash()`)
+      const before = await dump(server.db)
+      const { status, headers, body } = await erase('a')
+      await server.db.query('drop trigger clash on profiles; drop function clash; drop sequence clashes')
+      return { status, retryAfter: headers['retry-after'], message: body.message, before }
+    }
+    const { before, ...answer } = await clash(3)
+    assert.deepEqual(answer, {
+      status: 503,
+      retryAfter: '1',
+      message: 'Others were writing the same, and nothing was done: try again.',
+    })
+    assert.deepEqual(differences(before, await dump(server.db)), [])
+    assert.equal((await clash(2)).status, 200)
+  })
+
   test('404 with each unknown id once, in the order given, and nothing is changed or written down', async () => {
     const others = await server.project()
     await insert(server.db, others, { profiles: [{ id: 'theirs' }] })

@@ -85,7 +85,7 @@ export interface DbOptions {
   connectTimeoutMs?: number
 }
 
-const RETRIED = new Set(['40001', '40P01'])
+const CLASHES = new Set(['40001', '40P01'])
 const TRIES = 3
 // Of a statement that was asked for although one before it had failed.
 const AFTER_A_FAILURE = '25P02'
@@ -199,7 +199,7 @@ export function openDb(options: DbOptions): Db {
       try {
         return await once(work)
       } catch (error) {
-        if (attempt === TRIES || !RETRIED.has(sqlState(error) ?? '')) throw error
+        if (attempt === TRIES || !isClash(error)) throw error
       }
     }
   }
@@ -243,6 +243,11 @@ export function sqlState(error: unknown): string | undefined {
 /** Whether a statement was ended because it took too long. */
 export function isTimeout(error: unknown): boolean {
   return sqlState(error) === '57014'
+}
+
+/** Whether a transaction was ended for others that wrote the same: a deadlock, or a serialization failure. */
+export function isClash(error: unknown): boolean {
+  return CLASHES.has(sqlState(error) ?? '')
 }
 
 /** Whether the database could not be reached or trusted, or would not work: the caller may try again later. */

@@ -6,7 +6,7 @@ import type { Logger } from 'pino'
 import { bodyCheck, checkMediaType, noBody, parseBody, wrongMediaType } from './body.ts'
 import { keepBounds, type ListenerBounds, serverOptions } from './bounds.ts'
 import { Crowd } from './crowd.ts'
-import { isTimeout, isUnavailable } from './db.ts'
+import { isClash, isTimeout, isUnavailable } from './db.ts'
 import { ApiError } from './errors.ts'
 import { JsonBytes } from './json-bytes.ts'
 import { letLeave } from './leave.ts'
@@ -200,14 +200,17 @@ function asApiError(error: unknown, request: FastifyRequest): ApiError {
   // What the framework finds wrong with a request is its body; such an error bears a status.
   if (statusCode === 415) return wrongMediaType(request.headers['content-type'])
   if (statusCode === 400) return new ApiError(400, 'The body is not as long as the request says.')
-  if (isUnavailable(error)) {
-    const headers = { 'retry-after': RETRY_AFTER_SECONDS }
-    const sentence = isTimeout(error)
-      ? 'The database took too long for this: try again, or ask for less.'
-      : 'The database cannot be reached at the moment: try again.'
-    return new ApiError(503, sentence, { headers })
-  }
+  const sentence = whyLater(error)
+  if (sentence) return new ApiError(503, sentence, { headers: { 'retry-after': RETRY_AFTER_SECONDS } })
   return new ApiError(500, 'Internal error.')
+}
+
+/** Why the database could not do it now and may do it later, if that is so. */
+function whyLater(error: unknown): string | undefined {
+  if (isTimeout(error)) return 'The database took too long for this: try again, or ask for less.'
+  if (isUnavailable(error)) return 'The database cannot be reached at the moment: try again.'
+  if (isClash(error)) return 'Others were writing the same, and nothing was done: try again.'
+  return undefined
 }
 
 function bodyLimit({ server }: FastifyRequest): string {
