@@ -1,5 +1,6 @@
 // Who waits for the end of the audit log waits in turns, and without the connections that others need.
 import type { Db } from './lib/db.ts'
+import { ApiError } from './lib/errors.ts'
 import { openTurns, type Turns } from './lib/turns.ts'
 
 // Whoever appends to the audit log holds a connection while they wait for its end, which is one for the whole installation,
@@ -10,13 +11,25 @@ const AT_ONCE = 4
 const WEIGHT = 3
 const SHARE = 8
 
-const turns = new WeakMap<Db, Turns>()
+// What waits for longer would be done for callers who are gone, and would hold up whoever stops the process.
+const PATIENCE = {
+  ms: 10_000,
+  error: () =>
+    new ApiError(503, 'Too many others wait to be written down in the audit log: try again.', {
+      headers: { 'retry-after': '1' },
+    }),
+}
 
-/** Runs a transaction that ends with an entry of the audit log, when it is the tenant's turn. */
-export function inAuditTurn<T>(db: Db, tenant: string, work: () => Promise<T>): Promise<T> {
-  const known = turns.get(db) ?? openTurns(WEIGHT * atOnce(db), SHARE)
-  turns.set(db, known)
-  return known.run(tenant, WEIGHT, work)
+const turns = { refund: new WeakMap<Db, Turns>(), erasure: new WeakMap<Db, Turns>() }
+
+/**
+ * Runs a transaction that ends with an entry of the audit log, when it is the tenant's turn, or answers 503 when that does
+ * not come in time. Refunds do not wait behind erasures, which may wait for an import.
+ */
+export function inAuditTurn<T>(db: Db, kind: keyof typeof turns, tenant: string, work: () => Promise<T>): Promise<T> {
+  const known = turns[kind].get(db) ?? openTurns(WEIGHT * atOnce(db), SHARE)
+  turns[kind].set(db, known)
+  return known.run(tenant, WEIGHT, work, PATIENCE)
 }
 
 /** A third of the connections where these are few. */

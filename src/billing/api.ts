@@ -103,7 +103,7 @@ function refunds(
     const actor = { kind: 'organization key', id: organizationId, source } as const
     let head: Head | undefined
     const answer = await refund({ ...context, traceparent }, organizationId, readRefundRequest(rawBody), {
-      inTurn: (claim) => inAuditTurn(context.db, lineOf(organizationId), claim),
+      inTurn: (claim) => inAuditTurn(context.db, 'refund', lineOf(organizationId), claim),
       async onClaim(query, { refund_id, order_id, amount, currency_code, soft_refund }) {
         const after = { refund_id, amount, currency_code, soft_refund: soft_refund === 't' }
         head = await context.audit.append(query, actor, { action: 'refund.begun', target: `order ${order_id}`, after })

@@ -1,15 +1,28 @@
 // Shares what is scarce among tenants: who asks for much waits in a line of their own, and nobody waits behind them.
 
 export interface Turns {
-  /** Runs `work`, which costs `weight`, at once when there is room, or when it is the tenant's turn. */
-  run<T>(tenant: string, weight: number, work: () => Promise<T>): Promise<T>
+  /**
+   * Runs `work`, which costs `weight`, at once when there is room, or when it is the tenant's turn. With `patience` whoever
+   * waits for longer leaves the line, and is told its error.
+   */
+  run<T>(tenant: string, weight: number, work: () => Promise<T>, patience?: Patience): Promise<T>
   /** How many wait. */
   waiting(): number
 }
 
+export interface Patience {
+  ms: number
+  error(): Error
+}
+
+interface Waiter {
+  weight: number
+  begin(): void
+}
+
 interface Line {
   used: number
-  waiting: { weight: number; begin: () => void }[]
+  waiting: Waiter[]
 }
 
 // How long a tenant who asked for something is taken for still there.
@@ -45,8 +58,33 @@ export function openTurns(most: number, share: number): Turns {
   function end(tenant: string, line: Line, weight: number): void {
     line.used -= weight
     used -= weight
+    goOn(tenant, line)
+  }
+
+  function goOn(tenant: string, line: Line): void {
     while (serveNext());
     if (line.used === 0 && line.waiting.length === 0) lines.delete(tenant)
+  }
+
+  function waitInLine(tenant: string, line: Line, weight: number, patience?: Patience): Promise<void> {
+    waiting += 1
+    turns.add(tenant)
+    return new Promise((resolve, reject) => {
+      const waiter: Waiter = { weight, begin: resolve }
+      line.waiting.push(waiter)
+      if (!patience) return
+      const timer = setTimeout(() => {
+        line.waiting.splice(line.waiting.indexOf(waiter), 1)
+        waiting -= 1
+        if (line.waiting.length === 0) turns.delete(tenant)
+        goOn(tenant, line)
+        reject(patience.error())
+      }, patience.ms)
+      waiter.begin = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
   }
 
   /** Lets one begin: the first of the first tenant whose share allows it. Answers whether there was one. */
@@ -71,7 +109,7 @@ export function openTurns(most: number, share: number): Turns {
 
   return {
     waiting: () => waiting,
-    async run(tenant, given, work) {
+    async run(tenant, given, work, patience) {
       if (tenant !== last) {
         if (last !== undefined) changedMs = performance.now()
         last = tenant
@@ -85,9 +123,7 @@ export function openTurns(most: number, share: number): Turns {
       if (!blocked && line.waiting.length === 0 && mayMore(line, weight) && fits(weight)) {
         begin(line, weight)
       } else {
-        waiting += 1
-        turns.add(tenant)
-        await new Promise<void>((resolve) => line.waiting.push({ weight, begin: resolve }))
+        await waitInLine(tenant, line, weight, patience)
       }
       try {
         return await work()

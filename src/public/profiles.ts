@@ -119,7 +119,7 @@ export function profiles(app: FastifyInstance, context: PublicContext): void {
     // Of a project's keys the door tells no more than whose they are.
     const source = callerOf(raw, context.trustedProxies)
     const actor = { kind: 'project key', id: projectId, source } as const
-    const missing = await inAuditTurn(context.db, projectId, () => erase(context, actor, projectId, ids))
+    const missing = await inAuditTurn(context.db, 'erasure', projectId, () => erase(context, actor, projectId, ids))
     if (missing.length > 0) throw notFoundIds(missing)
     return { message: ids.length === 1 ? '1 profile anonymized.' : `${ids.length} profiles anonymized.` }
   })

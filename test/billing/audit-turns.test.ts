@@ -20,7 +20,7 @@ after(async () => {
   await billing.stop()
 })
 
-const MANY = 40
+const MANY = 20
 
 /** A customer with a charge to pay back. */
 async function charged(): Promise<[string, string]> {
@@ -69,6 +69,52 @@ test('a refund that waited longer for its turn than its lease lasts is paid back
   const answer = await waited.last
   assert.equal(answer.body.refund_status, 'succeeded', answer.text)
   await Promise.all(waited.asked)
+})
+
+test('who waits too long for a turn is told to come again, and nothing is begun', async () => {
+  const orders = await Promise.all(Array.from({ length: 5 }, charged))
+  const asked = await outside.tx(async (query) => {
+    await query('select 1 from audit_head for update')
+    const refunds = orders.map((order) => shop.refund(...order, { idempotency_key: 'k' }))
+    const first = await Promise.race(refunds)
+    assert.deepEqual([first.status, first.headers['retry-after']], [503, '1'], first.text)
+    assert.match(first.body.message, /wait to be written down in the audit log: try again/)
+    return { refunds }
+  })
+  const statuses = (await Promise.all(asked.refunds)).map(({ status }) => status)
+  assert.deepEqual(statuses.sort(), [200, 200, 503, 503, 503])
+  // Those who had a turn held it for longer than their leases: no money moved, which settling finds out.
+  let outcomes: string[] = []
+  await until('all to be settled', async () => {
+    const answers = await Promise.all(orders.map((order) => shop.refund(...order, { idempotency_key: 'k' })))
+    outcomes = answers.map(({ body }) => body.refund_status)
+    return !outcomes.includes('processing')
+  })
+  assert.deepEqual(outcomes.sort(), ['failed', 'failed', 'succeeded', 'succeeded', 'succeeded'])
+})
+
+test('an erasure that waits for a profile holds up nobody’s refunds, even with few connections', async () => {
+  const small = await startBilling({ PROVIDER_TIMEOUT_MS: '8000', DATABASE_CONNECTIONS: '3' })
+  const elsewhere = openDb({ url: small.server.env.DATABASE_URL!, applicationName: 'outside', connections: 2 })
+  try {
+    const [one, other] = [await small.organization(), await small.organization()]
+    await one.customer({ profileId: 'busy' })
+    const user = await other.customer()
+    const order = (await other.charge(user)).body.order_id
+    const erasure = await elsewhere.tx(async (query) => {
+      await query(`select 1 from profiles where id = 'busy' for update`)
+      const key = one.projectKey
+      const asked = small.server.api('/profiles/anonymize', { key, method: 'POST', body: { profile_ids: ['busy'] } })
+      await untilLocked(elsewhere.query, 'profiles')
+      const answer = await other.refund(user, order)
+      assert.equal(answer.body.refund_status, 'succeeded', answer.text)
+      return { asked }
+    })
+    assert.equal((await erasure.asked).status, 200)
+  } finally {
+    await elsewhere.close()
+    await small.stop()
+  }
 })
 
 test('many erasures of one project, all of them held up, leave room for charges', async () => {
