@@ -95,7 +95,9 @@ function allow(
   if (!isOffered(request.currencyCode, standing.currencies)) {
     throw new ApiError(400, `${request.currencyCode} is not offered by the merchant account of the saved card.`)
   }
-  if (!psps.includes(provider.name) && !provider.admits()) throw unreachable()
+  // Whoever has a charge in progress makes no call, and would spend the trial of an open circuit for nothing.
+  const mayCall = () => !(standing.is_busy === 't' && provider.circuitIsOpen()) && provider.admits()
+  if (!psps.includes(provider.name) && !mayCall()) throw unreachable()
   return provider
 }
 

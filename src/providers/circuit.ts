@@ -8,18 +8,20 @@ export interface CircuitLimits {
   windowMs: number
   /** So long nobody is let through; then one caller in each such rest, until a call succeeds. */
   restMs: number
+  /** When nobody has come for so long after a rest, what it knows is too old to refuse anybody: it closes. */
+  forgetMs: number
 }
 
 // A single bad connection pool or a deploy at the provider must not open it; a dead provider reaches 20 at once under
 // load. Five seconds is what a client sleeps before its next try.
-const defaults: CircuitLimits = { failures: 20, windowMs: 30_000, restMs: 5_000 }
+const defaults: CircuitLimits = { failures: 20, windowMs: 30_000, restMs: 5_000, forgetMs: 300_000 }
 
 export class Circuit {
   readonly #clock: Clock
   readonly #limits: CircuitLimits
   #failures = 0
   #firstFailureAt = 0
-  #restsUntil: number | null = null
+  #restsUntil = Number.NEGATIVE_INFINITY
 
   constructor(clock: Clock, limits: Partial<CircuitLimits> = {}) {
     this.#clock = clock
@@ -27,7 +29,7 @@ export class Circuit {
   }
 
   isOpen(): boolean {
-    return this.#restsUntil !== null
+    return this.#clock.monotonicMs() < this.#restsUntil + this.#limits.forgetMs
   }
 
   /**
@@ -36,7 +38,7 @@ export class Circuit {
    * that go on failing meanwhile must not put the trial off for ever.
    */
   admits(): boolean {
-    if (this.#restsUntil === null) return true
+    if (!this.isOpen()) return true
     if (this.#clock.monotonicMs() < this.#restsUntil) return false
     this.#rest()
     return true
@@ -44,7 +46,7 @@ export class Circuit {
 
   succeeded(): void {
     this.#failures = 0
-    this.#restsUntil = null
+    this.#restsUntil = Number.NEGATIVE_INFINITY
   }
 
   failed(): void {

@@ -42,8 +42,9 @@ export class Guard {
   }
 
   /**
-   * Runs one call; `ProviderTrouble` becomes `unknown`, any other exception is a bug and passes. Only a call that
-   * `moves` money proves by its success that the provider is well: one that answers look-ups may leave charges hanging.
+   * Runs one call; `ProviderTrouble` becomes `unknown`, any other exception is a bug and passes. Only calls that `move`
+   * money tell the circuit how the provider is: one that answers look-ups may leave charges hanging, and the other way
+   * round.
    */
   async run<T>(
     call: (signal: AbortSignal) => Promise<T>,
@@ -77,7 +78,7 @@ export class Guard {
       if (moves) this.circuit.succeeded()
       return answer
     } catch (error) {
-      if (error instanceof ProviderTrouble && !(error instanceof OwnTrouble)) this.circuit.failed()
+      if (moves && error instanceof ProviderTrouble && !(error instanceof OwnTrouble)) this.circuit.failed()
       throw error
     } finally {
       this.#leave()

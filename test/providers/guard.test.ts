@@ -92,6 +92,29 @@ test('answers to look-ups do not keep the circuit closed while charges fail, nor
   assert.equal(guard.circuit.isOpen(), false)
 })
 
+test('look-ups that fail say nothing of charges', async () => {
+  const guard = new Guard({ clock: new HandClock(), circuit: { failures: 3 } })
+  for (let i = 0; i < 10; i++) await guard.run(trouble, undefined, { moves: false })
+  assert.equal(guard.circuit.isOpen(), false)
+})
+
+test('a circuit that nobody has tried for long is closed', () => {
+  const clock = new HandClock()
+  const circuit = new Circuit(clock, { failures: 1, restMs: 500, forgetMs: 10_000 })
+  circuit.failed()
+  clock.advance(10_499)
+  assert.equal(circuit.isOpen(), true)
+  clock.advance(1)
+  assert.equal(circuit.isOpen(), false)
+  assert.deepEqual([circuit.admits(), circuit.admits()], [true, true])
+  circuit.failed()
+  assert.equal(circuit.admits(), false, 'it opens as it did the first time')
+  for (let rests = 0; rests < 100; rests++) {
+    clock.advance(500)
+    assert.deepEqual([circuit.admits(), circuit.isOpen()], [true, true], 'as long as somebody tries it stays open')
+  }
+})
+
 test('the circuit opens on failures in a row, rests, tries with one, and closes on success', () => {
   const clock = new HandClock()
   const circuit = new Circuit(clock, { failures: 3, windowMs: 1_000, restMs: 500 })
