@@ -1,5 +1,5 @@
 // Looks into a charge or refund whose outcome nobody heard: asks, has it refused if it never came, settles, or looks later.
-import { isUnavailable } from '../lib/db.ts'
+import { isClash, isUnavailable } from '../lib/db.ts'
 import type { NotFound, Refused, Settled, Unknown } from '../providers/provider.ts'
 import { settle as settleCharge } from './charge-settlement.ts'
 import { handOver as handOverOrder, type Order, reference as orderReference } from './charges.ts'
@@ -68,7 +68,8 @@ export async function orUnsettled<T>(
   try {
     return await look()
   } catch (error) {
-    if (isUnavailable(error)) throw error
+    // These pass: the provider's word can be settled by soon.
+    if (isUnavailable(error) || isClash(error)) throw error
     log.error({ err: error, ...idsOf(one) }, 'What a provider says cannot be settled.')
     return 'unsettled'
   }

@@ -95,7 +95,9 @@ async function compareOne(
   const isForgotten = row.status === 'processing'
   const now = isForgotten ? await kind.settle(row) : row
   if (now === 'unsettled') report('mismatch', `${worth(movement)} there, which cannot be settled here`)
-  else if (!now || now.status === 'processing') result.in_progress++
+  else if (!now) result.in_progress++
+  else if (now.status === 'processing')
+    report('mismatch', `${worth(movement)} there, of which nothing certain can be heard`)
   else if (now.status !== 'succeeded') report('mismatch', `${worth(movement)} there, ${now.status} here`)
   else if (!isSameMoney(now, movement))
     report('mismatch', `${worth(movement)} there, ${now.amount} ${now.currency_code} here`)

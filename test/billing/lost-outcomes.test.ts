@@ -78,6 +78,15 @@ describe('nothing is begun', () => {
     await assert.rejects(oneOffCharge(counting, shop.id, request('0')))
     assert.equal(asked, 0)
   })
+
+  test('nor on a customer who has a charge in progress', async () => {
+    await oneOffCharge(context({}), shop.id, request())
+    let asked = 0
+    const counting = context({ circuitIsOpen: () => true, admits: () => ++asked > 0, charge: never })
+    const another = { ...request(), idempotencyKey: randomUUID() }
+    await assert.rejects(oneOffCharge(counting, shop.id, another), { status: 503 })
+    assert.equal(asked, 0)
+  })
 })
 
 describe('an unknown outcome', () => {
@@ -341,12 +350,33 @@ describe('a verdict that cannot be settled by', () => {
         yield* movements
       },
     })
-    const { findings, settled } = await reconcile(both, '2100-01-01T00:00:00Z')
+    const { findings, settled, in_progress } = await reconcile(both, '2100-01-01T00:00:00Z')
     assert.deepEqual(
       findings.map(({ difference, reference, what }) => [difference, reference, what]),
       [['mismatch', odd, '1050 minor units of USD there, which cannot be settled here']],
     )
-    assert.equal(settled, 1)
+    assert.deepEqual([settled, in_progress], [1, 0])
+    const silent = { ...both, providers: context({ list: both.providers.get('simulator')!.list }).providers }
+    const again = await reconcile(silent, '2100-01-01T00:00:00Z')
+    assert.deepEqual(
+      again.findings.map(({ difference, reference, what }) => [difference, reference, what]),
+      [['mismatch', odd, '1050 minor units of USD there, of which nothing certain can be heard']],
+    )
+    assert.deepEqual([again.match, again.in_progress], [1, 0])
+  })
+
+  test('but not what others, writing the same, kept from being settled', async () => {
+    await oneOffCharge(context({}), shop.id, request())
+    const { order_id } = (await order())!
+    const known = context({ lookUp: async () => verdict('succeeded') })
+    let clashes = 1
+    const tx: typeof billing.db.tx = async (work) => {
+      if (clashes-- > 0) throw Object.assign(new Error('deadlock detected'), { code: '40P01' })
+      return billing.db.tx(work)
+    }
+    const found = await findEither(billing.db, order_id!)
+    await assert.rejects(resolve({ ...known, db: { ...billing.db, tx } }, found, 'cancelled', 'a guess'), /deadlock/)
+    await assert.rejects(resolve(known, found, 'cancelled', 'a guess'), /The provider can tell: .* is succeeded now/)
   })
 })
 
