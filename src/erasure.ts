@@ -122,14 +122,14 @@ const personal = (found: Map<string, 'personal' | 'erased'>) =>
 const STAMP = "greatest(db_clock(), $3::timestamptz, updated_at + interval '1 microsecond')"
 const SESSIONS = 'select id from sessions where project_id = $1 and profile_id = any($2)'
 const CUSTOMERS = 'select organization_id, external_id from customers where project_id = $1 and profile_id = any($2)'
-// Also what was told of a customer before somebody linked it to the profile, and of a subscription that came out of one
-// of the sessions and is another profile's: it shows the user agent.
-const EVENTS = `
-  select id from events where project_id = $1 and profile_id = any($2)
-  union select e.id from subscriptions s join events e on e.project_id = $1 and e.object_id = s.id
+// What was told of a customer, also before somebody linked it to the profile, and of a subscription that came out of one
+// of the sessions, also when it is another profile's.
+const EVENTS_OF_BELONGINGS = `
+  select e.id from subscriptions s join events e on e.project_id = $1 and e.object_id = s.id
   where s.project_id = $1 and s.session_id in (${SESSIONS}) and e.type like 'subscription.%'
   union select e.id from orders o join events e on e.project_id = $1 and e.object_id = o.order_id::text
   where (o.organization_id, o.external_id) in (${CUSTOMERS})`
+const EVENTS = `select id from events where project_id = $1 and profile_id = any($2) union ${EVENTS_OF_BELONGINGS}`
 // As our own events with the id alone are written, so that they need not be written again.
 const ID_ALONE = `'{"id":' || to_json(object_id) || '}'`
 
@@ -139,6 +139,9 @@ const ON_PERSONS = [
    where project_id = $1 and id = any($2)`,
   // Their nested e-mail changed: a sync must see it.
   `update subscriptions set updated_at = ${STAMP} where project_id = $1 and profile_id = any($2)`,
+  // What was to be told, or may be told again, tells only whom it was about.
+  `update events set data = (${ID_ALONE})::json
+   where project_id = $1 and id in (${EVENTS}) and data::text <> ${ID_ALONE}`,
 ]
 
 // Each leaves alone what is wiped already.
@@ -156,10 +159,13 @@ const ON_BELONGINGS = [
   `update orders set client_metadata = null
    where (organization_id, external_id) in (${CUSTOMERS}) and client_metadata is not null`,
   `update customers set email = null where project_id = $1 and profile_id = any($2) and email is not null`,
-  // What was to be told, or may be told again, tells only whom it was about; an answer may have repeated the rest.
+  // Of what was told since an erasure, or came under the profile since, only what shows them: the rest has to be told whole.
   `update events set data = (${ID_ALONE})::json
-   where project_id = $1 and id in (${EVENTS}) and data::text <> ${ID_ALONE}`,
-  `update webhook_attempts set answer = null where project_id = $1 and event_id in (${EVENTS}) and answer is not null`,
+   where project_id = $1 and id in (${EVENTS_OF_BELONGINGS})
+     and coalesce(data #>> '{session,user_agent}', data ->> 'client_metadata') is not null`,
+  // An answer may have repeated what its event told.
+  `update webhook_attempts set answer = null where project_id = $1 and answer is not null and event_id in (
+     select id from events where project_id = $1 and id in (${EVENTS}) and data::text = ${ID_ALONE})`,
 ]
 
 /** Removes the personal data of these profiles, which are locked; answers when. */

@@ -4,8 +4,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { BASICS, insert } from './support/data.ts'
 import { differences, dump } from './support/dump.ts'
-import { MARK, person } from './support/person.ts'
+import { MARK, PERSONAL, person } from './support/person.ts'
 import { type Json, type Project, startTestServer, type TestServer } from './support/server.ts'
+
+const LATE = '01900000-0000-7000-8000-0000000000f1'
 
 describe('erasing', () => {
   let server: TestServer
@@ -200,7 +202,8 @@ describe('erasing', () => {
       sessions: [{ id: 'late', profile_id: 'a' }],
       replies: [{ session_id: 'late', value: MARK }],
       customers: [{ external_id: 'late', profile_id: 'a', email: MARK }],
-      events: [{ id: '01900000-0000-7000-8000-0000000000f1', type: 'x', object_id: 'x', profile_id: 'a', data: MARK }],
+      orders: [{ order_id: LATE, external_id: 'late', ...PERSONAL.orders }],
+      events: [{ id: LATE, type: 'charge.succeeded', object_id: LATE, ...PERSONAL.events }],
     })
     assert.equal((await erase('a')).status, 200)
     const left = (await dump(server.db)).split('\n').filter((line) => line.includes(project.id) && line.includes(MARK))

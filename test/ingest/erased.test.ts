@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, before, beforeEach, describe, test } from 'node:test'
 import { reapply } from '../../src/erasure.ts'
+import type { NamedRow } from '../../src/lib/db.ts'
 import { type Imports, type Line, line, openImports, type Project, T } from '../support/imports.ts'
 import { untilLocked } from '../support/locks.ts'
 
@@ -40,9 +41,15 @@ after(async () => {
 })
 
 /** Erases as after a restored backup: the same work as for a request, without a request. */
-async function eraseNow({ id: project_id }: Project, profile_id: string): Promise<void> {
-  const { erased } = await reapply(imports.db, join(folder, 'erasures'), entries())
-  assert.equal(erased, 1)
+async function eraseNow(project: Project, profileId: string): Promise<void> {
+  assert.equal((await carryOut(project, profileId)).erased, 1)
+}
+
+const eraseAgain = async (project: Project, profileId: string) =>
+  assert.equal((await carryOut(project, profileId)).already_erased, 1)
+
+function carryOut({ id: project_id }: Project, profile_id: string) {
+  return reapply(imports.db, join(folder, 'erasures'), entries())
   async function* entries() {
     yield { project_id, profile_id, erased_at: T }
   }
@@ -279,4 +286,61 @@ test('history does not take the stamp of an erasure from somebody else’s subsc
   const erased = await stamp()
   await imports.run(project, [bought('2026-01-03T00:00:00Z')])
   assert.deepEqual(await stamp(), erased)
+})
+
+describe('what is told of the living and the erased', () => {
+  const renewed = [
+    line.subscription({ session_id: 'session', status: 'cancelled' }),
+    line.subscription({ id: 'other', profile_id: 'other', session_id: 'session', status: 'cancelled' }),
+    line.transaction({ subscription_id: 'subscription' }),
+  ]
+  const told = (project: Project) =>
+    imports.rows(
+      `select type, data from events where project_id = $1 and type <> 'profile.anonymized' order by type, object_id`,
+      [project.id],
+    )
+  const isWhole = ({ data }: NamedRow) => Object.keys(JSON.parse(data!)).length > 1
+
+  let project: Project
+  beforeEach(async () => {
+    project = await imports.project()
+    const other = line.subscription({ id: 'other', profile_id: 'other', session_id: 'session' })
+    const people = [line.profile(personal.profile), line.profile({ id: 'other', email: 'other@example.com' })]
+    const bought = [line.product(), line.subscription({ session_id: 'session' }), other]
+    await imports.run(project, [...people, line.session(personal.session), ...bought], { live: true })
+    await eraseNow(project, 'profile')
+  })
+
+  test('is whole, also beside a line that comes again', async () => {
+    await imports.run(project, [line.session(), ...renewed], { live: true, emitEvents: true })
+    const events = await told(project)
+    const types = ['subscription.cancelled', 'subscription.cancelled', 'transaction.created']
+    assert.deepEqual(
+      events.map(({ type }) => type),
+      types,
+    )
+    assert.ok(events.every(isWhole))
+  })
+
+  test('stays whole when lines come again, and when the erasure is repeated', async () => {
+    await imports.run(project, renewed, { live: true, emitEvents: true })
+    const events = await told(project)
+    assert.equal(events.filter(isWhole).length, 3)
+    await imports.run(project, [line.session(personal.session), line.customer({ profile_id: 'profile' })], {
+      live: true,
+    })
+    assert.deepEqual(await told(project), events)
+    await eraseAgain(project, 'profile')
+    assert.deepEqual(await told(project), events)
+  })
+
+  test('loses the user agent of a session that a line moves under the erased', async () => {
+    const moved = line.session({ id: 'moved', profile_id: 'other', ...personal.session })
+    await imports.run(project, [moved, line.subscription({ id: 'third', profile_id: 'other', session_id: 'moved' })], {
+      emitEvents: true,
+    })
+    assert.ok((await told(project)).some(({ data }) => data!.includes(MARKER)))
+    await imports.run(project, [line.session({ id: 'moved' })])
+    assert.ok((await told(project)).every(({ data }) => !data!.includes(MARKER)))
+  })
 })

@@ -14,7 +14,7 @@ export const PERSONAL: Record<string, Columns> = {
   replies: { value: [MARK] },
   customers: { email: MARK },
   orders: { client_metadata: { note: MARK } },
-  events: { data: { note: MARK } },
+  events: { data: { client_metadata: { note: MARK } } },
   webhook_attempts: { answer: MARK },
 }
 
