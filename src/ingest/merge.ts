@@ -174,16 +174,15 @@ function updateKnown(kind: Kind, scope: Scope): string {
 
 /**
  * The stamp of history: the time of the line. But an erasure stays in every sync: what it has stamped is not taken back
- * behind it. Subscriptions show what it took away: their profile's e-mail, and their session's user agent.
+ * behind it, and what the line itself loses to it is stamped now. Subscriptions only show what it took away: their
+ * profile's e-mail, and their session's user agent.
  */
 function history(kind: Kind, { project_id }: Scope, now: string): string {
   const given = `coalesce(s.updated_at, ${now})`
-  const ofErased =
-    kind.name === 'subscription'
-      ? `exists (select from profiles p where p.project_id = ${project_id} and p.anonymized_at is not null
-          and p.id = any(array[t.profile_id,
-            (select profile_id from sessions o where o.project_id = ${project_id} and o.id = t.session_id)]))`
-      : 's.erased'
+  if (kind.name !== 'subscription') return `case when s.erased then greatest(${given}, ${now}) else ${given} end`
+  const ofErased = `exists (select from profiles p where p.project_id = ${project_id} and p.anonymized_at is not null
+    and p.id = any(array[t.profile_id,
+      (select profile_id from sessions o where o.project_id = ${project_id} and o.id = t.session_id)]))`
   return `case when ${ofErased} then greatest(${given}, t.updated_at) else ${given} end`
 }
 

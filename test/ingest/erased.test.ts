@@ -344,3 +344,16 @@ describe('what is told of the living and the erased', () => {
     assert.ok((await told(project)).every(({ data }) => !data!.includes(MARKER)))
   })
 })
+
+for (const live of [true, false])
+  test(`a sync hears what a session lost that moved under an erased profile, live: ${live}`, async () => {
+    const project = await imports.project()
+    const session = line.session({ ...personal.session, profile_id: 'other', updated_at: T })
+    await imports.run(project, [line.profile(), line.profile({ id: 'other' }), session])
+    await eraseNow(project, 'profile')
+    const { now } = await imports.row('select db_clock() as now')
+    const moved = line.session({ ...personal.session, updated_at: '2026-01-03T00:00:00Z' })
+    await imports.run(project, [moved], { live })
+    const { updated_at } = await imports.row('select updated_at from sessions where project_id = $1', [project.id])
+    assert.ok(updated_at! > now!)
+  })
