@@ -191,6 +191,11 @@ export async function wipeBelongings(query: Query, projectId: string, ids: strin
   await carryOut(query, ON_BELONGINGS, projectId, ids, base)
 }
 
+/** Removes what was written of these profiles, which are erased, by whoever did not know it yet. */
+export async function wipeAgain(db: Db, projectId: string, ids: string[]): Promise<void> {
+  await db.tx(async (query) => wipe(query, projectId, await lockProfiles(query, projectId, ids)))
+}
+
 async function carryOut(query: Query, effects: string[], projectId: string, ids: string[], base: string) {
   for (const effect of effects) await query(effect, [projectId, ids, ...(effect.includes('$3') ? [base] : [])])
 }

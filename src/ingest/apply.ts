@@ -1,7 +1,7 @@
 // What happens inside the transaction of an import: everything staged goes into its tables.
 import { mark } from '../erasure.ts'
 import type { Query } from '../lib/db.ts'
-import { wipeErased, wipeStored } from './erased.ts'
+import { type Linked, wipeErased, wipeStored } from './erased.ts'
 import type { Kind, Scope } from './kind.ts'
 import { merge, type Tally } from './merge.ts'
 import { mergePayments } from './payments.ts'
@@ -19,10 +19,15 @@ export interface Writing {
   done: (kind: Kind) => void
 }
 
+export interface Applied extends Tally {
+  /** Customers to wipe once more behind the commit. */
+  linked: Linked[]
+}
+
 /** Writes all staged rows. `kinds` come in the order of their references. */
-export async function apply(query: Query, kinds: readonly Kind[], scope: Scope, writing: Writing): Promise<Tally> {
+export async function apply(query: Query, kinds: readonly Kind[], scope: Scope, writing: Writing): Promise<Applied> {
   const { projectId, base, emitEvents, done } = writing
-  const anybodyErased = await wipeErased(query, kinds, scope)
+  const { anybodyErased, linked } = await wipeErased(query, kinds, scope)
   await beginStamps(query)
   if (emitEvents) await beginNotes(query)
   const total = { skipped: 0, erased: 0 }
@@ -43,7 +48,7 @@ export async function apply(query: Query, kinds: readonly Kind[], scope: Scope, 
   for (const kind of kinds.filter(isPayment)) await write(kind)
   // And behind them what erasures of the project wait for.
   if (wipes) await mark(query, projectId)
-  return total
+  return { ...total, linked }
 }
 
 const isPayment = ({ name }: Kind) => name === 'payment'

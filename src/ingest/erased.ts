@@ -1,26 +1,36 @@
 // Keeps erased people erased: takes the personal data out of staged rows that are about them, and of what comes under them.
-import { wipeBelongings } from '../erasure.ts'
-import type { Query } from '../lib/db.ts'
+import { wipeAgain, wipeBelongings } from '../erasure.ts'
+import type { Db, Query } from '../lib/db.ts'
 import type { Kind, Tenant } from './kind.ts'
+
+/** A stored customer that a line links to an erased profile. */
+export type Linked = { external_id: string; profile_id: string }
 
 /**
  * Locks the profiles that the staged rows are about, looks who of them is erased, then wipes and marks those rows. From
- * here to the commit an erasure waits, and then finds what was written. Answers whether anybody is erased.
+ * here to the commit an erasure waits, and then finds what was written. Answers whether anybody is erased, and which
+ * customers come under them.
  */
-export async function wipeErased(query: Query, kinds: readonly Kind[], tenant: Tenant): Promise<boolean> {
+export async function wipeErased(
+  query: Query,
+  kinds: readonly Kind[],
+  tenant: Tenant,
+): Promise<{ anybodyErased: boolean; linked: Linked[] }> {
   const names = new Set(kinds.map(({ name }) => name))
   const concerned = [...names].flatMap((name) => CONCERNED[name]?.(tenant) ?? [])
-  if (concerned.length === 0 || !(await canBeErased(query, names, tenant))) return false
+  if (concerned.length === 0 || !(await canBeErased(query, names, tenant))) return NOBODY
   await query(`create temp table import_concerned (id) on commit drop as ${concerned.join(' union ')}`)
   await query('analyze import_concerned')
   await query(lockProfiles(tenant))
   // A later statement: it sees what those did for whom the locks had to wait.
   await query(gatherErased(names, tenant))
   const [found] = await query('select exists (select from import_erased) as erased')
-  if (found!.erased === 'f') return false
+  if (found!.erased === 'f') return NOBODY
   for (const statement of effects(names, tenant)) await query(statement)
-  return true
+  return { anybodyErased: true, linked: names.has('customer') ? await query<Linked>(findLinked(tenant)) : [] }
 }
+
+const NOBODY = { anybodyErased: false, linked: [] }
 
 // So many ids are in memory, and in one statement, at once.
 const BATCH = 10_000
@@ -40,6 +50,24 @@ export async function wipeStored(query: Query, projectId: string, base: string):
 }
 
 const NEXT = 'select id from import_erased where id > $1 order by id limit $2'
+
+/**
+ * Comes behind the commit: a charge beside the import saw the old link, and wrote when all was wiped. Each customer's
+ * charges under way are waited for with no other customer locked, so that nobody waits in a circle.
+ */
+export async function wipeLinked(
+  db: Db,
+  query: Query,
+  tenant: { projectId: string; organizationId: string },
+  linked: Linked[],
+): Promise<void> {
+  for (const { external_id } of linked) await query(AWAIT_CHARGES, [tenant.organizationId, external_id])
+  const ids = [...new Set(linked.map(({ profile_id }) => profile_id))]
+  for (let at = 0; at < ids.length; at += BATCH) await wipeAgain(db, tenant.projectId, ids.slice(at, at + BATCH))
+}
+
+// Whoever writes what callers say of a customer holds a key share of it.
+const AWAIT_CHARGES = 'select from customers where organization_id = $1 and external_id = $2 for update'
 
 /** Whether there is anybody at all; the first import of a project goes on at once. */
 async function canBeErased(query: Query, names: Set<string>, { project_id }: Tenant): Promise<boolean> {
@@ -73,6 +101,13 @@ const CONCERNED: Record<string, (tenant: Tenant) => string[]> = {
     `select t.profile_id from import_customer s join customers t
      on t.organization_id = ${organization_id} and t.external_id = s.external_id where t.profile_id is not null`,
   ],
+}
+
+function findLinked({ organization_id }: Tenant): string {
+  return `
+    select distinct s.external_id, s.profile_id from import_customer s
+    join customers t on t.organization_id = ${organization_id} and t.external_id = s.external_id
+    where s.erased and t.profile_id is distinct from s.profile_id`
 }
 
 function lockProfiles({ project_id }: Tenant): string {

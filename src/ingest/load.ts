@@ -3,10 +3,10 @@ import pg from 'pg'
 import type { App } from '../app.ts'
 import { type Db, isUnavailable, sqlState } from '../lib/db.ts'
 import { Refusal } from '../lib/errors.ts'
-import { apply } from './apply.ts'
+import { type Applied, apply } from './apply.ts'
 import { rejectMisfits } from './check.ts'
+import { wipeLinked } from './erased.ts'
 import type { Kind } from './kind.ts'
-import type { Tally } from './merge.ts'
 import { passHistory } from './payments.ts'
 import { readSources, type Source } from './reading.ts'
 import { countRejected, firstRejected, type Reject, type RejectedLine, rejectedLines } from './rejected.ts'
@@ -71,7 +71,7 @@ export async function importRecords(
   signal?.addEventListener('abort', breakOff)
   try {
     signal?.throwIfAborted()
-    const load: Load = { connection, projectId, organizationId, options, log, progress: startProgress(options) }
+    const load: Load = { db, connection, projectId, organizationId, options, log, progress: startProgress(options) }
     return await carryOut(load, sources, () => signal?.removeEventListener('abort', breakOff))
   } catch (error) {
     if (signal?.aborted && !(error instanceof Refusal)) throw new Refusal(BROKEN_OFF)
@@ -83,6 +83,7 @@ export async function importRecords(
 }
 
 interface Load {
+  db: Db
   connection: Connection
   projectId: string
   organizationId: string
@@ -122,12 +123,16 @@ async function carryOut(
   if (rejected > 0 && !skipBadLines) return { read: lines, written: 0, skipped: 0, erased: 0, rejected, rejects }
   if (rejected > 0) await saveRejected?.(rejectedLines(query, names))
   progress({ step: 'writing' })
-  const { skipped, erased } = await write(load, kinds, atCommit)
+  const { skipped, erased, linked } = await write(load, kinds, atCommit)
+  if (!options.dryRun) {
+    await wipeLinked(load.db, query, load, linked).catch(throwLost)
+    await gatherStatistics(load, kinds)
+  }
   return { read: lines, written: lines - rejected - skipped - erased, skipped, erased, rejected, rejects }
 }
 
 /** One transaction, again when it meets a deadlock: the staged rows are back after a rollback. */
-async function write(load: Load, kinds: StagedKind[], atCommit: () => void): Promise<Tally> {
+async function write(load: Load, kinds: StagedKind[], atCommit: () => void): Promise<Applied> {
   const { connection, options } = load
   const { query } = connection
   const brought = new Set(kinds.map(({ kind }) => kind.name))
@@ -139,7 +144,6 @@ async function write(load: Load, kinds: StagedKind[], atCommit: () => void): Pro
       // From here on the outcome is the database's: breaking off would leave it unknown.
       atCommit()
       await (options.dryRun ? query('rollback') : commit(load))
-      if (!options.dryRun) await gatherStatistics(load, kinds)
       return tally
     } catch (error) {
       if (attempt === TRIES || sqlState(error) !== DEADLOCK) throw error
@@ -148,7 +152,7 @@ async function write(load: Load, kinds: StagedKind[], atCommit: () => void): Pro
   }
 }
 
-async function writeOnce(load: Load, kinds: StagedKind[]): Promise<Tally> {
+async function writeOnce(load: Load, kinds: StagedKind[]): Promise<Applied> {
   const { query } = load.connection
   await query('begin')
   const [begun] = await query<{ base: string }>('select begin_write($1) as base', [load.projectId])
@@ -173,14 +177,14 @@ async function writeOnce(load: Load, kinds: StagedKind[]): Promise<Tally> {
 }
 
 async function commit({ connection }: Load): Promise<void> {
-  try {
-    await connection.query('commit')
-  } catch (error) {
-    if (!isUnavailable(error)) throw error
-    throw new Refusal(
-      'The database was lost while it committed: everything was written, or nothing. Import again; what is there already stays as it is.',
-    )
-  }
+  await connection.query('commit').catch(throwLost)
+}
+
+function throwLost(error: unknown): never {
+  if (!isUnavailable(error)) throw error
+  throw new Refusal(
+    'The database was lost while it committed: everything was written, or nothing. Import again; what is there already stays as it is.',
+  )
 }
 
 async function gatherStatistics({ connection, log }: Load, kinds: StagedKind[]): Promise<void> {

@@ -1,9 +1,15 @@
 // Erasure and charges: what a charge brings about an erased person is not kept, whichever of the two comes first.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { keepErasureAway } from '../../src/billing/keep-erasure-away.ts'
+import { importRecords } from '../../src/ingest/load.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import { until } from '../support/cluster.ts'
+import { line } from '../support/imports.ts'
+import { untilLocked } from '../support/locks.ts'
 import type { Answer } from '../support/server.ts'
 
 const MARKER = 'marker-of-a-person'
@@ -81,6 +87,50 @@ test('an erasure and many charges of the person at once', async () => {
     for (const { status } of await Promise.all(charges)) assert.ok(status === 200 || status === 400)
     assert.deepEqual(await findMarker(), [], `round ${round}`)
   }
+})
+
+describe('an import that links the customer to an erased profile', () => {
+  /** Links somebody who is nobody's yet to a profile that is erased. */
+  async function link(user: string) {
+    const { erase } = await person()
+    await erase()
+    const lines = JSON.stringify(line.customer({ external_id: user, profile_id: `pro_${people}` }))
+    const source = { name: 'file', stream: () => Readable.from([Buffer.from(lines)]) }
+    return () => importRecords(billing.server.app, { projectId: shop.projectId, live: true }, [source])
+  }
+
+  test('takes the metadata of a charge beside it, which saw the old link', async () => {
+    const user = await shop.customer()
+    const run = await link(user)
+    let importing: ReturnType<typeof run>
+    await billing.db.tx(async (query) => {
+      // Stands for all that an import may still have to do when it has wiped.
+      await query('select from erasure_marks where project_id = $1 for update', [shop.projectId])
+      importing = run()
+      await untilLocked(billing.db.query, 'erasure_marks')
+      assert.equal((await shop.charge(user, metadata)).body.checkout_status, 'succeeded')
+    })
+    assert.equal((await importing!).erased, 1)
+    assert.deepEqual(await findMarker(), [])
+  })
+
+  test('waits for a charge that is being claimed when it commits', async () => {
+    const user = await shop.customer()
+    assert.equal((await shop.charge(user)).body.checkout_status, 'succeeded')
+    const run = await link(user)
+    let importing: ReturnType<typeof run>
+    await billing.db.tx(async (query) => {
+      await keepErasureAway(query, shop.id, [user])
+      importing = run()
+      await untilLocked(billing.db.query, 'customers')
+      await query(`insert into orders select (json_populate_record(o, $2)).* from orders o where external_id = $1`, [
+        user,
+        JSON.stringify({ order_id: randomUUID(), idempotency_key: 'claimed', ...metadata }),
+      ])
+    })
+    assert.equal((await importing!).erased, 1)
+    assert.deepEqual(await findMarker(), [])
+  })
 })
 
 test('an import that holds the profile does not hold up a charge', async () => {
