@@ -17,6 +17,8 @@ export interface Taken {
   /** The database's clock, which receivers are told. */
   nowSeconds: number
   body: string
+  /** What `body` tells of the object. */
+  data: string
 }
 
 /** Who may take how much: healthy endpoints and failing ones have lanes of their own. */
@@ -94,6 +96,7 @@ export async function take(db: Db, { failing, limit, perEndpoint, busy }: Lane):
     failures: Number(row.failures),
     nowSeconds: Number(row.now_seconds),
     body: eventBody(row),
+    data: row.data!,
   }))
 }
 
@@ -163,18 +166,21 @@ export async function settle(db: Db, taken: Taken, outcome: Outcome, durationMs:
     wait ?? null,
     status === 410,
     PATIENCE,
+    taken.data,
   ])
 }
 
 // Of several attempts at once (a lease ran out, somebody sent again) only the newest says what becomes of the delivery.
-// The answer may repeat personal data, so the profile is locked first: of an erased one nothing is kept.
+// The answer may repeat what was sent, so the event is locked first: when an erasure has emptied it meanwhile, nothing is
+// kept, and one that comes now finds the answer. Nor is anything kept about a person who was erased before.
 const SETTLE: Statement = {
   name: 'settle delivery',
   text: `
-  with person as materialized (
-    select p.anonymized_at is not null as erased from events v
-    join profiles p on p.project_id = v.project_id and p.id = v.profile_id
-    where v.project_id = $1 and v.id = $2 and $8 <> '' for share of p
+  with event as materialized (
+    select v.data::text <> $13 or exists (
+      select from profiles p where p.project_id = v.project_id and p.id = v.profile_id and p.anonymized_at is not null
+    ) as erased
+    from events v where v.project_id = $1 and v.id = $2 and $8 <> '' for share of v
   ), delivery as (
     update webhook_deliveries set
       failures = case when $9 then failures else failures + 1 end,
@@ -186,7 +192,7 @@ const SETTLE: Statement = {
     insert into webhook_attempts
       (project_id, event_id, endpoint_id, number, attempted_at, duration_ms, status, error, answer)
     select $1, $2, $3, $4, db_clock() - make_interval(secs => $5::int / 1000.0), $5::int, $6::int, $7,
-      case when not coalesce((select erased from person), false) then $8 end
+      case when not coalesce((select erased from event), false) then $8 end
     from webhook_deliveries where project_id = $1 and event_id = $2 and endpoint_id = $3
     on conflict do nothing
   )

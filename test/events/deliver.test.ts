@@ -1,12 +1,17 @@
 // Deliveries end to end: signatures, retries, switching off, several processes, and what stays of an attempt.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
+import { reapply } from '../../src/erasure.ts'
 import { deliverEvents } from '../../src/events/deliver.ts'
 import { regenerateKey } from '../../src/tenants.ts'
 import { removeEndpoint, sendAgain, sendTest, setEndpoint } from '../../src/webhooks.ts'
-import { openEvents, PROJECT } from '../support/events.ts'
+import { BASICS, insert } from '../support/data.ts'
+import { ORGANIZATION, openEvents, PROJECT } from '../support/events.ts'
+import { untilLocked } from '../support/locks.ts'
+import { person } from '../support/person.ts'
 import { type Answer, eventually, startReceiver } from '../support/receiver.ts'
 
 let events: Awaited<ReturnType<typeof openEvents>>
@@ -320,5 +325,60 @@ test('nothing of an answer about an erased person is kept', async () => {
   const erased = await events.event({ profile_id: profile })
   assert.ok(await attempted(erased, 1))
   assert.equal(await answerOf(erased), null)
+  await events.app.db.tx((q) => removeEndpoint(q, PROJECT, id))
+})
+
+/** A receiver whose answers wait until they are called. */
+async function holdingReceiver() {
+  const held: (() => void)[] = []
+  const target = await receiver((_arrival, response) => {
+    held.push(() => response.writeHead(200).end('hello ada'))
+    return undefined
+  })
+  return { target, held }
+}
+
+test('nothing is kept of an answer to an event that an erasure has emptied meanwhile', async () => {
+  const { target, held } = await holdingReceiver()
+  const id = await events.endpoint(target.url)
+  const { db } = events.app
+  const project = { id: PROJECT, organizationId: ORGANIZATION }
+  // Somebody else's subscription, which came out of a session of hers.
+  await insert(db, project, { ...BASICS, ...person('ada') })
+  await insert(db, project, {
+    profiles: [{ id: 'bob' }],
+    subscriptions: [{ id: 'bought', profile_id: 'bob', session_id: 'session-of-ada' }],
+  })
+  const data = { id: 'bought', session: { user_agent: 'of ada' } }
+  const eventId = await events.event({ type: 'subscription.created', object_id: 'bought', profile_id: 'bob', data })
+  assert.ok(await arrived(target))
+  await reapply(db, join(events.dataDir, 'ledger'), entries())
+  for (const answer of held) answer()
+  assert.ok(await attempted(eventId, 1))
+  const attempts = await query('select status, answer from webhook_attempts where event_id = $1', [eventId])
+  assert.deepEqual(
+    attempts.map(({ status, answer }) => [status, answer]),
+    [['200', null]],
+  )
+  await db.tx((q) => removeEndpoint(q, PROJECT, id))
+
+  async function* entries() {
+    yield { project_id: PROJECT, profile_id: 'ada', erased_at: '2026-01-02T03:04:05Z' }
+  }
+})
+
+test('an answer waits for an erasure that is emptying its event', async () => {
+  const { target, held } = await holdingReceiver()
+  const id = await events.endpoint(target.url)
+  const eventId = await events.event()
+  assert.ok(await arrived(target))
+  await events.app.db.tx(async (emptying) => {
+    await emptying(`update events set data = '{"id":"x"}' where id = $1`, [eventId])
+    for (const answer of held) answer()
+    await untilLocked(events.app.db.query, 'webhook_attempts')
+  })
+  assert.ok(await attempted(eventId, 1))
+  const [attempt] = await query('select answer from webhook_attempts where event_id = $1', [eventId])
+  assert.equal(attempt!.answer, null)
   await events.app.db.tx((q) => removeEndpoint(q, PROJECT, id))
 })
