@@ -122,16 +122,27 @@ const personal = (found: Map<string, 'personal' | 'erased'>) =>
 const STAMP = "greatest(db_clock(), $3::timestamptz, updated_at + interval '1 microsecond')"
 const SESSIONS = 'select id from sessions where project_id = $1 and profile_id = any($2)'
 const CUSTOMERS = 'select organization_id, external_id from customers where project_id = $1 and profile_id = any($2)'
-// What was told of a customer, also before somebody linked it to the profile, and of a subscription that came out of one
-// of the sessions, also when it is another profile's.
-const EVENTS_OF_BELONGINGS = `
-  select e.id from subscriptions s join events e on e.project_id = $1 and e.object_id = s.id
-  where s.project_id = $1 and s.session_id in (${SESSIONS}) and e.type like 'subscription.%'
+const EVENTS = 'select id from events where project_id = $1 and profile_id = any($2)'
+// Whosever they are: of subscriptions that came out of one of the sessions, and of a customer before somebody linked it to
+// the profile. Those that were told since an erasure show nothing of it, and stay whole.
+const EVENTS_THAT_SHOW = `
+  select id from events
+  where project_id = $1 and type like 'subscription.%' and data #>> '{session,user_agent}' is not null
+    and data #>> '{session,id}' in (${SESSIONS})
   union select e.id from orders o join events e on e.project_id = $1 and e.object_id = o.order_id::text
-  where (o.organization_id, o.external_id) in (${CUSTOMERS})`
-const EVENTS = `select id from events where project_id = $1 and profile_id = any($2) union ${EVENTS_OF_BELONGINGS}`
+  where (o.organization_id, o.external_id) in (${CUSTOMERS}) and e.data ->> 'client_metadata' is not null`
 // As our own events with the id alone are written, so that they need not be written again.
 const ID_ALONE = `'{"id":' || to_json(object_id) || '}'`
+
+/** What was to be told, or may be told again, tells only whom it was about; an answer may have repeated the rest. */
+const emptied = (ids: string) => [
+  // First of all: whoever keeps an answer locks its event.
+  `with locked as materialized (select from events where project_id = $1 and id in (${ids}) order by id for no key update)
+   select count(*) from locked`,
+  `update webhook_attempts set answer = null where project_id = $1 and event_id in (${ids}) and answer is not null`,
+  `update events set data = (${ID_ALONE})::json
+   where project_id = $1 and id in (${ids}) and data::text <> ${ID_ALONE}`,
+]
 
 const ON_PERSONS = [
   `update profiles set email = null, email_folded = null, phone = null, password_hash = null, integrations = '{}',
@@ -139,9 +150,7 @@ const ON_PERSONS = [
    where project_id = $1 and id = any($2)`,
   // Their nested e-mail changed: a sync must see it.
   `update subscriptions set updated_at = ${STAMP} where project_id = $1 and profile_id = any($2)`,
-  // What was to be told, or may be told again, tells only whom it was about.
-  `update events set data = (${ID_ALONE})::json
-   where project_id = $1 and id in (${EVENTS}) and data::text <> ${ID_ALONE}`,
+  ...emptied(EVENTS),
 ]
 
 // Each leaves alone what is wiped already.
@@ -159,13 +168,7 @@ const ON_BELONGINGS = [
   `update orders set client_metadata = null
    where (organization_id, external_id) in (${CUSTOMERS}) and client_metadata is not null`,
   `update customers set email = null where project_id = $1 and profile_id = any($2) and email is not null`,
-  // Of what was told since an erasure, or came under the profile since, only what shows them: the rest has to be told whole.
-  `update events set data = (${ID_ALONE})::json
-   where project_id = $1 and id in (${EVENTS_OF_BELONGINGS})
-     and coalesce(data #>> '{session,user_agent}', data ->> 'client_metadata') is not null`,
-  // An answer may have repeated what its event told.
-  `update webhook_attempts set answer = null where project_id = $1 and answer is not null and event_id in (
-     select id from events where project_id = $1 and id in (${EVENTS}) and data::text = ${ID_ALONE})`,
+  ...emptied(EVENTS_THAT_SHOW),
 ]
 
 /** Removes the personal data of these profiles, which are locked; answers when. */

@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test'
 import { importRecords } from '../src/ingest/load.ts'
 import { BASICS, insert } from './support/data.ts'
 import { dump } from './support/dump.ts'
+import { line } from './support/imports.ts'
 import { MARK, PERSONAL, person } from './support/person.ts'
 import { type Project, startTestServer, type TestServer } from './support/server.ts'
 
@@ -110,7 +111,7 @@ describe('an erasure leaves no trace', () => {
       events: [
         {
           ...{ id: EVENTS[4], type: 'subscription.created', object_id: 'bought', profile_id: 'buyer' },
-          data: { id: 'bought', session: { user_agent: MARK } },
+          data: { id: 'bought', session: { id: 'session-of-visitor', user_agent: MARK } },
         },
         // An object of another kind may have the same id.
         {
@@ -124,6 +125,25 @@ describe('an erasure leaves no trace', () => {
     assert.deepEqual(traces(await dump(server.db)), [])
     const [other] = await server.db.query('select data from events where id = $1', [EVENTS[5]!])
     assert.deepEqual(JSON.parse(other!.data!), { price: 1999 })
+  })
+
+  test('no trace in what was told of a subscription that names another session by now', async () => {
+    await insert(server.db, project, person('former'))
+    await insert(server.db, project, {
+      profiles: [{ id: 'mover' }],
+      sessions: [{ id: 'of-mover', profile_id: 'mover' }],
+    })
+    const bring = (session_id: string) => {
+      const moved = line.subscription({ id: 'moved', profile_id: 'mover', session_id })
+      const source = { name: 'file', stream: () => Readable.from([JSON.stringify(moved)]) }
+      return importRecords(server.app, { projectId: project.id, emitEvents: true }, [source])
+    }
+    await bring('session-of-former')
+    const [told] = await server.db.query(`select id from events where object_id = 'moved' limit 1`)
+    await insertAttempt(told!.id!)
+    await bring('of-mover')
+    assert.equal((await erase('former')).status, 200)
+    assert.deepEqual(traces(await dump(server.db)), [])
   })
 
   test('no trace of a customer whom an import links to somebody who was erased', async () => {

@@ -349,7 +349,7 @@ test('nothing is kept of an answer to an event that an erasure has emptied meanw
     profiles: [{ id: 'bob' }],
     subscriptions: [{ id: 'bought', profile_id: 'bob', session_id: 'session-of-ada' }],
   })
-  const data = { id: 'bought', session: { user_agent: 'of ada' } }
+  const data = { id: 'bought', session: { id: 'session-of-ada', user_agent: 'of ada' } }
   const eventId = await events.event({ type: 'subscription.created', object_id: 'bought', profile_id: 'bob', data })
   assert.ok(await arrived(target))
   await reapply(db, join(events.dataDir, 'ledger'), entries())
