@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import type { FastifyHttpOptions, FastifyInstance } from 'fastify'
 import type { Crowd } from './crowd.ts'
 import { ApiError } from './errors.ts'
+import { taken, watchStandstill } from './standstill.ts'
 
 export interface ListenerBounds {
   /** Requests under way; further ones are answered 503. Health is always answered. */
@@ -66,19 +67,12 @@ function busy(): ApiError {
 
 /** Closes connections whose client takes nothing of what waits for it: each would hold its answer in memory for ever. */
 function dropStalled(app: FastifyInstance, timeoutMs: number, underWay: Crowd<ServerResponse>): void {
-  let looks = new Map<Socket, { written: number; sinceMs: number }>()
+  const stalled = watchStandstill(timeoutMs, taken)
   const look = () => {
-    const nowMs = performance.now()
-    const before = looks
-    looks = new Map()
-    for (const { socket } of underWay) {
-      if (!socket || socket.writableLength === 0) continue
-      const written = socket.bytesWritten - socket.writableLength
-      const last = before.get(socket)
-      const sinceMs = last?.written === written ? last.sinceMs : nowMs
-      if (nowMs - sinceMs >= timeoutMs) socket.destroy()
-      else looks.set(socket, { written, sinceMs })
-    }
+    for (const socket of stalled(waiting())) socket.destroy()
+  }
+  function* waiting(): Iterable<Socket> {
+    for (const { socket } of underWay) if (socket && socket.writableLength > 0) yield socket
   }
   const timer = setInterval(look, Math.min(MOST_LATE_MS, timeoutMs)).unref()
   app.addHook('onClose', async () => clearInterval(timer))

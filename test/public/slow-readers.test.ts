@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { after, before, describe, test } from 'node:test'
+import { after, afterEach, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { insert } from '../support/data.ts'
 import { type Project, startTestServer, type TestServer } from '../support/server.ts'
@@ -98,5 +98,44 @@ describe('a large page', { timeout: 60_000 }, () => {
       await sleep(5)
       await Promise.all(projects.map((_, n) => isServed(n, 500)))
     }
+  })
+})
+
+describe('a large page, alone on its connection', { timeout: 60_000 }, () => {
+  const SIZE = 500 * TEXT
+  let server: TestServer | undefined
+  afterEach(() => server?.stop())
+
+  /** Asks a server of its own for a page, and waits until it comes. */
+  async function askAlone(env: Record<string, string>, more = '') {
+    server = await startTestServer(env)
+    const { id, organizationId, key } = await server.project()
+    const profiles = Array.from({ length: 500 }, (_, k) => ({ id: `p${k}`, integrations: { x: 'x'.repeat(TEXT) } }))
+    await insert(server.db, { id, organizationId }, { profiles })
+    const { hostname, port } = new URL(server.url)
+    const socket = connect(Number(port), hostname).on('error', () => {})
+    socket.write(`GET /public/v1/profiles?limit=500 HTTP/1.1\r\nHost: x\r\nService-Secret: ${key}\r\n${more}\r\n`)
+    await once(socket, 'readable')
+    return socket
+  }
+
+  /** Whether the answer is there to its last byte. */
+  function isWhole(text: string): boolean {
+    const length = Number(/content-length: (\d+)/i.exec(text)![1])
+    return length > SIZE && text.length - text.indexOf('\r\n\r\n') - 4 === length
+  }
+
+  test('comes whole to a client that takes it little by little for longer than SEND_TIMEOUT_MS', async () => {
+    const socket = await askAlone({ SEND_TIMEOUT_MS: '1000' })
+    let text = ''
+    const begun = performance.now()
+    for await (const chunk of socket) {
+      text += (chunk as Buffer).toString('latin1')
+      if (isWhole(text)) break
+      await sleep(25)
+    }
+    assert.ok(isWhole(text), `${text.length} bytes`)
+    assert.ok(performance.now() - begun > 2000)
+    socket.destroy()
   })
 })

@@ -1,0 +1,27 @@
+// Clients that stand still, as somebody finds who looks at their connections now and then.
+import type { Socket } from 'node:net'
+
+/** Answers a look, which tells whose `moved` has stayed the same for so long, at all looks meanwhile. */
+export function watchStandstill(
+  timeoutMs: number,
+  moved: (socket: Socket) => number,
+): (sockets: Iterable<Socket>) => Set<Socket> {
+  let looks = new Map<Socket, { at: number; sinceMs: number }>()
+  return (sockets) => {
+    const nowMs = performance.now()
+    const before = looks
+    looks = new Map()
+    for (const socket of sockets) {
+      const last = before.get(socket)
+      const at = moved(socket)
+      looks.set(socket, last?.at === at ? last : { at, sinceMs: nowMs })
+    }
+    return new Set([...looks].filter(([, { sinceMs }]) => nowMs - sinceMs >= timeoutMs).map(([socket]) => socket))
+  }
+}
+
+/** How much has been taken of what was written. Node counts a buffer when the last of it is gone: a page is one buffer. */
+export function taken(socket: Socket): number {
+  const { _handle: handle } = socket as Socket & { _handle?: { writeQueueSize: number } | null }
+  return socket.bytesWritten - socket.writableLength - (handle?.writeQueueSize ?? 0)
+}
