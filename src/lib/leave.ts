@@ -4,6 +4,7 @@ import { Server as NetServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { Crowd } from './crowd.ts'
+import { taken, watchStandstill } from './standstill.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -32,23 +33,39 @@ export function letLeave(app: FastifyInstance, underWay: Iterable<ServerResponse
     for (const answer of underWay) if (!answer.headersSent) answer.setHeader('connection', 'close')
   }
 
-  // Node's own check of how long a request takes ends where the closing begins.
-  function endStragglers(): void {
+  // Node takes an answer for sent when it has ended, and its connection for idle, while a slow client still reads.
+  const { closeIdleConnections } = app.server
+  app.server.closeIdleConnections = () => {
+    for (const answer of underWay) if (answer.writableEnded) return
+    closeIdleConnections.call(app.server)
+  }
+
+  /** Answers a look, which ends those who are not waited for any more. */
+  function watchStragglers(): () => void {
+    // Node's own check of how long a request takes ends where the closing begins.
     const { requestTimeout } = app.server
-    const waitedFor = new Set<Socket | null>()
-    for (const { req, socket } of underWay) if (req.complete || requestTimeout === 0) waitedFor.add(socket)
-    for (const socket of connections) if (!waitedFor.has(socket)) socket.destroy()
+    const patienceMs = requestTimeout || SILENCE_MS
+    const begunMs = performance.now()
+    const stalled = watchStandstill(patienceMs, taken)
+    return () => {
+      const waitedFor = new Set<Socket>()
+      for (const { req, socket } of underWay)
+        if (socket && (req.complete || requestTimeout === 0)) waitedFor.add(socket)
+      const readers = [...waitedFor].filter(({ writableLength }) => writableLength > 0)
+      for (const socket of stalled(readers)) waitedFor.delete(socket)
+      if (performance.now() - begunMs < patienceMs) return
+      for (const socket of connections) if (!waitedFor.has(socket)) socket.destroy()
+    }
   }
 
   app.server.on('connection', (socket: Socket) => socket.once('close', connections.add(socket)))
   app.addHook('preClose', async () => {
     tellToGo()
     closing.resolve()
-    const patienceMs = app.server.requestTimeout || SILENCE_MS
-    const begunMs = performance.now()
+    const endStragglers = watchStragglers()
     const looking = setInterval(() => {
       app.server.closeIdleConnections()
-      if (performance.now() - begunMs >= patienceMs) endStragglers()
+      endStragglers()
     }, LOOK_MS).unref()
     app.server.once('close', () => clearInterval(looking))
   })

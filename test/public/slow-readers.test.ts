@@ -138,4 +138,31 @@ describe('a large page, alone on its connection', { timeout: 60_000 }, () => {
     assert.ok(performance.now() - begun > 2000)
     socket.destroy()
   })
+
+  for (const more of ['', 'Connection: close\r\n']) {
+    test(`comes whole to a client that reads it late, while the server stops${more && ', and wanted to go'}`, async () => {
+      const { socket, stopped } = await askAndStop({}, more)
+      await sleep(1500)
+      const chunks: Buffer[] = []
+      for await (const chunk of socket) chunks.push(chunk as Buffer)
+      const text = Buffer.concat(chunks).toString('latin1')
+      assert.ok(isWhole(text), `${text.length} bytes`)
+      await stopped
+    })
+  }
+
+  test('is waited for as long as a request may take by a server that stops, when nobody takes it', async () => {
+    const { socket, stopped } = await askAndStop({ HEADERS_TIMEOUT_MS: '2000', REQUEST_TIMEOUT_MS: '2000' })
+    const afterMs = await stopped
+    assert.ok(afterMs > 1500 && afterMs < 6000, `stopped after ${afterMs} ms`)
+    socket.destroy()
+  })
+
+  async function askAndStop(env: Record<string, string>, more = '') {
+    const socket = await askAlone(env, more)
+    const begun = performance.now()
+    const stopped = server!.stop().then(() => performance.now() - begun)
+    server = undefined
+    return { socket, stopped }
+  }
 })
