@@ -46,13 +46,18 @@ export function letLeave(app: FastifyInstance, underWay: Iterable<ServerResponse
     const { requestTimeout } = app.server
     const patienceMs = requestTimeout || SILENCE_MS
     const begunMs = performance.now()
-    const stalled = watchStandstill(patienceMs, taken)
+    const stalled = watchStandstill(patienceMs, (socket) => socket.bytesRead + taken(socket))
     return () => {
       const waitedFor = new Set<Socket>()
-      for (const { req, socket } of underWay)
-        if (socket && (req.complete || requestTimeout === 0)) waitedFor.add(socket)
-      const readers = [...waitedFor].filter(({ writableLength }) => writableLength > 0)
-      for (const socket of stalled(readers)) waitedFor.delete(socket)
+      const theirTurn = new Set<Socket>()
+      for (const { req, socket } of underWay) {
+        if (!socket || !(req.complete || requestTimeout === 0)) continue
+        waitedFor.add(socket)
+        // What has arrived of a body and is not read yet waits for us.
+        const sending = !req.complete && req.readableLength === 0
+        if (sending || socket.writableLength > 0) theirTurn.add(socket)
+      }
+      for (const socket of stalled(theirTurn)) waitedFor.delete(socket)
       if (performance.now() - begunMs < patienceMs) return
       for (const socket of connections) if (!waitedFor.has(socket)) socket.destroy()
     }
