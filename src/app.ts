@@ -194,10 +194,12 @@ async function checkPooler(db: Db, settings: Record<string, string>, log: Logger
 
 /** The key file is made for a database that knows of no key; one that does has sealed under it, and no other will do. */
 async function openSealOf(db: Db, { masterKey, dataDir }: Config): Promise<Seal> {
-  const present = masterKey ?? masterKeyIn(dataDir)
+  let present = masterKey ?? masterKeyIn(dataDir)
   if (!present) {
     const known = await db.query(`select 1 from instance where name = 'master key'`)
-    if (known.length > 0)
+    // Another first start may have made it meanwhile.
+    present = masterKeyIn(dataDir)
+    if (!present && known.length > 0)
       throw new UsageError(`master.key is missing in ${dataDir}: restore it from your backup, or set MASTER_KEY.`)
   }
   const seal = openSeal(present ?? makeMasterKeyIn(dataDir))

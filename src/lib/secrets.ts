@@ -1,9 +1,10 @@
 // Secret keys: how one is made, looked up by its hash, and sealed under the master key so that webhooks can be signed.
 import { createCipheriv, createDecipheriv, createHmac, hash, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError } from './errors.ts'
-import { giveToFolder, makeFolder } from './owner.ts'
+import { writeNew } from './new-file.ts'
+import { makeFolder } from './owner.ts'
 
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
@@ -77,14 +78,8 @@ export function masterKeyIn(dataDir: string): Buffer | undefined {
 
 /** The same; when there is none it is made, mode 0600. For a first start alone: a lost key is never to be replaced. */
 export function makeMasterKeyIn(dataDir: string): Buffer {
-  const path = masterKeyPath(dataDir)
   makeFolder(dataDir)
-  try {
-    // "wx" is atomic: of two first starts one makes the key and the other reads it.
-    writeFileSync(path, `${randomBytes(32).toString('base64')}\n`, { flag: 'wx', mode: 0o600 })
-    giveToFolder(path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  }
+  // Of two first starts one makes the key and the other reads it.
+  writeNew(masterKeyPath(dataDir), randomBytes(32).toString('base64'))
   return masterKeyIn(dataDir)!
 }

@@ -1,13 +1,18 @@
 // The file of the master key: made once, and never again when it is lost, for what was sealed under it opens to no other.
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { openApp, openLog } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
 import type { Finding } from '../../src/doctor.ts'
+import { makeMasterKeyIn } from '../../src/lib/secrets.ts'
 import { tundish } from '../support/cli.ts'
+import { untilLocked } from '../support/locks.ts'
 
 describe('master.key', () => {
   let env: { DATA_DIR: string }
@@ -54,4 +59,35 @@ describe('master.key', () => {
     })
     await rename(`${file}.kept`, file)
   })
+
+  test('that another first start makes at this moment is taken', async (t) => {
+    const app = await openApp(readConfig(env), { log: openLog('silent') })
+    t.after(() => app.close())
+    await rename(file, `${file}.kept`)
+    const late = await app.db.tx(async (query) => {
+      await query('lock table instance')
+      // It has found no key, and asks whether there is to be one.
+      const ended = tundish(['org', 'list'], env)
+      await untilLocked(app.db.query, 'from instance')
+      await rename(`${file}.kept`, file)
+      return { ended }
+    })
+    const { code, stderr } = await late.ended
+    assert.deepEqual([code, stderr], [0, ''])
+  })
+})
+
+test('a master.key that cannot be written to its end is not there, and the next start makes one', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'tundish-master-key-'))
+  const secrets = join(import.meta.dirname, '../../src/lib/secrets.ts')
+  const script = `import { makeMasterKeyIn } from ${JSON.stringify(secrets)}; makeMasterKeyIn(${JSON.stringify(folder)})`
+  // No byte may be written to a file.
+  const limited = ['-c', 'ulimit -f 0; exec "$0" --input-type=module-typescript -e "$1"', process.execPath, script]
+  const { status, stderr } = spawnSync('sh', limited, { encoding: 'utf8' })
+  assert.notEqual(status, 0)
+  assert.match(stderr, /EFBIG/)
+  assert.deepEqual(await readdir(folder), [])
+  assert.equal(makeMasterKeyIn(folder).length, 32)
+  assert.deepEqual(await readdir(folder), ['master.key'])
+  await rm(folder, { recursive: true })
 })

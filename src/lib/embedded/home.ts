@@ -4,19 +4,17 @@ import {
   chmodSync,
   chownSync,
   existsSync,
-  linkSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
   realpathSync,
   rmdirSync,
-  rmSync,
   symlinkSync,
-  writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { UsageError } from '../errors.ts'
+import { writeNew } from '../new-file.ts'
 import { giveToFolder } from '../owner.ts'
 import { type Account, canEnter, isRoot, newOwner } from './account.ts'
 
@@ -125,18 +123,4 @@ function readPassword(dataDir: string, clusterExists: boolean): string {
     writeNew(file, randomBytes(24).toString('base64url'))
   }
   return readFileSync(file, 'utf8').trim()
-}
-
-/** Complete or not at all, and the first of two wins. */
-function writeNew(file: string, text: string): void {
-  const draft = `${file}.${process.pid}`
-  try {
-    writeFileSync(draft, `${text}\n`, { mode: 0o600 })
-    giveToFolder(draft)
-    linkSync(draft, file)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  } finally {
-    rmSync(draft, { force: true })
-  }
 }

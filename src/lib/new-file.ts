@@ -1,0 +1,22 @@
+// Small files that are made once, by whoever comes first: keys and passwords.
+import { randomUUID } from 'node:crypto'
+import { closeSync, fsyncSync, linkSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { giveToFolder } from './owner.ts'
+
+/** Makes the file, mode 0600, and has it on the disk: complete or not at all, and the first of two wins. */
+export function writeNew(file: string, text: string): void {
+  const draft = `${file}.${randomUUID()}`
+  try {
+    writeFileSync(draft, `${text}\n`, { mode: 0o600, flush: true })
+    giveToFolder(draft)
+    linkSync(draft, file)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  } finally {
+    rmSync(draft, { force: true })
+  }
+  const folder = openSync(dirname(file), 'r')
+  fsyncSync(folder)
+  closeSync(folder)
+}
