@@ -48,6 +48,7 @@ export const auditLog: Operation[] = [
     shape: entry,
     from: 'audit_log a',
     key: 'a.sequence',
+    isKey: (id) => /^[0-9]{1,18}$/.test(id),
     filters: {
       target: { schema: Type.String({ description: 'Done to this.' }), where: (value) => `a.target = ${value}` },
       actor: {

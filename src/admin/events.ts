@@ -124,6 +124,7 @@ export const events: Operation[] = [
     from: 'events v',
     at: 'v.created_at',
     key: 'v.id',
+    isKey: isUuid,
     where: 'v.project_id = $1',
     params: project,
     check,

@@ -5,6 +5,7 @@ import type { Query } from '../lib/db.ts'
 import { Type } from '../lib/schema.ts'
 import { operatorKey } from '../operators.ts'
 import { checkName, LONGEST_NAME, type Tenant } from '../tenants.ts'
+import { isUuid } from '../webhooks.ts'
 import { requireOrganization, requireProject } from './exist.ts'
 import { list } from './list.ts'
 import type { Operation } from './operation.ts'
@@ -58,6 +59,7 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
       from: 'secret_keys k',
       at: 'k.created_at',
       key: 'k.id',
+      isKey: isUuid,
       where: what === 'organization' ? 'k.organization_id = $1 and k.project_id is null' : 'k.project_id = $1',
       params: [param],
       check: async (app, { params }) => {
@@ -146,5 +148,6 @@ export const keys: Operation[] = [
     from: 'operator_keys k',
     at: 'k.created_at',
     key: 'k.id',
+    isKey: isUuid,
   }),
 ]

@@ -15,6 +15,8 @@ interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'answer' | 
   /** What orders it: an instant, if it has one, and then a unique text. */
   at?: string
   key: string
+  /** Whether a text can be a key, where the database takes no other for one: a cursor may be of somebody's own making. */
+  isKey?: (id: string) => boolean
   /** Conditions on the parameters of the path, which are $1 and so on in this order. */
   where?: string
   params?: readonly string[]
@@ -36,6 +38,7 @@ export function list(declaration: ListDeclaration): Reading {
     from: _from,
     at: _at,
     key: _key,
+    isKey: _isKey,
     where: _where,
     params: _params,
     filters,
@@ -82,7 +85,7 @@ function pageOf(shape: Shape): Schema {
 }
 
 async function page(app: App, declaration: ListDeclaration, { params, query }: Input): Promise<string> {
-  const { id, shape, from, at, key, where, filters = {} } = declaration
+  const { id, shape, from, at, key, isKey, where, filters = {} } = declaration
   const { limit = DEFAULT_LIMIT, cursor, ...given } = query as { limit?: number; cursor?: string }
   const values: Param[] = (declaration.params ?? []).map((name) => params[name]!)
   const binding = JSON.stringify([id, values, given])
@@ -94,7 +97,8 @@ async function page(app: App, declaration: ListDeclaration, { params, query }: I
   }
   if (cursor !== undefined) {
     const place = readCursor(cursor, binding)
-    if (!place) throw new ApiError(400, 'cursor must be a next_cursor of this list with the same filters, unchanged.')
+    if (!place || isKey?.(place.id) === false)
+      throw new ApiError(400, 'cursor must be a next_cursor of this list with the same filters, unchanged.')
     values.push(...(at ? [place.at] : []), place.id)
     conditions.push(
       at ? `(${at}, ${key}) < ($${values.length - 1}::timestamptz, $${values.length})` : `${key} < $${values.length}`,

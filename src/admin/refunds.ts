@@ -1,5 +1,6 @@
 // Refunds that have been in progress for too long. All others stand in the timelines of their orders.
 import { boolean, decimal, instant, integer, shape, text } from '../lib/shape.ts'
+import { isUuid } from '../webhooks.ts'
 import { list } from './list.ts'
 import type { Operation } from './operation.ts'
 import { inProgressFor } from './orders.ts'
@@ -33,6 +34,7 @@ export const refunds: Operation[] = [
     from: 'refunds r join orders o using (organization_id, order_id)',
     at: 'r.created_at',
     key: 'r.refund_id',
+    isKey: isUuid,
     where: `r.status = 'processing'`,
     filters: { minutes: inProgressFor('r') },
   }),

@@ -9,6 +9,7 @@ import {
   type EndpointSettings,
   endpoint,
   findEndpoint,
+  isUuid,
   removeEndpoint,
   sendTest,
   setEndpoint,
@@ -159,6 +160,7 @@ export const webhooks: Operation[] = [
     from: 'webhook_endpoints e',
     at: 'e.created_at',
     key: 'e.id',
+    isKey: isUuid,
     where: 'e.project_id = $1',
     params: ['project_id'],
     check: async (app, { params }) => {
