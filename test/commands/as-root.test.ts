@@ -65,6 +65,16 @@ describe('as root', { skip: !ROOT }, () => {
     assert.deepEqual(new Set(Object.values(owners)), new Set([NOBODY]))
   })
 
+  test('a DATA_DIR that is missing belongs to the owner of the folder above, and so does all that is in it', async () => {
+    const home = folderOfNobody('service')
+    const folder = join(home, 'a/data')
+    const { code, stderr } = await tundish(['org', 'create', 'acme'], { DATA_DIR: folder })
+    assert.equal(code, 0, stderr)
+    assert.deepEqual([ownersIn(home), ownersIn(join(home, 'a'))], [{ a: NOBODY }, { data: NOBODY }])
+    assert.equal(lstatSync(folder).mode & 0o777, 0o711)
+    assert.deepEqual(new Set(Object.values(ownersIn(folder))), new Set([NOBODY]))
+  })
+
   describe('with a database elsewhere', () => {
     let database: Awaited<ReturnType<typeof freshDatabase>>
     let env: Record<string, string>

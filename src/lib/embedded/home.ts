@@ -15,7 +15,7 @@ import {
 import { basename, dirname, join, resolve } from 'node:path'
 import { UsageError } from '../errors.ts'
 import { writeNew } from '../new-file.ts'
-import { giveToFolder } from '../owner.ts'
+import { giveToFolder, makeFolder } from '../owner.ts'
 import { type Account, canEnter, isRoot, newOwner } from './account.ts'
 
 export interface Home {
@@ -74,8 +74,10 @@ export function socketFolder({ folder, cluster }: Home, account: Account | undef
 /** Folders above it that are missing are made as `mkdir -p` makes them; DATA_DIR itself holds secrets. */
 function makeDataDir(dataDir: string): void {
   if (existsSync(dataDir)) return
-  mkdirSync(dirname(resolve(dataDir)), { recursive: true })
-  if (mkdirSync(dataDir, { recursive: true, mode: 0o700 })) openToServer(dataDir)
+  makeFolder(dirname(resolve(dataDir)))
+  if (!mkdirSync(dataDir, { recursive: true, mode: 0o700 })) return
+  giveToFolder(dataDir)
+  openToServer(dataDir)
 }
 
 async function existingFolder(dataDir: string): Promise<string | undefined> {
