@@ -1,6 +1,6 @@
 // Who waits for the end of the audit log waits in turns, and without the connections that others need.
 import type { Db } from './lib/db.ts'
-import { ApiError } from './lib/errors.ts'
+import { tryLater } from './lib/errors.ts'
 import { openTurns, type Turns } from './lib/turns.ts'
 
 // Whoever appends to the audit log holds a connection while they wait for its end, which is one for the whole installation,
@@ -14,10 +14,7 @@ const SHARE = 8
 // What waits for longer would be done for callers who are gone, and would hold up whoever stops the process.
 const PATIENCE = {
   ms: 10_000,
-  error: () =>
-    new ApiError(503, 'Too many others wait to be written down in the audit log: try again.', {
-      headers: { 'retry-after': '1' },
-    }),
+  error: () => tryLater('Too many others wait to be written down in the audit log: try again.'),
 }
 
 const turns = { refund: new WeakMap<Db, Turns>(), erasure: new WeakMap<Db, Turns>() }

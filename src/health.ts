@@ -1,7 +1,7 @@
 // Health of a process: it is up; it is ready when the database answers and knows every migration of this program.
 import type { FastifyInstance } from 'fastify'
 import type { Db } from './lib/db.ts'
-import { ApiError } from './lib/errors.ts'
+import { tryLater } from './lib/errors.ts'
 import { pendingMigrations } from './lib/migrate.ts'
 import { problemAnswer } from './lib/problems.ts'
 import { Type } from './lib/schema.ts'
@@ -51,7 +51,6 @@ export function health(listener: FastifyInstance, { db }: { db: Db }): void {
 
 async function checkReady(db: Db): Promise<void> {
   const pending = await pendingMigrations((text) => db.query(text)).catch(() => undefined)
-  const headers = { 'retry-after': '1' }
-  if (!pending) throw new ApiError(503, 'The database does not answer.', { headers })
-  if (pending.length > 0) throw new ApiError(503, `${pending.length} migrations have not been run yet.`, { headers })
+  if (!pending) throw tryLater('The database does not answer.')
+  if (pending.length > 0) throw tryLater(`${pending.length} migrations have not been run yet.`)
 }

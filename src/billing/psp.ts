@@ -1,9 +1,9 @@
 // The refusals of a payment provider that this process does not have, or that keeps failing.
-import { ApiError } from '../lib/errors.ts'
+import { ApiError, tryLater } from '../lib/errors.ts'
 import type { Provider, Providers } from '../providers/provider.ts'
 
 // What the circuit of a provider rests before it lets somebody try again.
-const RETRY_AFTER_SECONDS = '5'
+const REST_SECONDS = 5
 
 /** The provider that holds the customer's card, or a 400. */
 export function providerOf(providers: Providers, psp: string): Provider {
@@ -14,8 +14,6 @@ export function providerOf(providers: Providers, psp: string): Provider {
 
 /** The provider keeps failing: nothing is begun, so the key stays free. */
 export function unreachable(): ApiError {
-  const headers = { 'retry-after': RETRY_AFTER_SECONDS }
-  return new ApiError(503, 'The payment provider cannot be reached at the moment: nothing was begun, try again.', {
-    headers,
-  })
+  const sentence = 'The payment provider cannot be reached at the moment: nothing was begun, try again.'
+  return tryLater(sentence, REST_SECONDS)
 }

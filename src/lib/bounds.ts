@@ -3,7 +3,7 @@ import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyHttpOptions, FastifyInstance } from 'fastify'
 import type { Crowd } from './crowd.ts'
-import { ApiError } from './errors.ts'
+import { ApiError, tryLater } from './errors.ts'
 import { taken, watchStandstill } from './standstill.ts'
 
 export interface ListenerBounds {
@@ -61,8 +61,7 @@ export function keepBounds(app: FastifyInstance, bounds: ListenerBounds, underWa
 }
 
 function busy(): ApiError {
-  const headers = { 'retry-after': '1' }
-  return new ApiError(503, 'Too many requests are under way at the moment: try again.', { headers })
+  return tryLater('Too many requests are under way at the moment: try again.')
 }
 
 /** Closes connections whose client takes nothing of what waits for it: each would hold its answer in memory for ever. */

@@ -18,6 +18,11 @@ export class ApiError extends Error {
   }
 }
 
+/** A refusal for now: 503, and in `Retry-After` when to try again. */
+export function tryLater(message: string, seconds = 1): ApiError {
+  return new ApiError(503, message, { headers: { 'retry-after': String(seconds) } })
+}
+
 /** The command or its settings are wrong: one sentence that says what to do, exit code 2. */
 export class UsageError extends Error {}
 

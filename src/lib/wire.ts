@@ -7,7 +7,7 @@ import { bodyCheck, checkMediaType, noBody, parseBody, wrongMediaType } from './
 import { keepBounds, type ListenerBounds, serverOptions } from './bounds.ts'
 import { Crowd } from './crowd.ts'
 import { isClash, isTimeout, isUnavailable } from './db.ts'
-import { ApiError } from './errors.ts'
+import { ApiError, tryLater } from './errors.ts'
 import { JsonBytes } from './json-bytes.ts'
 import { letLeave } from './leave.ts'
 import { littleByLittle } from './little-by-little.ts'
@@ -37,7 +37,6 @@ const BODY_LIMIT_BYTES = MIB
 const MOST_DROPPED_BYTES = 8 * MIB
 // As long as Node lets a whole request line be: an id of any length is answered by its route, 404, behind the key.
 const MAX_PARAM_LENGTH = 16 * 1024
-const RETRY_AFTER_SECONDS = '1'
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** A listener with our conventions and no routes; without `bounds` it has those of the HTTP server. */
@@ -201,7 +200,7 @@ function asApiError(error: unknown, request: FastifyRequest): ApiError {
   if (statusCode === 415) return wrongMediaType(request.headers['content-type'])
   if (statusCode === 400) return new ApiError(400, 'The body is not as long as the request says.')
   const sentence = whyLater(error)
-  if (sentence) return new ApiError(503, sentence, { headers: { 'retry-after': RETRY_AFTER_SECONDS } })
+  if (sentence) return tryLater(sentence)
   return new ApiError(500, 'Internal error.')
 }
 
