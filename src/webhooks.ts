@@ -6,7 +6,7 @@ import { eventTypes } from './events/catalogue.ts'
 import { write } from './events/outbox.ts'
 import type { NamedRow, Query } from './lib/db.ts'
 import { ApiError } from './lib/errors.ts'
-import { makeUuid } from './lib/ids.ts'
+import { isUuid, makeUuid } from './lib/ids.ts'
 import { boolean, instant, json, shape, text } from './lib/shape.ts'
 
 export interface EndpointSettings {
@@ -145,8 +145,6 @@ export async function findEndpoint(query: Query, projectId: string, id: string):
   if (!row) throw new ApiError(404, `There is no webhook endpoint with the id "${id}".`)
   return row
 }
-
-export const isUuid = (id: string) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)
 
 interface UrlRules {
   /** Whether private and loopback addresses, and plain HTTP to them, are allowed. */

@@ -1,9 +1,10 @@
 // Events of a project, what was delivered of them, and sending them again.
 
 import { eventTypes } from '../events/catalogue.ts'
+import { isUuid } from '../lib/ids.ts'
 import { Type } from '../lib/schema.ts'
 import { boolean, instant, integer, json, shape, text } from '../lib/shape.ts'
-import { isUuid, sendAgain } from '../webhooks.ts'
+import { sendAgain } from '../webhooks.ts'
 import { absent, requireProject } from './exist.ts'
 import { list } from './list.ts'
 import type { Change, Operation, Reading } from './operation.ts'

@@ -2,10 +2,10 @@
 
 import { createKey, revokeKey, rotateKey, secretKey } from '../keys.ts'
 import type { Query } from '../lib/db.ts'
+import { isUuid } from '../lib/ids.ts'
 import { Type } from '../lib/schema.ts'
 import { operatorKey } from '../operators.ts'
 import { checkName, LONGEST_NAME, type Tenant } from '../tenants.ts'
-import { isUuid } from '../webhooks.ts'
 import { requireOrganization, requireProject } from './exist.ts'
 import { list } from './list.ts'
 import type { Operation } from './operation.ts'

@@ -9,7 +9,7 @@ import type { Shape } from '../lib/shape.ts'
 import { instantFromPg } from '../lib/time.ts'
 import type { Input, Reading } from './operation.ts'
 
-interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'answer' | 'run'> {
+export interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'answer' | 'run'> {
   shape: Shape
   from: string
   /** What orders it: an instant, if it has one, and then a unique text. */

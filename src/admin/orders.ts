@@ -4,12 +4,13 @@ import type { App } from '../app.ts'
 import { refundOut } from '../billing/refund-answer.ts'
 import { readRefundRequest, refundIn } from '../billing/refund-request.ts'
 import { refund } from '../billing/refunds.ts'
+import { isUuid } from '../lib/ids.ts'
 import { Type } from '../lib/schema.ts'
 import { boolean, decimal, instant, integer, json, shape, text } from '../lib/shape.ts'
-import { isUuid } from '../webhooks.ts'
 import { absent, requireOrganization } from './exist.ts'
 import { list } from './list.ts'
 import type { Act, Operation, Reading } from './operation.ts'
+import { listStuck } from './stuck.ts'
 import { readTimeline, timelineEntry } from './timeline.ts'
 
 const TAG = 'Orders'
@@ -109,14 +110,6 @@ const refundOrder: Act = {
   },
 }
 
-/** A filter for rows of the table of this name that began more than so many minutes ago. */
-export function inProgressFor(table: string) {
-  return {
-    schema: Type.Integer({ description: 'How long is too long.', minimum: 0, maximum: 100_000, default: 10 }),
-    where: (value: string) => `${table}.created_at < db_clock() - make_interval(mins => ${value}::int)`,
-  }
-}
-
 async function customerOf({ db }: App, organizationId: string, orderId: string): Promise<string> {
   const [row] = isUuid(orderId)
     ? await db.query('select external_id from orders where organization_id = $1 and order_id = $2', [
@@ -160,19 +153,14 @@ export const orders: Operation[] = [
   }),
   get,
   refundOrder,
-  list({
+  listStuck({
     id: 'listStuckOrders',
     command: 'order stuck',
     path: '/orders/stuck',
-    tag: TAG,
     summary: 'List charges in progress too long',
-    description: 'Of all organizations: those whose outcome has not been known for longer than `minutes`.',
     shape: order,
     from: 'orders o',
-    at: 'o.created_at',
+    table: 'o',
     key: 'o.order_id',
-    isKey: isUuid,
-    where: `o.status = 'processing'`,
-    filters: { minutes: inProgressFor('o') },
   }),
 ]

@@ -1,9 +1,7 @@
 // Refunds that have been in progress for too long. All others stand in the timelines of their orders.
 import { boolean, decimal, instant, integer, shape, text } from '../lib/shape.ts'
-import { isUuid } from '../webhooks.ts'
-import { list } from './list.ts'
 import type { Operation } from './operation.ts'
-import { inProgressFor } from './orders.ts'
+import { listStuck } from './stuck.ts'
 
 const refundInProgress = shape('RefundInProgress', 'r', {
   organization_id: text('Organization.'),
@@ -23,19 +21,14 @@ const refundInProgress = shape('RefundInProgress', 'r', {
 })
 
 export const refunds: Operation[] = [
-  list({
+  listStuck({
     id: 'listStuckRefunds',
     command: 'refund stuck',
     path: '/refunds/stuck',
-    tag: 'Orders',
     summary: 'List refunds in progress too long',
-    description: 'Of all organizations: those whose outcome has not been known for longer than `minutes`.',
     shape: refundInProgress,
     from: 'refunds r join orders o using (organization_id, order_id)',
-    at: 'r.created_at',
+    table: 'r',
     key: 'r.refund_id',
-    isKey: isUuid,
-    where: `r.status = 'processing'`,
-    filters: { minutes: inProgressFor('r') },
   }),
 ]

@@ -1,10 +1,10 @@
 // Finds a person, or whatever bears an id, across all organizations and projects.
 
 import type { Db } from '../lib/db.ts'
+import { isUuid } from '../lib/ids.ts'
 import { Type } from '../lib/schema.ts'
 import { fold } from '../lib/text.ts'
 import { instantFromPg } from '../lib/time.ts'
-import { isUuid } from '../webhooks.ts'
 import type { Operation, Reading } from './operation.ts'
 
 const MOST_RESULTS = 100

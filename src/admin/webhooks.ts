@@ -2,6 +2,7 @@
 
 import { eventTypes } from '../events/catalogue.ts'
 import type { NamedRow, Query } from '../lib/db.ts'
+import { isUuid } from '../lib/ids.ts'
 import { packRow } from '../lib/rows.ts'
 import { Type } from '../lib/schema.ts'
 import {
@@ -9,7 +10,6 @@ import {
   type EndpointSettings,
   endpoint,
   findEndpoint,
-  isUuid,
   removeEndpoint,
   sendTest,
   setEndpoint,

@@ -5,10 +5,9 @@ import { chargeAnswer } from '../billing/charge-answer.ts'
 import { refundAnswer } from '../billing/refund-answer.ts'
 import { findEither, nameOf, type Resolution, resolve } from '../billing/resolve.ts'
 import { UsageError } from '../lib/errors.ts'
+import { isUuid } from '../lib/ids.ts'
 import { action } from './command.ts'
 import { commandLine } from './operations.ts'
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 export function register(program: Command): void {
   const charges = program.command('charges').description('custom charges')
@@ -23,7 +22,7 @@ export function register(program: Command): void {
       )
       .requiredOption('--because <text>', 'why you know; kept with it'),
     async (app, id: string, { as, because }: { as: Resolution; because: string }) => {
-      if (!UUID.test(id)) throw new UsageError(`"${id}" is not the id of an order or a refund.`)
+      if (!isUuid(id)) throw new UsageError(`"${id}" is not the id of an order or a refund.`)
       if (because.trim() === '') throw new UsageError('--because must say why.')
       const found = await findEither(app.db, id)
       const name = nameOf(found)

@@ -1,4 +1,5 @@
 // The types that fields of import records have.
+import { isUuid } from '../lib/ids.ts'
 import { isJsonObject, type JsonValue } from '../lib/json.ts'
 import { countCharacters, hasControlCharacters, isId, shorten } from '../lib/text.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
@@ -35,11 +36,9 @@ export const id: Type = {
   },
 }
 
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-
 export const uuid: Type = {
   read(value) {
-    if (typeof value !== 'string' || !UUID.test(value)) throw new BadLine(' must be a UUID')
+    if (typeof value !== 'string' || !isUuid(value)) throw new BadLine(' must be a UUID')
     return value.toLowerCase()
   },
 }

@@ -1,4 +1,4 @@
-// Makes ids: UUIDs of version 7 for billing, prefixed ULIDs for records of the data API.
+// Makes and knows ids: UUIDs of version 7 for billing, prefixed ULIDs for records of the data API.
 import { randomPiece } from './random.ts'
 
 // Crockford's alphabet, in the order of ASCII, so that ids sort by the time they were made.
@@ -13,6 +13,9 @@ export function makeUuid(): string {
   const hex = bytes.toString('hex')
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
 }
+
+/** Whether the text is written as a UUID, of any version and in letters of any case. */
+export const isUuid = (text: string) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 
 /** A ULID behind the prefix of its kind: `trn_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A`. */
 export function makeRecordId(prefix: 'pro' | 'ses' | 'sub' | 'trn'): string {

@@ -1,0 +1,29 @@
+// What has been in progress for too long: charges and refunds.
+import { isUuid } from '../lib/ids.ts'
+import { Type } from '../lib/schema.ts'
+import { type ListDeclaration, list } from './list.ts'
+import type { Reading } from './operation.ts'
+
+interface StuckDeclaration
+  extends Pick<ListDeclaration, 'id' | 'command' | 'path' | 'summary' | 'shape' | 'from' | 'key'> {
+  /** What the table whose rows may be stuck is called in `from`. */
+  table: string
+}
+
+/** Declares the list of those whose outcome has not been known for too long. */
+export function listStuck({ table, ...about }: StuckDeclaration): Reading {
+  return list({
+    ...about,
+    tag: 'Orders',
+    description: 'Of all organizations: those whose outcome has not been known for longer than `minutes`.',
+    at: `${table}.created_at`,
+    isKey: isUuid,
+    where: `${table}.status = 'processing'`,
+    filters: {
+      minutes: {
+        schema: Type.Integer({ description: 'How long is too long.', minimum: 0, maximum: 100_000, default: 10 }),
+        where: (value) => `${table}.created_at < db_clock() - make_interval(mins => ${value}::int)`,
+      },
+    },
+  })
+}
