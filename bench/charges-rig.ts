@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Db } from '../src/lib/db.ts'
+import type { Db } from '../src/lib/pg/db.ts'
 import { ORGANIZATION, PROJECT } from './generate.ts'
 import { type Closers, openRig, type Program, type Rig, startLogged } from './rig.ts'
 

@@ -2,7 +2,7 @@
 import { readChargeRequest } from '../src/billing/charge-request.ts'
 import type { BillingContext } from '../src/billing/context.ts'
 import { oneOffCharge } from '../src/billing/one-off-charge.ts'
-import type { Db } from '../src/lib/db.ts'
+import type { Db } from '../src/lib/pg/db.ts'
 import { SimulatorProvider } from '../src/providers/simulator.ts'
 import type { ChargesRig } from './charges-rig.ts'
 import { ORGANIZATION } from './generate.ts'

@@ -2,7 +2,7 @@
 import { appendFileSync, createReadStream, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { importRecords } from '../src/ingest/load.ts'
-import type { Db } from '../src/lib/db.ts'
+import type { Db } from '../src/lib/pg/db.ts'
 import { PROJECT } from './generate.ts'
 import type { Rig } from './rig.ts'
 

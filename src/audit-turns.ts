@@ -1,6 +1,7 @@
 // Who waits for the end of the audit log waits in turns, and without the connections that others need.
-import type { Db } from './lib/db.ts'
+
 import { tryLater } from './lib/errors.ts'
+import type { Db } from './lib/pg/db.ts'
 import { openTurns, type Turns } from './lib/turns.ts'
 
 // Whoever appends to the audit log holds a connection while they wait for its end, which is one for the whole installation,

@@ -2,8 +2,8 @@
 import { resolve } from 'node:path'
 import type { ListenerBounds } from './lib/bounds.ts'
 import { readProxies, type TrustedProxies } from './lib/caller.ts'
-import { mistakesIn } from './lib/database-url.ts'
 import { UsageError } from './lib/errors.ts'
+import { mistakesIn } from './lib/pg/database-url.ts'
 
 export interface Config {
   host: string

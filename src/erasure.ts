@@ -3,8 +3,8 @@ import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Actor, Audit } from './audit.ts'
 import { write as writeEvents } from './events/outbox.ts'
-import type { Db, Query } from './lib/db.ts'
 import { openToAppend } from './lib/owner.ts'
+import type { Db, Query } from './lib/pg/db.ts'
 import { instantFromPg } from './lib/time.ts'
 
 /** One line of the ledger: who was erased and when, nothing personal. */

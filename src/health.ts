@@ -1,8 +1,8 @@
 // Health of a process: it is up; it is ready when the database answers and knows every migration of this program.
 import type { FastifyInstance } from 'fastify'
-import type { Db } from './lib/db.ts'
 import { tryLater } from './lib/errors.ts'
-import { pendingMigrations } from './lib/migrate.ts'
+import type { Db } from './lib/pg/db.ts'
+import { pendingMigrations } from './lib/pg/migrate.ts'
 import { problemAnswer } from './lib/problems.ts'
 import { Type } from './lib/schema.ts'
 

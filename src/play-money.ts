@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import type { Config } from './config.ts'
 import type { Clock } from './lib/clock.ts'
-import type { Db } from './lib/db.ts'
+import type { Db } from './lib/pg/db.ts'
 import type { Simulator } from './simulator/server.ts'
 
 export interface PlayMoney {

@@ -1,6 +1,6 @@
 // Where the data API reads: the replica of READ_DATABASE_URL as far as it is new enough, or the primary alone.
 import type { App } from './app.ts'
-import { migrations } from './lib/migrate.ts'
+import { migrations } from './lib/pg/migrate.ts'
 import { openReplica } from './lib/replica.ts'
 import { type Reads, readsAtPrimary } from './lib/source.ts'
 

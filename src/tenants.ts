@@ -1,8 +1,8 @@
 // Organizations, their projects, and the secret keys of both.
 import { randomUUID } from 'node:crypto'
-import { type Db, type Query, sqlState } from './lib/db.ts'
 import { Refusal, UsageError } from './lib/errors.ts'
 import { minorUnits } from './lib/money.ts'
+import { type Db, type Query, sqlState } from './lib/pg/db.ts'
 import { hashKey, makeKey, type Seal } from './lib/secrets.ts'
 import { isName } from './lib/text.ts'
 import { instantFromPg } from './lib/time.ts'

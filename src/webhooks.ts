@@ -4,9 +4,9 @@ import { isIP } from 'node:net'
 import { isPublicAddress } from './events/address.ts'
 import { eventTypes } from './events/catalogue.ts'
 import { write } from './events/outbox.ts'
-import type { NamedRow, Query } from './lib/db.ts'
 import { ApiError } from './lib/errors.ts'
 import { isUuid, makeUuid } from './lib/ids.ts'
+import type { NamedRow, Query } from './lib/pg/db.ts'
 import { boolean, instant, json, shape, text } from './lib/shape.ts'
 
 export interface EndpointSettings {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { type KeyCache, openKeyCache } from '../src/key-cache.ts'
-import type { Db } from '../src/lib/db.ts'
+import type { Db } from '../src/lib/pg/db.ts'
 import { regenerateKey } from '../src/tenants.ts'
 import { HandClock } from './support/hand-clock.ts'
 import { type Project, startTestServer, type TestServer } from './support/server.ts'

@@ -1,8 +1,8 @@
 // Secret keys of organizations and projects, and the operators' own keys.
 
 import { createKey, revokeKey, rotateKey, secretKey } from '../keys.ts'
-import type { Query } from '../lib/db.ts'
 import { isUuid } from '../lib/ids.ts'
+import type { Query } from '../lib/pg/db.ts'
 import { Type } from '../lib/schema.ts'
 import { operatorKey } from '../operators.ts'
 import { checkName, LONGEST_NAME, type Tenant } from '../tenants.ts'

@@ -2,8 +2,8 @@
 
 import type { App } from '../app.ts'
 import { readCursor, writeCursor } from '../lib/cursor.ts'
-import type { Param } from '../lib/db.ts'
 import { ApiError } from '../lib/errors.ts'
+import type { Param } from '../lib/pg/db.ts'
 import { type ObjectSchema, type Schema, Type } from '../lib/schema.ts'
 import type { Shape } from '../lib/shape.ts'
 import { instantFromPg } from '../lib/time.ts'

@@ -2,7 +2,7 @@
 
 import { ApiError } from '../lib/errors.ts'
 import { minorUnits } from '../lib/money.ts'
-import { packRow } from '../lib/rows.ts'
+import { packRow } from '../lib/pg/row-bytes.ts'
 import { Type } from '../lib/schema.ts'
 import { instant, json, shape, text } from '../lib/shape.ts'
 import { isName } from '../lib/text.ts'

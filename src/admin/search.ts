@@ -1,7 +1,7 @@
 // Finds a person, or whatever bears an id, across all organizations and projects.
 
-import type { Db } from '../lib/db.ts'
 import { isUuid } from '../lib/ids.ts'
+import type { Db } from '../lib/pg/db.ts'
 import { Type } from '../lib/schema.ts'
 import { fold } from '../lib/text.ts'
 import { instantFromPg } from '../lib/time.ts'

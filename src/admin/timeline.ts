@@ -1,6 +1,6 @@
 // What happened to an order, put together from what its own row and its neighbours remember.
 
-import type { Db } from '../lib/db.ts'
+import type { Db } from '../lib/pg/db.ts'
 import { Type } from '../lib/schema.ts'
 import { instantFromPg } from '../lib/time.ts'
 

@@ -1,9 +1,9 @@
 // Webhook endpoints of a project.
 
 import { eventTypes } from '../events/catalogue.ts'
-import type { NamedRow, Query } from '../lib/db.ts'
 import { isUuid } from '../lib/ids.ts'
-import { packRow } from '../lib/rows.ts'
+import type { NamedRow, Query } from '../lib/pg/db.ts'
+import { packRow } from '../lib/pg/row-bytes.ts'
 import { Type } from '../lib/schema.ts'
 import {
   createEndpoint,

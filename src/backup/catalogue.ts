@@ -1,5 +1,5 @@
 // What there is to save, asked of PostgreSQL's own catalogue, so that a table which a later migration adds is not forgotten.
-import type { Query } from '../lib/db.ts'
+import type { Query } from '../lib/pg/db.ts'
 import { identifier, qualified } from './format.ts'
 
 export interface Table {

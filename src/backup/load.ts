@@ -1,8 +1,8 @@
 // Loads the script of a backup into empty tables, and checks that it was the whole script and every row of it.
 import { pipeline } from 'node:stream/promises'
 import { from as copyFrom } from 'pg-copy-streams'
-import { sqlState } from '../lib/db.ts'
 import { Refusal } from '../lib/errors.ts'
+import { sqlState } from '../lib/pg/db.ts'
 import { type Catalogue, columnList, MIGRATIONS_TABLE } from './catalogue.ts'
 import { qualified, SEAL_LINE, type Seal } from './format.ts'
 import type { Progress } from './progress.ts'

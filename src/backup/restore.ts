@@ -1,8 +1,8 @@
 // The story of a restore: everything in one transaction, so that nobody ever sees half of it, or a person who was erased.
 import type { Actor } from '../audit.ts'
 import type { Config } from '../config.ts'
-import type { Query } from '../lib/db.ts'
 import { Refusal } from '../lib/errors.ts'
+import type { Query } from '../lib/pg/db.ts'
 import { masterKeyIn, masterKeyPath, openSeal, type Seal } from '../lib/secrets.ts'
 import { enterInAudit } from './audited.ts'
 import type { Catalogue } from './catalogue.ts'

@@ -1,7 +1,8 @@
 // Makes the tables ready for a backup: empty, of the backup's own age, and without what slows loading down.
-import type { Query } from '../lib/db.ts'
+
 import { Refusal } from '../lib/errors.ts'
-import { type Migration, migrations } from '../lib/migrate.ts'
+import type { Query } from '../lib/pg/db.ts'
+import { type Migration, migrations } from '../lib/pg/migrate.ts'
 import { type Catalogue, lockTables, readCatalogue } from './catalogue.ts'
 import { type Header, qualified } from './format.ts'
 

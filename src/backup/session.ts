@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import type pg from 'pg'
 import { reachable } from '../app.ts'
 import type { Config } from '../config.ts'
-import { type Db, isUnavailable, openDb, type Query, sqlState } from '../lib/db.ts'
 import { openEmbedded } from '../lib/embedded.ts'
 import { Refusal } from '../lib/errors.ts'
-import { migrate } from '../lib/migrate.ts'
+import { type Db, isUnavailable, openDb, type Query, sqlState } from '../lib/pg/db.ts'
+import { migrate } from '../lib/pg/migrate.ts'
 
 export interface Session {
   /** With the password. */

@@ -1,8 +1,8 @@
 // Claims charges: one statement reads what stands before them and makes the orders of those that the rules allow.
 import type { Clock } from '../lib/clock.ts'
-import type { Db, Query, Statement } from '../lib/db.ts'
 import { gather } from '../lib/gather.ts'
 import { makeUuid } from '../lib/ids.ts'
+import type { Db, Query, Statement } from '../lib/pg/db.ts'
 import type { ChargeRequest } from './charge-request.ts'
 import { chargeLanes, ORDER_COLUMNS, type Order } from './charges.ts'
 import { keepErasureAway } from './keep-erasure-away.ts'

@@ -1,8 +1,8 @@
 // Settles charges: the outcome and all that follows from it become true in one transaction, once. Those who settle together share it.
 import { writeFirst } from '../events/outbox.ts'
-import type { Commit, Db, Query, Statement } from '../lib/db.ts'
 import { gather } from '../lib/gather.ts'
 import { formatMinor } from '../lib/money.ts'
+import type { Commit, Db, Query, Statement } from '../lib/pg/db.ts'
 import type { Refused, Settled } from '../providers/provider.ts'
 import { chargeEvent } from './charge-answer.ts'
 import { chargeLanes, ORDER_COLUMNS, type Order } from './charges.ts'

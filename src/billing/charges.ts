@@ -1,6 +1,7 @@
 // Orders, one a custom charge: find, hand over to settling, take what is due. Claiming and settling have files of their own.
-import type { Db, NamedRow, Query, Statement } from '../lib/db.ts'
+
 import type { Lanes } from '../lib/gather.ts'
+import type { Db, NamedRow, Query, Statement } from '../lib/pg/db.ts'
 import type { Reference } from '../providers/provider.ts'
 import { pauseSeconds } from './lease.ts'
 

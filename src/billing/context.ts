@@ -1,7 +1,7 @@
 // What the verbs of billing need of the program, so that tests and the simulation can hand them other clocks and providers.
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
-import type { Db } from '../lib/db.ts'
+import type { Db } from '../lib/pg/db.ts'
 import type { Providers } from '../providers/provider.ts'
 
 export interface BillingContext {

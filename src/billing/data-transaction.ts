@@ -1,8 +1,8 @@
 // Adds successful charges to the data API's transactions, when their customers are linked to profiles.
 import type { Event } from '../events/outbox.ts'
-import type { Query, Statement } from '../lib/db.ts'
 import { makeRecordId } from '../lib/ids.ts'
 import { JsonNumber } from '../lib/json.ts'
+import type { Query, Statement } from '../lib/pg/db.ts'
 import { instantFromPg } from '../lib/time.ts'
 
 export interface Payment {

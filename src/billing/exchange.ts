@@ -1,6 +1,7 @@
 // What an amount is worth in US dollars, by the organization's exchange rates.
-import type { Db } from '../lib/db.ts'
+
 import { convertMinor, formatMinor, MOST_MINOR } from '../lib/money.ts'
+import type { Db } from '../lib/pg/db.ts'
 import { fromDatabase } from './amount.ts'
 import type { Rate } from './rate-files.ts'
 

@@ -1,5 +1,5 @@
 // Looks into a charge or refund whose outcome nobody heard: asks, has it refused if it never came, settles, or looks later.
-import { isClash, isUnavailable } from '../lib/db.ts'
+import { isClash, isUnavailable } from '../lib/pg/db.ts'
 import type { NotFound, Refused, Settled, Unknown } from '../providers/provider.ts'
 import { settle as settleCharge } from './charge-settlement.ts'
 import { handOver as handOverOrder, type Order, reference as orderReference } from './charges.ts'

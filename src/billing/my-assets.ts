@@ -1,6 +1,6 @@
 // What a customer owns: the consumables that charges granted. Subscriptions and one-off purchases are not made here.
 import type { FastifyInstance } from 'fastify'
-import type { Db, Statement } from '../lib/db.ts'
+import type { Db, Statement } from '../lib/pg/db.ts'
 import { Type } from '../lib/schema.ts'
 import { sendJson } from '../lib/wire.ts'
 import { externalId, refuseControlCharacters } from './body.ts'

@@ -1,7 +1,7 @@
 // Remembers each call to a provider about an order: what an operator wants to know when somebody asks what happened.
 import type { Clock } from '../lib/clock.ts'
-import { isUnavailable, type Query, type Statement } from '../lib/db.ts'
 import { gather } from '../lib/gather.ts'
+import { isUnavailable, type Query, type Statement } from '../lib/pg/db.ts'
 import type { BillingContext } from './context.ts'
 
 /** The order that a call is about, or the refund and its order. */

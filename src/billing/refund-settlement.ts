@@ -1,7 +1,7 @@
 // Settles a refund: its outcome, the order's sum, the consumable, the report row and the events, in one transaction, once.
 import { type Event, write as writeEvents } from '../events/outbox.ts'
-import type { Db, Query, Statement } from '../lib/db.ts'
 import { formatMinor } from '../lib/money.ts'
+import type { Db, Query, Statement } from '../lib/pg/db.ts'
 import { noDetails, type PaymentDetails } from '../providers/provider.ts'
 import { minorFromDatabase } from './amount.ts'
 import type { Verdict } from './charge-settlement.ts'

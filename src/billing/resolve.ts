@@ -1,6 +1,7 @@
 // Ends, by an operator's word, a charge or a refund that no provider can ever tell about.
-import type { Db } from '../lib/db.ts'
+
 import { Refusal } from '../lib/errors.ts'
+import type { Db } from '../lib/pg/db.ts'
 import { noDetails } from '../providers/provider.ts'
 import { minorFromDatabase } from './amount.ts'
 import { settle as settleCharge, type Verdict } from './charge-settlement.ts'

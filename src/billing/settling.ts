@@ -1,5 +1,5 @@
 // Settles, in the background, what nobody heard the outcome of: takes what is due, wherever it was begun, and looks into it.
-import { isUnavailable } from '../lib/db.ts'
+import { isUnavailable } from '../lib/pg/db.ts'
 import * as charges from './charges.ts'
 import type { BillingContext } from './context.ts'
 import { leaseMs } from './lease.ts'

@@ -1,8 +1,8 @@
 // The payment report: every movement of money whose outcome is known, walked from one instant to the next.
 import type { FastifyInstance } from 'fastify'
-import type { Db, Param, Statement } from '../lib/db.ts'
 import { ApiError } from '../lib/errors.ts'
 import { limited, weightOf } from '../lib/page.ts'
+import type { Db, Param, Statement } from '../lib/pg/db.ts'
 import { Type } from '../lib/schema.ts'
 import { boolean, decimal, type Fields, instant, integer, shape, text } from '../lib/shape.ts'
 import { readInstant, TimeError } from '../lib/time.ts'

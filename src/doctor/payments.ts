@@ -1,5 +1,5 @@
 // The doctor's look at money: providers that answer, and charges whose outcome nobody knows yet.
-import type { Db } from '../lib/db.ts'
+import type { Db } from '../lib/pg/db.ts'
 import type { Providers } from '../providers/provider.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
 

@@ -1,7 +1,7 @@
 // The doctor's look at a pooler: whether both addresses lead to one database, and its connections have our settings.
 import type { Config } from '../config.ts'
-import { type Db, settingsOf } from '../lib/db.ts'
-import { reconnect, unsettled } from '../lib/pooler.ts'
+import { type Db, settingsOf } from '../lib/pg/db.ts'
+import { reconnect, unsettled } from '../lib/pg/pooler.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 
 export async function checkPooler(db: Db, config: Config): Promise<Finding[]> {

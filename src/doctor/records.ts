@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs'
 import { verifyAudit } from '../audit.ts'
 import { readLedgers } from '../commands/erasures.ts'
-import type { Db } from '../lib/db.ts'
-import { bytesFromPg } from '../lib/rows.ts'
+import type { Db } from '../lib/pg/db.ts'
+import { bytesFromPg } from '../lib/pg/row-bytes.ts'
 import { hashKey, type Seal } from '../lib/secrets.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
 

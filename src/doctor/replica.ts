@@ -1,6 +1,6 @@
 // The doctor's look at the replica: whether it is one, of this primary, and follows.
-import { type Db, openDb } from '../lib/db.ts'
-import { pendingMigrations } from '../lib/migrate.ts'
+import { type Db, openDb } from '../lib/pg/db.ts'
+import { pendingMigrations } from '../lib/pg/migrate.ts'
 import { type Finding, ok, warning } from './finding.ts'
 
 const PATIENCE_MS = 2_000

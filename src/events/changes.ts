@@ -1,7 +1,8 @@
 // Tells of changed records: which events follow from a change of subscriptions or transactions, written set by set.
-import type { Query } from '../lib/db.ts'
+
 import { readJson } from '../lib/json.ts'
-import { packRow } from '../lib/rows.ts'
+import type { Query } from '../lib/pg/db.ts'
+import { packRow } from '../lib/pg/row-bytes.ts'
 import type { Shape } from '../lib/shape.ts'
 import { DETAIL_JOINS, subscriptionDetail } from '../records/subscription.ts'
 import { JOINS, transaction } from '../records/transaction.ts'

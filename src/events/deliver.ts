@@ -1,6 +1,6 @@
 // Delivers events to webhook endpoints: fans out, takes what is due, sends many at once, and lets no endpoint hold up another.
 import type { App } from '../app.ts'
-import { isUnavailable } from '../lib/db.ts'
+import { isUnavailable } from '../lib/pg/db.ts'
 import { anythingDue, fanOut, giveBack, type Lane, settle, type Taken, take } from './queue.ts'
 import { type Resolve, resolverFor, send } from './send.ts'
 import { sign } from './signature.ts'

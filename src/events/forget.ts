@@ -1,6 +1,6 @@
 // Forgets attempts and finished deliveries after 30 days; the events themselves stay, and can be sent again.
 import type { App } from '../app.ts'
-import { type Db, isUnavailable } from '../lib/db.ts'
+import { type Db, isUnavailable } from '../lib/pg/db.ts'
 
 const KEPT = '30 days'
 const PAUSE_MS = 10 * 60_000

@@ -1,6 +1,7 @@
 // Writes events in the transaction that changes their objects: both are true, or neither.
-import type { Query, Statement } from '../lib/db.ts'
+
 import { makeUuid } from '../lib/ids.ts'
+import type { Query, Statement } from '../lib/pg/db.ts'
 import type { EventType } from './catalogue.ts'
 
 export interface Event {

@@ -1,7 +1,7 @@
 // The keys that sign a project's webhooks: all that live, opened from their seals.
 import type { App } from '../app.ts'
-import type { Statement } from '../lib/db.ts'
-import { bytesFromPg } from '../lib/rows.ts'
+import type { Statement } from '../lib/pg/db.ts'
+import { bytesFromPg } from '../lib/pg/row-bytes.ts'
 
 /** The living keys of each of these projects, the newest first. Read at every look: a dead key signs nothing. */
 export async function signingKeys(

@@ -1,6 +1,6 @@
 // Keeps erased people erased: takes the personal data out of staged rows that are about them, and of what comes under them.
 import { wipeAgain, wipeBelongings } from '../erasure.ts'
-import type { Db, Query } from '../lib/db.ts'
+import type { Db, Query } from '../lib/pg/db.ts'
 import type { Kind, Tenant } from './kind.ts'
 
 /** A stored customer that a line links to an erased profile. */

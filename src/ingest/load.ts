@@ -1,8 +1,8 @@
 // Imports records: reads and checks every line, then writes all of them in one transaction, or none.
 import pg from 'pg'
 import type { App } from '../app.ts'
-import { type Db, isUnavailable, sqlState } from '../lib/db.ts'
 import { Refusal } from '../lib/errors.ts'
+import { type Db, isUnavailable, sqlState } from '../lib/pg/db.ts'
 import { type Applied, apply } from './apply.ts'
 import { rejectMisfits } from './check.ts'
 import { wipeLinked } from './erased.ts'

@@ -1,5 +1,5 @@
 // The database connection of one import: without limits of time, alone among the imports of its organization.
-import type { Db } from '../lib/db.ts'
+import type { Db } from '../lib/pg/db.ts'
 
 export type Connection = Awaited<ReturnType<Db['connect']>>
 

@@ -1,5 +1,5 @@
 // Lets what many ask for at the same time go together: one statement and one commit for all of them.
-import { type Db, isUnavailable } from './db.ts'
+import { type Db, isUnavailable } from './pg/db.ts'
 
 interface Kind<Item, Result> {
   /** Whose items go together; what belongs to another group neither waits for them nor fails with them. */

@@ -1,6 +1,6 @@
 // The declaration of a list: its rows, filters and limits, and how both its query and its pages are described.
 
-import type { Param } from './db.ts'
+import type { Param } from './pg/db.ts'
 import { type ObjectSchema, type Schema, Type } from './schema.ts'
 import type { Shape } from './shape.ts'
 

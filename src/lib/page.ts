@@ -1,10 +1,10 @@
 // Serves lists: one declaration → its statements, its pages, its totals, and the walk that returns every row once.
 import { type Position, readCursor, writeCursor } from './cursor.ts'
-import type { Param, Statement } from './db.ts'
 import { ApiError } from './errors.ts'
 import type { JsonBytes } from './json-bytes.ts'
 import type { Filter, List } from './list.ts'
-import type { Row } from './rows.ts'
+import type { Param, Statement } from './pg/db.ts'
+import type { Row } from './pg/row-bytes.ts'
 import type { RowList } from './shape.ts'
 import type { Source } from './source.ts'
 import { isId } from './text.ts'

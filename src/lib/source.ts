@@ -1,5 +1,5 @@
 // Where the data API reads: the primary, or a replica that has shown to be new enough for this very request.
-import type { Db } from './db.ts'
+import type { Db } from './pg/db.ts'
 import { readHorizon } from './sync.ts'
 
 /** One server to read from, for the length of a request. */

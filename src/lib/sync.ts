@@ -1,5 +1,5 @@
 // The reader's half of the sync promise: the horizon before which every change is visible and stays so.
-import type { Db } from './db.ts'
+import type { Db } from './pg/db.ts'
 import { instantFromPg } from './time.ts'
 
 /**

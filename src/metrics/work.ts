@@ -1,6 +1,6 @@
 // What the database tells of the work that waits in it, asked at each look at the metrics.
 import { Gauge, type Registry } from 'prom-client'
-import type { Db } from '../lib/db.ts'
+import type { Db } from '../lib/pg/db.ts'
 
 // Whoever watches a database that hangs must still hear of the process.
 const PATIENCE_MS = 2000

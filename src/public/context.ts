@@ -2,7 +2,7 @@
 import type { Audit } from '../audit.ts'
 import type { KeyCache } from '../key-cache.ts'
 import type { TrustedProxies } from '../lib/caller.ts'
-import type { Db } from '../lib/db.ts'
+import type { Db } from '../lib/pg/db.ts'
 import type { Reads } from '../lib/source.ts'
 import type { Limits } from '../limits.ts'
 

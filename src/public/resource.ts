@@ -1,9 +1,9 @@
 // What the resources of the data API share: a list route, a detail route, and how both are described.
 import type { FastifyInstance } from 'fastify'
-import type { Param, Statement } from '../lib/db.ts'
 import { ApiError } from '../lib/errors.ts'
 import { type List, listQuery, pageSchema } from '../lib/list.ts'
 import { servePage } from '../lib/page.ts'
+import type { Param, Statement } from '../lib/pg/db.ts'
 import { problems } from '../lib/problems.ts'
 import { type Schema, Type } from '../lib/schema.ts'
 import type { Shape } from '../lib/shape.ts'

@@ -1,9 +1,9 @@
 // Sessions: the list, one session with its replies, and the replies with their screens.
 import type { FastifyInstance } from 'fastify'
-import type { Statement } from '../lib/db.ts'
 import type { List } from '../lib/list.ts'
+import type { Statement } from '../lib/pg/db.ts'
+import type { Row } from '../lib/pg/row-bytes.ts'
 import { problems } from '../lib/problems.ts'
-import type { Row } from '../lib/rows.ts'
 import { Type } from '../lib/schema.ts'
 import { type Fields, instant, integer, json, object, shape, text } from '../lib/shape.ts'
 import type { Reads } from '../lib/source.ts'

@@ -1,7 +1,7 @@
 // Refunds and erasures wait for the end of the audit log, one for all tenants: without the connections that charges need.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { type Db, openDb } from '../../src/lib/db.ts'
+import { type Db, openDb } from '../../src/lib/pg/db.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import { until } from '../support/cluster.ts'
 import { untilLocked } from '../support/locks.ts'

@@ -1,7 +1,7 @@
 // Charges and refunds at any size: none of their statements reads a growing table as a whole.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { Db } from '../../src/lib/db.ts'
+import type { Db } from '../../src/lib/pg/db.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import { type Caught, explain, watched } from '../support/plans.ts'
 

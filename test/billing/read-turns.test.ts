@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Db } from '../../src/lib/db.ts'
+import type { Db } from '../../src/lib/pg/db.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import { until } from '../support/cluster.ts'
 

@@ -1,6 +1,6 @@
 // Numbers every border that a request crosses (key look-up, statement, commit, provider call) and dies at one of them.
 import type { KeyCache } from '../../src/key-cache.ts'
-import type { Db, Query, Statement } from '../../src/lib/db.ts'
+import type { Db, Query, Statement } from '../../src/lib/pg/db.ts'
 import type { Provider, Providers } from '../../src/providers/provider.ts'
 
 // Long enough for the provider to have taken the call.

@@ -5,8 +5,8 @@ import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { importRecords, type Progress } from '../../src/ingest/load.ts'
-import { openDb } from '../../src/lib/db.ts'
 import { Refusal } from '../../src/lib/errors.ts'
+import { openDb } from '../../src/lib/pg/db.ts'
 import { countsOf, type Imports, line, openImports, type Project, textOf } from '../support/imports.ts'
 
 const log = pino({ level: 'silent' })

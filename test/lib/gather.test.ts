@@ -1,8 +1,8 @@
 // Work that is asked for at the same time goes together; nobody waits for company, and nobody pays for a neighbour.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { Db } from '../../src/lib/db.ts'
 import { gather, type Lanes } from '../../src/lib/gather.ts'
+import type { Db } from '../../src/lib/pg/db.ts'
 
 const db = {} as Db
 

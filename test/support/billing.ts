@@ -1,6 +1,6 @@
 // The billing API over a simulator of its own: an organization that may charge, customers with cards, calls, the ledger.
 import { randomUUID } from 'node:crypto'
-import type { Db } from '../../src/lib/db.ts'
+import type { Db } from '../../src/lib/pg/db.ts'
 import type { ServerOptions } from '../../src/server.ts'
 import { createOrganization, createProject } from '../../src/tenants.ts'
 import { type Answer, type Json, startTestServer, type TestServer } from './server.ts'

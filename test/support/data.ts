@@ -1,5 +1,5 @@
 // Records for tests: small builders with every column, and one way to put them into a project.
-import type { Db, Query } from '../../src/lib/db.ts'
+import type { Db, Query } from '../../src/lib/pg/db.ts'
 import { fold } from '../../src/lib/text.ts'
 
 export type Table =

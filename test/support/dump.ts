@@ -1,5 +1,5 @@
 // Everything a database holds, as one text: for tests that look for what must not be there.
-import type { Db } from '../../src/lib/db.ts'
+import type { Db } from '../../src/lib/pg/db.ts'
 
 // How fast keys are used says nothing of what is stored, and changes with every request.
 const USAGE = 'key_usage'

@@ -6,7 +6,7 @@ import pg from 'pg'
 import { isAlive } from '../../src/lib/embedded/account.ts'
 import { isServerOf, lastServer } from '../../src/lib/embedded/server.ts'
 import { type Embedded, openEmbedded } from '../../src/lib/embedded.ts'
-import { migrate } from '../../src/lib/migrate.ts'
+import { migrate } from '../../src/lib/pg/migrate.ts'
 
 const PREFIX = 'tundish-test-'
 const TEMPLATE = `tundish_template_${process.pid}`

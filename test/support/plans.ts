@@ -1,5 +1,5 @@
 // How PostgreSQL carries out what the program asks: statements are caught on their way to the database, then explained.
-import type { Db, Param, Query, Statement } from '../../src/lib/db.ts'
+import type { Db, Param, Query, Statement } from '../../src/lib/pg/db.ts'
 
 export interface Caught {
   text: string

@@ -1,6 +1,6 @@
 // A primary with a replica and a server that reads from it; other servers beside it; and where reads have gone.
 import { randomBytes } from 'node:crypto'
-import { migrate } from '../../src/lib/migrate.ts'
+import { migrate } from '../../src/lib/pg/migrate.ts'
 import { type Cluster, openCluster, until } from './cluster.ts'
 import { openReplica, type Replica } from './replica.ts'
 import { type Project, scrape, startTestServer, type TestServer } from './server.ts'

@@ -1,5 +1,5 @@
 // A project in which values are as unequal as in life: most rows share one, a few old ones have another.
-import type { Db } from '../../src/lib/db.ts'
+import type { Db } from '../../src/lib/pg/db.ts'
 
 const SIZE = 20_000
 /** So many of the oldest rows have the rare value. */

@@ -2,7 +2,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { write } from '../../src/events/outbox.ts'
 import { createKey } from '../../src/keys.ts'
-import type { Db } from '../../src/lib/db.ts'
+import type { Db } from '../../src/lib/pg/db.ts'
 import { createEndpoint } from '../../src/webhooks.ts'
 import type { Billing } from './billing.ts'
 import { type Columns, insert } from './data.ts'

@@ -1,7 +1,7 @@
 // A server under load while something is wrong with what it stands on, and the judge of what its clients heard.
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { migrate } from '../../src/lib/migrate.ts'
+import { migrate } from '../../src/lib/pg/migrate.ts'
 import { type Billing, type Organization, startBilling } from './billing.ts'
 import { type Cluster, openCluster } from './cluster.ts'
 import { BASICS, insert } from './data.ts'

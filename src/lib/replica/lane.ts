@@ -2,10 +2,10 @@
 // is read later on the same connection, for a replica only goes forward.
 import type pg from 'pg'
 import type { Clock } from '../clock.ts'
-import { clientConfig, type DbOptions, sqlState } from '../db.ts'
-import { wireOf } from '../pg-inside.ts'
-import { openPipelines, type Read } from '../pipelines.ts'
-import type { Watch } from '../watch.ts'
+import { clientConfig, type DbOptions, sqlState } from '../pg/db.ts'
+import type { Watch } from '../pg/liveness.ts'
+import { openPipelines, type Read } from '../pg/pipelines.ts'
+import { wireOf } from '../pg/protocol.ts'
 import type { Heartbeat } from './heartbeat.ts'
 
 /** What the connection has shown. With the connection it is lost, for the next one may lead to another server. */

@@ -1,6 +1,7 @@
 // What a read on the replica asks the primary meanwhile: one small statement, shared by all requests that wait for it.
-import type { Db } from '../db.ts'
+
 import { gather } from '../gather.ts'
+import type { Db } from '../pg/db.ts'
 
 export interface PrimaryState {
   /** At least as far as whatever a reader could see at the primary, or on a replica, when it was asked. */

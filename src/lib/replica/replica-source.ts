@@ -1,7 +1,7 @@
 // What one request reads on the replica, bound to what its connection has shown before.
 import type { Clock } from '../clock.ts'
-import type { Db } from '../db.ts'
-import type { Read } from '../pipelines.ts'
+import type { Db } from '../pg/db.ts'
+import type { Read } from '../pg/pipelines.ts'
 import type { Source } from '../source.ts'
 import { readHorizon } from '../sync.ts'
 import { instantFromPg } from '../time.ts'

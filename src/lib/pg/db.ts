@@ -1,12 +1,12 @@
 // The way to PostgreSQL: pipelined connections for short reads, plain ones for transactions, counts and COPY.
 import pg from 'pg'
+import { openTurns } from '../turns.ts'
 import { whyUntrusted } from './database-url.ts'
+import { type Over, watchFor } from './liveness.ts'
 import { openPipelines, type Read } from './pipelines.ts'
-import { type Asking, ask, askForArrays, together } from './plain.ts'
 import { nameless, openSingles } from './pooler.ts'
-import { packRow } from './rows.ts'
-import { openTurns } from './turns.ts'
-import { type Over, watchFor } from './watch.ts'
+import { packRow } from './row-bytes.ts'
+import { type Asking, ask, askForArrays, together } from './transactions.ts'
 
 /** A row by column name, every value its text: booleans `t`/`f`, times `2026-01-31 23:59:59.123456+00`. */
 export type NamedRow = Record<string, string | null>

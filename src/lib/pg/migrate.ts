@@ -1,7 +1,7 @@
 // Brings a database up to date: runs the files of migrations/ that it has not seen, each in a transaction, under one lock.
 import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
-import { UsageError } from './errors.ts'
+import { UsageError } from '../errors.ts'
 import { settleRole } from './pooler.ts'
 
 export interface Migration {
@@ -11,7 +11,7 @@ export interface Migration {
   sql: string
 }
 
-const FOLDER = new URL('../../migrations/', import.meta.url)
+const FOLDER = new URL('../../../migrations/', import.meta.url)
 const LOCK = 7482
 const OLDEST_POSTGRES = 150000
 

@@ -4,9 +4,9 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { after, before, describe, test } from 'node:test'
 import { from as copyFrom } from 'pg-copy-streams'
-import { type Db, openDb, type Query, sqlState } from '../../src/lib/db.ts'
-import { freshDatabase } from '../support/postgres.ts'
-import { openProxy } from '../support/proxy.ts'
+import { type Db, openDb, type Query, sqlState } from '../../../src/lib/pg/db.ts'
+import { freshDatabase } from '../../support/postgres.ts'
+import { openProxy } from '../../support/proxy.ts'
 
 describe('a database address with settings of its own', () => {
   let database: Awaited<ReturnType<typeof freshDatabase>>

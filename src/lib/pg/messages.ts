@@ -1,5 +1,5 @@
 // What comes from PostgreSQL, cut into messages in memory that is used again and again.
-import { Row } from './rows.ts'
+import { Row } from './row-bytes.ts'
 
 export interface Messages {
   /** Where the next bytes belong. */

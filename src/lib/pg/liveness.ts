@@ -1,6 +1,6 @@
 // Notices a database that has stopped breathing (a frozen machine, a cut cable that nobody reports) and lets nobody wait for it.
 import pg from 'pg'
-import { wireOf } from './pg-inside.ts'
+import { wireOf } from './protocol.ts'
 
 /** Runs what a connection is asked; while nothing at all comes back, the watch asks whether anybody is there. */
 export type Over = <T>(client: pg.ClientBase, ask: () => Promise<T>) => Promise<T>
