@@ -1,8 +1,8 @@
 // The only reader of the environment: every setting with its default and its rule; all mistakes are reported at once.
 import { resolve } from 'node:path'
-import type { ListenerBounds } from './lib/bounds.ts'
-import { readProxies, type TrustedProxies } from './lib/caller.ts'
 import { UsageError } from './lib/errors.ts'
+import type { ListenerBounds } from './lib/http/bounds.ts'
+import { readProxies, type TrustedProxies } from './lib/http/client-address.ts'
 import { mistakesIn } from './lib/pg/database-url.ts'
 
 export interface Config {

@@ -1,8 +1,8 @@
 // The limits that hold behind a key: how fast it may send, how much it may have under way; and those of wrong keys.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Config } from './config.ts'
-import { callerOf } from './lib/caller.ts'
 import { ApiError } from './lib/errors.ts'
+import { callerOf } from './lib/http/client-address.ts'
 import { openRateLimiter, type Rate, type Shared } from './limits/rate.ts'
 import { openStrangers } from './limits/strangers.ts'
 import type { KeyHolder } from './tenants.ts'

@@ -1,10 +1,10 @@
 // What an operator watches: counters of this process, what the database tells of the work, and the page that shows both.
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Observe } from './lib/http/listener.ts'
 import type { Db } from './lib/pg/db.ts'
 import type { Replica, ReplicaOptions } from './lib/replica.ts'
 import { tundishVersion } from './lib/version.ts'
-import type { Observe } from './lib/wire.ts'
 import { measured } from './metrics/provider.ts'
 import { watchReplica } from './metrics/replica.ts'
 import { type Counted, together, WORKER } from './metrics/together.ts'

@@ -2,9 +2,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../app.ts'
 import type { Actor } from '../audit.ts'
-import { callerOf } from '../lib/caller.ts'
 import { ApiError } from '../lib/errors.ts'
-import { rawHeaders } from '../lib/wire.ts'
+import { callerOf } from '../lib/http/client-address.ts'
+import { rawHeaders } from '../lib/http/listener.ts'
 import { type Operator, recognizeOperator } from '../operators.ts'
 
 declare module 'fastify' {

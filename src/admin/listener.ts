@@ -3,7 +3,7 @@ import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import type { App } from '../app.ts'
 import { describePages } from '../description.ts'
-import { openListener, refuseOtherMethods } from '../lib/wire.ts'
+import { openListener, refuseOtherMethods } from '../lib/http/listener.ts'
 import { adminApi } from './api.ts'
 
 const ABOUT = `

@@ -1,7 +1,7 @@
 // The parts that the bodies of billing requests share: customer, key and amount, with their rules beyond JSON Schema.
 
-import { parseBody } from '../lib/body.ts'
 import { ApiError } from '../lib/errors.ts'
+import { parseBody } from '../lib/http/body.ts'
 import type { JsonNumber, JsonObject } from '../lib/json.ts'
 import { type Decimal, MoneyError, readAmount } from '../lib/money.ts'
 import { type Schema, Type } from '../lib/schema.ts'

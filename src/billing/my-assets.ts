@@ -1,8 +1,8 @@
 // What a customer owns: the consumables that charges granted. Subscriptions and one-off purchases are not made here.
 import type { FastifyInstance } from 'fastify'
+import { sendJson } from '../lib/http/listener.ts'
 import type { Db, Statement } from '../lib/pg/db.ts'
 import { Type } from '../lib/schema.ts'
-import { sendJson } from '../lib/wire.ts'
 import { externalId, refuseControlCharacters } from './body.ts'
 import { consumable } from './consumable.ts'
 import { describe, lineOf, ok, type Post } from './route.ts'

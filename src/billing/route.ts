@@ -1,6 +1,6 @@
 // How the routes of the billing API are described.
 
-import { problem, problemAnswer, problems } from '../lib/problems.ts'
+import { problem, problemAnswer, problems } from '../lib/http/problems.ts'
 import { type Schema, Type } from '../lib/schema.ts'
 
 /** The types of a route that takes a body. */

@@ -1,12 +1,12 @@
 // The payment report: every movement of money whose outcome is known, walked from one instant to the next.
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../lib/errors.ts'
+import { sendJson } from '../lib/http/listener.ts'
 import { limited, weightOf } from '../lib/page.ts'
 import type { Db, Param, Statement } from '../lib/pg/db.ts'
 import { Type } from '../lib/schema.ts'
 import { boolean, decimal, type Fields, instant, integer, shape, text } from '../lib/shape.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
-import { sendJson } from '../lib/wire.ts'
 import { uuidIn } from './body.ts'
 import { describe, lineOf, ok, type Post } from './route.ts'
 

@@ -1,7 +1,7 @@
 // The door of the public data API: the project's key, then the resources.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../lib/errors.ts'
-import { noRoute, rawHeaders, refuseOtherMethods } from '../lib/wire.ts'
+import { noRoute, rawHeaders, refuseOtherMethods } from '../lib/http/listener.ts'
 import type { PublicContext } from './context.ts'
 import { funnels } from './funnels.ts'
 import { products } from './products.ts'

@@ -1,7 +1,7 @@
 // What the resources of the data API need of the program.
 import type { Audit } from '../audit.ts'
 import type { KeyCache } from '../key-cache.ts'
-import type { TrustedProxies } from '../lib/caller.ts'
+import type { TrustedProxies } from '../lib/http/client-address.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Reads } from '../lib/source.ts'
 import type { Limits } from '../limits.ts'

@@ -1,15 +1,15 @@
 // What the resources of the data API share: a list route, a detail route, and how both are described.
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../lib/errors.ts'
+import { sendJson } from '../lib/http/listener.ts'
+import { problems } from '../lib/http/problems.ts'
 import { type List, listQuery, pageSchema } from '../lib/list.ts'
 import { servePage } from '../lib/page.ts'
 import type { Param, Statement } from '../lib/pg/db.ts'
-import { problems } from '../lib/problems.ts'
 import { type Schema, Type } from '../lib/schema.ts'
 import type { Shape } from '../lib/shape.ts'
 import type { Reads, Source } from '../lib/source.ts'
 import { isId, shorten } from '../lib/text.ts'
-import { sendJson } from '../lib/wire.ts'
 
 interface Description {
   operationId: string

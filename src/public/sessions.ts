@@ -1,13 +1,13 @@
 // Sessions: the list, one session with its replies, and the replies with their screens.
 import type { FastifyInstance } from 'fastify'
+import { sendJson } from '../lib/http/listener.ts'
+import { problems } from '../lib/http/problems.ts'
 import type { List } from '../lib/list.ts'
 import type { Statement } from '../lib/pg/db.ts'
 import type { Row } from '../lib/pg/row-bytes.ts'
-import { problems } from '../lib/problems.ts'
 import { Type } from '../lib/schema.ts'
 import { type Fields, instant, integer, json, object, shape, text } from '../lib/shape.ts'
 import type { Reads } from '../lib/source.ts'
-import { sendJson } from '../lib/wire.ts'
 import type { PublicContext } from './context.ts'
 import { answer, describe, findRows, idParams, listRoute, notFound } from './resource.ts'
 

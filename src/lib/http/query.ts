@@ -1,9 +1,9 @@
 // Reads a query string by its declared schema: nothing is coerced beyond its type, nothing unknown or repeated passes.
 
-import { ApiError } from './errors.ts'
-import type { ObjectSchema } from './schema.ts'
-import { shorten } from './text.ts'
-import { readQueryInstant, TimeError } from './time.ts'
+import { ApiError } from '../errors.ts'
+import type { ObjectSchema } from '../schema.ts'
+import { shorten } from '../text.ts'
+import { readQueryInstant, TimeError } from '../time.ts'
 
 interface ParameterSchema {
   type?: string

@@ -1,10 +1,10 @@
 // Reads a request body: its media type, strict JSON, then the declared schema, with a sentence for whatever is wrong.
 import { Ajv, type ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
-import { ApiError } from './errors.ts'
-import { JsonError, type JsonValue, readJson } from './json.ts'
-import type { Schema } from './schema.ts'
-import { shorten } from './text.ts'
+import { ApiError } from '../errors.ts'
+import { JsonError, type JsonValue, readJson } from '../json.ts'
+import type { Schema } from '../schema.ts'
+import { shorten } from '../text.ts'
 
 interface Finding {
   keyword: string

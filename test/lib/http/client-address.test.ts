@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage } from 'node:http'
 import { describe, test } from 'node:test'
-import { callerOf, readProxies } from '../../src/lib/caller.ts'
+import { callerOf, readProxies } from '../../../src/lib/http/client-address.ts'
 
 const trusted = readProxies('10.0.0.0/8, 127.0.0.1, fd00::/8')!
 const from = (remoteAddress: string, headers: Record<string, string> = {}) =>

@@ -2,9 +2,9 @@
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyHttpOptions, FastifyInstance } from 'fastify'
-import type { Crowd } from './crowd.ts'
-import { ApiError, tryLater } from './errors.ts'
-import { taken, watchStandstill } from './standstill.ts'
+import type { Crowd } from '../crowd.ts'
+import { ApiError, tryLater } from '../errors.ts'
+import { taken, watchStandstill } from './stalled-sockets.ts'
 
 export interface ListenerBounds {
   /** Requests under way; further ones are answered 503. Health is always answered. */

@@ -1,5 +1,5 @@
 // W3C Trace Context: reads the caller's `traceparent`, or begins a trace, and names our own part of it.
-import { randomPiece } from './random.ts'
+import { randomPiece } from '../random.ts'
 
 export interface Trace {
   /** 32 hex digits: the same in every program that a request passes through. */

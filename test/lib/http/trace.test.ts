@@ -1,7 +1,7 @@
 // Trace context: a valid traceparent goes on under our own part, anything else begins a trace.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { traceOf } from '../../src/lib/trace.ts'
+import { traceOf } from '../../../src/lib/http/trace.ts'
 
 const ID = '0af7651916cd43dd8448eb211c80319c'
 const PARENT = 'b7ad6b7169203331'

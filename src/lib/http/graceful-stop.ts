@@ -3,8 +3,8 @@ import type { ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
-import { Crowd } from './crowd.ts'
-import { taken, watchStandstill } from './standstill.ts'
+import { Crowd } from '../crowd.ts'
+import { taken, watchStandstill } from './stalled-sockets.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
