@@ -1,5 +1,5 @@
 // Compares and writes amounts of money: exact values on the way in, database text on the way out.
-import { JsonNumber } from '../lib/json.ts'
+import { JsonNumber } from '../lib/json/read.ts'
 import { type Decimal, readDecimal, toMinor } from '../lib/money.ts'
 
 /** Reads an amount as the database writes it. */

@@ -1,7 +1,7 @@
 // The body of a refund, read exactly.
 
 import { ApiError } from '../lib/errors.ts'
-import type { JsonNumber } from '../lib/json.ts'
+import type { JsonNumber } from '../lib/json/read.ts'
 import type { Decimal } from '../lib/money.ts'
 import { Type } from '../lib/schema.ts'
 import {

@@ -1,6 +1,6 @@
 // Tells of changed records: which events follow from a change of subscriptions or transactions, written set by set.
 
-import { readJson } from '../lib/json.ts'
+import { readJson } from '../lib/json/read.ts'
 import type { Query } from '../lib/pg/db.ts'
 import { packRow } from '../lib/pg/row-bytes.ts'
 import type { Shape } from '../lib/shape.ts'

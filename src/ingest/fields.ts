@@ -1,5 +1,5 @@
 // How records are declared: fields by name, each with a type that checks its value and says what is stored of it.
-import { isJsonObject, type JsonObject, type JsonValue } from '../lib/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../lib/json/read.ts'
 import { shorten } from '../lib/text.ts'
 
 /**

@@ -1,5 +1,5 @@
 // The types of fields that hold money: minor units in the data API, exact major units in the payment report.
-import { JsonNumber, type JsonObject, type JsonValue } from '../lib/json.ts'
+import { JsonNumber, type JsonObject, type JsonValue } from '../lib/json/read.ts'
 import { formatMinor, MoneyError, readAmount, readCurrency, toMinor } from '../lib/money.ts'
 import { shorten } from '../lib/text.ts'
 import { BadLine, type Type } from './fields.ts'

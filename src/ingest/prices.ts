@@ -1,5 +1,5 @@
 // The prices of a product: kept as JSON in the very form and order in which the API answers them.
-import type { JsonValue } from '../lib/json.ts'
+import type { JsonValue } from '../lib/json/read.ts'
 import { eachField, eachItem, type Fields, fieldsOf, group, type Reading, required, type Type } from './fields.ts'
 import { currency, minor } from './money-types.ts'
 import { id, integer, oneOf, past, text } from './types.ts'

@@ -1,6 +1,6 @@
 // The types that fields of import records have.
 import { isUuid } from '../lib/ids.ts'
-import { isJsonObject, type JsonValue } from '../lib/json.ts'
+import { isJsonObject, type JsonValue } from '../lib/json/read.ts'
 import { countCharacters, hasControlCharacters, isId, shorten } from '../lib/text.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
 import { BadLine, eachItem, type Type } from './fields.ts'

@@ -1,6 +1,6 @@
 // Keeps card numbers out: finds them in what callers attach to a charge, and masks them in the logs.
 
-import { isJsonObject, JsonNumber, type JsonValue, numberText } from './json.ts'
+import { isJsonObject, JsonNumber, type JsonValue, numberText } from './json/read.ts'
 import { shorten } from './text.ts'
 
 // Prefixes and lengths as the networks publish them.

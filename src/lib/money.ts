@@ -1,7 +1,7 @@
 // Amounts of money, exact from the text that was sent to minor units and back: no float ever touches them.
 
 import { currencies } from './currencies.ts'
-import { type JsonNumber, numberText } from './json.ts'
+import { type JsonNumber, numberText } from './json/read.ts'
 
 /** The message says what is wrong with an amount and goes on after the name of its field: ` must be greater than 0`. */
 export class MoneyError extends Error {}

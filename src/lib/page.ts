@@ -1,7 +1,7 @@
 // Serves lists: one declaration → its statements, its pages, its totals, and the walk that returns every row once.
 import { type Position, readCursor, writeCursor } from './cursor.ts'
 import { ApiError } from './errors.ts'
-import type { JsonBytes } from './json-bytes.ts'
+import type { JsonBytes } from './json/buffer.ts'
 import type { Filter, List } from './list.ts'
 import type { Param, Statement } from './pg/db.ts'
 import type { Row } from './pg/row-bytes.ts'

@@ -1,5 +1,5 @@
 // Turns the bytes of a row into the bytes of its JSON, without a string in between: a page costs what its copying costs.
-import type { JsonBytes } from './json-bytes.ts'
+import type { JsonBytes } from './json/buffer.ts'
 import { lengthAt, type Row } from './pg/row-bytes.ts'
 
 /** How a column's text becomes JSON. */

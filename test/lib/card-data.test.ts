@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { findCardNumber, maskDigits } from '../../src/lib/card-data.ts'
-import { readJson } from '../../src/lib/json.ts'
+import { readJson } from '../../src/lib/json/read.ts'
 
 const CARDS = {
   visa: '4242424242424242',

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import Big from 'big.js'
 import fc from 'fast-check'
 import { currencies } from '../../src/lib/currencies.ts'
-import { JsonNumber, readJson } from '../../src/lib/json.ts'
+import { JsonNumber, readJson } from '../../src/lib/json/read.ts'
 import {
   convertMinor,
   formatMinor,

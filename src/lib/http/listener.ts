@@ -5,7 +5,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, 
 import type { Logger } from 'pino'
 import { Crowd } from '../crowd.ts'
 import { ApiError, tryLater } from '../errors.ts'
-import { JsonBytes } from '../json-bytes.ts'
+import { JsonBytes } from '../json/buffer.ts'
 import { littleByLittle } from '../little-by-little.ts'
 import { isClash, isTimeout, isUnavailable } from '../pg/db.ts'
 import type { ObjectSchema, Schema } from '../schema.ts'

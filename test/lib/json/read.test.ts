@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { isJsonObject, JsonError, JsonNumber, numberText, readJson } from '../../src/lib/json.ts'
+import { isJsonObject, JsonError, JsonNumber, numberText, readJson } from '../../../src/lib/json/read.ts'
 
 const bytes = (...values: number[]) => Uint8Array.from(values)
 const refusal = (input: Uint8Array | string): string => {

@@ -1,6 +1,6 @@
 // Reads JSON strictly: nothing is repaired, nothing is dropped, and no digit of a number is lost unnoticed.
 
-import { JsonError, place, refuseDuplicateNames, type Survey, surveyJson } from './json-grammar.ts'
+import { JsonError, place, refuseDuplicateNames, type Survey, surveyJson } from './grammar.ts'
 
 export { JsonError }
 

@@ -1,6 +1,6 @@
 // Walks through a JSON text by the grammar of RFC 8259 and our limits, without building anything.
 
-import { shorten } from './text.ts'
+import { shorten } from '../text.ts'
 
 /** The message says where and what, never the values: they may be personal. Names of properties may appear. */
 export class JsonError extends Error {}
