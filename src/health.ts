@@ -4,7 +4,7 @@ import { tryLater } from './lib/errors.ts'
 import { problemAnswer } from './lib/http/problems.ts'
 import type { Db } from './lib/pg/db.ts'
 import { pendingMigrations } from './lib/pg/migrate.ts'
-import { Type } from './lib/schema.ts'
+import { Type } from './lib/shape/schema.ts'
 
 const okay = {
   description: 'It is.',

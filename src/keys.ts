@@ -3,7 +3,7 @@
 import { ApiError } from './lib/errors.ts'
 import type { Query } from './lib/pg/db.ts'
 import { hashKey, type Seal, webhookSecret } from './lib/secrets.ts'
-import { boolean, instant, shape, text } from './lib/shape.ts'
+import { boolean, instant, shape, text } from './lib/shape/shape.ts'
 import { instantFromPg } from './lib/time.ts'
 import { addKey, type Tenant } from './tenants.ts'
 

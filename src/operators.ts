@@ -4,7 +4,7 @@ import { ApiError } from './lib/errors.ts'
 import { makeUuid } from './lib/ids.ts'
 import type { Db, Query, Statement } from './lib/pg/db.ts'
 import { hashKey } from './lib/secrets.ts'
-import { instant, shape, text } from './lib/shape.ts'
+import { instant, shape, text } from './lib/shape/shape.ts'
 
 /** Whoever may write may read. */
 export type Scope = 'read' | 'write'

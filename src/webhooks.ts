@@ -7,7 +7,7 @@ import { write } from './events/outbox.ts'
 import { ApiError } from './lib/errors.ts'
 import { isUuid, makeUuid } from './lib/ids.ts'
 import type { NamedRow, Query } from './lib/pg/db.ts'
-import { boolean, instant, json, shape, text } from './lib/shape.ts'
+import { boolean, instant, json, shape, text } from './lib/shape/shape.ts'
 
 export interface EndpointSettings {
   url: string

@@ -1,8 +1,8 @@
 // The audit log: read, and checked against itself.
 
 import { auditHeadsPath, verifyAudit } from '../audit.ts'
-import { Type } from '../lib/schema.ts'
-import { instant, integer, json, shape, text } from '../lib/shape.ts'
+import { Type } from '../lib/shape/schema.ts'
+import { instant, integer, json, shape, text } from '../lib/shape/shape.ts'
 import { list } from './list.ts'
 import type { Operation, Reading } from './operation.ts'
 

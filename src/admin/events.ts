@@ -2,8 +2,8 @@
 
 import { eventTypes } from '../events/catalogue.ts'
 import { isUuid } from '../lib/ids.ts'
-import { Type } from '../lib/schema.ts'
-import { boolean, instant, integer, json, shape, text } from '../lib/shape.ts'
+import { Type } from '../lib/shape/schema.ts'
+import { boolean, instant, integer, json, shape, text } from '../lib/shape/shape.ts'
 import { sendAgain } from '../webhooks.ts'
 import { absent, requireProject } from './exist.ts'
 import { list } from './list.ts'

@@ -3,7 +3,7 @@
 import { createKey, revokeKey, rotateKey, secretKey } from '../keys.ts'
 import { isUuid } from '../lib/ids.ts'
 import type { Query } from '../lib/pg/db.ts'
-import { Type } from '../lib/schema.ts'
+import { Type } from '../lib/shape/schema.ts'
 import { operatorKey } from '../operators.ts'
 import { checkName, LONGEST_NAME, type Tenant } from '../tenants.ts'
 import { requireOrganization, requireProject } from './exist.ts'

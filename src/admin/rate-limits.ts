@@ -1,5 +1,5 @@
 // Rate limits of keys: what an organization's key, or each key of a project, may send.
-import { Type } from '../lib/schema.ts'
+import { Type } from '../lib/shape/schema.ts'
 import { setRateLimit } from '../limits/setting.ts'
 import { requireOrganization, requireProject } from './exist.ts'
 import type { Change } from './operation.ts'

@@ -1,5 +1,5 @@
 // Refunds that have been in progress for too long. All others stand in the timelines of their orders.
-import { boolean, decimal, instant, integer, shape, text } from '../lib/shape.ts'
+import { boolean, decimal, instant, integer, shape, text } from '../lib/shape/shape.ts'
 import type { Operation } from './operation.ts'
 import { listStuck } from './stuck.ts'
 

@@ -2,7 +2,7 @@
 
 import { isUuid } from '../lib/ids.ts'
 import type { Db } from '../lib/pg/db.ts'
-import { Type } from '../lib/schema.ts'
+import { Type } from '../lib/shape/schema.ts'
 import { fold } from '../lib/text.ts'
 import { instantFromPg } from '../lib/time.ts'
 import type { Operation, Reading } from './operation.ts'

@@ -1,6 +1,6 @@
 // What has been in progress for too long: charges and refunds.
 import { isUuid } from '../lib/ids.ts'
-import { Type } from '../lib/schema.ts'
+import { Type } from '../lib/shape/schema.ts'
 import { type ListDeclaration, list } from './list.ts'
 import type { Reading } from './operation.ts'
 

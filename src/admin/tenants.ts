@@ -1,8 +1,8 @@
 // Organizations with their rules, and their projects.
 
 import type { Query } from '../lib/pg/db.ts'
-import { Type } from '../lib/schema.ts'
-import { boolean, instant, json, shape, text } from '../lib/shape.ts'
+import { Type } from '../lib/shape/schema.ts'
+import { boolean, instant, json, shape, text } from '../lib/shape/shape.ts'
 import { createOrganization, createProject, LONGEST_NAME, setOrganization, within } from '../tenants.ts'
 import { absent, requireOrganization } from './exist.ts'
 import { list } from './list.ts'

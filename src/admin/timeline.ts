@@ -1,7 +1,7 @@
 // What happened to an order, put together from what its own row and its neighbours remember.
 
 import type { Db } from '../lib/pg/db.ts'
-import { Type } from '../lib/schema.ts'
+import { Type } from '../lib/shape/schema.ts'
 import { instantFromPg } from '../lib/time.ts'
 
 export const timelineEntry = Type.Object(

@@ -4,7 +4,7 @@ import { eventTypes } from '../events/catalogue.ts'
 import { isUuid } from '../lib/ids.ts'
 import type { NamedRow, Query } from '../lib/pg/db.ts'
 import { packRow } from '../lib/pg/row-bytes.ts'
-import { Type } from '../lib/schema.ts'
+import { Type } from '../lib/shape/schema.ts'
 import {
   createEndpoint,
   type EndpointSettings,

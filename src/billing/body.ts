@@ -4,7 +4,7 @@ import { ApiError } from '../lib/errors.ts'
 import { parseBody } from '../lib/http/body.ts'
 import type { JsonNumber, JsonObject } from '../lib/json/read.ts'
 import { type Decimal, MoneyError, readAmount } from '../lib/money.ts'
-import { type Schema, Type } from '../lib/schema.ts'
+import { type Schema, Type } from '../lib/shape/schema.ts'
 import { hasControlCharacters, shorten } from '../lib/text.ts'
 
 export const externalId = Type.String({

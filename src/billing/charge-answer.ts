@@ -2,7 +2,7 @@
 
 import type { Event } from '../events/outbox.ts'
 import { readJson } from '../lib/json/read.ts'
-import { Type } from '../lib/schema.ts'
+import { Type } from '../lib/shape/schema.ts'
 import { jsonAmount } from './amount.ts'
 import type { Order, Status } from './charges.ts'
 

@@ -2,7 +2,7 @@
 import type { Event } from '../events/outbox.ts'
 import { makeUuid } from '../lib/ids.ts'
 import type { Query, Statement } from '../lib/pg/db.ts'
-import { boolean, decimal, instant, shape, text } from '../lib/shape.ts'
+import { boolean, decimal, instant, shape, text } from '../lib/shape/shape.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { jsonAmount } from './amount.ts'
 import type { Order } from './charges.ts'

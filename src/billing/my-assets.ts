@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { sendJson } from '../lib/http/listener.ts'
 import type { Db, Statement } from '../lib/pg/db.ts'
-import { Type } from '../lib/schema.ts'
+import { Type } from '../lib/shape/schema.ts'
 import { externalId, refuseControlCharacters } from './body.ts'
 import { consumable } from './consumable.ts'
 import { describe, lineOf, ok, type Post } from './route.ts'

@@ -2,7 +2,7 @@
 
 import type { Event } from '../events/outbox.ts'
 import { formatMinor } from '../lib/money.ts'
-import { Type } from '../lib/schema.ts'
+import { Type } from '../lib/shape/schema.ts'
 import { jsonAmount, minorFromDatabase } from './amount.ts'
 import { uuidIn } from './body.ts'
 import type { Refund } from './refund-records.ts'

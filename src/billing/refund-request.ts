@@ -3,7 +3,7 @@
 import { ApiError } from '../lib/errors.ts'
 import type { JsonNumber } from '../lib/json/read.ts'
 import type { Decimal } from '../lib/money.ts'
-import { Type } from '../lib/schema.ts'
+import { Type } from '../lib/shape/schema.ts'
 import {
   amountIn,
   amountRefused,

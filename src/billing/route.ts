@@ -1,7 +1,7 @@
 // How the routes of the billing API are described.
 
 import { problem, problemAnswer, problems } from '../lib/http/problems.ts'
-import { type Schema, Type } from '../lib/schema.ts'
+import { type Schema, Type } from '../lib/shape/schema.ts'
 
 /** The types of a route that takes a body. */
 export interface Post<Body> {

@@ -8,7 +8,7 @@ import type { Actor } from '../audit.ts'
 import { ApiError, Refusal, UsageError } from '../lib/errors.ts'
 import { bodyCheck } from '../lib/http/body.ts'
 import { readQuery } from '../lib/http/query.ts'
-import type { ObjectSchema } from '../lib/schema.ts'
+import type { ObjectSchema } from '../lib/shape/schema.ts'
 import { action } from './command.ts'
 import { describeAnswer } from './text.ts'
 

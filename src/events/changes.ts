@@ -3,7 +3,7 @@
 import { readJson } from '../lib/json/read.ts'
 import type { Query } from '../lib/pg/db.ts'
 import { packRow } from '../lib/pg/row-bytes.ts'
-import type { Shape } from '../lib/shape.ts'
+import type { Shape } from '../lib/shape/shape.ts'
 import { DETAIL_JOINS, subscriptionDetail } from '../records/subscription.ts'
 import { JOINS, transaction } from '../records/transaction.ts'
 import type { EventType } from './catalogue.ts'

@@ -1,7 +1,7 @@
 // Subscriptions: the list with its filters, and one subscription with its details.
 import type { FastifyInstance } from 'fastify'
 import type { List } from '../lib/list.ts'
-import { Type } from '../lib/schema.ts'
+import { Type } from '../lib/shape/schema.ts'
 import { fold } from '../lib/text.ts'
 import { DETAIL_JOINS, JOINS, STATUSES, subscription, subscriptionDetail } from '../records/subscription.ts'
 import type { PublicContext } from './context.ts'

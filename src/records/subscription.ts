@@ -1,5 +1,5 @@
 // A subscription as the data API answers it, in lists and alone, and as events tell of it.
-import { boolean, type Fields, instant, integer, json, object, shape, text } from '../lib/shape.ts'
+import { boolean, type Fields, instant, integer, json, object, shape, text } from '../lib/shape/shape.ts'
 
 export const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid'] as const
 

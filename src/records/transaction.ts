@@ -1,5 +1,5 @@
 // A transaction as the data API answers it, and as events tell of it.
-import { boolean, instant, integer, object, shape, text } from '../lib/shape.ts'
+import { boolean, instant, integer, object, shape, text } from '../lib/shape/shape.ts'
 
 export const transaction = shape('Transaction', 't', {
   id: text('Identifier.', { example: 'trn_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }),

@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream'
 import fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply } from 'fastify'
 import { minorUnits } from '../lib/money.ts'
-import { Type } from '../lib/schema.ts'
+import { Type } from '../lib/shape/schema.ts'
 import { readQueryInstant, TimeError } from '../lib/time.ts'
 import { lineOf, outcomeOf } from './answers.ts'
 import { type ClosedEntry, type Kind, Ledger } from './ledger.ts'

@@ -3,7 +3,7 @@ import { Ajv, type ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
 import { ApiError } from '../errors.ts'
 import { JsonError, type JsonValue, readJson } from '../json/read.ts'
-import type { Schema } from '../schema.ts'
+import type { Schema } from '../shape/schema.ts'
 import { shorten } from '../text.ts'
 
 interface Finding {

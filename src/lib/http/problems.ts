@@ -1,5 +1,5 @@
 // How the error answers of both interfaces are described: one body, `{"message"}`, and a sentence for each status.
-import { type Schema, Type } from '../schema.ts'
+import { type Schema, Type } from '../shape/schema.ts'
 
 /** Every error body has a message; 404 of the erasure and 400 of a charge have more. */
 export const problem = Type.Object(

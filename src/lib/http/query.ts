@@ -1,7 +1,7 @@
 // Reads a query string by its declared schema: nothing is coerced beyond its type, nothing unknown or repeated passes.
 
 import { ApiError } from '../errors.ts'
-import type { ObjectSchema } from '../schema.ts'
+import type { ObjectSchema } from '../shape/schema.ts'
 import { shorten } from '../text.ts'
 import { readQueryInstant, TimeError } from '../time.ts'
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { type Db, openDb } from '../../../src/lib/pg/db.ts'
-import { boolean, instant, integer, json, object, shape, text } from '../../../src/lib/shape.ts'
+import { boolean, instant, integer, json, object, shape, text } from '../../../src/lib/shape/shape.ts'
 import { freshDatabase } from '../../support/postgres.ts'
 
 const nullableText = text('A text.', { sql: '$1::text', nullable: true })

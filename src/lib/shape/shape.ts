@@ -1,8 +1,8 @@
 // One declaration of a record → its select list, its JSON Schema, and a writer that turns a row into JSON.
 
-import { JsonBytes } from './json/buffer.ts'
-import type { Row, TakeRow } from './pg/row-bytes.ts'
-import { type Kind, rowWriter, type Step, type WriteRow } from './row-json.ts'
+import { JsonBytes } from '../json/buffer.ts'
+import type { Row, TakeRow } from '../pg/row-bytes.ts'
+import { type Kind, rowWriter, type Step, type WriteRow } from './row-writer.ts'
 import type { Schema } from './schema.ts'
 
 export interface FieldOptions {

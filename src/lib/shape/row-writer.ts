@@ -1,6 +1,6 @@
 // Turns the bytes of a row into the bytes of its JSON, without a string in between: a page costs what its copying costs.
-import type { JsonBytes } from './json/buffer.ts'
-import { lengthAt, type Row } from './pg/row-bytes.ts'
+import type { JsonBytes } from '../json/buffer.ts'
+import { lengthAt, type Row } from '../pg/row-bytes.ts'
 
 /** How a column's text becomes JSON. */
 export type Kind = 'text' | 'instant' | 'integer' | 'decimal' | 'boolean' | 'json'
