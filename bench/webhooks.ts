@@ -12,7 +12,7 @@ import { type App, openApp, openLog } from '../src/app.ts'
 import { readConfig } from '../src/config.ts'
 import { deliverEvents } from '../src/events/deliver.ts'
 import { write } from '../src/events/outbox.ts'
-import { openEmbedded } from '../src/lib/embedded.ts'
+import { openEmbedded } from '../src/lib/embedded/embedded.ts'
 import { createOrganization, createProject } from '../src/tenants.ts'
 import { createEndpoint } from '../src/webhooks.ts'
 

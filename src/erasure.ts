@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Actor, Audit } from './audit.ts'
 import { write as writeEvents } from './events/outbox.ts'
-import { openToAppend } from './lib/owner.ts'
+import { openToAppend } from './lib/files.ts'
 import type { Db, Query } from './lib/pg/db.ts'
 import { instantFromPg } from './lib/time.ts'
 

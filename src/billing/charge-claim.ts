@@ -1,6 +1,7 @@
 // Claims charges: one statement reads what stands before them and makes the orders of those that the rules allow.
+
+import { gather } from '../lib/batching.ts'
 import type { Clock } from '../lib/clock.ts'
-import { gather } from '../lib/gather.ts'
 import { makeUuid } from '../lib/ids.ts'
 import type { Db, Query, Statement } from '../lib/pg/db.ts'
 import type { ChargeRequest } from './charge-request.ts'

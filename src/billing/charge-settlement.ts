@@ -1,6 +1,6 @@
 // Settles charges: the outcome and all that follows from it become true in one transaction, once. Those who settle together share it.
 import { writeFirst } from '../events/outbox.ts'
-import { gather } from '../lib/gather.ts'
+import { gather } from '../lib/batching.ts'
 import { formatMinor } from '../lib/money.ts'
 import type { Commit, Db, Query, Statement } from '../lib/pg/db.ts'
 import type { Refused, Settled } from '../providers/provider.ts'

@@ -1,6 +1,6 @@
 // Orders, one a custom charge: find, hand over to settling, take what is due. Claiming and settling have files of their own.
 
-import type { Lanes } from '../lib/gather.ts'
+import type { Lanes } from '../lib/batching.ts'
 import type { Db, NamedRow, Query, Statement } from '../lib/pg/db.ts'
 import type { Reference } from '../providers/provider.ts'
 import { pauseSeconds } from './lease.ts'

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { closeSync, fsyncSync, linkSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { giveToFolder } from './owner.ts'
+import { giveToFolder } from './files.ts'
 
 /** Makes the file, mode 0600, and has it on the disk: complete or not at all, and the first of two wins. */
 export function writeNew(file: string, text: string): void {

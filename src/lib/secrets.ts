@@ -3,8 +3,8 @@ import { createCipheriv, createDecipheriv, createHmac, hash, hkdfSync, randomByt
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError } from './errors.ts'
+import { makeFolder } from './files.ts'
 import { writeNew } from './new-file.ts'
-import { makeFolder } from './owner.ts'
 
 const NONCE_BYTES = 12
 const TAG_BYTES = 16

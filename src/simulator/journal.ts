@@ -2,7 +2,7 @@
 import { constants, writeSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { UsageError } from '../lib/errors.ts'
-import { openToAppend } from '../lib/owner.ts'
+import { openToAppend } from '../lib/files.ts'
 
 export class Journal {
   readonly #file: FileHandle

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { UsageError } from '../lib/errors.ts'
-import { giveToFolder } from '../lib/owner.ts'
+import { giveToFolder } from '../lib/files.ts'
 
 /** Another program has the ledger, and with it runs the simulator. */
 export class LedgerTaken extends UsageError {}

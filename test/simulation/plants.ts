@@ -44,7 +44,7 @@ export const plants: Record<string, Plant> = {
     bug: `greatest(db_clock(), last_trx_created_at)`,
   },
   'answers-mixed-up': {
-    file: 'lib/gather.ts',
+    file: 'lib/batching.ts',
     code: `resolve(results[n]!)`,
     bug: `resolve(results[0]!)`,
   },

@@ -1,6 +1,6 @@
 // A program on an embedded database, for tests: opens DATA_DIR (argument 1), says so in one line, and leaves at the end of its input.
 import pg from 'pg'
-import { openEmbedded } from '../../src/lib/embedded.ts'
+import { openEmbedded } from '../../src/lib/embedded/embedded.ts'
 
 const say = (what: object) => process.stdout.write(`${JSON.stringify(what)}\n`)
 const silent = { info() {}, warn() {} }

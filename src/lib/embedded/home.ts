@@ -14,8 +14,8 @@ import {
 } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { UsageError } from '../errors.ts'
+import { giveToFolder, makeFolder } from '../files.ts'
 import { writeNew } from '../new-file.ts'
-import { giveToFolder, makeFolder } from '../owner.ts'
 import { type Account, canEnter, isRoot, newOwner } from './account.ts'
 
 export interface Home {

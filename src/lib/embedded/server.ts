@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { giveToFolder } from '../owner.ts'
+import { giveToFolder } from '../files.ts'
 import { ENVIRONMENT, isAlive, ownerOf, run } from './account.ts'
 import { type Home, PORT, socketFolder } from './home.ts'
 import { usablePrograms } from './programs.ts'

@@ -2,8 +2,8 @@
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyHttpOptions, FastifyInstance } from 'fastify'
-import type { Crowd } from '../crowd.ts'
 import { ApiError, tryLater } from '../errors.ts'
+import type { Crowd } from '../slot-set.ts'
 import { taken, watchStandstill } from './stalled-sockets.ts'
 
 export interface ListenerBounds {

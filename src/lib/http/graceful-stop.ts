@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
-import { Crowd } from '../crowd.ts'
+import { Crowd } from '../slot-set.ts'
 import { taken, watchStandstill } from './stalled-sockets.ts'
 
 declare module 'fastify' {

@@ -1,6 +1,6 @@
 // The way to PostgreSQL: pipelined connections for short reads, plain ones for transactions, counts and COPY.
 import pg from 'pg'
-import { openTurns } from '../turns.ts'
+import { openTurns } from '../fair-queue.ts'
 import { whyUntrusted } from './database-url.ts'
 import { type Over, watchFor } from './liveness.ts'
 import { openPipelines, type Read } from './pipelines.ts'

@@ -1,6 +1,6 @@
 // What a read on the replica asks the primary meanwhile: one small statement, shared by all requests that wait for it.
 
-import { gather } from '../gather.ts'
+import { gather } from '../batching.ts'
 import type { Db } from '../pg/db.ts'
 
 export interface PrimaryState {

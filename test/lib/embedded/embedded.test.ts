@@ -22,14 +22,14 @@ import { createInterface } from 'node:readline'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { canEnter } from '../../src/lib/embedded/account.ts'
-import { lastServer } from '../../src/lib/embedded/server.ts'
-import { type Embedded, openEmbedded } from '../../src/lib/embedded.ts'
-import { UsageError } from '../../src/lib/errors.ts'
+import { canEnter } from '../../../src/lib/embedded/account.ts'
+import { type Embedded, openEmbedded } from '../../../src/lib/embedded/embedded.ts'
+import { lastServer } from '../../../src/lib/embedded/server.ts'
+import { UsageError } from '../../../src/lib/errors.ts'
 
 const ROOT = process.getuid?.() === 0
 const NOBODY = { uid: 65534, gid: 65534 }
-const HOLDER = join(import.meta.dirname, '../support/hold-embedded.ts')
+const HOLDER = join(import.meta.dirname, '../../support/hold-embedded.ts')
 // A normal user is ourselves, or, as root, nobody, if that one may read the checkout.
 const readable = !ROOT || (await canEnter(NOBODY, import.meta.dirname))
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openTurns } from '../../src/lib/turns.ts'
+import { openTurns } from '../../src/lib/fair-queue.ts'
 
 /** Starts work that ends when told to; `begun` lists who runs. */
 function open(most: number, share: number) {

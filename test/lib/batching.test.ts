@@ -1,7 +1,7 @@
 // Work that is asked for at the same time goes together; nobody waits for company, and nobody pays for a neighbour.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { gather, type Lanes } from '../../src/lib/gather.ts'
+import { gather, type Lanes } from '../../src/lib/batching.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 
 const db = {} as Db

@@ -2,10 +2,10 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { checkVersion, DATABASE, makeCluster, SUPERUSER } from './embedded/cluster.ts'
-import { type Home, openHome, PORT } from './embedded/home.ts'
-import { fileSentence, noAnswer, outputSentence, wrongPassword } from './embedded/sentences.ts'
-import { isServerOf, lastServer, type Starting, startServer, stopServer, trimLog } from './embedded/server.ts'
+import { checkVersion, DATABASE, makeCluster, SUPERUSER } from './cluster.ts'
+import { type Home, openHome, PORT } from './home.ts'
+import { fileSentence, noAnswer, outputSentence, wrongPassword } from './sentences.ts'
+import { isServerOf, lastServer, type Starting, startServer, stopServer, trimLog } from './server.ts'
 
 export interface Embedded {
   /** For `pg`, and for psql by root or the user that runs Tundish. It holds the password. */
