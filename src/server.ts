@@ -10,9 +10,9 @@ import { forgetAttempts } from './events/forget.ts'
 import { health } from './health.ts'
 import { UsageError } from './lib/errors.ts'
 import { openListener, refuseOtherMethods } from './lib/http/listener.ts'
+import { sweepCounts } from './lists/counts.ts'
+import { openReads } from './lists/reads.ts'
 import { publicApi } from './public/api.ts'
-import { openReads } from './reads.ts'
-import { sweepCounts } from './sweep.ts'
 
 export interface Running {
   app: App

@@ -1,12 +1,12 @@
 // Lists of the operator's side: newest first, bounded, walked by a cursor.
 
 import type { App } from '../app.ts'
-import { readCursor, writeCursor } from '../lib/cursor.ts'
 import { ApiError } from '../lib/errors.ts'
 import type { Param } from '../lib/pg/db.ts'
 import { type ObjectSchema, type Schema, Type } from '../lib/shape/schema.ts'
 import type { Shape } from '../lib/shape/shape.ts'
 import { instantFromPg } from '../lib/time.ts'
+import { readCursor, writeCursor } from '../lists/cursor.ts'
 import type { Input, Reading } from './operation.ts'
 
 export interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'answer' | 'run'> {

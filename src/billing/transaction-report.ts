@@ -2,11 +2,11 @@
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../lib/errors.ts'
 import { sendJson } from '../lib/http/listener.ts'
-import { limited, weightOf } from '../lib/page.ts'
 import type { Db, Param, Statement } from '../lib/pg/db.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, decimal, type Fields, instant, integer, shape, text } from '../lib/shape/shape.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
+import { limited, weightOf } from '../lists/page.ts'
 import { uuidIn } from './body.ts'
 import { describe, lineOf, ok, type Post } from './route.ts'
 

@@ -1,6 +1,6 @@
 // What an operator sees of the replica: whether it is used, how far it is behind, and where reads went.
 import { Counter, Gauge, type Registry } from 'prom-client'
-import type { Replica, ReplicaOptions } from '../lib/replica.ts'
+import type { Replica, ReplicaOptions } from '../lists/replica/replica.ts'
 
 /** Registers the metrics of a replica; answers whom to tell of each read. */
 export function watchReplica(

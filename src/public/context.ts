@@ -3,8 +3,8 @@ import type { Audit } from '../audit.ts'
 import type { KeyCache } from '../key-cache.ts'
 import type { TrustedProxies } from '../lib/http/client-address.ts'
 import type { Db } from '../lib/pg/db.ts'
-import type { Reads } from '../lib/source.ts'
 import type { Limits } from '../limits.ts'
+import type { Reads } from '../lists/source.ts'
 
 export interface PublicContext {
   /** The primary. */

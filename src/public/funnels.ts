@@ -1,9 +1,9 @@
 // Funnels: the list with its filters, and one funnel by id. A deleted funnel is still found by id.
 import type { FastifyInstance } from 'fastify'
-import type { List } from '../lib/list.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { instant, integer, json, shape, text } from '../lib/shape/shape.ts'
 import { fold } from '../lib/text.ts'
+import type { List } from '../lists/list.ts'
 import type { PublicContext } from './context.ts'
 import { detailRoute, listRoute } from './resource.ts'
 

@@ -1,7 +1,7 @@
 // Products with their prices: the list, and one product by id.
 import type { FastifyInstance } from 'fastify'
-import type { List } from '../lib/list.ts'
 import { instant, json, shape, text } from '../lib/shape/shape.ts'
+import type { List } from '../lists/list.ts'
 import type { PublicContext } from './context.ts'
 import { detailRoute, listRoute } from './resource.ts'
 

@@ -3,13 +3,13 @@ import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../lib/errors.ts'
 import { sendJson } from '../lib/http/listener.ts'
 import { problems } from '../lib/http/problems.ts'
-import { type List, listQuery, pageSchema } from '../lib/list.ts'
-import { servePage } from '../lib/page.ts'
 import type { Param, Statement } from '../lib/pg/db.ts'
 import { type Schema, Type } from '../lib/shape/schema.ts'
 import type { Shape } from '../lib/shape/shape.ts'
-import type { Reads, Source } from '../lib/source.ts'
 import { isId, shorten } from '../lib/text.ts'
+import { type List, listQuery, pageSchema } from '../lists/list.ts'
+import { servePage } from '../lists/page.ts'
+import type { Reads, Source } from '../lists/source.ts'
 
 interface Description {
   operationId: string

@@ -1,8 +1,8 @@
 // Subscriptions: the list with its filters, and one subscription with its details.
 import type { FastifyInstance } from 'fastify'
-import type { List } from '../lib/list.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { fold } from '../lib/text.ts'
+import type { List } from '../lists/list.ts'
 import { DETAIL_JOINS, JOINS, STATUSES, subscription, subscriptionDetail } from '../records/subscription.ts'
 import type { PublicContext } from './context.ts'
 import { detailRoute, listRoute } from './resource.ts'

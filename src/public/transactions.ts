@@ -1,7 +1,7 @@
 // Transactions: the list with its filters.
 import type { FastifyInstance } from 'fastify'
-import type { List } from '../lib/list.ts'
 import { Type } from '../lib/shape/schema.ts'
+import type { List } from '../lists/list.ts'
 import { JOINS, transaction } from '../records/transaction.ts'
 import type { PublicContext } from './context.ts'
 import { listRoute } from './resource.ts'

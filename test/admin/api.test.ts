@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test'
 import { isReading } from '../../src/admin/operation.ts'
 import { operations } from '../../src/admin/operations.ts'
 import { auditHeadsPath, verifyAudit } from '../../src/audit.ts'
-import { writeCursor } from '../../src/lib/cursor.ts'
+import { writeCursor } from '../../src/lists/cursor.ts'
 import { startAdmin } from '../support/admin.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../support/events.ts'
 

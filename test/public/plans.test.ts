@@ -86,7 +86,7 @@ describe('the plans of all lists', () => {
   /** What needs an index and is no list. */
   const OTHER_USES: Record<string, () => Promise<unknown>> = {
     'a sweep of the counts': async () => {
-      const { sweepCounts } = await import('../../src/sweep.ts')
+      const { sweepCounts } = await import('../../src/lists/counts.ts')
       const stop = sweepCounts({ ...server.app, db: watched(server.db, (one) => caught.push(one)) })
       await stop()
     },

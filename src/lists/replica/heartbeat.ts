@@ -1,6 +1,6 @@
 // The heartbeat that travels through replication: a token, changed at the primary, and since when it is known here.
-import type { Clock } from '../clock.ts'
-import type { Db } from '../pg/db.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Db } from '../../lib/pg/db.ts'
 
 export interface Heartbeat {
   /** Changes the token, unless another process did so a moment ago, and learns which it is now. */

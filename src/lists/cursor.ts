@@ -1,6 +1,6 @@
 // Cursors: the place in a walk, its total and its horizon, bound to one tenant's list and filters.
 import { hash } from 'node:crypto'
-import { instantFromMicros, isInRange, microsFromInstant } from './time.ts'
+import { instantFromMicros, isInRange, microsFromInstant } from '../lib/time.ts'
 
 /** Where a walk stands. Instants are canonical date-times. */
 export interface Position {

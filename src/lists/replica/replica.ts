@@ -1,14 +1,14 @@
 // Reads from a streaming replica: only what is new enough, and again at the primary whenever that cannot be shown.
-import type { Clock } from './clock.ts'
-import { clientConfig, type Db, type DbOptions, sqlState } from './pg/db.ts'
-import { watchFor } from './pg/liveness.ts'
-import { startBeating } from './replica/beating.ts'
-import { openHeartbeat } from './replica/heartbeat.ts'
-import { type Lane, openLane } from './replica/lane.ts'
-import { primaryState } from './replica/primary-state.ts'
-import { Behind, type Following, isFresh, openReplicaSource } from './replica/replica-source.ts'
-import { openSlowLanes } from './replica/slow-lanes.ts'
-import { primarySource, type Reads, type Source } from './source.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { clientConfig, type Db, type DbOptions, sqlState } from '../../lib/pg/db.ts'
+import { watchFor } from '../../lib/pg/liveness.ts'
+import { primarySource, type Reads, type Source } from '../source.ts'
+import { startBeating } from './beating.ts'
+import { openHeartbeat } from './heartbeat.ts'
+import { type Lane, openLane } from './lane.ts'
+import { primaryState } from './primary-state.ts'
+import { Behind, type Following, isFresh, openReplicaSource } from './replica-source.ts'
+import { openSlowLanes } from './slow-lanes.ts'
 
 export interface ReplicaOptions {
   /** The primary. */

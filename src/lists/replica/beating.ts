@@ -1,5 +1,5 @@
 // The steady look at the replica: beats the heart at the primary, asks every connection how far it has come, and says when that changes.
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../../lib/clock.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { Lane } from './lane.ts'
 

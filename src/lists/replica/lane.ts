@@ -1,11 +1,11 @@
 // One connection to a replica, with what is known of the server at its other end. What is known once holds for all that
 // is read later on the same connection, for a replica only goes forward.
 import type pg from 'pg'
-import type { Clock } from '../clock.ts'
-import { clientConfig, type DbOptions, sqlState } from '../pg/db.ts'
-import type { Watch } from '../pg/liveness.ts'
-import { openPipelines, type Read } from '../pg/pipelines.ts'
-import { wireOf } from '../pg/protocol.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { clientConfig, type DbOptions, sqlState } from '../../lib/pg/db.ts'
+import type { Watch } from '../../lib/pg/liveness.ts'
+import { openPipelines, type Read } from '../../lib/pg/pipelines.ts'
+import { wireOf } from '../../lib/pg/protocol.ts'
 import type { Heartbeat } from './heartbeat.ts'
 
 /** What the connection has shown. With the connection it is lost, for the next one may lead to another server. */

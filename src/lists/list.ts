@@ -1,8 +1,8 @@
 // The declaration of a list: its rows, filters and limits, and how both its query and its pages are described.
 
-import type { Param } from './pg/db.ts'
-import { type ObjectSchema, type Schema, Type } from './shape/schema.ts'
-import type { Shape } from './shape/shape.ts'
+import type { Param } from '../lib/pg/db.ts'
+import { type ObjectSchema, type Schema, Type } from '../lib/shape/schema.ts'
+import type { Shape } from '../lib/shape/shape.ts'
 
 /** A filter of a list: the parameter's schema, and the condition it becomes. */
 export interface Filter {

@@ -1,7 +1,7 @@
 // What a read on the replica asks the primary meanwhile: one small statement, shared by all requests that wait for it.
 
-import { gather } from '../batching.ts'
-import type { Db } from '../pg/db.ts'
+import { gather } from '../../lib/batching.ts'
+import type { Db } from '../../lib/pg/db.ts'
 
 export interface PrimaryState {
   /** At least as far as whatever a reader could see at the primary, or on a replica, when it was asked. */

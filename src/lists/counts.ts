@@ -1,6 +1,6 @@
 // Adds up the small count deltas that writers append, so that a total stays a short sum.
-import type { App } from './app.ts'
-import { isUnavailable } from './lib/pg/db.ts'
+import type { App } from '../app.ts'
+import { isUnavailable } from '../lib/pg/db.ts'
 
 const PAUSE_MS = 1000
 const LOCK = 7484

@@ -1,6 +1,6 @@
 // Where the data API reads: the primary, or a replica that has shown to be new enough for this very request.
-import type { Db } from './pg/db.ts'
-import { readHorizon } from './sync.ts'
+import type { Db } from '../lib/pg/db.ts'
+import { readHorizon } from './horizon.ts'
 
 /** One server to read from, for the length of a request. */
 export interface Source extends Pick<Db, 'read' | 'readLong' | 'fair'> {

@@ -1,8 +1,8 @@
 // Where the data API reads: the replica of READ_DATABASE_URL as far as it is new enough, or the primary alone.
-import type { App } from './app.ts'
-import { migrations } from './lib/pg/migrate.ts'
-import { openReplica } from './lib/replica.ts'
-import { type Reads, readsAtPrimary } from './lib/source.ts'
+import type { App } from '../app.ts'
+import { migrations } from '../lib/pg/migrate.ts'
+import { openReplica } from './replica/replica.ts'
+import { type Reads, readsAtPrimary } from './source.ts'
 
 export async function openReads({ config, db, clock, log, metrics }: App): Promise<Reads> {
   const { readDatabaseUrl: url, readMaxLagMs: maxLagMs } = config

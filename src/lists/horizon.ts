@@ -1,6 +1,6 @@
 // The reader's half of the sync promise: the horizon before which every change is visible and stays so.
-import type { Db } from './pg/db.ts'
-import { instantFromPg } from './time.ts'
+import type { Db } from '../lib/pg/db.ts'
+import { instantFromPg } from '../lib/time.ts'
 
 /**
  * The project's horizon as a canonical date-time: every change stamped before it is visible to a statement that begins

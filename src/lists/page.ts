@@ -1,14 +1,15 @@
 // Serves lists: one declaration → its statements, its pages, its totals, and the walk that returns every row once.
+
+import { ApiError } from '../lib/errors.ts'
+import type { JsonBytes } from '../lib/json/buffer.ts'
+import type { Param, Statement } from '../lib/pg/db.ts'
+import type { Row } from '../lib/pg/row-bytes.ts'
+import type { RowList } from '../lib/shape/shape.ts'
+import { isId } from '../lib/text.ts'
+import { instantFromPg } from '../lib/time.ts'
 import { type Position, readCursor, writeCursor } from './cursor.ts'
-import { ApiError } from './errors.ts'
-import type { JsonBytes } from './json/buffer.ts'
 import type { Filter, List } from './list.ts'
-import type { Param, Statement } from './pg/db.ts'
-import type { Row } from './pg/row-bytes.ts'
-import type { RowList } from './shape/shape.ts'
 import type { Source } from './source.ts'
-import { isId } from './text.ts'
-import { instantFromPg } from './time.ts'
 
 export interface Page {
   json: JsonBytes

@@ -1,14 +1,14 @@
 // Reads from a real streaming replica: what it may answer, and what goes to the primary.
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
-import type { Finding } from '../../src/doctor.ts'
-import { createProject } from '../../src/tenants.ts'
-import { tundish } from '../support/cli.ts'
-import { until } from '../support/cluster.ts'
-import { BASICS, insert } from '../support/data.ts'
-import { openReplicated, type Replicated, readsOf, seenBy, untilUsable } from '../support/replicated.ts'
-import type { Project, TestServer } from '../support/server.ts'
-import { walk } from '../support/walk.ts'
+import type { Finding } from '../../../src/doctor.ts'
+import { createProject } from '../../../src/tenants.ts'
+import { tundish } from '../../support/cli.ts'
+import { until } from '../../support/cluster.ts'
+import { BASICS, insert } from '../../support/data.ts'
+import { openReplicated, type Replicated, readsOf, seenBy, untilUsable } from '../../support/replicated.ts'
+import type { Project, TestServer } from '../../support/server.ts'
+import { walk } from '../../support/walk.ts'
 
 // While the replay is paused, it may serve the whole test what it has.
 const LONG = 300_000

@@ -4,8 +4,8 @@ import { hash } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
-import { type Position, readCursor, writeCursor } from '../../src/lib/cursor.ts'
 import { instantFromMicros } from '../../src/lib/time.ts'
+import { type Position, readCursor, writeCursor } from '../../src/lists/cursor.ts'
 
 const [FIRST, LAST] = ['0001-01-01T00:00:00Z', '9999-12-31T23:59:59.999Z'].map(
   (text) => BigInt(Date.parse(text)) * 1000n,
