@@ -13,7 +13,7 @@ import { readConfig } from '../src/config.ts'
 import { deliverEvents } from '../src/events/deliver.ts'
 import { write } from '../src/events/outbox.ts'
 import { openEmbedded } from '../src/lib/embedded/embedded.ts'
-import { createOrganization, createProject } from '../src/tenants.ts'
+import { createOrganization, createProject } from '../src/tenants/tenants.ts'
 import { createEndpoint } from '../src/webhooks.ts'
 
 const { values } = parseArgs({

@@ -5,13 +5,13 @@ import { adminListener } from '../src/admin/listener.ts'
 import { type App, openLog } from '../src/app.ts'
 import { auditHeadsPath, openAudit } from '../src/audit.ts'
 import { readConfig } from '../src/config.ts'
-import { openKeyCache } from '../src/key-cache.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { openDb } from '../src/lib/pg/db.ts'
 import { openSeal } from '../src/lib/secrets.ts'
 import { openLimits } from '../src/limits.ts'
 import { openMetrics } from '../src/metrics.ts'
 import { publicListener } from '../src/server.ts'
+import { openKeyCache } from '../src/tenants/key-cache.ts'
 
 export const SIDES = { public: publicListener, operator: adminListener }
 

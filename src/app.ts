@@ -2,7 +2,6 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 import { type Audit, auditHeadsPath, openAudit } from './audit.ts'
 import type { Config } from './config.ts'
-import { type KeyCache, openKeyCache } from './key-cache.ts'
 import { maskDigits } from './lib/card-data.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { openEmbedded } from './lib/embedded/embedded.ts'
@@ -18,6 +17,7 @@ import { type AmongWorkers, type Metrics, openMetrics } from './metrics.ts'
 import { openPlayMoney, registered } from './play-money.ts'
 import type { Providers } from './providers/provider.ts'
 import { SimulatorProvider } from './providers/simulator.ts'
+import { type KeyCache, openKeyCache } from './tenants/key-cache.ts'
 
 export interface App {
   config: Config

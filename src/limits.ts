@@ -5,7 +5,7 @@ import { ApiError } from './lib/errors.ts'
 import { callerOf } from './lib/http/client-address.ts'
 import { openRateLimiter, type Rate, type Shared } from './limits/rate.ts'
 import { openStrangers } from './limits/strangers.ts'
-import type { KeyHolder } from './tenants.ts'
+import type { KeyHolder } from './tenants/tenants.ts'
 
 export interface Limits {
   /** Lets a request with a living key pass, or throws a 429. Tells the caller what is left in the RateLimit headers. */

@@ -5,7 +5,7 @@ import type { Actor } from '../audit.ts'
 import { ApiError } from '../lib/errors.ts'
 import { callerOf } from '../lib/http/client-address.ts'
 import { rawHeaders } from '../lib/http/listener.ts'
-import { type Operator, recognizeOperator } from '../operators.ts'
+import { type Operator, recognizeOperator } from '../tenants/operator-keys.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

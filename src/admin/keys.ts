@@ -1,11 +1,11 @@
 // Secret keys of organizations and projects, and the operators' own keys.
 
-import { createKey, revokeKey, rotateKey, secretKey } from '../keys.ts'
 import { isUuid } from '../lib/ids.ts'
 import type { Query } from '../lib/pg/db.ts'
 import { Type } from '../lib/shape/schema.ts'
-import { operatorKey } from '../operators.ts'
-import { checkName, LONGEST_NAME, type Tenant } from '../tenants.ts'
+import { operatorKey } from '../tenants/operator-keys.ts'
+import { createKey, revokeKey, rotateKey, secretKey } from '../tenants/secret-keys.ts'
+import { checkName, LONGEST_NAME, type Tenant } from '../tenants/tenants.ts'
 import { requireOrganization, requireProject } from './exist.ts'
 import { list } from './list.ts'
 import type { Operation } from './operation.ts'

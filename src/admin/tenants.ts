@@ -3,7 +3,7 @@
 import type { Query } from '../lib/pg/db.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../lib/shape/shape.ts'
-import { createOrganization, createProject, LONGEST_NAME, setOrganization, within } from '../tenants.ts'
+import { createOrganization, createProject, LONGEST_NAME, setOrganization, within } from '../tenants/tenants.ts'
 import { absent, requireOrganization } from './exist.ts'
 import { list } from './list.ts'
 import type { Change, Operation, Reading } from './operation.ts'

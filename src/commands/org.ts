@@ -1,7 +1,7 @@
 // tundish org: makes, lists and sets organizations.
 import type { Command } from 'commander'
 import { UsageError } from '../lib/errors.ts'
-import { listOrganizations } from '../tenants.ts'
+import { listOrganizations } from '../tenants/tenants.ts'
 import { action } from './command.ts'
 import { addOperations, runOperation } from './operations.ts'
 

@@ -1,6 +1,6 @@
 // tundish project: makes, lists and limits projects.
 import type { Command } from 'commander'
-import { listProjects } from '../tenants.ts'
+import { listProjects } from '../tenants/tenants.ts'
 import { action } from './command.ts'
 import { addOperations, runOperation } from './operations.ts'
 

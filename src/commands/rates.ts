@@ -5,7 +5,7 @@ import { audited } from '../audit.ts'
 import { storeRates } from '../billing/exchange.ts'
 import { readRates } from '../billing/rate-files.ts'
 import { Refusal } from '../lib/errors.ts'
-import { findOrganization } from '../tenants.ts'
+import { findOrganization } from '../tenants/tenants.ts'
 import { action } from './command.ts'
 import { commandLine } from './operations.ts'
 

@@ -5,7 +5,7 @@ import { importRecords } from '../ingest/load.ts'
 import type { Db } from '../lib/pg/db.ts'
 import { bytesFromPg } from '../lib/pg/row-bytes.ts'
 import type { Seal } from '../lib/secrets.ts'
-import { createOrganization, createProject, setOrganization } from '../tenants.ts'
+import { createOrganization, createProject, setOrganization } from '../tenants/tenants.ts'
 import { demoRecords } from './records.ts'
 import { type Keys, welcome } from './welcome.ts'
 

@@ -1,10 +1,10 @@
 // What the resources of the data API need of the program.
 import type { Audit } from '../audit.ts'
-import type { KeyCache } from '../key-cache.ts'
 import type { TrustedProxies } from '../lib/http/client-address.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Limits } from '../limits.ts'
 import type { Reads } from '../lists/source.ts'
+import type { KeyCache } from '../tenants/key-cache.ts'
 
 export interface PublicContext {
   /** The primary. */

@@ -1,7 +1,7 @@
 // A support case through the API alone: find the person, see the charge and its timeline, refund it, send its event again.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { createOperator } from '../../src/operators.ts'
+import { createOperator } from '../../src/tenants/operator-keys.ts'
 import { createEndpoint } from '../../src/webhooks.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import { eventually, startReceiver } from '../support/receiver.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { unconnectedListener } from '../../scripts/openapi.ts'
-import { createOperator, type Scope } from '../../src/operators.ts'
+import { createOperator, type Scope } from '../../src/tenants/operator-keys.ts'
 import { type Billing, startBilling } from '../support/billing.ts'
 import { callerOf, type Door, type MatrixOperation, operationsOf, servedPaths } from '../support/doors.ts'
 import {

@@ -1,7 +1,8 @@
 // Numbers every border that a request crosses (key look-up, statement, commit, provider call) and dies at one of them.
-import type { KeyCache } from '../../src/key-cache.ts'
+
 import type { Db, Query, Statement } from '../../src/lib/pg/db.ts'
 import type { Provider, Providers } from '../../src/providers/provider.ts'
+import type { KeyCache } from '../../src/tenants/key-cache.ts'
 
 // Long enough for the provider to have taken the call.
 const MIDDLE_MS = 60

@@ -1,6 +1,7 @@
 // The operator's API as a test calls it: a server, a key that may write, and requests with it.
-import { createOperator, type Scope } from '../../src/operators.ts'
+
 import { startServer } from '../../src/server.ts'
+import { createOperator, type Scope } from '../../src/tenants/operator-keys.ts'
 import type { openEvents } from './events.ts'
 
 export interface AdminAnswer {

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { ServerOptions } from '../../src/server.ts'
-import { createOrganization, createProject } from '../../src/tenants.ts'
+import { createOrganization, createProject } from '../../src/tenants/tenants.ts'
 import { type Answer, type Json, startTestServer, type TestServer } from './server.ts'
 import { openSimulator } from './simulator.ts'
 

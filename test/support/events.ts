@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { type App, openApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { type Event, write } from '../../src/events/outbox.ts'
-import { createOrganization, createProject } from '../../src/tenants.ts'
+import { createOrganization, createProject } from '../../src/tenants/tenants.ts'
 import { createEndpoint } from '../../src/webhooks.ts'
 import { freshDatabase } from './postgres.ts'
 

@@ -5,7 +5,7 @@ import { pino } from 'pino'
 import { type ImportOptions, type ImportResult, importRecords } from '../../src/ingest/load.ts'
 import { type Db, type NamedRow, openDb, type Param } from '../../src/lib/pg/db.ts'
 import { openSeal } from '../../src/lib/secrets.ts'
-import { createOrganization, createProject } from '../../src/tenants.ts'
+import { createOrganization, createProject } from '../../src/tenants/tenants.ts'
 import { type FreshDatabase, freshDatabase } from './postgres.ts'
 
 export type Line = { record: string; data: object } | string

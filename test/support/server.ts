@@ -9,7 +9,7 @@ import { type App, openApp, openLog } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import { type ServerOptions, startServer } from '../../src/server.ts'
-import { createOrganization, createProject } from '../../src/tenants.ts'
+import { createOrganization, createProject } from '../../src/tenants/tenants.ts'
 import { freshDatabase } from './postgres.ts'
 
 export interface Answer {

@@ -1,8 +1,8 @@
 // Two tenants with one of everything under names that tell whose it is, one that does not exist, and what a tenant holds.
 import { createHash, randomUUID } from 'node:crypto'
 import { write } from '../../src/events/outbox.ts'
-import { createKey } from '../../src/keys.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
+import { createKey } from '../../src/tenants/secret-keys.ts'
 import { createEndpoint } from '../../src/webhooks.ts'
 import type { Billing } from './billing.ts'
 import { type Columns, insert } from './data.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import type { Finding } from '../../../src/doctor.ts'
-import { createProject } from '../../../src/tenants.ts'
+import { createProject } from '../../../src/tenants/tenants.ts'
 import { tundish } from '../../support/cli.ts'
 import { until } from '../../support/cluster.ts'
 import { BASICS, insert } from '../../support/data.ts'

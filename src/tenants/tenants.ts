@@ -1,11 +1,11 @@
 // Organizations, their projects, and the secret keys of both.
 import { randomUUID } from 'node:crypto'
-import { Refusal, UsageError } from './lib/errors.ts'
-import { minorUnits } from './lib/money.ts'
-import { type Db, type Query, sqlState } from './lib/pg/db.ts'
-import { hashKey, makeKey, type Seal } from './lib/secrets.ts'
-import { isName } from './lib/text.ts'
-import { instantFromPg } from './lib/time.ts'
+import { Refusal, UsageError } from '../lib/errors.ts'
+import { minorUnits } from '../lib/money.ts'
+import { type Db, type Query, sqlState } from '../lib/pg/db.ts'
+import { hashKey, makeKey, type Seal } from '../lib/secrets.ts'
+import { isName } from '../lib/text.ts'
+import { instantFromPg } from '../lib/time.ts'
 
 /** Whose key it is; a project's key names its project, an organization's key has none. */
 export interface Tenant {

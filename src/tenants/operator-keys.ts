@@ -1,10 +1,10 @@
 // Operator keys: made, listed, ended, and recognized. They open the operator's side of an installation, not a tenant's.
 import { randomBytes } from 'node:crypto'
-import { ApiError } from './lib/errors.ts'
-import { makeUuid } from './lib/ids.ts'
-import type { Db, Query, Statement } from './lib/pg/db.ts'
-import { hashKey } from './lib/secrets.ts'
-import { instant, shape, text } from './lib/shape/shape.ts'
+import { ApiError } from '../lib/errors.ts'
+import { makeUuid } from '../lib/ids.ts'
+import type { Db, Query, Statement } from '../lib/pg/db.ts'
+import { hashKey } from '../lib/secrets.ts'
+import { instant, shape, text } from '../lib/shape/shape.ts'
 
 /** Whoever may write may read. */
 export type Scope = 'read' | 'write'

@@ -1,7 +1,7 @@
 // Remembers whose key a key is, for a second: a request costs no look-up of its own, yet a dead key is dead within a second.
-import type { Clock } from './lib/clock.ts'
-import type { Db } from './lib/pg/db.ts'
-import { hashKey } from './lib/secrets.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Db } from '../lib/pg/db.ts'
+import { hashKey } from '../lib/secrets.ts'
 import { findKey, type KeyHolder } from './tenants.ts'
 
 export interface KeyCache {

@@ -1,11 +1,11 @@
 // What the key cache may trust, and for how long: a busy key costs no round trip, a dead one dies within a second.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
-import { type KeyCache, openKeyCache } from '../src/key-cache.ts'
-import type { Db } from '../src/lib/pg/db.ts'
-import { regenerateKey } from '../src/tenants.ts'
-import { HandClock } from './support/hand-clock.ts'
-import { type Project, startTestServer, type TestServer } from './support/server.ts'
+import type { Db } from '../../src/lib/pg/db.ts'
+import { type KeyCache, openKeyCache } from '../../src/tenants/key-cache.ts'
+import { regenerateKey } from '../../src/tenants/tenants.ts'
+import { HandClock } from '../support/hand-clock.ts'
+import { type Project, startTestServer, type TestServer } from '../support/server.ts'
 
 describe('the key cache', () => {
   let server: TestServer
