@@ -1,6 +1,6 @@
 // Opens what all parts of the program share, in the order they need each other, and closes it in reverse.
 import { type DestinationStream, type Logger, pino } from 'pino'
-import { type Audit, auditHeadsPath, openAudit } from './audit.ts'
+import { type Audit, auditHeadsPath, openAudit } from './audit/audit.ts'
 import type { Config } from './config.ts'
 import { maskDigits } from './lib/card-data.ts'
 import { type Clock, systemClock } from './lib/clock.ts'

@@ -2,7 +2,7 @@
 import { constants, existsSync } from 'node:fs'
 import { access, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { auditHeadsPath } from './audit.ts'
+import { auditHeadsPath } from './audit/audit.ts'
 import type { Config } from './config.ts'
 import { checkClock, checkMigrations, checkServer, checkSync } from './doctor/database.ts'
 import { type Finding, failed, ok, warning } from './doctor/finding.ts'

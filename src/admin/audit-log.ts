@@ -1,6 +1,6 @@
 // The audit log: read, and checked against itself.
 
-import { auditHeadsPath, verifyAudit } from '../audit.ts'
+import { auditHeadsPath, verifyAudit } from '../audit/audit.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { instant, integer, json, shape, text } from '../lib/shape/shape.ts'
 import { list } from './list.ts'

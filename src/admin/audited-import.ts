@@ -1,6 +1,6 @@
 // An import that stands in the audit log: entered before it is tried, and again with what came of it.
 import type { App } from '../app.ts'
-import { type Actor, audited } from '../audit.ts'
+import { type Actor, audited } from '../audit/audit.ts'
 import { type ImportOptions, type ImportResult, importRecords, type Source } from '../ingest/load.ts'
 
 export async function importAudited(

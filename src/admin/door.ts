@@ -1,7 +1,7 @@
 // Who comes through the operator's door: the key of a request, its scope, and how it stands in the audit log.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../app.ts'
-import type { Actor } from '../audit.ts'
+import type { Actor } from '../audit/audit.ts'
 import { ApiError } from '../lib/errors.ts'
 import { callerOf } from '../lib/http/client-address.ts'
 import { rawHeaders } from '../lib/http/listener.ts'

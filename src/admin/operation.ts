@@ -1,7 +1,7 @@
 // An operation of the operator's side, declared once: from it come the route, its description, the command, and the audit.
 
 import type { App } from '../app.ts'
-import { type Actor, audited, type Entry } from '../audit.ts'
+import { type Actor, audited, type Entry } from '../audit/audit.ts'
 import { ApiError, Refusal, UsageError } from '../lib/errors.ts'
 import type { Query } from '../lib/pg/db.ts'
 import type { ObjectSchema, Schema } from '../lib/shape/schema.ts'

@@ -1,7 +1,7 @@
 // Enters a restore in the audit log, and gives the restored log a file of heads of its own.
 import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
-import { type Actor, auditHeadsPath, openAudit } from '../audit.ts'
+import { type Actor, auditHeadsPath, openAudit } from '../audit/audit.ts'
 import type { Config } from '../config.ts'
 import type { Query } from '../lib/pg/db.ts'
 import type { Seal } from '../lib/secrets.ts'

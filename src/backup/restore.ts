@@ -1,5 +1,5 @@
 // The story of a restore: everything in one transaction, so that nobody ever sees half of it, or a person who was erased.
-import type { Actor } from '../audit.ts'
+import type { Actor } from '../audit/audit.ts'
 import type { Config } from '../config.ts'
 import { Refusal } from '../lib/errors.ts'
 import type { Query } from '../lib/pg/db.ts'

@@ -1,8 +1,8 @@
 // The door of the billing API: the organization's key, then charges, refunds, assets and the report.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { Audit } from '../audit.ts'
-import type { Head } from '../audit-heads.ts'
-import { inAuditTurn } from '../audit-turns.ts'
+import type { Audit } from '../audit/audit.ts'
+import type { Head } from '../audit/heads.ts'
+import { inAuditTurn } from '../audit/turns.ts'
 import { ApiError } from '../lib/errors.ts'
 import { callerOf, type TrustedProxies } from '../lib/http/client-address.ts'
 import { noRoute, rawHeaders, refuseOtherMethods } from '../lib/http/listener.ts'

@@ -1,6 +1,6 @@
 // tundish charges resolve: ends a charge or a refund that no provider can ever tell about.
 import { type Command, Option } from 'commander'
-import { audited } from '../audit.ts'
+import { audited } from '../audit/audit.ts'
 import { chargeAnswer } from '../billing/charge-answer.ts'
 import { refundAnswer } from '../billing/refund-answer.ts'
 import { findEither, nameOf, type Resolution, resolve } from '../billing/resolve.ts'

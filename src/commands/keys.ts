@@ -1,6 +1,6 @@
 // tundish keys: replaces a secret key, at once or with an overlap.
 import type { Command } from 'commander'
-import { audited } from '../audit.ts'
+import { audited } from '../audit/audit.ts'
 import { UsageError } from '../lib/errors.ts'
 import { webhookSecret } from '../lib/secrets.ts'
 import { regenerateKey, within } from '../tenants/tenants.ts'

@@ -1,6 +1,6 @@
 // tundish operator: makes, lists and ends the keys of the operator's API.
 import { type Command, Option } from 'commander'
-import { audited } from '../audit.ts'
+import { audited } from '../audit/audit.ts'
 import { ApiError, Refusal } from '../lib/errors.ts'
 import { createOperator, endOperator, type Scope } from '../tenants/operator-keys.ts'
 import { checkName } from '../tenants/tenants.ts'

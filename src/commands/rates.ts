@@ -1,7 +1,7 @@
 // tundish rates load: keeps exchange rates, by which the report tells amounts in US dollars.
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
-import { audited } from '../audit.ts'
+import { audited } from '../audit/audit.ts'
 import { storeRates } from '../billing/exchange.ts'
 import { readRates } from '../billing/rate-files.ts'
 import { Refusal } from '../lib/errors.ts'

@@ -1,5 +1,5 @@
 // What the resources of the data API need of the program.
-import type { Audit } from '../audit.ts'
+import type { Audit } from '../audit/audit.ts'
 import type { TrustedProxies } from '../lib/http/client-address.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Limits } from '../limits.ts'

@@ -1,6 +1,6 @@
 // Profiles: the list with its filters, one profile by id, and the erasure of persons.
 import type { FastifyInstance } from 'fastify'
-import { inAuditTurn } from '../audit-turns.ts'
+import { inAuditTurn } from '../audit/turns.ts'
 import { erase } from '../erasure.ts'
 import { ApiError } from '../lib/errors.ts'
 import { callerOf } from '../lib/http/client-address.ts'

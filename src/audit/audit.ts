@@ -2,11 +2,11 @@
 import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import { appendHead, type Head, type KnownHead, readHeads } from './audit-heads.ts'
-import type { Db, NamedRow, Query } from './lib/pg/db.ts'
-import { bytesFromPg } from './lib/pg/row-bytes.ts'
-import { equalSecrets, type Seal } from './lib/secrets.ts'
-import { instantFromPg } from './lib/time.ts'
+import type { Db, NamedRow, Query } from '../lib/pg/db.ts'
+import { bytesFromPg } from '../lib/pg/row-bytes.ts'
+import { equalSecrets, type Seal } from '../lib/secrets.ts'
+import { instantFromPg } from '../lib/time.ts'
+import { appendHead, type Head, type KnownHead, readHeads } from './heads.ts'
 
 /** Who acts, and from where. */
 export interface Actor {

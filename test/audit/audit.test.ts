@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { appendFileSync, readFileSync } from 'node:fs'
 import { after, before, beforeEach, test } from 'node:test'
-import { type Actor, audited, auditHeadsPath, verifyAudit } from '../src/audit.ts'
-import { openEvents } from './support/events.ts'
+import { type Actor, audited, auditHeadsPath, verifyAudit } from '../../src/audit/audit.ts'
+import { openEvents } from '../support/events.ts'
 
 let events: Awaited<ReturnType<typeof openEvents>>
 const actor: Actor = { kind: 'operator key', id: 'key-1', source: '127.0.0.1' }
@@ -92,7 +92,7 @@ test('an entry that was announced and not committed is no loss', async () => {
 })
 
 test('the key of the chain is not in the database: another master key makes no valid log', async () => {
-  const { openSeal } = await import('../src/lib/secrets.ts')
+  const { openSeal } = await import('../../src/lib/secrets.ts')
   const stranger = openSeal(Buffer.alloc(32, 7))
   const verdict = await verifyAudit(events.app.db, stranger, auditHeadsPath(events.app.config))
   assert.equal(verdict.wrong.length, 10)

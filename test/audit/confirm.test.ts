@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, renameSync, rmdirSync } from 'node:fs'
 import { after, afterEach, before, beforeEach, test } from 'node:test'
-import { auditHeadsPath } from '../src/audit.ts'
-import type { Db } from '../src/lib/pg/db.ts'
-import { createOperator } from '../src/tenants/operator-keys.ts'
-import { type Billing, type Organization, startBilling } from './support/billing.ts'
-import { insert } from './support/data.ts'
+import { auditHeadsPath } from '../../src/audit/audit.ts'
+import type { Db } from '../../src/lib/pg/db.ts'
+import { createOperator } from '../../src/tenants/operator-keys.ts'
+import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { insert } from '../support/data.ts'
 
 let billing: Billing
 let shop: Organization

@@ -1,10 +1,10 @@
 // The audit log names the address of the caller, not of a proxy that was trusted to name it.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { createOperator } from '../src/tenants/operator-keys.ts'
-import { type Billing, startBilling } from './support/billing.ts'
-import { insert } from './support/data.ts'
-import type { TestServer } from './support/server.ts'
+import { createOperator } from '../../src/tenants/operator-keys.ts'
+import { type Billing, startBilling } from '../support/billing.ts'
+import { insert } from '../support/data.ts'
+import type { TestServer } from '../support/server.ts'
 
 const CALLER = '192.0.2.7'
 

@@ -1,8 +1,8 @@
 // Who waits for the end of the audit log waits in turns, and without the connections that others need.
 
-import { tryLater } from './lib/errors.ts'
-import { openTurns, type Turns } from './lib/fair-queue.ts'
-import type { Db } from './lib/pg/db.ts'
+import { tryLater } from '../lib/errors.ts'
+import { openTurns, type Turns } from '../lib/fair-queue.ts'
+import type { Db } from '../lib/pg/db.ts'
 
 // Whoever appends to the audit log holds a connection while they wait for its end, which is one for the whole installation,
 // and for the disk. More of them would be no quicker: they would keep the charges of all from a connection.

@@ -1,6 +1,6 @@
 // The file that knows the audit log's entries from outside the database: a line for each, announced and then committed.
 import { readFile } from 'node:fs/promises'
-import { openToAppend } from './lib/files.ts'
+import { openToAppend } from '../lib/files.ts'
 
 export interface Head {
   sequence: string
