@@ -1,6 +1,6 @@
 // Erases again, before anybody can see the restored rows, whoever was erased since; then both ledgers agree.
 import type { Config } from '../config.ts'
-import { type Erasure, reapply } from '../erasure.ts'
+import { type Erasure, reapply } from '../erasure/erasure.ts'
 import { Refusal } from '../lib/errors.ts'
 import type { Query } from '../lib/pg/db.ts'
 import { instantFromPg } from '../lib/time.ts'

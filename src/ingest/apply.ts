@@ -1,5 +1,5 @@
 // What happens inside the transaction of an import: everything staged goes into its tables.
-import { mark } from '../erasure.ts'
+import { mark } from '../erasure/erasure.ts'
 import type { Query } from '../lib/pg/db.ts'
 import { type Linked, wipeErased, wipeStored } from './erased.ts'
 import type { Kind, Scope } from './kind.ts'

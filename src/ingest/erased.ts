@@ -1,5 +1,5 @@
 // Keeps erased people erased: takes the personal data out of staged rows that are about them, and of what comes under them.
-import { wipeAgain, wipeBelongings } from '../erasure.ts'
+import { wipeAgain, wipeBelongings } from '../erasure/erasure.ts'
 import type { Db, Query } from '../lib/pg/db.ts'
 import type { Kind, Tenant } from './kind.ts'
 

@@ -1,7 +1,7 @@
 // Profiles: the list with its filters, one profile by id, and the erasure of persons.
 import type { FastifyInstance } from 'fastify'
 import { inAuditTurn } from '../audit/turns.ts'
-import { erase } from '../erasure.ts'
+import { erase } from '../erasure/erasure.ts'
 import { ApiError } from '../lib/errors.ts'
 import { callerOf } from '../lib/http/client-address.ts'
 import { problem, problemAnswer, problems } from '../lib/http/problems.ts'

@@ -4,7 +4,7 @@ import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { auditHeadsPath, openAudit } from '../../src/audit/audit.ts'
-import { erase } from '../../src/erasure.ts'
+import { erase } from '../../src/erasure/erasure.ts'
 import { openSeal } from '../../src/lib/secrets.ts'
 import { fill, type Installation, install, MASTER_KEY } from '../support/backup.ts'
 

@@ -1,11 +1,11 @@
 // Erasure: removes the personal data of profiles for good, and keeps the ledger that repeats it after a restored backup.
 import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { Actor, Audit } from './audit/audit.ts'
-import { write as writeEvents } from './events/outbox.ts'
-import { openToAppend } from './lib/files.ts'
-import type { Db, Query } from './lib/pg/db.ts'
-import { instantFromPg } from './lib/time.ts'
+import type { Actor, Audit } from '../audit/audit.ts'
+import { write as writeEvents } from '../events/outbox.ts'
+import { openToAppend } from '../lib/files.ts'
+import type { Db, Query } from '../lib/pg/db.ts'
+import { instantFromPg } from '../lib/time.ts'
 
 /** One line of the ledger: who was erased and when, nothing personal. */
 export interface Erasure {

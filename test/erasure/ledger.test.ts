@@ -13,12 +13,12 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { tundish } from './support/cli.ts'
-import { insert } from './support/data.ts'
-import { differences, dump } from './support/dump.ts'
-import { freshDatabase } from './support/postgres.ts'
-import { openProxy } from './support/proxy.ts'
-import { type Project, startTestServer, type TestServer } from './support/server.ts'
+import { tundish } from '../support/cli.ts'
+import { insert } from '../support/data.ts'
+import { differences, dump } from '../support/dump.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { openProxy } from '../support/proxy.ts'
+import { type Project, startTestServer, type TestServer } from '../support/server.ts'
 
 interface Entry {
   project_id: string

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
-import { BASICS, insert } from './support/data.ts'
-import { differences, dump } from './support/dump.ts'
-import { MARK, PERSONAL, person } from './support/person.ts'
-import { type Json, type Project, startTestServer, type TestServer } from './support/server.ts'
+import { BASICS, insert } from '../support/data.ts'
+import { differences, dump } from '../support/dump.ts'
+import { MARK, PERSONAL, person } from '../support/person.ts'
+import { type Json, type Project, startTestServer, type TestServer } from '../support/server.ts'
 
 const LATE = '01900000-0000-7000-8000-0000000000f1'
 
