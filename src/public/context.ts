@@ -2,7 +2,7 @@
 import type { Audit } from '../audit/audit.ts'
 import type { TrustedProxies } from '../lib/http/client-address.ts'
 import type { Db } from '../lib/pg/db.ts'
-import type { Limits } from '../limits.ts'
+import type { Limits } from '../limits/limits.ts'
 import type { Reads } from '../lists/source.ts'
 import type { KeyCache } from '../tenants/key-cache.ts'
 

@@ -1,11 +1,11 @@
 // The limits that hold behind a key: how fast it may send, how much it may have under way; and those of wrong keys.
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Config } from './config.ts'
-import { ApiError } from './lib/errors.ts'
-import { callerOf } from './lib/http/client-address.ts'
-import { openRateLimiter, type Rate, type Shared } from './limits/rate.ts'
-import { openStrangers } from './limits/strangers.ts'
-import type { KeyHolder } from './tenants/tenants.ts'
+import type { Config } from '../config.ts'
+import { ApiError } from '../lib/errors.ts'
+import { callerOf } from '../lib/http/client-address.ts'
+import type { KeyHolder } from '../tenants/tenants.ts'
+import { openRateLimiter, type Rate, type Shared } from './rate.ts'
+import { openStrangers } from './unauthorized-throttle.ts'
 
 export interface Limits {
   /** Lets a request with a living key pass, or throws a 429. Tells the caller what is left in the RateLimit headers. */
