@@ -10,11 +10,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type App, openApp, openLog } from '../src/app.ts'
 import { readConfig } from '../src/config.ts'
-import { deliverEvents } from '../src/events/deliver.ts'
+import { deliverEvents } from '../src/events/dispatcher.ts'
+import { createEndpoint } from '../src/events/endpoints.ts'
 import { write } from '../src/events/outbox.ts'
 import { openEmbedded } from '../src/lib/embedded/embedded.ts'
 import { createOrganization, createProject } from '../src/tenants/tenants.ts'
-import { createEndpoint } from '../src/webhooks.ts'
 
 const { values } = parseArgs({
   options: {

@@ -1,10 +1,10 @@
 // Events of a project, what was delivered of them, and sending them again.
 
 import { eventTypes } from '../events/catalogue.ts'
+import { sendAgain } from '../events/endpoints.ts'
 import { isUuid } from '../lib/ids.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, integer, json, shape, text } from '../lib/shape/shape.ts'
-import { sendAgain } from '../webhooks.ts'
 import { absent, requireProject } from './exist.ts'
 import { list } from './list.ts'
 import type { Change, Operation, Reading } from './operation.ts'

@@ -1,10 +1,6 @@
 // Webhook endpoints of a project.
 
 import { eventTypes } from '../events/catalogue.ts'
-import { isUuid } from '../lib/ids.ts'
-import type { NamedRow, Query } from '../lib/pg/db.ts'
-import { packRow } from '../lib/pg/row-bytes.ts'
-import { Type } from '../lib/shape/schema.ts'
 import {
   createEndpoint,
   type EndpointSettings,
@@ -13,7 +9,11 @@ import {
   removeEndpoint,
   sendTest,
   setEndpoint,
-} from '../webhooks.ts'
+} from '../events/endpoints.ts'
+import { isUuid } from '../lib/ids.ts'
+import type { NamedRow, Query } from '../lib/pg/db.ts'
+import { packRow } from '../lib/pg/row-bytes.ts'
+import { Type } from '../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
 import { list } from './list.ts'
 import type { Change, Operation, Reading } from './operation.ts'

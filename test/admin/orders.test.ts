@@ -1,8 +1,8 @@
 // A support case through the API alone: find the person, see the charge and its timeline, refund it, send its event again.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { createEndpoint } from '../../src/events/endpoints.ts'
 import { createOperator } from '../../src/tenants/operator-keys.ts'
-import { createEndpoint } from '../../src/webhooks.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import { eventually, startReceiver } from '../support/receiver.ts'
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { eventTypes } from '../../src/events/catalogue.ts'
-import { deliverEvents } from '../../src/events/deliver.ts'
+import { deliverEvents } from '../../src/events/dispatcher.ts'
 import { openEvents, PROJECT } from '../support/events.ts'
 import { type Answer, eventually, startReceiver } from '../support/receiver.ts'
 

@@ -1,9 +1,9 @@
 // Two tenants with one of everything under names that tell whose it is, one that does not exist, and what a tenant holds.
 import { createHash, randomUUID } from 'node:crypto'
+import { createEndpoint } from '../../src/events/endpoints.ts'
 import { write } from '../../src/events/outbox.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import { createKey } from '../../src/tenants/secret-keys.ts'
-import { createEndpoint } from '../../src/webhooks.ts'
 import type { Billing } from './billing.ts'
 import { type Columns, insert } from './data.ts'
 

@@ -1,13 +1,13 @@
 // Webhook endpoints of a project: made, set, removed, tried with a test event; and events sent once more.
 
 import { isIP } from 'node:net'
-import { isPublicAddress } from './events/address.ts'
-import { eventTypes } from './events/catalogue.ts'
-import { write } from './events/outbox.ts'
-import { ApiError } from './lib/errors.ts'
-import { isUuid, makeUuid } from './lib/ids.ts'
-import type { NamedRow, Query } from './lib/pg/db.ts'
-import { boolean, instant, json, shape, text } from './lib/shape/shape.ts'
+import { ApiError } from '../lib/errors.ts'
+import { isUuid, makeUuid } from '../lib/ids.ts'
+import type { NamedRow, Query } from '../lib/pg/db.ts'
+import { boolean, instant, json, shape, text } from '../lib/shape/shape.ts'
+import { isPublicAddress } from './address.ts'
+import { eventTypes } from './catalogue.ts'
+import { write } from './outbox.ts'
 
 export interface EndpointSettings {
   url: string

@@ -1,7 +1,7 @@
 // What is forgotten after 30 days, and what is not.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { forgetSome } from '../../src/events/forget.ts'
+import { forgetSome } from '../../src/events/retention.ts'
 import { openEvents, PROJECT } from '../support/events.ts'
 
 let events: Awaited<ReturnType<typeof openEvents>>
