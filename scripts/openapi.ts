@@ -9,7 +9,7 @@ import { systemClock } from '../src/lib/clock.ts'
 import { openDb } from '../src/lib/pg/db.ts'
 import { openSeal } from '../src/lib/secrets.ts'
 import { openLimits } from '../src/limits/limits.ts'
-import { openMetrics } from '../src/metrics.ts'
+import { openMetrics } from '../src/metrics/metrics.ts'
 import { publicListener } from '../src/server.ts'
 import { openKeyCache } from '../src/tenants/key-cache.ts'
 

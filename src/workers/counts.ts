@@ -1,6 +1,6 @@
 // What all workers have counted, gathered for whoever of them is asked for the metrics.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Counted, lasting } from '../metrics/together.ts'
+import { type Counted, lasting } from '../metrics/merge.ts'
 
 /** A worker, as far as counting goes. */
 interface Counter {

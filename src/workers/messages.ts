@@ -1,5 +1,5 @@
 // What the supervisor and its workers tell each other.
-import type { Counted } from '../metrics/together.ts'
+import type { Counted } from '../metrics/merge.ts'
 import type { Share } from './shares.ts'
 
 export type ToWorker =

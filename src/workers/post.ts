@@ -1,5 +1,5 @@
 // A worker's line to its supervisor.
-import type { Counted } from '../metrics/together.ts'
+import type { Counted } from '../metrics/merge.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 
 type Begin = Extract<ToWorker, { is: 'begin' }>

@@ -5,14 +5,14 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { openLog } from '../src/app.ts'
-import { noDetails } from '../src/providers/provider.ts'
-import { type Billing, startBilling } from './support/billing.ts'
-import { freshDatabase } from './support/postgres.ts'
-import { openProxy } from './support/proxy.ts'
-import { startTestServer } from './support/server.ts'
+import { openLog } from '../../src/app.ts'
+import { noDetails } from '../../src/providers/provider.ts'
+import { type Billing, startBilling } from '../support/billing.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { openProxy } from '../support/proxy.ts'
+import { startTestServer } from '../support/server.ts'
 
-const ROOT = join(import.meta.dirname, '..')
+const ROOT = join(import.meta.dirname, '../..')
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
 const TRACE = '0af7651916cd43dd8448eb211c80319c'
 

@@ -1,15 +1,15 @@
 // What an operator watches: counters of this process, what the database tells of the work, and the page that shows both.
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { Observe } from './lib/http/listener.ts'
-import type { Db } from './lib/pg/db.ts'
-import { tundishVersion } from './lib/version.ts'
-import type { Replica, ReplicaOptions } from './lists/replica/replica.ts'
-import { measured } from './metrics/provider.ts'
-import { watchReplica } from './metrics/replica.ts'
-import { type Counted, together, WORKER } from './metrics/together.ts'
-import { gaugesOfWork } from './metrics/work.ts'
-import type { Provider, Providers } from './providers/provider.ts'
+import type { Observe } from '../lib/http/listener.ts'
+import type { Db } from '../lib/pg/db.ts'
+import { tundishVersion } from '../lib/version.ts'
+import type { Replica, ReplicaOptions } from '../lists/replica/replica.ts'
+import type { Provider, Providers } from '../providers/provider.ts'
+import { type Counted, together, WORKER } from './merge.ts'
+import { measured } from './provider.ts'
+import { watchReplica } from './replica.ts'
+import { gaugesOfWork } from './work.ts'
 
 export interface Metrics {
   /** Told of every answer of a listener. */
