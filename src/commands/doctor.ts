@@ -1,7 +1,7 @@
 // tundish doctor: checks this installation, and says what to do about what it finds.
 import type { Command } from 'commander'
 import type { Config } from '../config.ts'
-import { examine, type Finding } from '../doctor.ts'
+import { examine, type Finding } from '../doctor/doctor.ts'
 import { withSettings } from './command.ts'
 
 const WIDTH = 12

@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import type { Finding } from '../../src/doctor.ts'
+import type { Finding } from '../../src/doctor/doctor.ts'
 import { tundish } from '../support/cli.ts'
 import { freshDatabase } from '../support/postgres.ts'
 

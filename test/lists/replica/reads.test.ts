@@ -1,7 +1,7 @@
 // Reads from a real streaming replica: what it may answer, and what goes to the primary.
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
-import type { Finding } from '../../../src/doctor.ts'
+import type { Finding } from '../../../src/doctor/doctor.ts'
 import { createProject } from '../../../src/tenants/tenants.ts'
 import { tundish } from '../../support/cli.ts'
 import { until } from '../../support/cluster.ts'
