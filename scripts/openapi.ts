@@ -10,7 +10,7 @@ import { openDb } from '../src/lib/pg/db.ts'
 import { openSeal } from '../src/lib/secrets.ts'
 import { openLimits } from '../src/limits/limits.ts'
 import { openMetrics } from '../src/metrics/metrics.ts'
-import { publicListener } from '../src/server.ts'
+import { publicListener } from '../src/server/server.ts'
 import { openKeyCache } from '../src/tenants/key-cache.ts'
 
 export const SIDES = { public: publicListener, operator: adminListener }

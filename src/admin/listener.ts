@@ -2,8 +2,8 @@
 import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import type { App } from '../app.ts'
-import { describePages } from '../description.ts'
 import { openListener, refuseOtherMethods } from '../lib/http/listener.ts'
+import { describePages } from '../server/openapi.ts'
 import { adminApi } from './api.ts'
 
 const ABOUT = `

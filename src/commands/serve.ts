@@ -3,7 +3,7 @@ import cluster from 'node:cluster'
 import { type Command, Option } from 'commander'
 import { type App, openApp } from '../app.ts'
 import { readConfig } from '../config.ts'
-import type { Running } from '../server.ts'
+import type { Running } from '../server/server.ts'
 import { readWorkers } from '../workers/shares.ts'
 import { guard, ignoreHangUp, stopSignal } from './command.ts'
 
@@ -53,7 +53,7 @@ async function serve(options: Options): Promise<void> {
 }
 
 // Most of a start is loading this, and the database takes its time too: both at once. What is wrong with it shows later.
-const loadServer = () => import('../server.ts')
+const loadServer = () => import('../server/server.ts')
 
 async function serveAlone(app: App, { worker }: Options) {
   const { startServer } = await loadServer()

@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { openApp } from '../app.ts'
 import { readConfig } from '../config.ts'
-import { startWork } from '../server.ts'
+import { startWork } from '../server/server.ts'
 import { guard, stopSignal } from './command.ts'
 
 export function register(program: Command): void {

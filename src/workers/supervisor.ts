@@ -1,7 +1,7 @@
 // The process that supervises workers: it holds the listening sockets and the database, and serves nothing itself.
 import cluster from 'node:cluster'
 import type { App } from '../app.ts'
-import type { Running } from '../server.ts'
+import type { Running } from '../server/server.ts'
 import { Crew } from './crew.ts'
 import { divide } from './shares.ts'
 

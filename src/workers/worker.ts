@@ -3,7 +3,7 @@ import cluster from 'node:cluster'
 import { type App, openApp, openLog } from '../app.ts'
 import type { Config } from '../config.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
-import { startServer } from '../server.ts'
+import { startServer } from '../server/server.ts'
 import { openPost, type Post } from './post.ts'
 
 /** Serves until it is told to leave. What it cannot serve for, it tells its supervisor. */

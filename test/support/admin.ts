@@ -1,6 +1,6 @@
 // The operator's API as a test calls it: a server, a key that may write, and requests with it.
 
-import { startServer } from '../../src/server.ts'
+import { startServer } from '../../src/server/server.ts'
 import { createOperator, type Scope } from '../../src/tenants/operator-keys.ts'
 import type { openEvents } from './events.ts'
 

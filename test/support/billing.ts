@@ -1,7 +1,7 @@
 // The billing API over a simulator of its own: an organization that may charge, customers with cards, calls, the ledger.
 import { randomUUID } from 'node:crypto'
 import type { Db } from '../../src/lib/pg/db.ts'
-import type { ServerOptions } from '../../src/server.ts'
+import type { ServerOptions } from '../../src/server/server.ts'
 import { createOrganization, createProject } from '../../src/tenants/tenants.ts'
 import { type Answer, type Json, startTestServer, type TestServer } from './server.ts'
 import { openSimulator } from './simulator.ts'

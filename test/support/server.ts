@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { type App, openApp, openLog } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
-import { type ServerOptions, startServer } from '../../src/server.ts'
+import { type ServerOptions, startServer } from '../../src/server/server.ts'
 import { createOrganization, createProject } from '../../src/tenants/tenants.ts'
 import { freshDatabase } from './postgres.ts'
 

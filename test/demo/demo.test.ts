@@ -1,9 +1,9 @@
 // The demo: what it holds, that the printed calls answer, and that a second start changes nothing.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { prepareDemo } from '../src/demo/demo.ts'
-import { demoRecords } from '../src/demo/records.ts'
-import { startTestServer, type TestServer } from './support/server.ts'
+import { prepareDemo } from '../../src/demo/demo.ts'
+import { demoRecords } from '../../src/demo/records.ts'
+import { startTestServer, type TestServer } from '../support/server.ts'
 
 const STATUSES = ['active', 'cancelled', 'created', 'expired', 'paused', 'trialing', 'unpaid']
 const SCRIPTS = ['Latin', 'Cyrillic', 'Greek', 'Arabic', 'Hebrew', 'Devanagari', 'Han', 'Hiragana']

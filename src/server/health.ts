@@ -1,10 +1,10 @@
 // Health of a process: it is up; it is ready when the database answers and knows every migration of this program.
 import type { FastifyInstance } from 'fastify'
-import { tryLater } from './lib/errors.ts'
-import { problemAnswer } from './lib/http/problems.ts'
-import type { Db } from './lib/pg/db.ts'
-import { pendingMigrations } from './lib/pg/migrate.ts'
-import { Type } from './lib/shape/schema.ts'
+import { tryLater } from '../lib/errors.ts'
+import { problemAnswer } from '../lib/http/problems.ts'
+import type { Db } from '../lib/pg/db.ts'
+import { pendingMigrations } from '../lib/pg/migrate.ts'
+import { Type } from '../lib/shape/schema.ts'
 
 const okay = {
   description: 'It is.',

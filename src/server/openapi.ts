@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import swagger from '@fastify/swagger'
 import Fastify, { type FastifyInstance } from 'fastify'
-import { sendJson } from './lib/http/listener.ts'
+import { sendJson } from '../lib/http/listener.ts'
 
 const ABOUT = `
 Tundish is the backend of web funnels that sell subscriptions. It has two interfaces, both for servers only: a secret key

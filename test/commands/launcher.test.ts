@@ -37,7 +37,7 @@ echo "installed with $*" >node_modules/.package-lock.json
 function checkout(t: TestContext) {
   const root = mkdtempSync(join(tmpdir(), 'tundish-launcher-'))
   t.after(() => rmSync(root, { recursive: true, force: true }))
-  cpSync(join(import.meta.dirname, '../bin'), join(root, 'bin'), { recursive: true })
+  cpSync(join(import.meta.dirname, '../../bin'), join(root, 'bin'), { recursive: true })
   mkdirSync(join(root, 'src'))
   writeFileSync(
     join(root, 'src/main.ts'),

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import type { Page } from 'playwright-core'
-import { unconnectedListener } from '../scripts/openapi.ts'
-import { noBrowser, openBrowser } from './support/browser.ts'
+import { unconnectedListener } from '../../scripts/openapi.ts'
+import { noBrowser, openBrowser } from '../support/browser.ts'
 
 interface Operation {
   summary: string

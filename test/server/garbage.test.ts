@@ -4,11 +4,11 @@ import { randomUUID } from 'node:crypto'
 import { Agent } from 'node:http'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { type Billing, type Organization, startBilling } from './support/billing.ts'
-import { type ServerProcess, startProcess } from './support/process.ts'
-import { type Answer, scrape, send } from './support/server.ts'
+import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { type ServerProcess, startProcess } from '../support/process.ts'
+import { type Answer, scrape, send } from '../support/server.ts'
 
-const LAUNCHER = fileURLToPath(new URL('../bin/tundish', import.meta.url))
+const LAUNCHER = fileURLToPath(new URL('../../bin/tundish', import.meta.url))
 const AT_ONCE = 16
 const READS = 8000
 const CHARGES = 2500
