@@ -14,9 +14,9 @@ import { reconnect, unsettled } from './lib/pg/pooler.ts'
 import { makeMasterKeyIn, masterKeyIn, openSeal, type Seal } from './lib/secrets.ts'
 import { type Limits, openLimits } from './limits/limits.ts'
 import { type AmongWorkers, type Metrics, openMetrics } from './metrics/metrics.ts'
-import { openPlayMoney, registered } from './play-money.ts'
 import type { Providers } from './providers/provider.ts'
 import { SimulatorProvider } from './providers/simulator.ts'
+import { openPlayMoney, registered } from './simulator/play-money.ts'
 import { type KeyCache, openKeyCache } from './tenants/key-cache.ts'
 
 export interface App {

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { openLog } from '../app.ts'
 import { readConfig } from '../config.ts'
 import { UsageError } from '../lib/errors.ts'
-import { ledgerFile } from '../play-money.ts'
+import { ledgerFile } from '../simulator/play-money.ts'
 import { startSimulator } from '../simulator/server.ts'
 import { guard, stopSignal } from './command.ts'
 

@@ -1,9 +1,9 @@
 // The simulator that `serve` brings along: one for each data folder, whoever of its programs holds the ledger runs it.
 import { join } from 'node:path'
-import type { Config } from './config.ts'
-import type { Clock } from './lib/clock.ts'
-import type { Db } from './lib/pg/db.ts'
-import type { Simulator } from './simulator/server.ts'
+import type { Config } from '../config.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Db } from '../lib/pg/db.ts'
+import type { Simulator } from './server.ts'
 
 export interface PlayMoney {
   /** Where the simulator is now, by what this process knows. */
@@ -74,8 +74,8 @@ async function register(db: Db, url: string): Promise<void> {
 
 async function tryToStart({ config, log }: Shared): Promise<Simulator | undefined> {
   // A server of its own, which most commands never run.
-  const { startSimulator } = await import('./simulator/server.ts')
-  const { LedgerTaken } = await import('./simulator/lock.ts')
+  const { startSimulator } = await import('./server.ts')
+  const { LedgerTaken } = await import('./lock.ts')
   try {
     return await startSimulator({ port: 0, ledgerFile: ledgerFile(config.dataDir), log: log as never })
   } catch (error) {
