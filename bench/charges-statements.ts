@@ -1,7 +1,8 @@
 // What one charge asks of the database: recorded from a real one, in the transactions it uses.
-import { readChargeRequest } from '../src/billing/charge-request.ts'
+
+import { oneOffCharge } from '../src/billing/charge/charge.ts'
+import { readChargeRequest } from '../src/billing/charge/request.ts'
 import type { BillingContext } from '../src/billing/context.ts'
-import { oneOffCharge } from '../src/billing/one-off-charge.ts'
 import type { Db } from '../src/lib/pg/db.ts'
 import { SimulatorProvider } from '../src/providers/simulator.ts'
 import type { ChargesRig } from './charges-rig.ts'

@@ -2,7 +2,7 @@
 import { minorUnits } from '../lib/money.ts'
 import { type Movement, type Provider, ProviderTrouble } from '../providers/provider.ts'
 import { minorFromDatabase } from './amount.ts'
-import * as charges from './charges.ts'
+import * as charges from './charge/orders.ts'
 import type { BillingContext } from './context.ts'
 import { leaseMs } from './lease.ts'
 import { lookIntoCharge, lookIntoRefund, orUnsettled } from './looks.ts'

@@ -1,6 +1,6 @@
 // Settles, in the background, what nobody heard the outcome of: takes what is due, wherever it was begun, and looks into it.
 import { isUnavailable } from '../lib/pg/db.ts'
-import * as charges from './charges.ts'
+import * as charges from './charge/orders.ts'
 import type { BillingContext } from './context.ts'
 import { leaseMs } from './lease.ts'
 import { lookIntoCharge, lookIntoRefund } from './looks.ts'

@@ -1,7 +1,7 @@
 // tundish charges resolve: ends a charge or a refund that no provider can ever tell about.
 import { type Command, Option } from 'commander'
 import { audited } from '../audit/audit.ts'
-import { chargeAnswer } from '../billing/charge-answer.ts'
+import { chargeAnswer } from '../billing/charge/answer.ts'
 import { refundAnswer } from '../billing/refund-answer.ts'
 import { findEither, nameOf, type Resolution, resolve } from '../billing/resolve.ts'
 import { UsageError } from '../lib/errors.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
-import { readChargeRequest } from '../../src/billing/charge-request.ts'
+import { readChargeRequest } from '../../src/billing/charge/request.ts'
 import { currencies } from '../../src/lib/currencies.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 

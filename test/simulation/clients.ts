@@ -1,8 +1,8 @@
 // Clients as our guide tells them to be: one key for each purchase, the same request again until the answer is final.
-import type { ChargeAnswer } from '../../src/billing/charge-answer.ts'
-import type { ChargeRequest } from '../../src/billing/charge-request.ts'
+import type { ChargeAnswer } from '../../src/billing/charge/answer.ts'
+import { oneOffCharge } from '../../src/billing/charge/charge.ts'
+import type { ChargeRequest } from '../../src/billing/charge/request.ts'
 import type { BillingContext } from '../../src/billing/context.ts'
-import { oneOffCharge } from '../../src/billing/one-off-charge.ts'
 import type { RefundRequest } from '../../src/billing/refund-request.ts'
 import { refund } from '../../src/billing/refunds.ts'
 import { ApiError } from '../../src/lib/errors.ts'

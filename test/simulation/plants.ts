@@ -9,7 +9,7 @@ export interface Plant {
 
 export const plants: Record<string, Plant> = {
   'time-out-is-failure': {
-    file: 'billing/one-off-charge.ts',
+    file: 'billing/charge/charge.ts',
     code: `if (verdict.outcome === 'unknown') return await leaveToSettling(context, order)`,
     bug: `if (verdict.outcome === 'unknown') return { ...(await leaveToSettling(context, order)), status: 'failed' }`,
   },
@@ -19,7 +19,7 @@ export const plants: Record<string, Plant> = {
     bug: `return found.outcome === 'not_found' ? { outcome: 'refused' } : found`,
   },
   'another-key-for-looks': {
-    file: 'billing/charges.ts',
+    file: 'billing/charge/orders.ts',
     code: `return { key: provider_key, reference: order_id`,
     bug: `return { key: provider_key + order.looks, reference: order_id`,
   },
@@ -34,7 +34,7 @@ export const plants: Record<string, Plant> = {
     bug: `amount_refunded = amount as is_whole`,
   },
   'lease-forgotten': {
-    file: 'billing/charge-claim.ts',
+    file: 'billing/charge/claim.ts',
     code: `now.at, now.at + make_interval(secs => a.lease_s), now.at + make_interval(secs => a.lease_s)`,
     bug: `now.at, now.at, now.at + make_interval(secs => a.lease_s * 0)`,
   },

@@ -1,10 +1,10 @@
 // What a charge's order looks like to the caller, and to those who listen to its events.
 
-import type { Event } from '../events/outbox.ts'
-import { readJson } from '../lib/json/read.ts'
-import { Type } from '../lib/shape/schema.ts'
-import { jsonAmount } from './amount.ts'
-import type { Order, Status } from './charges.ts'
+import type { Event } from '../../events/outbox.ts'
+import { readJson } from '../../lib/json/read.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { jsonAmount } from '../amount.ts'
+import type { Order, Status } from './orders.ts'
 
 export const oneOffChargeOut = Type.Object(
   {

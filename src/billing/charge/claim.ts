@@ -1,13 +1,13 @@
 // Claims charges: one statement reads what stands before them and makes the orders of those that the rules allow.
 
-import { gather } from '../lib/batching.ts'
-import type { Clock } from '../lib/clock.ts'
-import { makeUuid } from '../lib/ids.ts'
-import type { Db, Query, Statement } from '../lib/pg/db.ts'
-import type { ChargeRequest } from './charge-request.ts'
-import { chargeLanes, ORDER_COLUMNS, type Order } from './charges.ts'
-import { keepErasureAway } from './keep-erasure-away.ts'
-import { chargeKey } from './keys.ts'
+import { gather } from '../../lib/batching.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { makeUuid } from '../../lib/ids.ts'
+import type { Db, Query, Statement } from '../../lib/pg/db.ts'
+import { keepErasureAway } from '../keep-erasure-away.ts'
+import { chargeKey } from '../keys.ts'
+import { chargeLanes, ORDER_COLUMNS, type Order } from './orders.ts'
+import type { ChargeRequest } from './request.ts'
 
 /** What is asked for: the right to charge. */
 export interface Ask {

@@ -1,9 +1,9 @@
 // Orders, one a custom charge: find, hand over to settling, take what is due. Claiming and settling have files of their own.
 
-import type { Lanes } from '../lib/batching.ts'
-import type { Db, NamedRow, Query, Statement } from '../lib/pg/db.ts'
-import type { Reference } from '../providers/provider.ts'
-import { pauseSeconds } from './lease.ts'
+import type { Lanes } from '../../lib/batching.ts'
+import type { Db, NamedRow, Query, Statement } from '../../lib/pg/db.ts'
+import type { Reference } from '../../providers/provider.ts'
+import { pauseSeconds } from '../lease.ts'
 
 export type Status = 'processing' | 'succeeded' | 'failed' | 'cancelled'
 

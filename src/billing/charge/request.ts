@@ -1,11 +1,11 @@
 // The body of a custom charge, read exactly: its shape, and the rules that hold whatever the organization allows.
 
-import { findCardNumber } from '../lib/card-data.ts'
-import { ApiError } from '../lib/errors.ts'
-import type { JsonNumber, JsonObject } from '../lib/json/read.ts'
-import { type Decimal, readCurrency } from '../lib/money.ts'
-import { Type } from '../lib/shape/schema.ts'
-import { amountIn, exactBody, externalId, idempotencyKey, readAmountField, refuseControlCharacters } from './body.ts'
+import { findCardNumber } from '../../lib/card-data.ts'
+import { ApiError } from '../../lib/errors.ts'
+import type { JsonNumber, JsonObject } from '../../lib/json/read.ts'
+import { type Decimal, readCurrency } from '../../lib/money.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { amountIn, exactBody, externalId, idempotencyKey, readAmountField, refuseControlCharacters } from '../body.ts'
 
 // Enough for an order's own references; what is larger belongs into the caller's database.
 const MAX_METADATA_BYTES = 16 * 1024
