@@ -1,9 +1,9 @@
 // Orders: the list, one with its timeline, its refund, and what has been in progress for too long.
 
 import type { App } from '../app.ts'
-import { refundOut } from '../billing/refund-answer.ts'
-import { readRefundRequest, refundIn } from '../billing/refund-request.ts'
-import { refund } from '../billing/refunds.ts'
+import { refundOut } from '../billing/refund/answer.ts'
+import { refund } from '../billing/refund/refund.ts'
+import { readRefundRequest, refundIn } from '../billing/refund/request.ts'
 import { isUuid } from '../lib/ids.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, json, shape, text } from '../lib/shape/shape.ts'

@@ -5,8 +5,8 @@ import { handOver as handOverOrder, type Order, reference as orderReference } fr
 import { settle as settleCharge } from './charge/settle.ts'
 import type { BillingContext } from './context.ts'
 import { noted } from './order-log.ts'
-import { handOver as handOverRefund, type Refund, reference as refundReference } from './refund-records.ts'
-import { settle as settleRefund } from './refund-settlement.ts'
+import { handOver as handOverRefund, type Refund, reference as refundReference } from './refund/refunds.ts'
+import { settle as settleRefund } from './refund/settle.ts'
 
 /** Whoever calls holds the order's lease. Answers the order as it stands then. */
 export async function lookIntoCharge(context: BillingContext, order: Order, signal?: AbortSignal): Promise<Order> {

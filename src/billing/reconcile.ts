@@ -6,7 +6,7 @@ import * as charges from './charge/orders.ts'
 import type { BillingContext } from './context.ts'
 import { leaseMs } from './lease.ts'
 import { lookIntoCharge, lookIntoRefund, orUnsettled } from './looks.ts'
-import * as refunds from './refund-records.ts'
+import * as refunds from './refund/refunds.ts'
 
 export type Difference = 'mismatch' | 'missing_here' | 'missing_there' | 'duplicate'
 

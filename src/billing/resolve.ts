@@ -9,8 +9,8 @@ import { settle as settleCharge, type Verdict } from './charge/settle.ts'
 import type { BillingContext } from './context.ts'
 import { leaseMs } from './lease.ts'
 import { idsOf, lookIntoCharge, lookIntoRefund, orUnsettled } from './looks.ts'
-import { findRefund, type Refund, take as takeRefund } from './refund-records.ts'
-import { settle as settleRefund } from './refund-settlement.ts'
+import { findRefund, type Refund, take as takeRefund } from './refund/refunds.ts'
+import { settle as settleRefund } from './refund/settle.ts'
 
 export type Resolution = 'succeeded' | 'failed' | 'cancelled'
 

@@ -4,7 +4,7 @@ import * as charges from './charge/orders.ts'
 import type { BillingContext } from './context.ts'
 import { leaseMs } from './lease.ts'
 import { lookIntoCharge, lookIntoRefund } from './looks.ts'
-import * as refunds from './refund-records.ts'
+import * as refunds from './refund/refunds.ts'
 
 // Twice a second: a lost outcome is looked for a second after it was lost, at the earliest.
 const PAUSE_MS = 500

@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander'
 import { audited } from '../audit/audit.ts'
 import { chargeAnswer } from '../billing/charge/answer.ts'
-import { refundAnswer } from '../billing/refund-answer.ts'
+import { refundAnswer } from '../billing/refund/answer.ts'
 import { findEither, nameOf, type Resolution, resolve } from '../billing/resolve.ts'
 import { UsageError } from '../lib/errors.ts'
 import { isUuid } from '../lib/ids.ts'

@@ -24,12 +24,12 @@ export const plants: Record<string, Plant> = {
     bug: `return { key: provider_key + order.looks, reference: order_id`,
   },
   'refund-by-old-sums': {
-    file: 'billing/refund-records.ts',
+    file: 'billing/refund/refunds.ts',
     code: `const order = await findRefundable(query, organizationId, request)`,
     bug: `const order = { ...(await findRefundable(query, organizationId, request)), amount_refunded: '0' }`,
   },
   'soft-refund-revokes': {
-    file: 'billing/refund-settlement.ts',
+    file: 'billing/refund/settle.ts',
     code: `amount_refunded_hard = amount as is_whole`,
     bug: `amount_refunded = amount as is_whole`,
   },

@@ -1,11 +1,11 @@
 // What a refund looks like to the caller, and to those who listen to its events.
 
-import type { Event } from '../events/outbox.ts'
-import { formatMinor } from '../lib/money.ts'
-import { Type } from '../lib/shape/schema.ts'
-import { jsonAmount, minorFromDatabase } from './amount.ts'
-import { uuidIn } from './body.ts'
-import type { Refund } from './refund-records.ts'
+import type { Event } from '../../events/outbox.ts'
+import { formatMinor } from '../../lib/money.ts'
+import { Type } from '../../lib/shape/schema.ts'
+import { jsonAmount, minorFromDatabase } from '../amount.ts'
+import { uuidIn } from '../body.ts'
+import type { Refund } from './refunds.ts'
 
 export const refundOut = Type.Object(
   {

@@ -1,14 +1,14 @@
 // Refunds, each of an order: find, claim, hand over to settling, take what is due. Settling is in refund-settlement.ts.
 
-import { ApiError } from '../lib/errors.ts'
-import { makeUuid } from '../lib/ids.ts'
-import { formatMinor, toMinor, tooManyDecimals } from '../lib/money.ts'
-import type { Db, Query, Statement } from '../lib/pg/db.ts'
-import type { Reference } from '../providers/provider.ts'
-import { minorFromDatabase } from './amount.ts'
-import { nthRefundKey, refundKey } from './keys.ts'
-import { pauseSeconds } from './lease.ts'
-import type { RefundRequest } from './refund-request.ts'
+import { ApiError } from '../../lib/errors.ts'
+import { makeUuid } from '../../lib/ids.ts'
+import { formatMinor, toMinor, tooManyDecimals } from '../../lib/money.ts'
+import type { Db, Query, Statement } from '../../lib/pg/db.ts'
+import type { Reference } from '../../providers/provider.ts'
+import { minorFromDatabase } from '../amount.ts'
+import { nthRefundKey, refundKey } from '../keys.ts'
+import { pauseSeconds } from '../lease.ts'
+import type { RefundRequest } from './request.ts'
 
 export type RefundStatus = 'processing' | 'succeeded' | 'failed'
 

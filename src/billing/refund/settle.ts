@@ -1,15 +1,15 @@
 // Settles a refund: its outcome, the order's sum, the consumable, the report row and the events, in one transaction, once.
-import { type Event, write as writeEvents } from '../events/outbox.ts'
-import { formatMinor } from '../lib/money.ts'
-import type { Db, Query, Statement } from '../lib/pg/db.ts'
-import { noDetails, type PaymentDetails } from '../providers/provider.ts'
-import { minorFromDatabase } from './amount.ts'
-import type { Verdict } from './charge/settle.ts'
-import { revoke } from './consumable.ts'
-import { joinRates, type Rates, toUsdMinor, writeUsd } from './exchange.ts'
-import { refundEvent } from './refund-answer.ts'
-import { REFUND_COLUMNS, type Refund } from './refund-records.ts'
-import { addReportRows, type ReportRow } from './report.ts'
+import { type Event, write as writeEvents } from '../../events/outbox.ts'
+import { formatMinor } from '../../lib/money.ts'
+import type { Db, Query, Statement } from '../../lib/pg/db.ts'
+import { noDetails, type PaymentDetails } from '../../providers/provider.ts'
+import { minorFromDatabase } from '../amount.ts'
+import type { Verdict } from '../charge/settle.ts'
+import { revoke } from '../consumable.ts'
+import { joinRates, type Rates, toUsdMinor, writeUsd } from '../exchange.ts'
+import { addReportRows, type ReportRow } from '../report.ts'
+import { refundEvent } from './answer.ts'
+import { REFUND_COLUMNS, type Refund } from './refunds.ts'
 
 type Locked = Refund &
   Rates & {

@@ -1,9 +1,9 @@
 // The body of a refund, read exactly.
 
-import { ApiError } from '../lib/errors.ts'
-import type { JsonNumber } from '../lib/json/read.ts'
-import type { Decimal } from '../lib/money.ts'
-import { Type } from '../lib/shape/schema.ts'
+import { ApiError } from '../../lib/errors.ts'
+import type { JsonNumber } from '../../lib/json/read.ts'
+import type { Decimal } from '../../lib/money.ts'
+import { Type } from '../../lib/shape/schema.ts'
 import {
   amountIn,
   amountRefused,
@@ -13,7 +13,7 @@ import {
   readAmountField,
   refuseControlCharacters,
   uuidIn,
-} from './body.ts'
+} from '../body.ts'
 
 export const refundIn = Type.Object(
   {
