@@ -1,6 +1,6 @@
 // tundish reconcile: compares orders and refunds with what the payment providers did, and settles what was forgotten.
 import type { Command } from 'commander'
-import { type Difference, reconcile } from '../billing/reconcile.ts'
+import { type Difference, reconcile } from '../billing/unknown/reconcile.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
 import { ProviderTrouble } from '../providers/provider.ts'

@@ -14,7 +14,7 @@ export const plants: Record<string, Plant> = {
     bug: `if (verdict.outcome === 'unknown') return { ...(await leaveToSettling(context, order)), status: 'failed' }`,
   },
   'cancelled-without-refusal': {
-    file: 'billing/looks.ts',
+    file: 'billing/unknown/ask-provider.ts',
     code: `return found.outcome === 'not_found' ? refuse() : found`,
     bug: `return found.outcome === 'not_found' ? { outcome: 'refused' } : found`,
   },

@@ -1,6 +1,6 @@
 // One seed: a small shop with a few customers, processes that charge, refund and settle, clients that try again, and faults.
 import type { BillingContext } from '../../src/billing/context.ts'
-import { startSettling } from '../../src/billing/settling.ts'
+import { startSettling } from '../../src/billing/unknown/settling.ts'
 import { Clients, type Server } from './clients.ts'
 import { type Database, type DatabaseFaults, isLoss } from './database.ts'
 import { Invariants } from './invariants.ts'

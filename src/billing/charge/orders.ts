@@ -3,7 +3,7 @@
 import type { Lanes } from '../../lib/batching.ts'
 import type { Db, NamedRow, Query, Statement } from '../../lib/pg/db.ts'
 import type { Reference } from '../../providers/provider.ts'
-import { pauseSeconds } from '../lease.ts'
+import { pauseSeconds } from '../unknown/lease.ts'
 
 export type Status = 'processing' | 'succeeded' | 'failed' | 'cancelled'
 

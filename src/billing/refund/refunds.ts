@@ -7,7 +7,7 @@ import type { Db, Query, Statement } from '../../lib/pg/db.ts'
 import type { Reference } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
 import { nthRefundKey, refundKey } from '../keys.ts'
-import { pauseSeconds } from '../lease.ts'
+import { pauseSeconds } from '../unknown/lease.ts'
 import type { RefundRequest } from './request.ts'
 
 export type RefundStatus = 'processing' | 'succeeded' | 'failed'

@@ -1,10 +1,10 @@
 // Settles, in the background, what nobody heard the outcome of: takes what is due, wherever it was begun, and looks into it.
-import { isUnavailable } from '../lib/pg/db.ts'
-import * as charges from './charge/orders.ts'
-import type { BillingContext } from './context.ts'
+import { isUnavailable } from '../../lib/pg/db.ts'
+import * as charges from '../charge/orders.ts'
+import type { BillingContext } from '../context.ts'
+import * as refunds from '../refund/refunds.ts'
+import { lookIntoCharge, lookIntoRefund } from './ask-provider.ts'
 import { leaseMs } from './lease.ts'
-import { lookIntoCharge, lookIntoRefund } from './looks.ts'
-import * as refunds from './refund/refunds.ts'
 
 // Twice a second: a lost outcome is looked for a second after it was lost, at the earliest.
 const PAUSE_MS = 500

@@ -1,12 +1,12 @@
 // Compares our orders and refunds with what the providers did since an instant, both ways, and settles what we forgot.
-import { minorUnits } from '../lib/money.ts'
-import { type Movement, type Provider, ProviderTrouble } from '../providers/provider.ts'
-import { minorFromDatabase } from './amount.ts'
-import * as charges from './charge/orders.ts'
-import type { BillingContext } from './context.ts'
+import { minorUnits } from '../../lib/money.ts'
+import { type Movement, type Provider, ProviderTrouble } from '../../providers/provider.ts'
+import { minorFromDatabase } from '../amount.ts'
+import * as charges from '../charge/orders.ts'
+import type { BillingContext } from '../context.ts'
+import * as refunds from '../refund/refunds.ts'
+import { lookIntoCharge, lookIntoRefund, orUnsettled } from './ask-provider.ts'
 import { leaseMs } from './lease.ts'
-import { lookIntoCharge, lookIntoRefund, orUnsettled } from './looks.ts'
-import * as refunds from './refund/refunds.ts'
 
 export type Difference = 'mismatch' | 'missing_here' | 'missing_there' | 'duplicate'
 

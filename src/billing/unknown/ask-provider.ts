@@ -1,12 +1,12 @@
 // Looks into a charge or refund whose outcome nobody heard: asks, has it refused if it never came, settles, or looks later.
-import { isClash, isUnavailable } from '../lib/pg/db.ts'
-import type { NotFound, Refused, Settled, Unknown } from '../providers/provider.ts'
-import { handOver as handOverOrder, type Order, reference as orderReference } from './charge/orders.ts'
-import { settle as settleCharge } from './charge/settle.ts'
-import type { BillingContext } from './context.ts'
-import { noted } from './order-log.ts'
-import { handOver as handOverRefund, type Refund, reference as refundReference } from './refund/refunds.ts'
-import { settle as settleRefund } from './refund/settle.ts'
+import { isClash, isUnavailable } from '../../lib/pg/db.ts'
+import type { NotFound, Refused, Settled, Unknown } from '../../providers/provider.ts'
+import { handOver as handOverOrder, type Order, reference as orderReference } from '../charge/orders.ts'
+import { settle as settleCharge } from '../charge/settle.ts'
+import type { BillingContext } from '../context.ts'
+import { handOver as handOverRefund, type Refund, reference as refundReference } from '../refund/refunds.ts'
+import { settle as settleRefund } from '../refund/settle.ts'
+import { noted } from './provider-calls.ts'
 
 /** Whoever calls holds the order's lease. Answers the order as it stands then. */
 export async function lookIntoCharge(context: BillingContext, order: Order, signal?: AbortSignal): Promise<Order> {

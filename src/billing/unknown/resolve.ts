@@ -1,16 +1,16 @@
 // Ends, by an operator's word, a charge or a refund that no provider can ever tell about.
 
-import { Refusal } from '../lib/errors.ts'
-import type { Db } from '../lib/pg/db.ts'
-import { noDetails } from '../providers/provider.ts'
-import { minorFromDatabase } from './amount.ts'
-import { findOrder, type Order, take as takeOrder } from './charge/orders.ts'
-import { settle as settleCharge, type Verdict } from './charge/settle.ts'
-import type { BillingContext } from './context.ts'
+import { Refusal } from '../../lib/errors.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import { noDetails } from '../../providers/provider.ts'
+import { minorFromDatabase } from '../amount.ts'
+import { findOrder, type Order, take as takeOrder } from '../charge/orders.ts'
+import { settle as settleCharge, type Verdict } from '../charge/settle.ts'
+import type { BillingContext } from '../context.ts'
+import { findRefund, type Refund, take as takeRefund } from '../refund/refunds.ts'
+import { settle as settleRefund } from '../refund/settle.ts'
+import { idsOf, lookIntoCharge, lookIntoRefund, orUnsettled } from './ask-provider.ts'
 import { leaseMs } from './lease.ts'
-import { idsOf, lookIntoCharge, lookIntoRefund, orUnsettled } from './looks.ts'
-import { findRefund, type Refund, take as takeRefund } from './refund/refunds.ts'
-import { settle as settleRefund } from './refund/settle.ts'
 
 export type Resolution = 'succeeded' | 'failed' | 'cancelled'
 

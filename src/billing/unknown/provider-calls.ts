@@ -1,9 +1,9 @@
 // Remembers each call to a provider about an order: what an operator wants to know when somebody asks what happened.
 
-import { gather } from '../lib/batching.ts'
-import type { Clock } from '../lib/clock.ts'
-import { isUnavailable, type Query, type Statement } from '../lib/pg/db.ts'
-import type { BillingContext } from './context.ts'
+import { gather } from '../../lib/batching.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { isUnavailable, type Query, type Statement } from '../../lib/pg/db.ts'
+import type { BillingContext } from '../context.ts'
 
 /** The order that a call is about, or the refund and its order. */
 interface About {
