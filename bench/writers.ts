@@ -1,7 +1,7 @@
 // Writers beside a measurement: single transactions one after the other, and a long import again and again.
 import { Readable } from 'node:stream'
 import { openApp, openLog } from '../src/app.ts'
-import { addTransactions, transactionOf } from '../src/billing/data-transaction.ts'
+import { addTransactions, transactionOf } from '../src/billing/effects/data-transaction.ts'
 import { readConfig } from '../src/config.ts'
 import { importRecords } from '../src/ingest/load.ts'
 import { PROJECT } from './generate.ts'

@@ -4,7 +4,7 @@ import { sendJson } from '../lib/http/listener.ts'
 import type { Db, Statement } from '../lib/pg/db.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { externalId, refuseControlCharacters } from './body.ts'
-import { consumable } from './consumable.ts'
+import { consumable } from './effects/consumable.ts'
 import { describe, lineOf, ok, type Post } from './route.ts'
 
 const myAssetsIn = Type.Object({ external_id: externalId }, { title: 'MyAssetsIn', additionalProperties: false })

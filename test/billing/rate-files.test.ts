@@ -1,7 +1,7 @@
 // Files of exchange rates in every form we promise, and what is wrong with others.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { readRates } from '../../src/billing/rate-files.ts'
+import { readRates } from '../../src/billing/effects/rate-files.ts'
 import { Refusal } from '../../src/lib/errors.ts'
 
 const rate = (day: string, currencyCode: string, perEuro: string) => ({ day, currencyCode, perEuro })

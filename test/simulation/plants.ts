@@ -39,7 +39,7 @@ export const plants: Record<string, Plant> = {
     bug: `now.at, now.at, now.at + make_interval(secs => a.lease_s * 0)`,
   },
   'report-by-the-clock-alone': {
-    file: 'billing/report.ts',
+    file: 'billing/effects/report-rows.ts',
     code: `greatest(db_clock(), last_trx_created_at + interval '1 microsecond')`,
     bug: `greatest(db_clock(), last_trx_created_at)`,
   },

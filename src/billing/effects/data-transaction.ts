@@ -1,9 +1,9 @@
 // Adds successful charges to the data API's transactions, when their customers are linked to profiles.
-import type { Event } from '../events/outbox.ts'
-import { makeRecordId } from '../lib/ids.ts'
-import { JsonNumber } from '../lib/json/read.ts'
-import type { Query, Statement } from '../lib/pg/db.ts'
-import { instantFromPg } from '../lib/time.ts'
+import type { Event } from '../../events/outbox.ts'
+import { makeRecordId } from '../../lib/ids.ts'
+import { JsonNumber } from '../../lib/json/read.ts'
+import type { Query, Statement } from '../../lib/pg/db.ts'
+import { instantFromPg } from '../../lib/time.ts'
 
 export interface Payment {
   profile_id: string

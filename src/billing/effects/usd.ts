@@ -1,8 +1,8 @@
 // What an amount is worth in US dollars, by the organization's exchange rates.
 
-import { convertMinor, formatMinor, MOST_MINOR } from '../lib/money.ts'
-import type { Db } from '../lib/pg/db.ts'
-import { fromDatabase } from './amount.ts'
+import { convertMinor, formatMinor, MOST_MINOR } from '../../lib/money.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import { fromDatabase } from '../amount.ts'
 import type { Rate } from './rate-files.ts'
 
 // A rate older than this says nothing of the day: banks are closed for some days, never for a week.

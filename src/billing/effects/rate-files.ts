@@ -1,6 +1,6 @@
 // Reads files of exchange rates: the European Central Bank's CSV and XML as it publishes them, and a plain CSV.
-import { Refusal } from '../lib/errors.ts'
-import { readDecimal } from '../lib/money.ts'
+import { Refusal } from '../../lib/errors.ts'
+import { readDecimal } from '../../lib/money.ts'
 
 export interface Rate {
   /** `2026-01-31` */

@@ -1,11 +1,11 @@
 // The consumable: granted by a successful charge, revoked by a full refund, listed under a customer's assets.
-import type { Event } from '../events/outbox.ts'
-import { makeUuid } from '../lib/ids.ts'
-import type { Query, Statement } from '../lib/pg/db.ts'
-import { boolean, decimal, instant, shape, text } from '../lib/shape/shape.ts'
-import { instantFromPg } from '../lib/time.ts'
-import { jsonAmount } from './amount.ts'
-import type { Order } from './charge/orders.ts'
+import type { Event } from '../../events/outbox.ts'
+import { makeUuid } from '../../lib/ids.ts'
+import type { Query, Statement } from '../../lib/pg/db.ts'
+import { boolean, decimal, instant, shape, text } from '../../lib/shape/shape.ts'
+import { instantFromPg } from '../../lib/time.ts'
+import { jsonAmount } from '../amount.ts'
+import type { Order } from '../charge/orders.ts'
 
 export const consumable = shape('Consumable', 'c', {
   consumable_id: text('Identifier (UUID).', { example: '0198c1de-6a3d-7e21-8d0b-2f6a1c9b7e44' }),
