@@ -2,8 +2,8 @@
 import cluster from 'node:cluster'
 import type { App } from '../app.ts'
 import type { Running } from '../server/server.ts'
-import { Crew } from './crew.ts'
 import { divide } from './shares.ts'
+import { Crew } from './worker-pool.ts'
 
 export interface Supervised extends Running {
   /** Puts new workers in the place of the old ones, one after another. */

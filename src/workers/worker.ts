@@ -4,7 +4,7 @@ import { type App, openApp, openLog } from '../app.ts'
 import type { Config } from '../config.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { startServer } from '../server/server.ts'
-import { openPost, type Post } from './post.ts'
+import { openPost, type Post } from './channel.ts'
 
 /** Serves until it is told to leave. What it cannot serve for, it tells its supervisor. */
 export async function serveAsWorker(config: Config, simulator: 'embedded' | 'always'): Promise<void> {

@@ -2,9 +2,9 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
 import { type Counts, openCounts } from './counts.ts'
-import { type Addresses, type Member, startMember } from './member.ts'
 import type { FromWorker } from './messages.ts'
 import type { Share } from './shares.ts'
+import { type Addresses, type Member, startMember } from './worker-process.ts'
 
 interface CrewOptions {
   workers: number
