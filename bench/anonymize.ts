@@ -1,7 +1,7 @@
 // The case "anonymize": the personal data of a thousand people with ten sessions each, erased by one request.
 import { randomUUID } from 'node:crypto'
 import { Agent } from 'node:http'
-import type { Param, Query } from '../src/lib/pg/db.ts'
+import type { Param, Query } from '../src/lib/pg/types.ts'
 import { PROJECT } from './generate.ts'
 import { alternate, type Result, type Run } from './measure.ts'
 import type { Options } from './options.ts'

@@ -1,5 +1,5 @@
 // Makes a project of any size in SQL, in minutes: people with a session each, subscriptions in all states, transactions.
-import type { Query } from '../src/lib/pg/db.ts'
+import type { Query } from '../src/lib/pg/types.ts'
 
 export const PROJECT = 'bench'
 export const ORGANIZATION = 'bench'

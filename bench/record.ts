@@ -1,6 +1,7 @@
 // What one request of ours asks the database, so that pgbench can ask the very same.
 import type { Config } from '../src/config.ts'
-import type { Db, Query } from '../src/lib/pg/db.ts'
+import type { Db } from '../src/lib/pg/db.ts'
+import type { Query } from '../src/lib/pg/types.ts'
 import { publicListener } from '../src/server/server.ts'
 import type { Rig } from './rig.ts'
 import type { Recorded } from './tools.ts'

@@ -1,5 +1,5 @@
 // Makes a recorded sequence of statements repeatable: every id in it becomes a fresh one each time pgbench runs it.
-import type { Param } from '../src/lib/pg/db.ts'
+import type { Param } from '../src/lib/pg/types.ts'
 import type { Recorded, Script } from './tools.ts'
 
 const IDS =

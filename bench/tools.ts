@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import autocannon from 'autocannon'
-import type { Param } from '../src/lib/pg/db.ts'
+import type { Param } from '../src/lib/pg/types.ts'
 
 const run = promisify(execFile)
 

@@ -1,7 +1,7 @@
 // Says 404 for an organization or a project that is not there, before anything else is said.
 
 import { ApiError } from '../lib/errors.ts'
-import type { Query } from '../lib/pg/db.ts'
+import type { Query } from '../lib/pg/types.ts'
 import { shorten } from '../lib/text.ts'
 
 export async function requireOrganization(query: Query, id: string): Promise<void> {

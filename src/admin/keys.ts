@@ -1,7 +1,7 @@
 // Secret keys of organizations and projects, and the operators' own keys.
 
 import { isUuid } from '../lib/ids.ts'
-import type { Query } from '../lib/pg/db.ts'
+import type { Query } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { operatorKey } from '../tenants/operator-keys.ts'
 import { createKey, revokeKey, rotateKey, secretKey } from '../tenants/secret-keys.ts'

@@ -2,7 +2,7 @@
 
 import type { App } from '../app.ts'
 import { ApiError } from '../lib/errors.ts'
-import type { Param } from '../lib/pg/db.ts'
+import type { Param } from '../lib/pg/types.ts'
 import { type ObjectSchema, type Schema, Type } from '../lib/shape/schema.ts'
 import type { Shape } from '../lib/shape/shape.ts'
 import { instantFromPg } from '../lib/time.ts'

@@ -3,7 +3,7 @@ import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import type { App } from '../app.ts'
 import { openListener, refuseOtherMethods } from '../lib/http/listener.ts'
-import { describePages } from '../server/openapi.ts'
+import { describePages } from '../lib/http/reference-page.ts'
 import { adminApi } from './api.ts'
 
 const ABOUT = `

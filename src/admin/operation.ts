@@ -3,7 +3,7 @@
 import type { App } from '../app.ts'
 import { type Actor, audited, type Entry } from '../audit/audit.ts'
 import { ApiError, Refusal, UsageError } from '../lib/errors.ts'
-import type { Query } from '../lib/pg/db.ts'
+import type { Query } from '../lib/pg/types.ts'
 import type { ObjectSchema, Schema } from '../lib/shape/schema.ts'
 
 /** What a caller brings: parts of the path, the query as its schema reads it, the body as its schema lets it pass. */

@@ -1,6 +1,6 @@
 // Organizations with their rules, and their projects.
 
-import type { Query } from '../lib/pg/db.ts'
+import type { Query } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../lib/shape/shape.ts'
 import { createOrganization, createProject, LONGEST_NAME, setOrganization, within } from '../tenants/tenants.ts'

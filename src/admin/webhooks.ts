@@ -11,8 +11,8 @@ import {
   setEndpoint,
 } from '../events/endpoints.ts'
 import { isUuid } from '../lib/ids.ts'
-import type { NamedRow, Query } from '../lib/pg/db.ts'
 import { packRow } from '../lib/pg/row-bytes.ts'
+import type { NamedRow, Query } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
 import { list } from './list.ts'

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { type Actor, auditHeadsPath, openAudit } from '../audit/audit.ts'
 import type { Config } from '../config.ts'
-import type { Query } from '../lib/pg/db.ts'
+import type { Query } from '../lib/pg/types.ts'
 import type { Seal } from '../lib/secrets.ts'
 import type { Header } from './format.ts'
 

@@ -1,6 +1,6 @@
 // What there is to save, asked of PostgreSQL's own catalogue, so that a table which a later migration adds is not forgotten.
-import type { Query } from '../lib/pg/db.ts'
-import { identifier, qualified } from './format.ts'
+import type { Query } from '../lib/pg/types.ts'
+import { identifier, qualified } from './sql-names.ts'
 
 export interface Table {
   name: string

@@ -1,5 +1,5 @@
 // What a sync and a report were promised before the restore holds after it: their clocks never go back.
-import type { Query } from '../lib/pg/db.ts'
+import type { Query } from '../lib/pg/types.ts'
 
 /** Remembers the clocks of the database that is being replaced; to be called before it is emptied. */
 export async function keepClocks(query: Query): Promise<void> {

@@ -2,7 +2,7 @@
 import type { Config } from '../config.ts'
 import { type Erasure, reapply } from '../erasure/erasure.ts'
 import { Refusal } from '../lib/errors.ts'
-import type { Query } from '../lib/pg/db.ts'
+import type { Query } from '../lib/pg/types.ts'
 import { instantFromPg } from '../lib/time.ts'
 import type { Session } from './session.ts'
 

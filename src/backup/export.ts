@@ -5,9 +5,10 @@ import { pipeline } from 'node:stream/promises'
 import { constants, createZstdCompress } from 'node:zlib'
 import { to as copyTo } from 'pg-copy-streams'
 import { columnList, type Table } from './catalogue.ts'
-import { HEADER_LINE, type Header, qualified, SEAL_LINE, type Seal } from './format.ts'
+import { HEADER_LINE, type Header, SEAL_LINE, type Seal } from './format.ts'
 import type { Progress } from './progress.ts'
 import type { Session } from './session.ts'
+import { qualified } from './sql-names.ts'
 
 /** Writes the script to `output`, one chunk at a time, and answers how many rows each table has. */
 export async function exportTo(

@@ -41,8 +41,3 @@ export const MAGIC: Record<Format, Buffer> = {
   tundish: Buffer.from('28b52ffd', 'hex'),
   postgresql: Buffer.from('PGDMP'),
 }
-
-/** A name as SQL takes it, whatever is in it. */
-export const identifier = (name: string) => `"${name.replaceAll('"', '""')}"`
-
-export const qualified = (schema: string, name: string) => `${identifier(schema)}.${identifier(name)}`

@@ -4,11 +4,12 @@ import { from as copyFrom } from 'pg-copy-streams'
 import { Refusal } from '../lib/errors.ts'
 import { sqlState } from '../lib/pg/db.ts'
 import { type Catalogue, columnList, MIGRATIONS_TABLE } from './catalogue.ts'
-import { qualified, SEAL_LINE, type Seal } from './format.ts'
+import { SEAL_LINE, type Seal } from './format.ts'
 import type { Progress } from './progress.ts'
 import { type CopyBlock, DamagedError, readCopyLine, readSequenceLine, type SequenceValue } from './script.ts'
 import type { Session } from './session.ts'
 import type { Source } from './source.ts'
+import { qualified } from './sql-names.ts'
 
 /** Answers how many rows each table got. `target` is what there is to load into. */
 export async function load(

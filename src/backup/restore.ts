@@ -2,19 +2,20 @@
 import type { Actor } from '../audit/audit.ts'
 import type { Config } from '../config.ts'
 import { Refusal } from '../lib/errors.ts'
-import type { Query } from '../lib/pg/db.ts'
+import type { Query } from '../lib/pg/types.ts'
 import { masterKeyIn, masterKeyPath, openSeal, type Seal } from '../lib/secrets.ts'
 import { enterInAudit } from './audited.ts'
 import type { Catalogue } from './catalogue.ts'
 import { keepClocks, raiseClocks } from './clocks.ts'
 import { eraseAgain, gatherErased, type Ledger } from './erased.ts'
-import { type Header, qualified } from './format.ts'
+import type { Header } from './format.ts'
 import { load } from './load.ts'
 import type { Progress } from './progress.ts'
 import { ageOf, emptyTables, lockAndFindData, runMissing, takeIndexesOff } from './schema.ts'
 import { DamagedError } from './script.ts'
 import { InDoubt, type Session, withSession } from './session.ts'
 import { openSource, type Source } from './source.ts'
+import { qualified } from './sql-names.ts'
 
 export interface RestoreOptions {
   /** `-` is standard input. */

@@ -1,10 +1,11 @@
 // Makes the tables ready for a backup: empty, of the backup's own age, and without what slows loading down.
 
 import { Refusal } from '../lib/errors.ts'
-import type { Query } from '../lib/pg/db.ts'
 import { type Migration, migrations } from '../lib/pg/migrate.ts'
+import type { Query } from '../lib/pg/types.ts'
 import { type Catalogue, lockTables, readCatalogue } from './catalogue.ts'
-import { type Header, qualified } from './format.ts'
+import type { Header } from './format.ts'
+import { qualified } from './sql-names.ts'
 
 /** Which of our migrations the backup has had, and which it is still to get once its rows are loaded. */
 export interface Age {

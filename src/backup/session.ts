@@ -6,8 +6,9 @@ import { reachable } from '../app.ts'
 import type { Config } from '../config.ts'
 import { openEmbedded } from '../lib/embedded/embedded.ts'
 import { Refusal } from '../lib/errors.ts'
-import { type Db, isUnavailable, openDb, type Query, sqlState } from '../lib/pg/db.ts'
+import { type Db, isUnavailable, openDb, sqlState } from '../lib/pg/db.ts'
 import { migrate } from '../lib/pg/migrate.ts'
+import type { Query } from '../lib/pg/types.ts'
 
 export interface Session {
   /** With the password. */

@@ -1,5 +1,5 @@
 // Keeps erasures away from whoever writes what callers say of customers.
-import type { Query, Statement } from '../lib/pg/db.ts'
+import type { Query, Statement } from '../lib/pg/types.ts'
 
 /**
  * Whoever writes what may be personal data of a profile (metadata in an order, in an event) locks it first and looks in a

@@ -1,7 +1,8 @@
 // What a customer owns: the consumables that charges granted. Subscriptions and one-off purchases are not made here.
 import type { FastifyInstance } from 'fastify'
 import { sendJson } from '../lib/http/listener.ts'
-import type { Db, Statement } from '../lib/pg/db.ts'
+import type { Db } from '../lib/pg/db.ts'
+import type { Statement } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { externalId, refuseControlCharacters } from './body.ts'
 import { consumable } from './effects/consumable.ts'

@@ -1,13 +1,10 @@
 // tundish erasures: prints the ledger of erased profiles, and erases them again after a restored backup.
-import { createReadStream } from 'node:fs'
 import { access } from 'node:fs/promises'
-import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
 import { audited } from '../audit/audit.ts'
-import { type Erasure, listErasures, reapply } from '../erasure/erasure.ts'
+import { listErasures, reapply } from '../erasure/erasure.ts'
+import { readLedgers } from '../erasure/ledger-files.ts'
 import { Refusal } from '../lib/errors.ts'
-import { isJsonObject, JsonError, readJson } from '../lib/json/read.ts'
-import { readInstant, TimeError } from '../lib/time.ts'
 import { action } from './command.ts'
 import { commandLine } from './operations.ts'
 
@@ -48,31 +45,4 @@ async function checkReadable(path: string): Promise<void> {
   await access(path).catch(() => {
     throw new Refusal(`There is no readable ledger at ${path}.`)
   })
-}
-
-/** Goes on behind a line that cannot be read, which a crash may have cut off: everybody else must be erased. */
-export async function* readLedgers(paths: string[], unreadable: string[]): AsyncIterable<Erasure> {
-  for (const path of paths) {
-    let line = 0
-    for await (const text of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })) {
-      line += 1
-      if (text === '') continue
-      try {
-        yield readErasure(text)
-      } catch (error) {
-        if (!(error instanceof JsonError || error instanceof TimeError)) throw error
-        unreadable.push(`${path}:${line}: ${error.message}.`)
-      }
-    }
-  }
-}
-
-function readErasure(text: string): Erasure {
-  const value = readJson(text)
-  if (!isJsonObject(value)) throw new JsonError('an object is required')
-  const { project_id, profile_id, erased_at } = value
-  if (typeof project_id !== 'string' || typeof profile_id !== 'string' || typeof erased_at !== 'string') {
-    throw new JsonError('project_id, profile_id and erased_at are required')
-  }
-  return { project_id, profile_id, erased_at: readInstant(erased_at) }
 }

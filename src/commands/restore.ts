@@ -6,9 +6,9 @@ import type { Ledger } from '../backup/erased.ts'
 import { showProgress } from '../backup/progress.ts'
 import { type Restored, restore } from '../backup/restore.ts'
 import type { Config } from '../config.ts'
+import { readLedgers } from '../erasure/ledger-files.ts'
 import { Refusal } from '../lib/errors.ts'
 import { stopSignal, withSettings } from './command.ts'
-import { readLedgers } from './erasures.ts'
 import { commandLine } from './operations.ts'
 
 interface Options {

@@ -1,7 +1,7 @@
 // The doctor's look at what is stored: keys that can be opened, counts that are true, ledgers of erasure that agree.
 import { existsSync } from 'node:fs'
 import { verifyAudit } from '../audit/audit.ts'
-import { readLedgers } from '../commands/erasures.ts'
+import { readLedgers } from '../erasure/ledger-files.ts'
 import type { Db } from '../lib/pg/db.ts'
 import { bytesFromPg } from '../lib/pg/row-bytes.ts'
 import { hashKey, type Seal } from '../lib/secrets.ts'

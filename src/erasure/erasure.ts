@@ -4,7 +4,8 @@ import { dirname } from 'node:path'
 import type { Actor, Audit } from '../audit/audit.ts'
 import { write as writeEvents } from '../events/outbox.ts'
 import { openToAppend } from '../lib/files.ts'
-import type { Db, Query } from '../lib/pg/db.ts'
+import type { Db } from '../lib/pg/db.ts'
+import type { Query } from '../lib/pg/types.ts'
 import { instantFromPg } from '../lib/time.ts'
 
 /** One line of the ledger: who was erased and when, nothing personal. */

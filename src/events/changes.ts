@@ -1,8 +1,8 @@
 // Tells of changed records: which events follow from a change of subscriptions or transactions, written set by set.
 
 import { readJson } from '../lib/json/read.ts'
-import type { Query } from '../lib/pg/db.ts'
 import { packRow } from '../lib/pg/row-bytes.ts'
+import type { Query } from '../lib/pg/types.ts'
 import type { Shape } from '../lib/shape/shape.ts'
 import { DETAIL_JOINS, subscriptionDetail } from '../records/subscription.ts'
 import { JOINS, transaction } from '../records/transaction.ts'

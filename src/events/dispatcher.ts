@@ -1,12 +1,22 @@
 // Delivers events to webhook endpoints: fans out, takes what is due, sends many at once, and lets no endpoint hold up another.
-import type { App } from '../app.ts'
+import type { Logger } from 'pino'
+import type { Config } from '../config.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Db } from '../lib/pg/db.ts'
 import { isUnavailable } from '../lib/pg/db.ts'
+import type { Seal } from '../lib/secrets.ts'
 import { anythingDue, fanOut, giveBack, type Lane, settle, type Taken, take } from './queue.ts'
 import { type Resolve, resolverFor, send } from './send.ts'
 import { sign } from './signature.ts'
 import { signingKeys } from './signing-keys.ts'
 
-type Shared = Pick<App, 'db' | 'clock' | 'log' | 'seal'> & { config: Pick<App['config'], 'webhookAllowPrivate'> }
+interface Shared {
+  db: Db
+  clock: Clock
+  log: Logger
+  seal: Seal
+  config: Pick<Config, 'webhookAllowPrivate'>
+}
 
 export interface DeliveryOptions {
   resolve?: Resolve

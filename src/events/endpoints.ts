@@ -3,7 +3,7 @@
 import { isIP } from 'node:net'
 import { ApiError } from '../lib/errors.ts'
 import { isUuid, makeUuid } from '../lib/ids.ts'
-import type { NamedRow, Query } from '../lib/pg/db.ts'
+import type { NamedRow, Query } from '../lib/pg/types.ts'
 import { boolean, instant, json, shape, text } from '../lib/shape/shape.ts'
 import { isPublicAddress } from './address.ts'
 import { eventTypes } from './catalogue.ts'

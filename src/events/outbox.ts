@@ -1,7 +1,7 @@
 // Writes events in the transaction that changes their objects: both are true, or neither.
 
 import { makeUuid } from '../lib/ids.ts'
-import type { Query, Statement } from '../lib/pg/db.ts'
+import type { Query, Statement } from '../lib/pg/types.ts'
 import type { EventType } from './catalogue.ts'
 
 export interface Event {

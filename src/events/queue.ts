@@ -1,5 +1,6 @@
 // The queue of deliveries, in SQL: events are fanned out, due deliveries are taken fairly, outcomes are written down.
-import type { Db, Statement } from '../lib/pg/db.ts'
+import type { Db } from '../lib/pg/db.ts'
+import type { Statement } from '../lib/pg/types.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { readRetryAfter, waitAfter } from './schedule.ts'
 import type { Outcome } from './send.ts'

@@ -1,5 +1,6 @@
 // Forgets attempts and finished deliveries after 30 days; the events themselves stay, and can be sent again.
-import type { App } from '../app.ts'
+import type { Logger } from 'pino'
+import type { Clock } from '../lib/clock.ts'
 import { type Db, isUnavailable } from '../lib/pg/db.ts'
 
 const KEPT = '30 days'
@@ -9,7 +10,7 @@ const BATCH = 2000
 const BREATH_MS = 200
 
 /** Starts to forget, now and every ten minutes; answers what stops it. */
-export function forgetAttempts({ db, clock, log }: Pick<App, 'db' | 'clock' | 'log'>): () => Promise<void> {
+export function forgetAttempts({ db, clock, log }: { db: Db; clock: Clock; log: Logger }): () => Promise<void> {
   const stopping = new AbortController()
   const work = async () => {
     while (!stopping.signal.aborted) {

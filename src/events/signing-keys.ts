@@ -1,11 +1,12 @@
 // The keys that sign a project's webhooks: all that live, opened from their seals.
-import type { App } from '../app.ts'
-import type { Statement } from '../lib/pg/db.ts'
+import type { Db } from '../lib/pg/db.ts'
 import { bytesFromPg } from '../lib/pg/row-bytes.ts'
+import type { Statement } from '../lib/pg/types.ts'
+import type { Seal } from '../lib/secrets.ts'
 
 /** The living keys of each of these projects, the newest first. Read at every look: a dead key signs nothing. */
 export async function signingKeys(
-  { db, seal }: Pick<App, 'db' | 'seal'>,
+  { db, seal }: { db: Db; seal: Seal },
   projects: ReadonlySet<string>,
 ): Promise<Map<string, string[]>> {
   const keys = new Map<string, string[]>()

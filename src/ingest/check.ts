@@ -1,5 +1,5 @@
 // Finds staged rows that do not fit what is stored or staged, and moves them to the rejected lines.
-import type { Query } from '../lib/pg/db.ts'
+import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Tenant } from './kind.ts'
 import { KINDS } from './records.ts'
 import { REJECTED, staged } from './staging.ts'

@@ -1,6 +1,7 @@
 // Keeps erased people erased: takes the personal data out of staged rows that are about them, and of what comes under them.
 import { wipeAgain, wipeBelongings } from '../erasure/erasure.ts'
-import type { Db, Query } from '../lib/pg/db.ts'
+import type { Db } from '../lib/pg/db.ts'
+import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Tenant } from './kind.ts'
 
 /** A stored customer that a line links to an erased profile. */

@@ -1,5 +1,5 @@
 // Writes staged payments: makes their customers, and gives each new row of the report an instant of its own.
-import type { Query } from '../lib/pg/db.ts'
+import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Scope, Tenant } from './kind.ts'
 import { addRest, mergeKnown, type Tally } from './merge.ts'
 

@@ -1,6 +1,6 @@
 // Reads the sources of an import line by line into the staging tables, or among the rejected lines.
 import { addAbortSignal, type Readable } from 'node:stream'
-import type { Query } from '../lib/pg/db.ts'
+import type { Query } from '../lib/pg/types.ts'
 import { instantFromMicros, microsFromPg } from '../lib/time.ts'
 import { BadLine, type Reading } from './fields.ts'
 import { readLines } from './lines.ts'

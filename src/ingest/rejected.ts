@@ -1,5 +1,5 @@
 // The rejected lines of an import, as they were gathered beside the staged rows.
-import type { Query } from '../lib/pg/db.ts'
+import type { Query } from '../lib/pg/types.ts'
 import { REJECTED } from './staging.ts'
 
 /** Where a bad line stands and what is wrong with it. */

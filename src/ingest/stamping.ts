@@ -1,5 +1,5 @@
 // Stamps what shows a part of other records that an import changes, so that a sync sees it.
-import type { Query } from '../lib/pg/db.ts'
+import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Scope } from './kind.ts'
 import { isChanged, type MergeHooks, sameKey } from './merge.ts'
 import { staged } from './staging.ts'

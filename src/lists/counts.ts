@@ -1,12 +1,13 @@
 // Adds up the small count deltas that writers append, so that a total stays a short sum.
-import type { App } from '../app.ts'
-import { isUnavailable } from '../lib/pg/db.ts'
+import type { Logger } from 'pino'
+import type { Clock } from '../lib/clock.ts'
+import { type Db, isUnavailable } from '../lib/pg/db.ts'
 
 const PAUSE_MS = 1000
 const LOCK = 7484
 
 /** Starts the sweep, once a second on one process at a time; answers what stops it. */
-export function sweepCounts({ db, clock, log }: Pick<App, 'db' | 'clock' | 'log'>): () => Promise<void> {
+export function sweepCounts({ db, clock, log }: { db: Db; clock: Clock; log: Logger }): () => Promise<void> {
   const stopping = new AbortController()
   const work = async () => {
     while (!stopping.signal.aborted) {

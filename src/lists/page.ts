@@ -2,8 +2,8 @@
 
 import { ApiError } from '../lib/errors.ts'
 import type { JsonBytes } from '../lib/json/buffer.ts'
-import type { Param, Statement } from '../lib/pg/db.ts'
 import type { Row } from '../lib/pg/row-bytes.ts'
+import type { Param, Statement } from '../lib/pg/types.ts'
 import type { RowList } from '../lib/shape/shape.ts'
 import { isId } from '../lib/text.ts'
 import { instantFromPg } from '../lib/time.ts'

@@ -1,10 +1,21 @@
 // Where the data API reads: the replica of READ_DATABASE_URL as far as it is new enough, or the primary alone.
-import type { App } from '../app.ts'
+import type { Logger } from 'pino'
+import type { Config } from '../config.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Db } from '../lib/pg/db.ts'
 import { migrations } from '../lib/pg/migrate.ts'
-import { openReplica } from './replica/replica.ts'
+import { openReplica, type Replica, type ReplicaOptions } from './replica/replica.ts'
 import { type Reads, readsAtPrimary } from './source.ts'
 
-export async function openReads({ config, db, clock, log, metrics }: App): Promise<Reads> {
+interface Shared {
+  config: Pick<Config, 'readDatabaseUrl' | 'readMaxLagMs' | 'statementTimeoutMs'>
+  db: Db
+  clock: Clock
+  log: Logger
+  metrics: { replica(replica: () => Pick<Replica, 'usable' | 'lagMs'>): ReplicaOptions['observe'] }
+}
+
+export async function openReads({ config, db, clock, log, metrics }: Shared): Promise<Reads> {
   const { readDatabaseUrl: url, readMaxLagMs: maxLagMs } = config
   if (!url) return readsAtPrimary(db)
   const connect = { url, applicationName: 'tundish reads', statementTimeoutMs: config.statementTimeoutMs }

@@ -1,8 +1,6 @@
-// The description of the public listener, made from the very declarations that serve it, and the page that shows it.
-import { createHash } from 'node:crypto'
+// The OpenAPI description of the public listener, collected from the routes' own declarations.
 import swagger from '@fastify/swagger'
-import Fastify, { type FastifyInstance } from 'fastify'
-import { sendJson } from '../lib/http/listener.ts'
+import type { FastifyInstance } from 'fastify'
 
 const ABOUT = `
 Tundish is the backend of web funnels that sell subscriptions. It has two interfaces, both for servers only: a secret key
@@ -61,89 +59,3 @@ const TAGS = [
   { name: 'Billing', description: 'Charges on a saved card, refunds, what a customer owns, the payment report.' },
   { name: 'Health', description: 'For load balancers and monitors.' },
 ]
-
-/** Serves `/openapi.json` and the reference page at `/docs`, which needs nothing from another host. */
-export function describePages(listener: FastifyInstance): void {
-  let text: string | undefined
-  listener.get('/openapi.json', HIDDEN, async (_request, reply) => {
-    text ??= JSON.stringify(listener.swagger())
-    return sendJson(reply.header('x-content-type-options', 'nosniff'), text)
-  })
-  listener.get('/docs', HIDDEN, async (_request, reply) =>
-    reply.headers(PAGE_HEADERS).type('text/html; charset=utf-8').send(PAGE),
-  )
-  // Addresses on the page are relative to /docs, so that it works under a proxy's path too.
-  listener.get('/docs/', HIDDEN, async (_request, reply) => reply.redirect('../docs', 308))
-  let script: Promise<Buffer> | undefined
-  listener.get('/docs/reference.js', HIDDEN, async (_request, reply) => {
-    script ??= loadScript()
-    return reply.headers(SCRIPT_HEADERS).send(await script)
-  })
-}
-
-const HIDDEN = { schema: { hide: true } as object }
-
-// Requests are not sent from the page: a secret key must not be typed into a browser.
-const REFERENCE = {
-  url: 'openapi.json',
-  telemetry: false,
-  withDefaultFonts: false,
-  hideTestRequestButton: true,
-  hideClientButton: true,
-  showDeveloperTools: 'never',
-  agent: { disabled: true },
-  mcp: { disabled: true },
-  defaultOpenAllTags: true,
-  defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
-}
-
-const START = `Scalar.createApiReference('#reference', ${JSON.stringify(REFERENCE)})`
-
-const PAGE = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Tundish reference</title>
-<link rel="icon" href="data:,">
-</head>
-<body>
-<div id="reference"></div>
-<noscript>This page needs JavaScript; <a href="openapi.json">openapi.json</a> is the same without.</noscript>
-<script src="docs/reference.js"></script>
-<script>${START}</script>
-</body>
-</html>
-`
-
-// Its own script and description and nothing else: the page works without internet and can tell nobody anything.
-const PAGE_HEADERS = {
-  'content-security-policy': [
-    "default-src 'none'",
-    `script-src 'self' 'sha256-${createHash('sha256').update(START).digest('base64')}'`,
-    "style-src 'self' 'unsafe-inline'",
-    "img-src 'self' data:",
-    "font-src 'self' data:",
-    "connect-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join('; '),
-  'x-content-type-options': 'nosniff',
-  'referrer-policy': 'no-referrer',
-  'x-frame-options': 'DENY',
-}
-
-const SCRIPT_HEADERS = {
-  'content-type': 'text/javascript; charset=utf-8',
-  'cache-control': 'max-age=3600',
-  'x-content-type-options': 'nosniff',
-}
-
-/** The reference page's script: megabytes, so it is loaded when somebody first asks for the page. */
-async function loadScript(): Promise<Buffer> {
-  const { default: reference } = await import('@scalar/fastify-api-reference')
-  const pages = Fastify()
-  await pages.register(reference, { routePrefix: '/', configuration: { url: 'openapi.json' } })
-  return (await pages.inject('/js/scalar.js')).rawPayload
-}

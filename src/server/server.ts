@@ -8,11 +8,12 @@ import { deliverEvents } from '../events/dispatcher.ts'
 import { forgetAttempts } from '../events/retention.ts'
 import { UsageError } from '../lib/errors.ts'
 import { openListener, refuseOtherMethods } from '../lib/http/listener.ts'
+import { describePages } from '../lib/http/reference-page.ts'
 import { sweepCounts } from '../lists/counts.ts'
 import { openReads } from '../lists/reads.ts'
 import { publicApi } from '../public/api.ts'
 import { health } from './health.ts'
-import { describePages, describeRoutes } from './openapi.ts'
+import { describeRoutes } from './openapi.ts'
 
 export interface Running {
   app: App

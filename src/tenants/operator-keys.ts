@@ -2,7 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import { ApiError } from '../lib/errors.ts'
 import { makeUuid } from '../lib/ids.ts'
-import type { Db, Query, Statement } from '../lib/pg/db.ts'
+import type { Db } from '../lib/pg/db.ts'
+import type { Query, Statement } from '../lib/pg/types.ts'
 import { hashKey } from '../lib/secrets.ts'
 import { instant, shape, text } from '../lib/shape/shape.ts'
 

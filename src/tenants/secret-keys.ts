@@ -1,7 +1,7 @@
 // Secret keys of a tenant by name: several beside each other, each rotated or revoked on its own.
 
 import { ApiError } from '../lib/errors.ts'
-import type { Query } from '../lib/pg/db.ts'
+import type { Query } from '../lib/pg/types.ts'
 import { hashKey, type Seal, webhookSecret } from '../lib/secrets.ts'
 import { boolean, instant, shape, text } from '../lib/shape/shape.ts'
 import { instantFromPg } from '../lib/time.ts'

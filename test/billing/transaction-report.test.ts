@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { addReportRows, type ReportRow } from '../../src/billing/effects/report-rows.ts'
-import type { Query } from '../../src/lib/pg/db.ts'
+import type { Query } from '../../src/lib/pg/types.ts'
 import { noDetails } from '../../src/providers/provider.ts'
 import { addPayment, type Billing, type Organization, startBilling } from '../support/billing.ts'
 

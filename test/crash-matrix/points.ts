@@ -1,6 +1,7 @@
 // Numbers every border that a request crosses (key look-up, statement, commit, provider call) and dies at one of them.
 
-import type { Db, Query, Statement } from '../../src/lib/pg/db.ts'
+import type { Db } from '../../src/lib/pg/db.ts'
+import type { Query, Statement } from '../../src/lib/pg/types.ts'
 import type { Provider, Providers } from '../../src/providers/provider.ts'
 import type { KeyCache } from '../../src/tenants/key-cache.ts'
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { reapply } from '../../src/erasure/erasure.ts'
-import type { NamedRow } from '../../src/lib/pg/db.ts'
+import type { NamedRow } from '../../src/lib/pg/types.ts'
 import { type Imports, type Line, line, openImports, type Project, T } from '../support/imports.ts'
 import { untilLocked } from '../support/locks.ts'
 

@@ -1,5 +1,6 @@
 // The real PostgreSQL on virtual time: one connection, one transaction at a time, in the order that the scheduler chooses.
-import { type Commit, type Db, openDb, type Param, type Query, type Statement } from '../../src/lib/pg/db.ts'
+import { type Commit, type Db, openDb } from '../../src/lib/pg/db.ts'
+import type { Param, Query, Statement } from '../../src/lib/pg/types.ts'
 import type { Process, Scheduler } from './scheduler.ts'
 
 /** What may go wrong between a process and its database. */

@@ -1,5 +1,6 @@
 // Records for tests: small builders with every column, and one way to put them into a project.
-import type { Db, Query } from '../../src/lib/pg/db.ts'
+import type { Db } from '../../src/lib/pg/db.ts'
+import type { Query } from '../../src/lib/pg/types.ts'
 import { fold } from '../../src/lib/text.ts'
 
 export type Table =

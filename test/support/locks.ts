@@ -1,5 +1,5 @@
 // Who waits for a lock, for tests that hold one.
-import type { Query } from '../../src/lib/pg/db.ts'
+import type { Query } from '../../src/lib/pg/types.ts'
 import { until } from './cluster.ts'
 
 /** Waits until a statement of this database, with `part` in its text, waits for a lock. */

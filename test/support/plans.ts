@@ -1,5 +1,6 @@
 // How PostgreSQL carries out what the program asks: statements are caught on their way to the database, then explained.
-import type { Db, Param, Query, Statement } from '../../src/lib/pg/db.ts'
+import type { Db } from '../../src/lib/pg/db.ts'
+import type { Param, Query, Statement } from '../../src/lib/pg/types.ts'
 
 export interface Caught {
   text: string

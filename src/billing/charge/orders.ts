@@ -1,7 +1,8 @@
 // Orders, one a custom charge: find, hand over to settling, take what is due. Claiming and settling have files of their own.
 
 import type { Lanes } from '../../lib/batching.ts'
-import type { Db, NamedRow, Query, Statement } from '../../lib/pg/db.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import type { NamedRow, Query, Statement } from '../../lib/pg/types.ts'
 import type { Reference } from '../../providers/provider.ts'
 import { pauseSeconds } from '../unknown/lease.ts'
 

@@ -1,7 +1,7 @@
 // The consumable: granted by a successful charge, revoked by a full refund, listed under a customer's assets.
 import type { Event } from '../../events/outbox.ts'
 import { makeUuid } from '../../lib/ids.ts'
-import type { Query, Statement } from '../../lib/pg/db.ts'
+import type { Query, Statement } from '../../lib/pg/types.ts'
 import { boolean, decimal, instant, shape, text } from '../../lib/shape/shape.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { jsonAmount } from '../amount.ts'

@@ -2,7 +2,7 @@
 import type { Event } from '../../events/outbox.ts'
 import { makeRecordId } from '../../lib/ids.ts'
 import { JsonNumber } from '../../lib/json/read.ts'
-import type { Query, Statement } from '../../lib/pg/db.ts'
+import type { Query, Statement } from '../../lib/pg/types.ts'
 import { instantFromPg } from '../../lib/time.ts'
 
 export interface Payment {

@@ -1,7 +1,7 @@
 // Adds rows to the payment report: one for each movement of money whose outcome is known, in the order of their commits.
 
 import { makeUuid } from '../../lib/ids.ts'
-import type { Query, Statement } from '../../lib/pg/db.ts'
+import type { Query, Statement } from '../../lib/pg/types.ts'
 import { readInstant, TimeError } from '../../lib/time.ts'
 import { noDetails, type PaymentDetails } from '../../providers/provider.ts'
 

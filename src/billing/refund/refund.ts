@@ -1,5 +1,5 @@
 // A refund, told top to bottom: seen before? allowed? claim, pay back, settle, answer.
-import type { Query } from '../../lib/pg/db.ts'
+import type { Query } from '../../lib/pg/types.ts'
 import type { Provider } from '../../providers/provider.ts'
 import { compare, fromDatabase, minorFromDatabase } from '../amount.ts'
 import type { BillingContext } from '../context.ts'

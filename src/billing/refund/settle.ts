@@ -1,7 +1,8 @@
 // Settles a refund: its outcome, the order's sum, the consumable, the report row and the events, in one transaction, once.
 import { type Event, write as writeEvents } from '../../events/outbox.ts'
 import { formatMinor } from '../../lib/money.ts'
-import type { Db, Query, Statement } from '../../lib/pg/db.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import type { Query, Statement } from '../../lib/pg/types.ts'
 import { noDetails, type PaymentDetails } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
 import type { Verdict } from '../charge/settle.ts'

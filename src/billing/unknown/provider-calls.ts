@@ -2,7 +2,8 @@
 
 import { gather } from '../../lib/batching.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { isUnavailable, type Query, type Statement } from '../../lib/pg/db.ts'
+import { isUnavailable } from '../../lib/pg/db.ts'
+import type { Query, Statement } from '../../lib/pg/types.ts'
 import type { BillingContext } from '../context.ts'
 
 /** The order that a call is about, or the refund and its order. */

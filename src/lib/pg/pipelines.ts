@@ -3,11 +3,11 @@
 import { EventEmitter } from 'node:events'
 import { Socket } from 'node:net'
 import pg from 'pg'
-import type { Param, Statement } from './db.ts'
 import type { Over } from './liveness.ts'
 import { openMessages } from './messages.ts'
 import { holdBack, Prepared, run, wireOf } from './protocol.ts'
 import type { Row, TakeRow } from './row-bytes.ts'
+import type { Param, Statement } from './types.ts'
 
 /** Runs a reading statement. With `take` the rows are handed on as they come and there are none in the answer. */
 export type Read = (statement: Statement, params: readonly Param[], take?: TakeRow) => Promise<Row[]>

@@ -1,8 +1,8 @@
 // The way through a pooler in transaction mode, such as PgBouncer: every transaction may meet another connection of the server.
 import pg from 'pg'
-import type { Query, Statement } from './db.ts'
 import type { Over } from './liveness.ts'
 import { openPipelines, type Pipelines } from './pipelines.ts'
+import type { Query, Statement } from './types.ts'
 
 /** A statement that no connection has to know from before. */
 export function nameless<S extends string | Statement>(statement: S): S {

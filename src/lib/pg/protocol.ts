@@ -2,7 +2,7 @@
 import type { EventEmitter } from 'node:events'
 import type { Writable } from 'node:stream'
 import pg from 'pg'
-import type { Param, Statement } from './db.ts'
+import type { Param, Statement } from './types.ts'
 
 /** A connection as its queries see it. */
 export interface Wire extends EventEmitter {

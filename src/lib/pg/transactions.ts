@@ -1,7 +1,7 @@
 // Plain connections, for transactions and whatever takes its time: rows by the names of their columns.
 import type pg from 'pg'
-import type { NamedRow, Param, Statement } from './db.ts'
 import { answer, Batch, Prepared, run } from './protocol.ts'
+import type { NamedRow, Param, Statement } from './types.ts'
 
 /** Runs a statement, and answers its rows and what PostgreSQL says that it did. */
 export type Asking = (statement: Statement, params: readonly Param[]) => Promise<Answered>
