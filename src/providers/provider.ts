@@ -1,20 +1,46 @@
-// What every payment provider must be able to do for us, and the only answers it may give.
+// The contract of payment providers: what an adapter must implement, and the outcomes it may return.
+import type { PaymentDetails } from './payment-details.ts'
+
+export { noDetails, type PaymentDetails } from './payment-details.ts'
+
+/**
+ * How a provider differs from others. An adapter declares its traits; the rules that follow from them are kept by the
+ * core in `billing/`, never by an adapter.
+ */
+export interface Traits {
+  /** True: prepare, store the handle, confirm. False: one call, `charge`, moves the money. */
+  prepares: boolean
+  /** How an outcome is found again. `replay`: only by sending the same call with the same key while the key lives. */
+  lookUp: 'handle' | 'reference' | 'replay'
+  /** How long the provider remembers an idempotency key; `Infinity`: for ever. */
+  keyLifeMs: number
+  /** `wait_out`: a charge cannot be cancelled; it is over after two negative look-ups, well past the deadline. */
+  refuse: 'cancel' | 'cancel_by_key' | 'wait_out'
+  refunds: 'synchronous' | 'may_fail_later'
+  /** How a refund with an unknown outcome is ended. */
+  refuseRefund: 'cancel_by_key' | 'wait_out'
+}
 
 /** Names one charge or refund at a provider. Callers may pass a whole request. */
 export interface Reference {
-  /** The provider's idempotency key: it moves money at most once for each key, for ever. */
+  /** The provider's idempotency key: it moves money at most once for each key while the key lives. */
   key: string
   /** Our own id of the order or refund, visible at the provider. */
   reference: string
   merchantId: string
   region: string | null
+  /** The provider's id of the prepared payment. Null: none was stored, so no confirmation was ever sent. */
+  handle: string | null
 }
 
 export interface ChargeRequest extends Reference {
+  /** Minor units of ISO 4217, always: an adapter converts to the provider's own units, exactly, or refuses in `accepts`. */
   amountMinor: bigint
   currencyCode: string
   /** The saved card, as this provider calls it. */
   token: string
+  /** The provider's customer that the card is attached to; null: unknown, or the provider has none. */
+  providerCustomer: string | null
   traceparent?: string
 }
 
@@ -26,13 +52,38 @@ export interface RefundRequest extends Reference {
   traceparent?: string
 }
 
-/** The provider has decided. What it holds under the key is told back, so that a caller can see that it is its own. */
+/** Names a refund at a provider, with the charge that it pays back. */
+export interface RefundReference extends Reference {
+  chargeTransactionId: string
+}
+
+/** The provider has decided. The reference, amount and currency are those that it holds under the key. */
 export interface Settled {
   outcome: 'succeeded' | 'failed'
   reference: string
   amountMinor: bigint
   currencyCode: string
   details: PaymentDetails
+  /** The customer that the card is attached to, where the provider told. */
+  providerCustomer?: string
+}
+
+/** The payment exists at the provider, unconfirmed: no money has moved. Also when it was prepared before. */
+export interface Prepared {
+  outcome: 'prepared'
+  handle: string
+  providerCustomer?: string
+}
+
+/** A look-up found the payment prepared and never confirmed: no money has moved, and it still can be confirmed. */
+export interface Unconfirmed {
+  outcome: 'unconfirmed'
+}
+
+/** The provider decides later, perhaps in days. `why` is for operators and holds no secret. */
+export interface Pending {
+  outcome: 'pending'
+  why: string
 }
 
 /** Money may have moved or not: only a later look-up can tell. `why` is for operators and holds no secret. */
@@ -41,28 +92,75 @@ export interface Unknown {
   why: string
 }
 
-/** Nothing moved under this key, and nothing ever will. */
+/** Nothing exists at the provider under this key, for certain: the call was turned away before it was looked at. */
+export interface NotBegun {
+  outcome: 'not_begun'
+  why: string
+  /** `credentials`: ours are wrong (401, 403). `busy`: too many calls (429). `unreachable`: no connection was made. */
+  cause: 'credentials' | 'busy' | 'unreachable'
+}
+
+/** No money moved under this key, and none ever will. */
 export interface Refused {
   outcome: 'refused'
 }
 
-/** The provider has no trace of the key now. A request that is still on its way may bring one. */
+/** The provider does not know the key now. A request that is still on its way may change that. */
 export interface NotFound {
   outcome: 'not_found'
 }
 
-/** The key already stands for another amount, currency, card or charge: this request moved nothing. */
+/** The key already belongs to another amount, currency, card or charge: this request moved no money. */
 export interface Conflict {
   outcome: 'conflict'
 }
 
+/** A refund as the provider has it. `key` and `reference` are null for one that was not made by us. */
+export interface RefundAtProvider {
+  key: string | null
+  reference: string | null
+  /** The provider's id of the refund. */
+  transactionId: string
+  status: 'pending' | 'succeeded' | 'failed'
+  amountMinor: bigint
+  currencyCode: string
+  at: string
+  details: PaymentDetails
+}
+
+export interface Dispute {
+  /** The provider's id of the dispute. */
+  disputeId: string
+  chargeTransactionId: string
+  status: 'open' | 'won' | 'lost'
+  /** Whether the provider has taken the amount from the merchant, and whether it gave it back. */
+  fundsWithdrawn: boolean
+  fundsReinstated: boolean
+  amountMinor: bigint
+  currencyCode: string
+  /** The provider's word for the reason. */
+  reason: string | null
+  at: string
+}
+
 /**
- * A payment provider. No method throws for trouble on the way or at the provider, that is `unknown`; only `list` does,
- * with `ProviderTrouble`. Every other exception is a bug. Each call is guarded by one deadline.
+ * A payment provider as one merchant account sees it. No method throws for trouble on the way or at the provider, that is
+ * `unknown`; only `list` does, with `ProviderTrouble`. Every other exception is a bug. Each call has one deadline.
  */
 export interface Provider {
-  /** The `psp` of merchant accounts that use it. */
+  /** The `psp` of its merchant accounts. */
   readonly name: string
+  /** The merchant account; `*` for the simulator, which serves every merchant id. */
+  readonly merchantId: string
+  /** Whether it moves play money only. */
+  readonly isSandbox: boolean
+  readonly traits: Traits
+
+  /**
+   * Why this charge can never be made here, as a sentence for a 400, or undefined. Pure: it judges the amount, the
+   * provider's minor units and the currency, and asks no one.
+   */
+  accepts(request: { amountMinor: bigint; currencyCode: string }): string | undefined
 
   /** Asked before a charge is claimed: false while the circuit is open or too many calls wait already. */
   admits(): boolean
@@ -70,15 +168,55 @@ export interface Provider {
   circuitIsOpen(): boolean
   isReachable(): Promise<boolean>
 
-  /** Moves money at most once for each key; a key seen before answers what became of it. */
-  charge(request: ChargeRequest, signal?: AbortSignal): Promise<Settled | Unknown | Refused | Conflict>
-  lookUp(reference: Reference, signal?: AbortSignal): Promise<Settled | Unknown | Refused | NotFound>
-  /** Has the provider refuse the key for good, also to a request still on its way; or learns what it already stands for. */
-  refuse(reference: Reference, signal?: AbortSignal): Promise<Settled | Unknown | Refused>
+  /**
+   * Creates the payment unconfirmed; no money can move. Repeating it with the same key is harmless at any age. `failed`:
+   * the provider rejected it for good. Present where `traits.prepares`.
+   */
+  prepare?(
+    request: ChargeRequest,
+    signal?: AbortSignal,
+  ): Promise<Prepared | Settled | NotBegun | Unknown | Refused | Conflict>
+  /** Charges a prepared payment, at most once for its handle. Present where `traits.prepares`. */
+  confirm?(
+    request: Reference & { handle: string },
+    signal?: AbortSignal,
+  ): Promise<Settled | Pending | Unknown | Refused>
+  /** Moves money at most once for each key; a known key returns its outcome. Present unless `traits.prepares`. */
+  charge?(
+    request: ChargeRequest,
+    signal?: AbortSignal,
+  ): Promise<Settled | Pending | NotBegun | Unknown | Refused | Conflict>
+  lookUp(
+    reference: Reference,
+    signal?: AbortSignal,
+  ): Promise<Settled | Pending | Unknown | Refused | NotFound | Unconfirmed>
+  /** Has the provider refuse the charge for good, also a request still on its way; or returns what it already became. */
+  refuse(reference: Reference, signal?: AbortSignal): Promise<Settled | Pending | Unknown | Refused>
+  /**
+   * The payment made under our key since an instant (RFC 3339), found by a list that is not behind (never by a search):
+   * for orders that a restored backup does not have.
+   */
+  findByKey?(
+    request: Reference & { token: string; providerCustomer: string | null },
+    since: string,
+    signal?: AbortSignal,
+  ): Promise<Prepared | Settled | Pending | NotFound | Unknown>
 
-  refund(request: RefundRequest, signal?: AbortSignal): Promise<Settled | Unknown | Refused | Conflict>
-  lookUpRefund(reference: Reference, signal?: AbortSignal): Promise<Settled | Unknown | Refused | NotFound>
-  refuseRefund(reference: Reference, signal?: AbortSignal): Promise<Settled | Unknown | Refused>
+  refund(
+    request: RefundRequest,
+    signal?: AbortSignal,
+  ): Promise<Settled | Pending | NotBegun | Unknown | Refused | Conflict>
+  lookUpRefund(
+    reference: RefundReference,
+    signal?: AbortSignal,
+  ): Promise<Settled | Pending | Unknown | Refused | NotFound>
+  /** Absent where `traits.refuseRefund` is `wait_out`. */
+  refuseRefund?(reference: RefundReference, signal?: AbortSignal): Promise<Settled | Pending | Unknown | Refused>
+
+  /** All refunds that the provider has of one charge, also those that were not made by us. */
+  refundsOf(charge: { chargeTransactionId: string }, signal?: AbortSignal): Promise<RefundAtProvider[] | Unknown>
+  /** All disputes of one charge. Absent where the provider has none. */
+  disputesOf?(charge: { chargeTransactionId: string }, signal?: AbortSignal): Promise<Dispute[] | Unknown>
 
   /** Every movement of money since an instant (RFC 3339), oldest first. Throws `ProviderTrouble` when it breaks off. */
   list(since: string): AsyncIterable<Movement>
@@ -89,87 +227,19 @@ export interface Provider {
 /** The providers of this process by name. */
 export type Providers = ReadonlyMap<string, Provider>
 
+/** Money that moved. `key` and `reference` are null when the movement was not made by us. */
 export interface Movement {
   type: 'charge' | 'refund'
-  key: string
-  reference: string
+  key: string | null
+  reference: string | null
   amountMinor: bigint
   currencyCode: string
+  /** The provider's id of the charge or refund. */
   transactionId: string
+  /** Of a refund: the charge that it pays back, where the provider told. */
+  chargeTransactionId?: string
   at: string
 }
 
 /** Trouble on the way to a provider or at it. The message names no address and no secret. */
 export class ProviderTrouble extends Error {}
-
-/** The fields of a report transaction that only the provider knows. */
-export interface PaymentDetails {
-  psp_transaction_id: string | null
-  psp_transaction_type: string | null
-  psp_status: string | null
-  psp_date: string | null
-  psp_card_token_type: string | null
-  psp_reason_message: string | null
-  psp_reason_type: string | null
-  psp_reason_code: string | null
-  psp_reason_decline_type: string | null
-  pm_type: string | null
-  network: string | null
-  authorization_type: string | null
-  is_vaulted: boolean | null
-  threeds_challenge_issued: boolean | null
-  threeds_protocol_version: string | null
-  threeds_response_code: string | null
-  threeds_reason_code: string | null
-  threeds_reason_text: string | null
-  pm_data_first6: string | null
-  pm_data_last4: string | null
-  pm_data_expiration_date: string | null
-  pm_data_is_network_tokenized: boolean | null
-  pm_data_bin_account_funding_type: string | null
-  pm_data_bin_account_number_type: string | null
-  pm_data_bin_issuer_name: string | null
-  pm_data_bin_issuer_country_code: string | null
-  pm_data_bin_issuer_currency_code: string | null
-  pm_data_bin_prepaid_reloadable_indicator: string | null
-  pm_data_bin_product_code: string | null
-  pm_data_bin_product_name: string | null
-  pm_data_bin_product_usage_type: string | null
-  pm_data_bin_regional_restriction: string | null
-}
-
-/** Where an adapter starts from: nothing known. */
-export const noDetails: PaymentDetails = {
-  psp_transaction_id: null,
-  psp_transaction_type: null,
-  psp_status: null,
-  psp_date: null,
-  psp_card_token_type: null,
-  psp_reason_message: null,
-  psp_reason_type: null,
-  psp_reason_code: null,
-  psp_reason_decline_type: null,
-  pm_type: null,
-  network: null,
-  authorization_type: null,
-  is_vaulted: null,
-  threeds_challenge_issued: null,
-  threeds_protocol_version: null,
-  threeds_response_code: null,
-  threeds_reason_code: null,
-  threeds_reason_text: null,
-  pm_data_first6: null,
-  pm_data_last4: null,
-  pm_data_expiration_date: null,
-  pm_data_is_network_tokenized: null,
-  pm_data_bin_account_funding_type: null,
-  pm_data_bin_account_number_type: null,
-  pm_data_bin_issuer_name: null,
-  pm_data_bin_issuer_country_code: null,
-  pm_data_bin_issuer_currency_code: null,
-  pm_data_bin_prepaid_reloadable_indicator: null,
-  pm_data_bin_product_code: null,
-  pm_data_bin_product_name: null,
-  pm_data_bin_product_usage_type: null,
-  pm_data_bin_regional_restriction: null,
-}

@@ -1,4 +1,4 @@
-// The adapter that speaks to the provider simulator over HTTP; the pattern for adapters of real providers.
+// The adapter of the provider simulator: one call moves the money, and a key is remembered for ever.
 import { MOST_MINOR, minorUnits } from '../lib/money.ts'
 import { defaultMaxInFlight, Guard, type GuardOptions } from './guard.ts'
 import {
@@ -11,9 +11,11 @@ import {
   type Provider,
   ProviderTrouble,
   type Reference,
+  type RefundAtProvider,
   type RefundRequest,
   type Refused,
   type Settled,
+  type Traits,
   type Unknown,
 } from './provider.ts'
 import { type Answer, type Question, Transport } from './transport.ts'
@@ -33,6 +35,16 @@ const afterLookUp = [...afterRefusal, 'not_found'] as const
 
 export class SimulatorProvider implements Provider {
   readonly name = 'simulator'
+  readonly merchantId = '*'
+  readonly isSandbox = true
+  readonly traits: Traits = {
+    prepares: false,
+    lookUp: 'reference',
+    keyLifeMs: Number.POSITIVE_INFINITY,
+    refuse: 'cancel_by_key',
+    refunds: 'synchronous',
+    refuseRefund: 'cancel_by_key',
+  }
   readonly #guard: Guard
   readonly #transport: Transport
 
@@ -40,6 +52,9 @@ export class SimulatorProvider implements Provider {
     this.#guard = new Guard(limits)
     this.#transport = new Transport(typeof url === 'string' ? () => url : url, limits.maxInFlight ?? defaultMaxInFlight)
   }
+
+  /** The simulator takes every amount and currency that the core lets pass. */
+  accepts(): undefined {}
 
   admits(): boolean {
     return this.#guard.admits()
@@ -79,9 +94,19 @@ export class SimulatorProvider implements Provider {
     return this.#refuse('refunds', reference.key, signal)
   }
 
+  async refundsOf(
+    { chargeTransactionId }: { chargeTransactionId: string },
+    signal?: AbortSignal,
+  ): Promise<RefundAtProvider[] | Unknown> {
+    const path = `/refunds?charge_transaction_id=${encodeURIComponent(chargeTransactionId)}`
+    const ask = async (deadline: AbortSignal) =>
+      readRefunds(await this.#transport.ask({ method: 'GET', path }, deadline))
+    return this.#guard.run(ask, signal, { moves: false })
+  }
+
   /**
-   * The deadline counts silence here, not the whole: a ledger may be long. Nor is it the provider's silence while whoever
-   * reads the list works on what it was given.
+   * The deadline limits each silence of the simulator, not the whole list, which may be long. Time that the reader spends
+   * between two items does not count.
    */
   async *list(since: string): AsyncGenerator<Movement> {
     const { deadlineMs } = this.#guard
@@ -180,13 +205,30 @@ function readVerdict({ status, body }: Answer): Verdict {
   }
 }
 
+function readRefunds({ status, body }: Answer): RefundAtProvider[] {
+  const { refunds } = fieldsOf(body)
+  if (status !== 200 || !Array.isArray(refunds)) throw new ProviderTrouble(`answered ${status} without a list`)
+  return refunds.map((refund): RefundAtProvider => {
+    const verdict = readVerdict({ status, body: refund })
+    const { key, at } = fieldsOf(refund)
+    if (verdict.outcome !== 'succeeded' || typeof key !== 'string' || typeof at !== 'string') {
+      throw new ProviderTrouble('listed a refund that cannot be read')
+    }
+    const { outcome, reference, amountMinor, currencyCode, details } = verdict
+    const transactionId = details.psp_transaction_id
+    if (transactionId === null) throw new ProviderTrouble('listed a refund without its id')
+    return { key, reference, transactionId, status: outcome, amountMinor, currencyCode, at, details }
+  })
+}
+
 function readDetails(told: Record<string, unknown>): PaymentDetails {
   const known = Object.keys(noDetails).filter((name) => isScalar(told[name]))
   return { ...noDetails, ...Object.fromEntries(known.map((name) => [name, told[name]])) }
 }
 
 function readMovement(line: string): Movement {
-  const { type, key, reference, amount_minor, currency_code, psp_transaction_id, at } = fieldsOf(parse(line))
+  const told = fieldsOf(parse(line))
+  const { type, key, reference, amount_minor, currency_code, psp_transaction_id, at } = told
   if (
     (type !== 'charge' && type !== 'refund') ||
     typeof key !== 'string' ||
@@ -199,7 +241,13 @@ function readMovement(line: string): Movement {
     throw new ProviderTrouble('listed a movement that cannot be read')
   }
   const amountMinor = BigInt(amount_minor)
-  return { type, key, reference, amountMinor, currencyCode: currency_code, transactionId: psp_transaction_id, at }
+  const movement = { type, key, reference, amountMinor, currencyCode: currency_code, at } as const
+  const charge = told.charge_transaction_id
+  return {
+    ...movement,
+    transactionId: psp_transaction_id,
+    ...(typeof charge === 'string' && { chargeTransactionId: charge }),
+  }
 }
 
 function parse(line: string): unknown {

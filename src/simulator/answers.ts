@@ -13,7 +13,7 @@ export function outcomeOf(entry: ClosedEntry): object {
 
 /** One movement of money; `amount` is a JSON number in major units with all its places, as in the report. */
 export function lineOf(entry: ClosedEntry): string {
-  const { reference, amount_minor, currency_code, token, merchant_id } = entry.order
+  const { reference, amount_minor, currency_code, token, merchant_id, charge_transaction_id } = entry.order
   return JSON.stringify({
     reference,
     type: entry.kind,
@@ -25,6 +25,7 @@ export function lineOf(entry: ClosedEntry): string {
     key: entry.key,
     merchant_id,
     psp_transaction_id: entry.transaction_id,
+    charge_transaction_id,
   })
 }
 

@@ -37,7 +37,8 @@ export type ClosedEntry = Entry & Closed
 export class Ledger {
   readonly #entries = new Map<string, Entry>()
   readonly #charges = new Map<string, ClosedEntry>()
-  readonly #refunded = new Map<string, bigint>()
+  /** Refunds that succeeded, by the id of their charge. */
+  readonly #refunds = new Map<string, ClosedEntry[]>()
   readonly #movements: ClosedEntry[] = []
   #journal!: Journal
 
@@ -60,7 +61,12 @@ export class Ledger {
 
   /** Minor units paid back of a charge so far. */
   refunded(transactionId: string): bigint {
-    return this.#refunded.get(transactionId) ?? 0n
+    return this.refundsOf(transactionId).reduce((sum, { order }) => sum + BigInt(order.amount_minor), 0n)
+  }
+
+  /** Refunds of a charge that succeeded, in the order they happened. */
+  refundsOf(transactionId: string): readonly ClosedEntry[] {
+    return this.#refunds.get(transactionId) ?? []
   }
 
   pending(): Entry[] {
@@ -98,8 +104,8 @@ export class Ledger {
 
   #count(entry: ClosedEntry): void {
     this.#movements.push(entry)
-    const { charge_transaction_id: charge, amount_minor } = entry.order
+    const { charge_transaction_id: charge } = entry.order
     if (charge === null) this.#charges.set(entry.transaction_id, entry)
-    else this.#refunded.set(charge, this.refunded(charge) + BigInt(amount_minor))
+    else this.#refunds.set(charge, [...this.refundsOf(charge), entry])
   }
 }

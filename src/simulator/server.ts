@@ -41,6 +41,7 @@ const ChargeIn = Type.Object(
 )
 const RefundIn = Type.Object({ ...shared, charge_transaction_id: Type.String() }, { additionalProperties: false })
 const KeyPath = Type.Object({ key: Key })
+const RefundsQuery = Type.Object({ charge_transaction_id: Type.String() }, { additionalProperties: false })
 const LedgerQuery = Type.Object({ since: Type.Optional(Type.String()) }, { additionalProperties: false })
 
 interface MovementIn {
@@ -100,6 +101,7 @@ function build(ledger: Ledger, till: Till, log: Log): FastifyInstance {
   })
   addKind(server, till, 'charge', '/charges', ChargeIn)
   addKind(server, till, 'refund', '/refunds', RefundIn)
+  addRefundsOfCharge(server, ledger)
   addLedger(server, ledger)
   return server
 }
@@ -144,6 +146,19 @@ function answer(reply: FastifyReply, said: Reply): FastifyReply {
     default:
       return reply.send(outcomeOf(said))
   }
+}
+
+/** The refunds of one charge that succeeded, each as the answer about its key. */
+function addRefundsOfCharge(app: FastifyInstance, ledger: Ledger): void {
+  app.get<{ Querystring: { charge_transaction_id: string } }>(
+    '/refunds',
+    { schema: { querystring: RefundsQuery } },
+    async (request) => {
+      const refunds = ledger.refundsOf(request.query.charge_transaction_id)
+      await ledger.durable()
+      return { refunds: refunds.map((entry) => ({ key: entry.key, ...outcomeOf(entry), at: entry.at })) }
+    },
+  )
 }
 
 /** A JSON array with one movement a line, so that a reader can take it as a stream. */

@@ -2,6 +2,7 @@
 
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { Query, Statement } from '../../src/lib/pg/types.ts'
+import { aroundCalls } from '../../src/providers/around-calls.ts'
 import type { Provider, Providers } from '../../src/providers/provider.ts'
 import type { KeyCache } from '../../src/tenants/key-cache.ts'
 
@@ -59,29 +60,14 @@ export class Points {
 
   /** A call has a point in its middle too: sent, and not heard of yet. */
   #provider(provider: Provider): Provider {
-    const around = <Asked, T>(name: string, call: (asked: Asked) => Promise<T>) => {
-      return (asked: Asked) =>
-        this.#around(name, async () => {
-          const calling = call(asked)
-          await new Promise((resolve) => setTimeout(resolve, MIDDLE_MS))
-          this.#cross(`amid ${name}`)
-          return calling
-        })
-    }
-    return {
-      name: provider.name,
-      admits: () => provider.admits(),
-      circuitIsOpen: () => provider.circuitIsOpen(),
-      isReachable: () => provider.isReachable(),
-      charge: around('charge', (request) => provider.charge(request)),
-      lookUp: around('look-up', (about) => provider.lookUp(about)),
-      refuse: around('refuse', (about) => provider.refuse(about)),
-      refund: around('refund', (request) => provider.refund(request)),
-      lookUpRefund: around('look-up of refund', (about) => provider.lookUpRefund(about)),
-      refuseRefund: around('refuse refund', (about) => provider.refuseRefund(about)),
-      list: (since) => provider.list(since),
-      close: () => provider.close(),
-    }
+    return aroundCalls(provider, (call, run) =>
+      this.#around(call, async () => {
+        const calling = run()
+        await new Promise((resolve) => setTimeout(resolve, MIDDLE_MS))
+        this.#cross(`amid ${call}`)
+        return calling
+      }),
+    )
   }
 }
 

@@ -11,6 +11,7 @@ import {
   type Settled,
   type Unknown,
 } from '../../src/providers/provider.ts'
+import { oneStep } from '../support/scripted-provider.ts'
 import type { Process, Scheduler } from './scheduler.ts'
 
 export interface NetworkFaults {
@@ -153,6 +154,10 @@ export function providerOf(
 
   return {
     name: 'simulator',
+    merchantId: '*',
+    isSandbox: true,
+    traits: oneStep,
+    accepts: () => undefined,
     admits: () => true,
     circuitIsOpen: () => false,
     isReachable: async () => true,
@@ -170,6 +175,7 @@ export function providerOf(
       ),
     lookUpRefund: ({ key }) => call('look-up of a refund', () => ledger.look('refund', key)),
     refuseRefund: (about) => refuse('refund', about),
+    refundsOf: async () => ({ outcome: 'unknown', why: 'the simulation has no list' }),
     async *list() {},
     close() {},
   }

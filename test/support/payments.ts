@@ -12,12 +12,18 @@ export function chargeRequest(token: string, more: Partial<ChargeRequest> = {}):
     token,
     merchantId: 'merchant-1',
     region: 'eu',
+    handle: null,
+    providerCustomer: null,
     ...more,
   }
 }
 
 export function refundRequest(charge: Settled, amountMinor: bigint, more: Partial<RefundRequest> = {}): RefundRequest {
-  const { token: _card, ...request } = chargeRequest('', { amountMinor, currencyCode: charge.currencyCode })
+  const {
+    token: _card,
+    providerCustomer: _customer,
+    ...request
+  } = chargeRequest('', { amountMinor, currencyCode: charge.currencyCode })
   const chargeTransactionId = charge.details.psp_transaction_id ?? assert.fail('A charge has an id.')
   return { ...request, chargeTransactionId, ...more }
 }

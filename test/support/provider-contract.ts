@@ -8,9 +8,16 @@ import type { Movement, Provider, Settled } from '../../src/providers/provider.t
 import { HandClock } from './hand-clock.ts'
 import { assertSettled, chargeRequest, refundRequest } from './payments.ts'
 
+/** A provider that charges in one call and can refuse a refund by its key. */
+export type OneStepProvider = Provider & Required<Pick<Provider, 'charge' | 'refuseRefund'>>
+
 /** A provider, and an adapter for it, that the contract may switch off and on. */
 export interface Rig {
-  provider(limits: { clock: Clock; deadlineMs?: number; circuit?: { failures: number; restMs: number } }): Provider
+  provider(limits: {
+    clock: Clock
+    deadlineMs?: number
+    circuit?: { failures: number; restMs: number }
+  }): OneStepProvider
   stop(): Promise<void>
   start(): Promise<void>
   cleanUp(): Promise<void>
@@ -36,7 +43,7 @@ export interface Cards {
 export function providerContract(name: string, open: () => Promise<Rig>, cards: Cards): void {
   describe(`${name} keeps the provider contract`, () => {
     let rig: Rig
-    let provider: Provider
+    let provider: OneStepProvider
     before(async () => {
       rig = await open()
       provider = rig.provider({ clock: new HandClock() })
@@ -62,7 +69,7 @@ export function providerContract(name: string, open: () => Promise<Rig>, cards: 
 
 type Movements = (reference: string) => Promise<Movement[]>
 
-function chargingTests(provider: () => Provider, movements: Movements, cards: Cards): void {
+function chargingTests(provider: () => OneStepProvider, movements: Movements, cards: Cards): void {
   test('a good card is charged, and what was charged is told back', async () => {
     const request = chargeRequest(cards.good, { amountMinor: 9_223_372_036_854_775_807n })
     const answer = await provider().charge(request)
@@ -121,7 +128,7 @@ function chargingTests(provider: () => Provider, movements: Movements, cards: Ca
   }
 }
 
-function unknownOutcomeTests(provider: () => Provider, movements: Movements, cards: Cards): void {
+function unknownOutcomeTests(provider: () => OneStepProvider, movements: Movements, cards: Cards): void {
   test('charged but not heard is unknown, and a look-up finds it', async () => {
     const request = chargeRequest(cards.chargeThenDrop)
     assert.equal((await provider().charge(request)).outcome, 'unknown')
@@ -160,7 +167,7 @@ function unknownOutcomeTests(provider: () => Provider, movements: Movements, car
   })
 }
 
-function refundTests(provider: () => Provider, movements: Movements, cards: Cards): void {
+function refundTests(provider: () => OneStepProvider, movements: Movements, cards: Cards): void {
   const charged = async (token: string): Promise<Settled> => {
     const answer = await provider().charge(chargeRequest(token))
     assertSettled(answer, 'succeeded')
@@ -178,6 +185,31 @@ function refundTests(provider: () => Provider, movements: Movements, cards: Card
     assertSettled(await provider().refund(refundRequest(charge, 51n)), 'failed')
     assertSettled(await provider().refund(refundRequest(charge, 50n)), 'succeeded')
     assertSettled(await provider().refund(refundRequest(charge, 1n)), 'failed')
+  })
+
+  test('the refunds of a charge are listed with their keys, and those of another charge are not', async () => {
+    const charge = await charged(cards.good)
+    const first = refundRequest(charge, 1_000n)
+    const second = refundRequest(charge, 50n)
+    await provider().refund(first)
+    await provider().refund(second)
+    await provider().refund(refundRequest(await charged(cards.good), 7n))
+    const found = await provider().refundsOf(first)
+    assert.ok(Array.isArray(found))
+    assert.deepEqual(
+      found.map(({ key, reference, status, amountMinor, currencyCode }) => [
+        key,
+        reference,
+        status,
+        amountMinor,
+        currencyCode,
+      ]),
+      [
+        [first.key, first.reference, 'succeeded', 1_000n, 'USD'],
+        [second.key, second.reference, 'succeeded', 50n, 'USD'],
+      ],
+    )
+    assert.equal((await movements(first.reference))[0]?.chargeTransactionId, first.chargeTransactionId)
   })
 
   test('refunds racing for the rest: one gets it', async () => {

@@ -1,12 +1,26 @@
 // A payment provider that does what a test says, call by call; whatever is not said, nobody hears of.
-import { noDetails, type Provider, type Settled } from '../../src/providers/provider.ts'
+import { noDetails, type Provider, type Settled, type Traits } from '../../src/providers/provider.ts'
 
 export const unheard = { outcome: 'unknown', why: 'the test says so' } as const
+
+/** The simulator's. */
+export const oneStep: Traits = {
+  prepares: false,
+  lookUp: 'reference',
+  keyLifeMs: Number.POSITIVE_INFINITY,
+  refuse: 'cancel_by_key',
+  refunds: 'synchronous',
+  refuseRefund: 'cancel_by_key',
+}
 
 export function scriptedProvider(script: Partial<Provider>): Provider {
   const unknown = async () => unheard
   return {
     name: 'simulator',
+    merchantId: '*',
+    isSandbox: true,
+    traits: oneStep,
+    accepts: () => undefined,
     admits: () => true,
     circuitIsOpen: () => false,
     isReachable: async () => true,
@@ -16,6 +30,7 @@ export function scriptedProvider(script: Partial<Provider>): Provider {
     refund: unknown,
     lookUpRefund: unknown,
     refuseRefund: unknown,
+    refundsOf: unknown,
     async *list() {},
     close() {},
     ...script,

@@ -2,7 +2,7 @@
 import { ApiError } from '../../lib/errors.ts'
 import { formatMinor, MOST_MINOR, minorUnits, toMinor, tooManyDecimals } from '../../lib/money.ts'
 import { shorten } from '../../lib/text.ts'
-import type { Provider, Providers } from '../../providers/provider.ts'
+import type { ChargeRequest as ChargeAtProvider, Provider, Providers } from '../../providers/provider.ts'
 import { compare, fromDatabase, minorFromDatabase } from '../amount.ts'
 import { amountRefused } from '../body.ts'
 import type { BillingContext } from '../context.ts'
@@ -15,7 +15,7 @@ import { type ChargeAnswer, chargeAnswer } from './answer.ts'
 import { type Claimed, claim, type Standing } from './claim.ts'
 import { handOver, type Order, reference } from './orders.ts'
 import type { ChargeRequest } from './request.ts'
-import { settle } from './settle.ts'
+import { isVerdict, settle } from './settle.ts'
 
 // Each further turn needs another charge of the same customer to begin and settle within a statement.
 const MOST_TURNS = 20
@@ -144,16 +144,21 @@ async function charge(context: BillingContext, { order, sentMs }: Claimed): Prom
     const provider = providerOf(context.providers, order.psp)
     if (!leaseAllowsCall(providerTimeoutMs, clock.monotonicMs() - sentMs)) return await leaveToSettling(context, order)
     const { answer: verdict, note } = await timed(context, order, 'charge', () =>
-      provider.charge({ ...reference(order), ...money(order), traceparent: context.traceparent }),
+      chargeAt(provider, { ...reference(order), ...money(order), traceparent: context.traceparent }),
     )
-    if (verdict.outcome === 'unknown' || verdict.outcome === 'conflict') keep(context, note)
-    if (verdict.outcome === 'unknown') return await leaveToSettling(context, order)
+    if (isVerdict(verdict)) return await settle(db, order, verdict, { note })
+    keep(context, note)
     if (verdict.outcome === 'conflict') return await lookIntoCharge(context, order)
-    return await settle(db, order, verdict, { note })
+    return await leaveToSettling(context, order)
   } catch (error) {
     log.error({ err: error, order_id: order.order_id }, 'A charge is left to settling.')
     return order
   }
+}
+
+function chargeAt(provider: Provider, request: ChargeAtProvider) {
+  if (!provider.charge) throw new Error(`Bug: ${provider.name} does not charge in one step`)
+  return provider.charge(request)
 }
 
 async function leaveToSettling({ db }: BillingContext, order: Order): Promise<Order> {
@@ -166,5 +171,6 @@ function money({ amount, currency_code, payment_method_token }: Order) {
     amountMinor: minorFromDatabase(amount, currency_code),
     currencyCode: currency_code,
     token: payment_method_token,
+    providerCustomer: null,
   }
 }

@@ -95,7 +95,7 @@ export async function findSucceededSince(query: Query, psp: string, since: strin
 /** What names an order's charge at the provider. */
 export function reference(order: Order): Reference {
   const { provider_key, order_id, psp_merchant_id, region } = order
-  return { key: provider_key, reference: order_id, merchantId: psp_merchant_id ?? '', region }
+  return { key: provider_key, reference: order_id, merchantId: psp_merchant_id ?? '', region, handle: null }
 }
 
 /** Finds an order by its id alone, for operators. */

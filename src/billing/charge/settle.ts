@@ -18,6 +18,10 @@ import { chargeLanes, ORDER_COLUMNS, type Order } from './orders.ts'
 /** What a provider has decided: a charge that succeeded or failed, or one that it refuses for good. */
 export type Verdict = Settled | Refused
 
+export function isVerdict<T extends { outcome: string }>(answer: T): answer is Extract<T, Verdict> {
+  return ['succeeded', 'failed', 'refused'].includes(answer.outcome)
+}
+
 interface Asked {
   order: Order
   verdict: Verdict

@@ -2,6 +2,7 @@
 import type { Query } from '../../lib/pg/types.ts'
 import type { Provider } from '../../providers/provider.ts'
 import { compare, fromDatabase, minorFromDatabase } from '../amount.ts'
+import { isVerdict } from '../charge/settle.ts'
 import type { BillingContext } from '../context.ts'
 import { keyReused } from '../keys.ts'
 import { providerOf, unreachable } from '../psp.ts'
@@ -85,9 +86,9 @@ async function payBack(
     const verdict = await noted(context, refund, 'refund', () =>
       provider.refund({ ...reference(refund), ...money, chargeTransactionId, traceparent: context.traceparent }),
     )
-    if (verdict.outcome === 'unknown') return await leaveToSettling(context, refund)
+    if (isVerdict(verdict)) return await settle(db, refund, verdict)
     if (verdict.outcome === 'conflict') return await lookIntoRefund(context, refund)
-    return await settle(db, refund, verdict)
+    return await leaveToSettling(context, refund)
   } catch (error) {
     log.error({ err: error, refund_id: refund.refund_id }, 'A refund is left to settling.')
     return refund

@@ -5,7 +5,7 @@ import { makeUuid } from '../../lib/ids.ts'
 import { formatMinor, toMinor, tooManyDecimals } from '../../lib/money.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
-import type { Reference } from '../../providers/provider.ts'
+import type { RefundReference } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
 import { nthRefundKey, refundKey } from '../keys.ts'
 import { pauseSeconds } from '../unknown/lease.ts'
@@ -32,12 +32,16 @@ export type Refund = {
   region: string | null
   amount_refunded: string
   consumable_revoked: 't' | 'f'
+  /** What the provider calls the charge; null when an operator settled it by hand. */
+  charge_transaction_id: string | null
 }
 
 /** Of a refund `r` and its order `o`. */
 export const REFUND_COLUMNS = `r.organization_id, r.refund_id, r.order_id, r.external_id, r.amount, r.amount_given,
   r.currency_code, r.soft_refund, r.status, r.provider_key, r.looks,
   o.project_id, o.psp, o.psp_merchant_id, o.region, o.amount_refunded,
+  (select psp_transaction_id from report_transactions t where t.organization_id = o.organization_id
+    and t.order_id = o.order_id and t.psp_transaction_type = 'sale' and t.status = 'succeeded' limit 1) as charge_transaction_id,
   exists (select from consumables c where c.organization_id = o.organization_id and c.order_id = o.order_id
     and not c.is_active) as consumable_revoked`
 
@@ -275,7 +279,15 @@ export async function findSucceededSince(query: Query, psp: string, since: strin
 }
 
 /** What names a refund at the provider. */
-export function reference(refund: Refund): Reference {
+export function reference(refund: Refund): RefundReference {
   const { provider_key, refund_id, psp_merchant_id, region } = refund
-  return { key: provider_key, reference: refund_id, merchantId: psp_merchant_id ?? '', region }
+  const chargeTransactionId = refund.charge_transaction_id ?? ''
+  return {
+    chargeTransactionId,
+    key: provider_key,
+    reference: refund_id,
+    merchantId: psp_merchant_id ?? '',
+    region,
+    handle: null,
+  }
 }

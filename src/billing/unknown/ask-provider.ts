@@ -1,8 +1,17 @@
 // Looks into a charge or refund whose outcome nobody heard: asks, has it refused if it never came, settles, or looks later.
 import { isClash, isUnavailable } from '../../lib/pg/db.ts'
-import type { NotFound, Refused, Settled, Unknown } from '../../providers/provider.ts'
+import type {
+  NotFound,
+  Pending,
+  Provider,
+  RefundReference,
+  Refused,
+  Settled,
+  Unconfirmed,
+  Unknown,
+} from '../../providers/provider.ts'
 import { handOver as handOverOrder, type Order, reference as orderReference } from '../charge/orders.ts'
-import { settle as settleCharge } from '../charge/settle.ts'
+import { isVerdict, settle as settleCharge } from '../charge/settle.ts'
 import type { BillingContext } from '../context.ts'
 import { handOver as handOverRefund, type Refund, reference as refundReference } from '../refund/refunds.ts'
 import { settle as settleRefund } from '../refund/settle.ts'
@@ -18,7 +27,7 @@ export async function lookIntoCharge(context: BillingContext, order: Order, sign
         () => noted(context, order, 'refuse', () => provider.refuse(about, signal)),
       )
     : NOBODY_TO_ASK
-  if (verdict.outcome !== 'unknown') {
+  if (isVerdict(verdict)) {
     return orLater(
       () => settleCharge(context.db, order, verdict),
       () => handOverOrder(context.db, order),
@@ -35,10 +44,10 @@ export async function lookIntoRefund(context: BillingContext, refund: Refund, si
   const verdict = provider
     ? await verdictOf(
         () => noted(context, refund, 'look_up', () => provider.lookUpRefund(about, signal)),
-        () => noted(context, refund, 'refuse', () => provider.refuseRefund(about, signal)),
+        () => noted(context, refund, 'refuse', () => refuseRefund(provider, about, signal)),
       )
     : NOBODY_TO_ASK
-  if (verdict.outcome !== 'unknown') {
+  if (isVerdict(verdict)) {
     return orLater(
       () => settleRefund(context.db, refund, verdict),
       () => handOverRefund(context.db, refund),
@@ -88,9 +97,14 @@ const NOBODY_TO_ASK: Unknown = { outcome: 'unknown', why: 'this process does not
  * agreed to refuse it for good is it certain that no money moves.
  */
 async function verdictOf(
-  lookUp: () => Promise<Settled | Refused | NotFound | Unknown>,
-  refuse: () => Promise<Settled | Refused | Unknown>,
-): Promise<Settled | Refused | Unknown> {
+  lookUp: () => Promise<Settled | Pending | Refused | NotFound | Unconfirmed | Unknown>,
+  refuse: () => Promise<Settled | Pending | Refused | Unknown>,
+): Promise<Settled | Pending | Refused | Unknown> {
   const found = await lookUp()
-  return found.outcome === 'not_found' ? refuse() : found
+  return found.outcome === 'not_found' || found.outcome === 'unconfirmed' ? refuse() : found
+}
+
+async function refuseRefund(provider: Provider, about: RefundReference, signal?: AbortSignal) {
+  if (!provider.refuseRefund) return { outcome: 'unknown', why: 'the provider cannot cancel refunds' } as const
+  return provider.refuseRefund(about, signal)
 }

@@ -72,9 +72,12 @@ async function compareBatch(
   seen: Set<string>,
   result: Reconciliation,
 ): Promise<void> {
-  const rows = new Map((await kind.find(movements.map(({ key }) => key))).map((row) => [row.key, row]))
+  const keys = movements.flatMap(({ key }) => key ?? [])
+  const rows = new Map((await kind.find(keys)).map((row) => [row.key, row]))
   for (const movement of movements) {
     const { type, key, reference } = movement
+    // Not made by us.
+    if (key === null || reference === null) continue
     const report = (difference: Difference, what: string) =>
       result.findings.push({ difference, psp, type, reference, what })
     const place = `${type} ${key}`
