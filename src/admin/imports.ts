@@ -38,8 +38,10 @@ const answer = Type.Object(
     written: count('Lines whose content is stored now.'),
     skipped: count('Lines older than what is stored.'),
     erased: count('Lines about erased people, stored without their personal data.'),
-    rejected: count('Bad lines.'),
-    rejects: Type.Array(Type.Unknown(), { description: 'The first hundred of the bad lines, and what is wrong.' }),
+    rejected: count('Bad lines. Unless they are skipped, reading stops at the hundredth.'),
+    rejects: Type.Array(Type.Unknown(), {
+      description: 'The first hundred of the bad lines and what is wrong with each, causes first.',
+    }),
   },
   { title: 'ImportResult', additionalProperties: false },
 )
@@ -67,12 +69,22 @@ export function importRoute(scope: FastifyInstance, app: App): void {
         const { project_id } = request.params
         const { live, emit_events: emitEvents, dry_run, skip_bad_lines } = request.query
         await requireProject(app.db.query, project_id)
-        const stream = () => request.body ?? Readable.from([])
+        const { body } = request
+        const stream = () => (body ? openBody(body) : Readable.from([]))
         const options = { projectId: project_id, live, emitEvents, dryRun: dry_run, skipBadLines: skip_bad_lines }
-        return importAudited(app, actorOf(request, app), options, [{ name: 'body', stream }]).catch(asAnswer)
+        const importing = importAudited(app, actorOf(request, app), options, [{ name: 'body', stream }])
+        return importing.catch(asAnswer).finally(() => body?.resume())
       },
     )
   })
+}
+
+/**
+ * The body as a stream that may end before the body does. An import that stops early would otherwise destroy the
+ * connection that its answer has to use; what is left of the body is read and dropped.
+ */
+function openBody(body: Readable): Readable {
+  return Readable.from(body.iterator({ destroyOnReturn: false }), { objectMode: false })
 }
 
 function schema(querystring: ObjectSchema): object {

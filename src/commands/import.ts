@@ -1,6 +1,6 @@
 // tundish import: brings records from files or standard input into a project.
 import { constants, createReadStream } from 'node:fs'
-import { access, type FileHandle, open, rm, stat } from 'node:fs/promises'
+import { access, type FileHandle, lstat, open, rm, stat } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { importAudited } from '../admin/audited-import.ts'
 import type { ImportResult, RejectedLine, Source } from '../ingest/load.ts'
@@ -116,12 +116,24 @@ class RejectedFiles {
   }
 
   private async open(path: string): Promise<FileHandle> {
-    const handle = await open(path, 'w', 0o600)
+    const handle = await openRejected(path)
     this.paths.push(path)
-    // The file may have been there with other rights.
-    await handle.chmod(0o600)
     return handle
   }
+}
+
+/**
+ * Always a new file. A link of that name is refused, because the lines would go to another place; so is anything else
+ * that is no file. An older file of that name is replaced, whatever its rights and its other names.
+ */
+async function openRejected(path: string): Promise<FileHandle> {
+  const found = await lstat(path).catch(() => undefined)
+  if (found && !found.isFile())
+    throw new Refusal(
+      `${path} is ${found.isSymbolicLink() ? 'a link' : 'no file'}: the rejected lines cannot go there.`,
+    )
+  await rm(path, { force: true })
+  return open(path, 'wx', 0o600)
 }
 
 /** On disk before the import commits, for then the lines are nowhere else. */
@@ -131,10 +143,11 @@ async function close(handle: FileHandle | undefined): Promise<void> {
 }
 
 function answer(result: ImportResult, options: Options, paths: string[]): Result {
-  const { rejects, ...numbers } = result
+  const { rejects, stopped, ...numbers } = result
   for (const { source, line, reason } of rejects) process.stderr.write(`${source}:${line}: ${reason}\n`)
   const rest = result.rejected - rejects.length
   if (rest > 0) process.stderr.write(`... and ${rest} more bad lines.\n`)
+  if (stopped) process.stderr.write('The rest was not read.\n')
   const refused = result.rejected > 0 && !options.skipBadLines
   return { json: numbers, text: summary(result, options, refused, paths), exitCode: refused ? 1 : 0 }
 }

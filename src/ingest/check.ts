@@ -39,6 +39,6 @@ function reject(kind: Kind, bad: string, before = ''): string {
   return `
     with ${before} bad as materialized (${bad}), gone as (
       delete from ${staged(kind)} s using bad where s.ctid = bad.at returning s.source, s.line, s.came, bad.reason)
-    insert into ${REJECTED} (source, line, part, reason, bytes)
-    select source, line, 0, reason, convert_to(came, 'UTF8') from gone`
+    insert into ${REJECTED} (source, line, part, reason, bytes, step)
+    select source, line, 0, reason, convert_to(came, 'UTF8'), ${KINDS.indexOf(kind) + 1} from gone`
 }

@@ -1,34 +1,49 @@
 // Cuts a stream of bytes into lines, without ever holding more than a piece of it and one line.
 import { isUtf8 } from 'node:buffer'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 
-/** Who takes the lines. Numbers count from 1; empty lines are counted and left out. */
+/** Takes the lines. Numbers count from 1; empty lines are counted and left out. */
 export interface LineSink {
   line(number: number, text: string): void
   /** A line that is not UTF-8, or longer than `MAX_LINE_BYTES`: that one comes in parts, numbered from 0. */
   unreadable(number: number, reason: string, bytes: Buffer, part: number): void
+  /** Whether no further line is wanted; asked after each line. */
+  isFull(): boolean
 }
 
 export const MAX_LINE_BYTES = 1 << 20
 
-/** Hands the lines of the stream to `sink` and pauses after each piece, telling how many bytes it had. */
+/** Passes the lines of the stream to `sink`; yields the number of bytes read after each piece. Stops when the sink is full. */
 export async function* readLines(stream: AsyncIterable<Buffer | string>, sink: LineSink): AsyncGenerator<number> {
   const cutter = new Cutter(sink)
   for await (const chunk of stream) {
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
     for (let start = 0; start < bytes.length; start += PIECE_BYTES) {
       const piece = bytes.subarray(start, start + PIECE_BYTES)
-      cutter.push(piece)
+      await inSlices(cutter.push(piece))
       yield piece.length
+      if (sink.isFull()) return
     }
   }
-  cutter.end()
+  await inSlices(cutter.end())
   yield 0
 }
 
+/** Runs the steps, and lets the process do other work in between when they take long: 64 KB may be 30,000 bad lines. */
+async function inSlices(steps: Generator<void>): Promise<void> {
+  let endMs = performance.now() + SLICE_MS
+  for (const _step of steps) {
+    if (performance.now() < endMs) continue
+    await nextTurn()
+    endMs = performance.now() + SLICE_MS
+  }
+}
+
+const SLICE_MS = 5
 const LINE_FEED = 0x0a
 const BYTE_ORDER_MARK = 0xfeff
 const SPACE = 0x20
-// Small enough that the process can turn to other things in between.
+// Small enough that the batches of the staging tables are sent in time.
 const PIECE_BYTES = 1 << 16
 
 class Cutter {
@@ -38,60 +53,64 @@ class Cutter {
   /** The beginning of the next line. */
   private held: Buffer[] = []
   private heldBytes = 0
-  /** How many parts of the next line have been handed on, because it is too long to be held. */
+  /** How many parts of the next line have been passed on, because it is too long to be held. */
   private parts = 0
 
   constructor(sink: LineSink) {
     this.sink = sink
   }
 
-  push(piece: Buffer): void {
+  /** Takes the next bytes; pauses after each line. */
+  *push(piece: Buffer): Generator<void> {
     let start = 0
     if (this.heldBytes > 0) {
       const end = piece.indexOf(LINE_FEED)
       this.hold(end < 0 ? piece : piece.subarray(0, end))
       if (end < 0) return
-      this.complete()
+      yield* this.complete()
       start = end + 1
     }
     const end = piece.lastIndexOf(LINE_FEED)
-    if (end >= start) this.cut(piece.subarray(start, end))
+    if (end >= start) yield* this.cut(piece.subarray(start, end))
     const rest = piece.subarray(Math.max(start, end + 1))
     if (rest.length > 0) this.hold(rest)
   }
 
-  end(): void {
-    if (this.heldBytes > 0) this.complete()
+  *end(): Generator<void> {
+    if (this.heldBytes > 0) yield* this.complete()
   }
 
   private hold(bytes: Buffer): void {
     this.held.push(bytes)
     this.heldBytes += bytes.length
-    if (this.heldBytes > MAX_LINE_BYTES) this.letGo()
+    if (this.heldBytes > MAX_LINE_BYTES) this.passOn()
   }
 
-  /** Of a line that is too long: nobody will read it, and it may be as long as the stream. */
-  private letGo(): void {
+  /** Rejects what is held of a line that is too long, because the line may be as long as the stream. */
+  private passOn(): void {
     const reason = `the line is longer than ${MAX_LINE_BYTES} bytes`
     for (const part of this.held.splice(0)) this.sink.unreadable(this.number + 1, reason, part, this.parts++)
   }
 
-  private complete(): void {
+  private *complete(): Generator<void> {
     const line = this.parts === 0 ? Buffer.concat(this.held) : undefined
     this.held = []
     this.heldBytes = 0
     this.parts = 0
-    if (line) this.cut(line)
+    if (line) yield* this.cut(line)
     else this.number++
   }
 
   /** Cuts whole lines, the last of them without its line feed. */
-  private cut(bytes: Buffer): void {
-    if (isUtf8(bytes)) this.cutText(bytes)
-    else this.cutBytes(bytes)
+  private *cut(bytes: Buffer): Generator<void> {
+    const lines = isUtf8(bytes) ? this.cutText(bytes) : this.cutBytes(bytes)
+    for (const _line of lines) {
+      if (this.sink.isFull()) return
+      yield
+    }
   }
 
-  private cutText(bytes: Buffer): void {
+  private *cutText(bytes: Buffer): Generator<void> {
     // One text for all of them: its slices cost next to nothing.
     const text = bytes.toString('utf8')
     for (let start = 0; start <= text.length; ) {
@@ -99,10 +118,11 @@ class Cutter {
       const end = at < 0 ? text.length : at
       this.take(text.slice(start, end))
       start = end + 1
+      yield
     }
   }
 
-  private cutBytes(bytes: Buffer): void {
+  private *cutBytes(bytes: Buffer): Generator<void> {
     for (let start = 0; start <= bytes.length; ) {
       const at = bytes.indexOf(LINE_FEED, start)
       const end = at < 0 ? bytes.length : at
@@ -110,6 +130,7 @@ class Cutter {
       if (isUtf8(line)) this.take(line.toString('utf8'))
       else this.sink.unreadable(++this.number, 'the line is not UTF-8', line, 0)
       start = end + 1
+      yield
     }
   }
 

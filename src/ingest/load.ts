@@ -42,7 +42,7 @@ export interface Progress {
 }
 
 export interface ImportResult {
-  /** Every line that is not empty: the sum of the four below, unless a bad line ended the import. */
+  /** Every line that was read and is not empty: the sum of the four below, unless a bad line ended the import. */
   read: number
   /** Lines whose content is stored now, also if it was before. */
   written: number
@@ -51,8 +51,10 @@ export interface ImportResult {
   /** Lines about erased people, stored without their personal data. */
   erased: number
   rejected: number
-  /** The first hundred of the rejected lines. */
+  /** The first hundred of the rejected lines, causes before what refers to them. */
   rejects: Reject[]
+  /** Set when reading stopped at the hundredth bad line: what came after it was not read. */
+  stopped?: true
 }
 
 /**
@@ -109,9 +111,11 @@ async function carryOut(
   const { skipBadLines = false, saveRejected, signal } = options
   const staging = new Staging(connection, skipBadLines && saveRejected !== undefined)
   const onRead = (bytes: number, lines: number) => progress({ bytes, lines })
-  const { names, lines } = await readSources(sources, staging, query, { signal, onRead })
+  const mostBad = skipBadLines ? Number.POSITIVE_INFINITY : REPORTED
+  const { names, lines, stopped } = await readSources(sources, staging, query, { signal, mostBad, onRead })
   progress({ step: 'checking', lines })
   const kinds = await staging.finish()
+  if (stopped) return { ...refused(lines, await firstRejected(query, names, REPORTED), REPORTED), stopped }
   await waitForTurn(connection, load.organizationId, () => progress({ step: 'waiting' }))
   await rejectMisfits(
     query,
@@ -120,7 +124,7 @@ async function carryOut(
   )
   const rejected = await countRejected(query)
   const rejects = await firstRejected(query, names, REPORTED)
-  if (rejected > 0 && !skipBadLines) return { read: lines, written: 0, skipped: 0, erased: 0, rejected, rejects }
+  if (rejected > 0 && !skipBadLines) return refused(lines, rejects, rejected)
   if (rejected > 0) await saveRejected?.(rejectedLines(query, names))
   progress({ step: 'writing' })
   const { skipped, erased, linked } = await write(load, kinds, atCommit)
@@ -130,6 +134,15 @@ async function carryOut(
   }
   return { read: lines, written: lines - rejected - skipped - erased, skipped, erased, rejected, rejects }
 }
+
+const refused = (read: number, rejects: Reject[], rejected: number): ImportResult => ({
+  read,
+  written: 0,
+  skipped: 0,
+  erased: 0,
+  rejected,
+  rejects,
+})
 
 /** One transaction, again when it meets a deadlock: the staged rows are back after a rollback. */
 async function write(load: Load, kinds: StagedKind[], atCommit: () => void): Promise<Applied> {

@@ -1,13 +1,14 @@
-// Reads the sources of an import line by line into the staging tables, or among the rejected lines.
+// Reads the sources of an import line by line into the staging tables and the rejected lines.
 import { addAbortSignal, type Readable } from 'node:stream'
 import type { Query } from '../lib/pg/types.ts'
 import { instantFromMicros, microsFromPg } from '../lib/time.ts'
+import { decompressed } from './compressed.ts'
 import { BadLine, type Reading } from './fields.ts'
 import { readLines } from './lines.ts'
 import { readRow } from './row.ts'
 import type { Staging } from './staging.ts'
 
-/** Newline-delimited JSON under a name for messages. */
+/** Newline-delimited JSON, plain or compressed, and its name in messages. */
 export interface Source {
   name: string
   stream(): Readable
@@ -15,39 +16,54 @@ export interface Source {
 
 export interface ReadOptions {
   signal?: AbortSignal
-  /** Hears now and then how many bytes and lines have been read in all. */
+  /** Reading stops at so many bad lines. */
+  mostBad: number
+  /** Called after each piece with the number of bytes and lines read in all. */
   onRead(bytes: number, lines: number): void
 }
 
-/** Answers the names of the sources, in their order, and how many lines that are not empty they had. */
+export interface ReadSources {
+  /** The names of the sources, in their order. */
+  names: string[]
+  /** How many lines were read, empty ones not counted. */
+  lines: number
+  /** Whether reading stopped at `mostBad` bad lines. */
+  stopped: boolean
+}
+
 export async function readSources(
   sources: Iterable<Source> | AsyncIterable<Source>,
   staging: Staging,
   query: Query,
-  { signal, onRead }: ReadOptions,
-): Promise<{ names: string[]; lines: number }> {
+  { signal, mostBad, onRead }: ReadOptions,
+): Promise<ReadSources> {
   const latest = await openLatest(query)
   const names: string[] = []
   let lines = 0
   let bytes = 0
+  const countBytes = (size: number) => {
+    bytes += size
+  }
+  const isFull = () => staging.badLines >= mostBad
   for await (const { name, stream } of sources) {
     const source = names.push(name)
     const reading: Reading = { latest: latest() }
-    const sink = sinkOf(staging, source, reading, () => lines++)
-    for await (const size of readLines(signal ? addAbortSignal(signal, stream()) : stream(), sink)) {
-      bytes += size
+    const sink = { ...sinkOf(staging, source, reading, () => lines++), isFull }
+    const input = signal ? addAbortSignal(signal, stream()) : stream()
+    for await (const _size of readLines(decompressed(name, input, countBytes), sink)) {
       reading.latest = latest()
       await staging.drain()
       onRead(bytes, lines)
     }
+    if (isFull()) return { names, lines, stopped: true }
   }
-  return { names, lines }
+  return { names, lines, stopped: false }
 }
 
-// By so much may a clock elsewhere be ahead of the database's.
+// How far another machine's clock may be ahead of the database's.
 const LEEWAY_MICROS = 5n * 60n * 1_000_000n
 
-/** The latest time that a line may bring, going on with the database's clock, which is read once. */
+/** The latest time that a line may bring. Reads the database's clock once and adds the time that has passed since. */
 async function openLatest(query: Query): Promise<() => string> {
   const [row] = await query<{ now: string }>('select db_clock() as now')
   const start = microsFromPg(row!.now) + LEEWAY_MICROS

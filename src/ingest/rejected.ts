@@ -20,9 +20,10 @@ export async function countRejected(query: Query): Promise<number> {
   return Number(row!.n)
 }
 
+/** The first rejected lines, causes first: a line that is bad in itself comes before those that refer to its record. */
 export async function firstRejected(query: Query, sources: readonly string[], limit: number): Promise<Reject[]> {
   const rows = await query(
-    `select source, line, reason from ${REJECTED} where part = 0 order by source, line limit ${limit}`,
+    `select source, line, reason from ${REJECTED} where part = 0 order by step, source, line limit ${limit}`,
   )
   return rows.map(({ source, line, reason }) => ({
     source: sources[Number(source) - 1]!,

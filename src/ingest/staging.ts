@@ -9,7 +9,10 @@ import type { Connection } from './session.ts'
 /** The table with the staged rows of a kind; it belongs to the connection and ends with it. */
 export const staged = ({ name }: Kind) => `import_${name}`
 
-/** The rejected lines: `part` 0 of each has the reason, and the bytes are there if lines are kept. */
+/**
+ * The rejected lines: `part` 0 of each has the reason, and the bytes are there if lines are kept. `step` is 0 for lines that
+ * are bad in themselves, and grows along the references of those that need a bad one.
+ */
 export const REJECTED = 'import_rejected'
 
 // One COPY costs as much as some rows, so they are gathered. Four times as many make the heap grow by 60 MB, and nothing faster.
@@ -37,6 +40,8 @@ export class Staging {
   private bytes = Buffer.allocUnsafeSlow(2 * BATCH_CHARACTERS * BYTES_A_UNIT)
   private sending: Promise<void> = Promise.resolve()
   private failure: unknown
+  /** How many lines were rejected while they were read. */
+  badLines = 0
 
   /** With `keepLines` the lines are staged as they came, too, so that rejected ones can be given back. */
   constructor(connection: Connection, keepLines: boolean) {
@@ -53,6 +58,7 @@ export class Staging {
 
   /** A line that is too long to be held comes in parts, numbered from 0. */
   reject(source: number, line: number, reason: string, bytes: () => Buffer, part = 0): void {
+    if (part === 0) this.badLines += 1
     const kept = this.keepLines ? `\\\\x${bytes().toString('hex')}` : '\\N'
     if (part === 0 || this.keepLines)
       this.rejected().batch += `${source}\t${line}\t${part}\t${copyText(reason)}\t${kept}\n`
@@ -139,6 +145,6 @@ function analyze(kind: Kind): string {
 }
 
 const REJECTED_TABLE = {
-  create: `create temp table ${REJECTED} (source int, line bigint, part int, reason text, bytes bytea)`,
-  copy: `copy ${REJECTED} from stdin (encoding 'UTF8')`,
+  create: `create temp table ${REJECTED} (source int, line bigint, part int, reason text, bytes bytea, step int default 0)`,
+  copy: `copy ${REJECTED} (source, line, part, reason, bytes) from stdin (encoding 'UTF8')`,
 }

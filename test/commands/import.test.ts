@@ -3,11 +3,22 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { tundish } from '../support/cli.ts'
 import { type Imports, line, openImports, type Project, textOf } from '../support/imports.ts'
 import { untilLocked } from '../support/locks.ts'
@@ -65,10 +76,59 @@ test('a bad line: its place and what is wrong on standard error, exit code 1', a
   )
 })
 
-test('many bad lines: the first hundred, and how many more', async () => {
-  const { stderr } = await run(['-'], '{}\n'.repeat(130))
+test('many bad lines: the first hundred, and nothing is read after them', async () => {
+  const { code, stdout, stderr } = await run(['-'], '{}\n'.repeat(130))
   const lines = stderr.trimEnd().split('\n')
-  assert.deepEqual([lines.length, lines[0]!.slice(0, 9), lines[100]], [101, 'stdin:1: ', '... and 30 more bad lines.'])
+  assert.deepEqual([lines.length, lines[0]!.slice(0, 9), lines[100]], [101, 'stdin:1: ', 'The rest was not read.'])
+  assert.deepEqual([code, stdout], [1, '100 lines of 100 are bad: nothing was written.\n'])
+})
+
+test('more bad lines than are shown: how many more', async () => {
+  const { stderr } = await run(['-'], textOf(Array.from({ length: 130 }, () => line.session({ profile_id: 'x' }))))
+  assert.equal(stderr.trimEnd().split('\n')[100], '... and 30 more bad lines.')
+})
+
+test('compressed files are read, by their content and not by their name', async () => {
+  for (const [name, bytes] of [
+    ['good.ndjson.gz', gzipSync(good)],
+    ['two-members', Buffer.concat([gzipSync(good), gzipSync(good)])],
+    ['good.zst', zstdCompressSync(good)],
+  ] as const) {
+    writeFileSync(join(folder, name), bytes)
+    const { code, stdout } = await run([join(folder, name), '--json'])
+    const read = name === 'two-members' ? 4 : 2
+    assert.deepEqual([code, JSON.parse(stdout).read], [0, read], name)
+  }
+  assert.deepEqual((await tundish(['import', '--project', project.id, '-'], env, gzipSync(good))).code, 0)
+})
+
+test('a damaged or unknown format is refused by name, and a tiny file is read', async () => {
+  const refused: [string, Buffer, RegExp][] = [
+    ['cut.gz', gzipSync(good.repeat(100)).subarray(0, 60), /cut\.gz is gzip, but damaged or incomplete/],
+    ['good.zip', Buffer.from('PK\x03\x04....'), /good\.zip is zip: convert it to plain UTF-8 text or gzip\./],
+    ['good.utf16', Buffer.from(`\ufeff${good}`, 'utf16le'), /is UTF-16: convert it/],
+  ]
+  for (const [name, bytes, sentence] of refused) {
+    writeFileSync(join(folder, name), bytes)
+    const { code, stderr } = await run([join(folder, name)])
+    assert.match(stderr, sentence)
+    assert.equal(code, 1)
+  }
+  assert.equal((await run([file('empty.ndjson', ''), file('tiny.ndjson', '\n')])).code, 0)
+})
+
+test('rejected lines are never written through a link', async () => {
+  const path = file('linked.ndjson', `${good}{}\n`)
+  const target = file('target', 'untouched')
+  symlinkSync(target, `${path}.rejected.ndjson`)
+  const { code, stderr } = await run([path, '--skip-bad-lines'])
+  assert.equal(code, 1)
+  assert.match(stderr, /linked\.ndjson\.rejected\.ndjson is a link: the rejected lines cannot go there\./)
+  assert.equal(readFileSync(target, 'utf8'), 'untouched')
+  rmSync(`${path}.rejected.ndjson`)
+  linkSync(target, `${path}.rejected.ndjson`)
+  assert.equal((await run([path, '--skip-bad-lines'])).code, 0)
+  assert.equal(readFileSync(target, 'utf8'), 'untouched')
 })
 
 test('bad lines that are skipped go to a file of their own beside theirs, for its owner alone', async () => {

@@ -89,8 +89,8 @@ describe('a bad line', () => {
       rejected: 3,
       rejects: [
         { source: 'file', line: 3, reason: 'column 2: expected a name in double quotes' },
-        { source: 'file', line: 4, reason: 'session.profile_id refers to a profile that is not there: nobody' },
         { source: 'file', line: 5, reason: 'profile has no field "mail"' },
+        { source: 'file', line: 4, reason: 'session.profile_id refers to a profile that is not there: nobody' },
       ],
     })
     assert.equal(await countOf(project, 'profiles'), 0)
@@ -162,12 +162,35 @@ describe('a bad line', () => {
     assert.equal((await rows('select 1 from profiles where project_id = $1', [project.id])).length, 1)
   })
 
-  test('is among the first hundred, and the rest is counted', async () => {
-    const result = await imports.run(
-      await imports.project(),
-      Array.from({ length: 150 }, () => '{}'),
+  test('is the last one read when it is the hundredth', async () => {
+    const bad = Array.from({ length: 150 }, () => '{}')
+    const result = await imports.run(await imports.project(), [line.profile(), ...bad])
+    assert.deepEqual(
+      [result.stopped, result.read, result.rejected, result.rejects.length, result.rejects[99]!.line],
+      [true, 101, 100, 100, 101],
     )
-    assert.deepEqual([result.rejected, result.rejects.length, result.rejects[99]!.line], [150, 100, 100])
+    const skipped = await imports.run(await imports.project(), bad, { skipBadLines: true })
+    assert.deepEqual([skipped.stopped, skipped.rejected, skipped.rejects.length], [undefined, 150, 100])
+  })
+
+  test('is named before the lines that refer to it, and those before what refers to them', async () => {
+    const project = await imports.project()
+    const lines = [
+      line.profile(),
+      line.transaction({ session_id: 'session-1' }),
+      ...Array.from({ length: 120 }, (_, n) => line.session({ id: `session-${n}`, experiment_id: 'bad' })),
+      line.experiment({ id: 'bad', name: 'x' }),
+    ]
+    const result = await imports.run(project, lines)
+    assert.deepEqual([result.rejected, result.rejects.length], [122, 100])
+    assert.deepEqual(
+      [0, 1, 99].map((n) => [result.rejects[n]!.line, result.rejects[n]!.reason]),
+      [
+        [123, 'experiment has no field "name"'],
+        [3, 'session.experiment_id refers to a experiment that is not there: bad'],
+        [101, 'session.experiment_id refers to a experiment that is not there: bad'],
+      ],
+    )
   })
 })
 

@@ -20,6 +20,7 @@ async function read(chunks: Buffer[]) {
     line: (number: number, text: string) => lines.push([number, text]),
     unreadable: (number: number, reason: string, bytes: Buffer, part: number) =>
       unreadable.push({ number, reason, part, bytes }),
+    isFull: () => false,
   }
   for await (const size of readLines(Readable.from(chunks), sink)) bytes += size
   return { lines, unreadable, bytes }
@@ -96,4 +97,31 @@ test('the way a stream is cut changes nothing', async () => {
     }),
     { numRuns: 200 },
   )
+})
+
+test('other work is done between the lines of one large piece', async () => {
+  let turns = 0
+  let done = false
+  const turn = () => {
+    turns++
+    if (!done) setImmediate(turn)
+  }
+  setImmediate(turn)
+  const busy = () => {
+    for (const endMs = performance.now() + 1; performance.now() < endMs; );
+  }
+  const sink = { line: busy, unreadable() {}, isFull: () => false }
+  for await (const _size of readLines(Readable.from([Buffer.from('x\n'.repeat(500))]), sink));
+  done = true
+  assert.ok(turns > 20, `${turns} turns of the event loop`)
+})
+
+test('nothing is read after the sink is full', async () => {
+  let lines = 0
+  const sink = { line: () => lines++, unreadable() {}, isFull: () => lines === 3 }
+  async function* endless() {
+    for (;;) yield Buffer.from('x\n'.repeat(10))
+  }
+  for await (const _size of readLines(endless(), sink));
+  assert.equal(lines, 3)
 })

@@ -1,0 +1,72 @@
+// Recognises compressed sources by their first bytes: gzip and zstd are read, other formats are refused by name.
+import { type Duplex, pipeline } from 'node:stream'
+import { createGunzip, createZstdDecompress } from 'node:zlib'
+import { Refusal } from '../lib/errors.ts'
+
+type Chunks = AsyncGenerator<Buffer | string>
+
+interface Format {
+  name: string
+  magic: readonly number[]
+  /** Missing for a format that is not read. */
+  decompressor?: () => Duplex
+}
+
+const FORMATS: readonly Format[] = [
+  { name: 'gzip', magic: [0x1f, 0x8b], decompressor: createGunzip },
+  { name: 'zstd', magic: [0x28, 0xb5, 0x2f, 0xfd], decompressor: createZstdDecompress },
+  { name: 'zip', magic: [0x50, 0x4b, 0x03, 0x04] },
+  { name: 'bzip2', magic: [0x42, 0x5a, 0x68] },
+  { name: 'xz', magic: [0xfd, 0x37, 0x7a, 0x58, 0x5a] },
+  { name: 'UTF-16', magic: [0xff, 0xfe] },
+  { name: 'UTF-16', magic: [0xfe, 0xff] },
+]
+
+const LONGEST_MAGIC = Math.max(...FORMATS.map(({ magic }) => magic.length))
+
+/**
+ * The text of a stream, decompressed if it is compressed. `onBytes` is called with the size of each chunk before it is
+ * decompressed. Throws a `Refusal` that names the source when it is damaged or of a format that is not read.
+ */
+export async function* decompressed(
+  name: string,
+  stream: AsyncIterable<Buffer | string>,
+  onBytes: (bytes: number) => void,
+): Chunks {
+  const counted = count(stream, onBytes)
+  const { first, ended } = await readFirst(counted)
+  const format = FORMATS.find(({ magic }) => magic.every((byte, n) => first[n] === byte))
+  const rest = chain(first, ended ? undefined : counted)
+  if (!format) return yield* rest
+  if (!format.decompressor) throw new Refusal(`${name} is ${format.name}: convert it to plain UTF-8 text or gzip.`)
+  try {
+    yield* pipeline(rest, format.decompressor(), () => {})
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (!code?.startsWith('Z')) throw error
+    throw new Refusal(`${name} is ${format.name}, but damaged or incomplete (${message}): nothing was written.`)
+  }
+}
+
+async function* count(stream: AsyncIterable<Buffer | string>, onBytes: (bytes: number) => void): Chunks {
+  for await (const chunk of stream) {
+    onBytes(chunk.length)
+    yield chunk
+  }
+}
+
+/** At least the bytes that tell the format, if the stream has so many. */
+async function readFirst(chunks: Chunks): Promise<{ first: Buffer; ended: boolean }> {
+  let first: Buffer = Buffer.alloc(0)
+  while (first.length < LONGEST_MAGIC) {
+    const { value, done } = await chunks.next()
+    if (done) return { first, ended: true }
+    first = Buffer.concat([first, typeof value === 'string' ? Buffer.from(value) : value])
+  }
+  return { first, ended: false }
+}
+
+async function* chain(first: Buffer, rest: Chunks | undefined): Chunks {
+  yield first
+  if (rest) yield* rest
+}

@@ -1,0 +1,41 @@
+// The import over HTTP: bodies that are refused early, and compressed ones.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { startAdmin } from '../support/admin.ts'
+import { openEvents, PROJECT } from '../support/events.ts'
+import { line, textOf } from '../support/imports.ts'
+
+let events: Awaited<ReturnType<typeof openEvents>>
+let admin: Awaited<ReturnType<typeof startAdmin>>
+before(async () => {
+  events = await openEvents()
+  admin = await startAdmin(events)
+})
+after(async () => {
+  await admin.stop()
+  await events.close()
+})
+
+async function send(body: Buffer, query = ''): Promise<{ status: number; body: Record<string, unknown> }> {
+  const response = await fetch(`${admin.adminUrl}/admin/v1/projects/${PROJECT}/import${query}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${admin.key}`, 'content-type': 'application/x-ndjson' },
+    body: new Uint8Array(body),
+  })
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+}
+
+test('200 after the hundredth bad line, however long the body is, and the connection goes on', async () => {
+  const refused = await send(Buffer.from('{\n'.repeat(4_000_000)))
+  assert.deepEqual([refused.status, refused.body.read, refused.body.rejected], [200, 100, 100])
+  assert.equal((await send(Buffer.from(textOf([line.profile()])))).body.written, 1)
+})
+
+test('200 for a gzip body, and 409 for a damaged one', async () => {
+  const packed = gzipSync(textOf([line.profile(), line.session()]))
+  assert.deepEqual((await send(packed)).body.read, 2)
+  const damaged = await send(packed.subarray(0, packed.length - 12))
+  assert.equal(damaged.status, 409)
+  assert.match(String(damaged.body.message), /^body is gzip, but damaged or incomplete/)
+})
