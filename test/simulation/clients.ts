@@ -7,9 +7,9 @@ import { refund } from '../../src/billing/refund/refund.ts'
 import type { RefundRequest } from '../../src/billing/refund/request.ts'
 import { ApiError } from '../../src/lib/errors.ts'
 import { readAmount } from '../../src/lib/money.ts'
-import { isLoss } from './database.ts'
 import type { Random } from './random.ts'
 import type { Process, Scheduler } from './scheduler.ts'
+import { isLoss } from './session.ts'
 
 /** A process that answers requests. */
 export interface Server {

@@ -1,140 +1,179 @@
-// The real PostgreSQL on virtual time: one connection, one transaction at a time, in the order that the scheduler chooses.
-import { type Commit, type Db, openDb } from '../../src/lib/pg/db.ts'
-import type { Param, Query, Statement } from '../../src/lib/pg/types.ts'
+// The real PostgreSQL on virtual time: the product's own connections, their statements one at a time in the scheduler's order.
+import pg from 'pg'
+import { type Db, openDb } from '../../src/lib/pg/db.ts'
+import type { NamedRow, Param, Statement } from '../../src/lib/pg/types.ts'
+import { Backend } from './backend.ts'
 import type { Process, Scheduler } from './scheduler.ts'
+import { Session, type Shared } from './session.ts'
+import { SimulatedSocket } from './socket.ts'
+import { BEGIN_TRANSACTION, BLOCKERS, instantOf, SEARCH_PATH, SET_TIME, SETUP } from './virtual-clock.ts'
 
-/** What may go wrong between a process and its database. */
+/** What may go wrong between a process and its database, each the probability for one statement. */
 export interface DatabaseFaults {
-  /** The statement never arrives. */
+  /** The connection breaks before the statement arrives. */
   before: number
-  /** It is done, but nobody hears of it. */
+  /** The statement is done, and the connection breaks before its answer arrives. */
   after: number
-  /** It is done, and the process dies before it hears of it. */
+  /** The statement is done, and the process dies before it receives the answer. */
   crash: number
 }
 
-// Stamps and leases follow the virtual clock, to the microsecond the same whenever a seed is played.
-const FROZEN_CLOCK = `
-  create or replace function db_clock() returns timestamptz language sql volatile as
-  $$ select current_setting('tundish.now')::timestamptz $$`
-const BEGINNING = Date.parse('2026-01-01T00:00:00Z')
+// Of one process: a few, so that its requests also wait for one another.
+const CONNECTIONS = 4
 
 export class Database {
-  readonly #db: Db
-  readonly #connection: Awaited<ReturnType<Db['connect']>>
-  #stampedMs = -1
+  readonly #url: string
+  /** Asks for the simulation itself, beside all simulated connections. */
+  readonly #monitor: pg.Client
+  readonly #idle: Backend[] = []
+  readonly #all: Backend[] = []
+  #timeMs = 0
+  #sessions = new Set<Session>()
+  /** Whether locks may have become free since blocked statements were looked at. */
+  #hasChanged = false
+  #lookedUpTo = 0
 
-  private constructor(db: Db, connection: Awaited<ReturnType<Db['connect']>>) {
-    this.#db = db
-    this.#connection = connection
+  private constructor(url: string, monitor: pg.Client) {
+    this.#url = url
+    this.#monitor = monitor
   }
 
   static async open(url: string): Promise<Database> {
-    const db = openDb({ url, applicationName: 'simulation', readConnections: 0, connections: 1 })
-    await db.query(FROZEN_CLOCK)
-    const connection = await db.connect()
-    await connection.query(`set synchronous_commit = off`)
-    return new Database(db, connection)
+    const monitor = new pg.Client({
+      connectionString: url,
+      types: { getTypeParser: () => (text: string) => text } as never,
+    })
+    await monitor.connect()
+    for (const text of SETUP) await monitor.query(text)
+    await monitor.query(`set search_path = ${SEARCH_PATH}`)
+    await monitor.query('set synchronous_commit = off')
+    return new Database(url, monitor)
+  }
+
+  /** Forgets what the seed before has left. */
+  async begin(): Promise<void> {
+    for (const session of this.#sessions) await session.end()
+    this.#sessions = new Set()
+    await this.setTime(0)
   }
 
   /** A statement of the simulation itself: at once, and it never fails. */
-  async ask(nowMs: number, statement: string | Statement, params?: readonly Param[]) {
-    await this.#setTime(nowMs)
-    return this.#connection.query(statement, params)
+  async ask(nowMs: number, statement: Statement, params: readonly Param[] = []): Promise<NamedRow[]> {
+    await this.setTime(nowMs)
+    return (await this.#monitor.query({ ...statement, values: params as unknown[] })).rows
   }
 
-  /** The database as a process sees it. */
+  /** The database as a process sees it, with the product's own connections, transactions and batches. */
   of(process: Process, scheduler: Scheduler, faults: DatabaseFaults, changed: () => void): Db {
-    const through = <T>(name: string, work: () => Promise<T>) =>
-      new Promise<T>((resolve, reject) => {
-        scheduler.add(process, 0, async () => {
-          await this.#setTime(scheduler.nowMs)
-          const fate = fateOf(scheduler.random.next(), faults)
-          scheduler.tell(`${process.name}: ${name}${fate === 'fine' ? '' : `, ${fate}`}`)
-          if (fate === 'lost before') return reject(lost())
-          const outcome = await work().then(
-            (value) => () => resolve(value),
-            (error) => () => reject(error),
-          )
-          if (!isReading(name)) changed()
-          if (fate === 'lost after') return reject(lost())
-          if (fate === 'died after') return process.crash()
-          outcome()
-        })
-      })
-    const query: Query = (statement, params) =>
-      through(nameOf(statement), async () => sorted(await this.#connection.query(statement, params)) as never)
-    return {
-      query,
-      tx: (work) => through('transaction', () => this.#transaction(work)),
-      read: () => Promise.reject(new Error('The simulation has no pipelined reads.')),
-      readLong: () => Promise.reject(new Error('The simulation reads no lists.')),
-      connect: () => Promise.reject(new Error('The simulation has one connection.')),
-      fair: (_tenant, _weight, work) => work(),
-      activity: () => ({ open: 1, idle: 0, most: 1, waiting: 0, reads: 0, turns: 0 }),
-      close: async () => {},
+    const shared: Shared = {
+      process,
+      scheduler,
+      faults,
+      changed: () => {
+        this.#hasChanged = true
+        changed()
+      },
+      acquire: () => this.#acquire(),
+      release: (backend) => this.#release(backend),
+      setTime: (ms) => this.setTime(ms),
+      beginTransaction: (pid, ms) => this.#beginTransaction(pid, ms),
+      blockers: (pid) => this.#blockers(pid),
+      cancel: (pid) => this.#cancel(pid),
+    }
+    const stream = () => {
+      const session = new Session(shared)
+      this.#sessions.add(session)
+      session.socket = new SimulatedSocket(session)
+      return session.socket
+    }
+    return openDb({
+      url: this.#url,
+      applicationName: 'simulation',
+      readConnections: 0,
+      connections: CONNECTIONS,
+      stream,
+    })
+  }
+
+  /** After each step: statements whose lock is free go on, and what dead processes left behind is rolled back. */
+  async settle(): Promise<void> {
+    for (let isMoving = true; isMoving; ) {
+      isMoving = false
+      const looksAtBlocked = this.#hasChanged
+      this.#hasChanged = false
+      for (const session of this.#sessions) {
+        if ((looksAtBlocked || !session.isBlocked) && (await session.goOn())) isMoving = true
+        if (session.isOver) this.#sessions.delete(session)
+      }
+      if (!isMoving && this.#newlyBlocked() && (await this.#breakDeadlock())) isMoving = true
     }
   }
 
   async close(): Promise<void> {
-    this.#connection.release()
-    await this.#db.close()
+    for (const backend of this.#all) backend.close()
+    await this.#monitor.end()
   }
 
-  async #transaction<T>(work: (query: Query, commit: Commit) => Promise<T>): Promise<T> {
-    await this.#connection.query('begin')
-    try {
-      // Whether the commit goes along or afterwards is the same from outside.
-      const result = await work(inTurn(this.#connection.query), () => {})
-      await this.#connection.query('commit')
-      return result
-    } catch (error) {
-      await this.#connection.query('rollback')
-      throw error
-    }
+  async setTime(ms: number): Promise<void> {
+    if (ms === this.#timeMs) return
+    this.#timeMs = ms
+    await this.#monitor.query({ name: 'time', text: SET_TIME, values: [instantOf(ms)] })
   }
 
-  async #setTime(nowMs: number): Promise<void> {
-    if (nowMs === this.#stampedMs) return
-    this.#stampedMs = nowMs
-    const now = new Date(BEGINNING + nowMs).toISOString()
-    await this.#connection.query(SET_TIME, [now])
+  async #acquire(): Promise<Backend> {
+    const idle = this.#idle.shift()
+    if (idle) return idle
+    const backend = await Backend.open(this.#url, SEARCH_PATH)
+    this.#all.push(backend)
+    return backend
+  }
+
+  async #release(backend: Backend): Promise<void> {
+    await backend.reset()
+    this.#idle.push(backend)
+  }
+
+  async #beginTransaction(pid: number, ms: number): Promise<void> {
+    await this.#monitor.query({ name: 'begin', text: BEGIN_TRANSACTION, values: [pid, instantOf(ms)] })
+  }
+
+  async #blockers(pid: number): Promise<number[]> {
+    const { rows } = await this.#monitor.query<{ pids: string }>({ name: 'blockers', text: BLOCKERS, values: [pid] })
+    return rows[0]!.pids.replace(/[{}]/g, '').split(',').filter(Boolean).map(Number)
+  }
+
+  async #cancel(pid: number): Promise<void> {
+    await this.#monitor.query('select pg_catalog.pg_cancel_backend($1)', [pid])
+  }
+
+  /** Whether a statement began to wait since the last look for circles. */
+  #newlyBlocked(): boolean {
+    const latest = Math.max(0, ...[...this.#sessions].map((one) => (one.isBlocked ? one.blockedAt : 0)))
+    const isNew = latest > this.#lookedUpTo
+    this.#lookedUpTo = Math.max(latest, this.#lookedUpTo)
+    return isNew
+  }
+
+  /** Ends the wait that closed a circle, as PostgreSQL does; it is always the one that began to wait last. */
+  async #breakDeadlock(): Promise<boolean> {
+    const blocked = [...this.#sessions].filter(({ isBlocked }) => isBlocked)
+    if (blocked.length < 2) return false
+    const waits = new Map<number, number[]>()
+    for (const session of blocked) waits.set(session.pid!, await this.#blockers(session.pid!))
+    const inCircle = blocked.filter(({ pid }) => reaches(waits, pid!, pid!))
+    if (inCircle.length === 0) return false
+    const last = inCircle.reduce((one, other) => (one.blockedAt > other.blockedAt ? one : other))
+    await last.fail('40P01', 'deadlock detected')
+    return true
   }
 }
 
-/** What is asked for together is done one after the other. */
-function inTurn(query: Query): Query {
-  let last: Promise<unknown> = Promise.resolve()
-  return (statement, params) => {
-    const next = last.then(() => query(statement, params))
-    last = next.catch(() => {})
-    return next as never
+function reaches(waits: Map<number, number[]>, from: number, to: number, seen = new Set<number>()): boolean {
+  for (const next of waits.get(from) ?? []) {
+    if (next === to) return true
+    if (seen.has(next)) continue
+    seen.add(next)
+    if (reaches(waits, next, to, seen)) return true
   }
-}
-
-const SET_TIME: Statement = { name: 'set time', text: `select set_config('tundish.now', $1, false)` }
-
-type Fate = 'fine' | 'lost before' | 'lost after' | 'died after'
-
-function fateOf(chance: number, { before, after, crash }: DatabaseFaults): Fate {
-  if (chance < before) return 'lost before'
-  if (chance < before + after) return 'lost after'
-  return chance < before + after + crash ? 'died after' : 'fine'
-}
-
-const LOSS = 'Connection terminated unexpectedly'
-
-/** Whether it is an error of the kind that this database makes on purpose. */
-export const isLoss = (error: Error) => error.message === LOSS
-
-const lost = () => Object.assign(new Error(LOSS), { code: 'ECONNRESET', syscall: 'read' })
-
-const nameOf = (statement: string | Statement) =>
-  typeof statement === 'string' ? 'statement' : (statement.name ?? 'statement')
-
-const isReading = (name: string) => /^(find|read) /.test(name)
-
-/** Plans differ with statistics, and rows that nobody ordered come with the plan: a seed must not depend on it. */
-function sorted<R>(rows: R[]): R[] {
-  return rows.length < 2 ? rows : rows.sort((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1))
+  return false
 }

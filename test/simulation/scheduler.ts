@@ -108,5 +108,14 @@ export class Scheduler {
   }
 }
 
-/** All that follows from one step without waiting has happened when the event loop comes round, and what goes together then. */
-const settleDown = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)))
+// A batch is sent when the event loop comes round, its answer is read in the next round, and so on.
+const ROUNDS = 3
+
+/** Resolves to true when everything that follows from a step without waiting has happened, files included. */
+export async function settleDown(rounds = ROUNDS): Promise<true> {
+  for (let round = 0; round < rounds; round++) {
+    await new Promise((resolve) => setImmediate(resolve))
+    if (process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'))) round = -1
+  }
+  return true
+}

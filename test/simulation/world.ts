@@ -2,12 +2,13 @@
 import type { BillingContext } from '../../src/billing/context.ts'
 import { startSettling } from '../../src/billing/unknown/settling.ts'
 import { Clients, type Server } from './clients.ts'
-import { type Database, type DatabaseFaults, isLoss } from './database.ts'
+import type { Database, DatabaseFaults } from './database.ts'
 import { Invariants } from './invariants.ts'
 import { Ledger, type NetworkFaults, OwnersCalls, providerOf } from './provider.ts'
 import { Random } from './random.ts'
-import { Process, Scheduler } from './scheduler.ts'
+import { Process, Scheduler, settleDown } from './scheduler.ts'
 import { beginIds } from './seeded-ids.ts'
+import { isLoss } from './session.ts'
 
 export interface Outcome {
   seed: number
@@ -65,6 +66,7 @@ class World {
 
   /** Two customers, one of them linked to a profile, with a card each. */
   async prepare(): Promise<void> {
+    await this.#database.begin()
     await this.#database.ask(0, PREPARE, [this.#organization])
     const some = (most: number) => (this.#random.chance(0.5) ? this.#random.next() * most : 0)
     Object.assign(this.#faults, {
@@ -104,7 +106,10 @@ class World {
   /** One thing happens now, or time goes on to the next; false when all is at rest. */
   async #goOn(): Promise<boolean> {
     const isSlow = this.#random.chance(0.03)
-    if (!isSlow && (await this.#scheduler.step())) return true
+    if (!isSlow && ((await this.#scheduler.step()) || ((await settleDown(20)) && (await this.#scheduler.step())))) {
+      await this.#database.settle()
+      return true
+    }
     const { nowMs } = this.#scheduler
     const next = this.#scheduler.nextMs()
     if (next === undefined && !isSlow) return false

@@ -1,4 +1,5 @@
 // The way to PostgreSQL: pipelined connections for short reads, plain ones for transactions, counts and COPY.
+import type { Duplex } from 'node:stream'
 import pg from 'pg'
 import { openTurns } from '../fair-queue.ts'
 import { whyUntrusted } from './database-url.ts'
@@ -64,6 +65,8 @@ export interface DbOptions {
   connections?: number
   statementTimeoutMs?: number
   connectTimeoutMs?: number
+  /** Makes the connection to the server in place of a network socket; simulations give it. */
+  stream?: () => Duplex
 }
 
 const CLASHES = new Set(['40001', '40P01'])
@@ -255,6 +258,7 @@ export function clientConfig(options: DbOptions): pg.ClientConfig {
     application_name: options.applicationName,
     connectionTimeoutMillis: options.connectTimeoutMs ?? 5_000,
     keepAlive: true,
+    ...(options.stream && { stream: options.stream }),
     // Text stays text: microseconds and decimals survive, and no row passes through a parser.
     types: { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig,
     // A pooler knows nothing of these; there they are the role's, see `settleRole`.

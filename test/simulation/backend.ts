@@ -1,0 +1,120 @@
+// One real connection to PostgreSQL, used by one simulated connection after the other: it keeps what was prepared.
+import type { Socket } from 'node:net'
+import pg from 'pg'
+import { clientConfig } from '../../src/lib/pg/db.ts'
+import { codeOf, type Message, MessageReader, message, textAt } from './messages.ts'
+
+/** What a statement of a simulated connection consists of: from its first message to its execute, its sync, or both. */
+export type Unit = Message[]
+
+const SYNC = message('S')
+const FLUSH = message('H')
+// What ends the answer to a unit that is not followed by a sync: done, nothing to do, enough rows, or an error.
+const ENDS_EXECUTE = 'CIsE'
+// A query of the simple protocol also stops where it wants to copy.
+const ENDS_QUERY = 'ZGHW'
+
+export class Backend {
+  readonly pid: number
+  readonly #socket: Socket
+  readonly #reader = new MessageReader()
+  readonly #prepared = new Map<string, string>()
+  #answer: Message[] = []
+  #isEnd: (type: string) => boolean = () => false
+  #done: ((answer: Message[]) => void) | undefined
+  /** `I` outside of a transaction, `T` in one, `E` in one that failed. */
+  state = 'I'
+
+  private constructor(pid: number, socket: Socket) {
+    this.pid = pid
+    this.#socket = socket
+    socket.removeAllListeners()
+    socket.on('data', (bytes) => this.#take(bytes))
+    socket.on('error', () => {})
+  }
+
+  static async open(url: string, searchPath: string): Promise<Backend> {
+    const config = clientConfig({ url, applicationName: 'simulation' })
+    const client = new pg.Client({ ...config, options: `${config.options} -c search_path=${searchPath}` })
+    await client.connect()
+    const { rows } = await client.query<{ pid: string }>('select pg_backend_pid() as pid')
+    const { stream } = (client as unknown as { connection: { stream: Socket } }).connection
+    return new Backend(Number(rows[0]!.pid), stream)
+  }
+
+  /** Runs a unit; the answer is what the simulated connection receives. Resolves late when the unit waits for a lock. */
+  async run(unit: Unit): Promise<Message[]> {
+    const last = unit.at(-1)!.type
+    const { bytes, isKnown, name, text } = this.#withoutParse(unit)
+    const answer = await this.#ask(
+      last === 'S' || last === 'Q' || last === 'c' || last === 'f' ? bytes : Buffer.concat([bytes, FLUSH]),
+      endOf(last),
+    )
+    if (name && text !== undefined && answer.some(({ type }) => type === '1')) this.#prepared.set(name, text)
+    return isKnown ? [{ type: '1', bytes: message('1') }, ...answer] : answer.filter(({ type }) => type !== '3')
+  }
+
+  /** Sends what needs no answer, such as the rows of a copy. */
+  send({ bytes }: Message): void {
+    this.#socket.write(bytes)
+  }
+
+  /** Ends whatever a simulated connection has left behind. Nothing may be running. */
+  async reset(): Promise<void> {
+    await this.#ask(SYNC, (type) => type === 'Z')
+    for (const text of ['rollback', 'select pg_advisory_unlock_all()', 'discard temp', 'reset all'])
+      await this.#ask(message('Q', text), (type) => type === 'Z')
+  }
+
+  close(): void {
+    this.#socket.end(message('X'))
+  }
+
+  /** A statement that this connection has prepared before is not prepared again. */
+  #withoutParse(unit: Unit) {
+    const parse = unit[0]!
+    const all = Buffer.concat(unit.map(({ bytes }) => bytes))
+    if (parse.type !== 'P') return { bytes: all, isKnown: false }
+    const name = textAt(parse.bytes, 5)
+    if (name === '') return { bytes: all, isKnown: false }
+    const text = textAt(parse.bytes, 5 + Buffer.byteLength(name) + 1)
+    const known = this.#prepared.get(name)
+    if (known === text) return { bytes: all.subarray(parse.bytes.length), isKnown: true }
+    const close = known === undefined ? Buffer.alloc(0) : message('C', Buffer.from('S'), name)
+    return { bytes: Buffer.concat([close, all]), isKnown: false, name, text }
+  }
+
+  #ask(bytes: Buffer, isEnd: (type: string) => boolean): Promise<Message[]> {
+    return new Promise((resolve) => {
+      this.#answer = []
+      this.#isEnd = isEnd
+      this.#done = resolve
+      this.#socket.write(bytes)
+    })
+  }
+
+  #take(bytes: Buffer): void {
+    for (const one of this.#reader.read(bytes)) {
+      // Notices and changed settings are nobody's answer.
+      if ('NSA'.includes(one.type)) continue
+      this.#answer.push(one)
+      if (one.type === 'Z') this.state = String.fromCharCode(one.bytes[5]!)
+      if (!this.#isEnd(one.type)) continue
+      const done = this.#done
+      this.#done = undefined
+      done?.(this.#answer)
+    }
+  }
+}
+
+function endOf(last: string): (type: string) => boolean {
+  if (last === 'S' || last === 'c' || last === 'f') return (type) => type === 'Z'
+  if (last === 'Q') return (type) => ENDS_QUERY.includes(type)
+  return (type) => ENDS_EXECUTE.includes(type)
+}
+
+/** The error in an answer, if there is one. */
+export const errorIn = (answer: Message[]) => {
+  const error = answer.find(({ type }) => type === 'E')
+  return error && codeOf(error)
+}

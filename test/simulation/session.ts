@@ -1,0 +1,219 @@
+// One connection of a simulated process: runs its statements on a real one, step by step, and lets things go wrong.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Backend, errorIn, type Unit } from './backend.ts'
+import type { DatabaseFaults } from './database.ts'
+import { errorMessage, type Message } from './messages.ts'
+import type { Process, Scheduler } from './scheduler.ts'
+import { type Link, nameOf, type SimulatedSocket } from './socket.ts'
+
+export interface Shared {
+  process: Process
+  scheduler: Scheduler
+  faults: DatabaseFaults
+  /** Called when a transaction has ended: its changes are visible now, and its locks free. */
+  changed(): void
+  acquire(): Promise<Backend>
+  release(backend: Backend): Promise<void>
+  setTime(ms: number): Promise<void>
+  beginTransaction(pid: number, ms: number): Promise<void>
+  blockers(pid: number): Promise<number[]>
+  cancel(pid: number): Promise<void>
+}
+
+// PostgreSQL's limits, on virtual time: the settings of our connections.
+const STATEMENT_TIMEOUT_MS = 30_000
+const IDLE_IN_TRANSACTION_MS = 5_000
+// A statement that has not answered after this long may be waiting for a lock; then PostgreSQL is asked.
+const QUICK_MS = 2
+
+type Fate = 'fine' | 'lost before' | 'lost after' | 'died after'
+
+interface Running {
+  unit: Unit
+  name: string
+  fate: Fate
+  answer: Promise<Message[]>
+}
+
+let waits = 0
+
+export class Session implements Link {
+  socket!: SimulatedSocket
+  /** Counts up: which of several began to wait for a lock last. */
+  blockedAt = 0
+  isOver = false
+  readonly #shared: Shared
+  #backend: Backend | undefined
+  #blocked: Running | undefined
+  #answers: Message[] = []
+  #isScheduled = false
+  #isInTransaction = false
+  #hasFailed = false
+  #isBroken = false
+  /** What PostgreSQL had not received when the process died is never run. */
+  #isCut: boolean | undefined
+  #limit: ReturnType<Scheduler['add']> | undefined
+
+  constructor(shared: Shared) {
+    this.#shared = shared
+  }
+
+  get isBlocked(): boolean {
+    return this.#blocked !== undefined
+  }
+
+  get pid(): number | undefined {
+    return this.#backend?.pid
+  }
+
+  ready(): void {
+    if (this.#isScheduled || this.#blocked || this.isOver) return
+    this.#isScheduled = true
+    // PostgreSQL runs what it has received, whatever becomes of the process that sent it.
+    this.#shared.scheduler.add(undefined, 0, () => this.#step())
+  }
+
+  closed(): void {
+    this.#isBroken = true
+  }
+
+  /** Between steps: takes the answer of a statement that got its lock, and ends what is dead or broken. Whether it did. */
+  async goOn(): Promise<boolean> {
+    if (this.isOver) return false
+    if (this.#blocked) {
+      const running = this.#blocked
+      if ((await this.#shared.blockers(this.pid!)).length > 0) return false
+      const answer = await this.#answerOf(running)
+      if (!answer) return false
+      this.#blocked = undefined
+      this.#stopLimit()
+      await this.#finish(running, answer)
+      return true
+    }
+    const isGone = this.#isBroken || !this.#shared.process.isAlive
+    if (!isGone) return false
+    this.#isCut ??= this.#isBroken || this.#shared.scheduler.random.chance(0.5)
+    if (!this.#isCut && this.socket.next()) return false
+    await this.end()
+    return true
+  }
+
+  /** PostgreSQL notices that the client has gone: whatever it left open is rolled back. */
+  async end(): Promise<void> {
+    if (this.isOver) return
+    this.isOver = true
+    this.#stopLimit()
+    if (this.#blocked) {
+      await this.#shared.cancel(this.pid!)
+      await this.#blocked.answer
+      this.#blocked = undefined
+    }
+    if (this.#backend) await this.#shared.release(this.#backend)
+    this.#shared.changed()
+    this.#backend = undefined
+  }
+
+  /** Ends the statement that waits for a lock with an error. */
+  async fail(code: string, text: string): Promise<void> {
+    const running = this.#blocked!
+    this.#blocked = undefined
+    this.#stopLimit()
+    await this.#shared.cancel(this.pid!)
+    const answer = await running.answer
+    const told = answer.map((one) => (one.type === 'E' ? { type: 'E', bytes: errorMessage(code, text) } : one))
+    await this.#finish(running, told)
+  }
+
+  async #step(): Promise<void> {
+    this.#isScheduled = false
+    const { scheduler, process, faults } = this.#shared
+    if (this.isOver || this.#isCut || !this.socket.next()) return
+    const unit = this.socket.shift()
+    const name = nameOf(unit)
+    const fate = process.isAlive ? fateOf(scheduler.random.next(), faults) : 'fine'
+    scheduler.tell(`${process.name}: ${name}${fate === 'fine' ? '' : `, ${fate}`}`)
+    if (fate === 'lost before') return this.#break()
+    this.#stopLimit()
+    const { nowMs } = scheduler
+    this.#backend ??= await this.#shared.acquire()
+    await this.#shared.setTime(nowMs)
+    if (!this.#isInTransaction) await this.#shared.beginTransaction(this.#backend.pid, nowMs)
+    this.#isInTransaction = true
+    const running: Running = { unit, name, fate, answer: this.#backend.run(unit) }
+    const answer = await this.#answerOf(running)
+    if (answer) return this.#finish(running, answer)
+    scheduler.tell(`${process.name}: ${name} waits for a lock`)
+    this.#blocked = running
+    this.blockedAt = ++waits
+    this.#limit = scheduler.add(undefined, STATEMENT_TIMEOUT_MS, () =>
+      this.#blocked === running ? this.fail('57014', 'canceling statement due to statement timeout') : undefined,
+    )
+  }
+
+  /** The answer, or undefined while the statement waits for a lock. */
+  async #answerOf({ answer }: Running): Promise<Message[] | undefined> {
+    for (;;) {
+      const quick = await Promise.race([answer, sleep(QUICK_MS, undefined)])
+      if (quick) return quick
+      if ((await this.#shared.blockers(this.pid!)).length > 0) return undefined
+    }
+  }
+
+  async #finish({ fate }: Running, answer: Message[]): Promise<void> {
+    const { process, changed, scheduler } = this.#shared
+    this.#answers.push(...answer)
+    if (errorIn(answer) && !answer.some(({ type }) => type === 'Z')) this.#hasFailed = true
+    if (this.#hasFailed) this.socket.skipToSync()
+    const isAnswered = answer.some(({ type }) => 'ZGH'.includes(type))
+    if (isAnswered) {
+      this.#hasFailed = false
+      this.#isInTransaction = this.#backend!.state !== 'I'
+      if (!this.#isInTransaction) changed()
+    }
+    if (fate === 'lost after') return this.#break()
+    if (fate === 'died after') process.crash()
+    if (isAnswered) {
+      const answers = this.#answers.splice(0)
+      if (process.isAlive) scheduler.add(process, 0, () => this.socket.answer(answers))
+      if (this.#isInTransaction) this.#limitIdling()
+    }
+    if (this.socket.next()) this.ready()
+  }
+
+  /** PostgreSQL ends a transaction whose client keeps it waiting for too long. */
+  #limitIdling(): void {
+    const { scheduler, process } = this.#shared
+    this.#limit = scheduler.add(undefined, IDLE_IN_TRANSACTION_MS, () => {
+      scheduler.tell(`${process.name}: its transaction is ended, for it idles`)
+      this.#break()
+    })
+  }
+
+  #stopLimit(): void {
+    if (this.#limit) this.#shared.scheduler.cancel(this.#limit)
+    this.#limit = undefined
+  }
+
+  /** The connection breaks; the process hears of it when it goes on. */
+  #break(): void {
+    const { scheduler, process } = this.#shared
+    this.#isBroken = true
+    this.#isCut = true
+    scheduler.add(process, 0, () => {
+      this.socket.destroy(lost())
+    })
+  }
+}
+
+function fateOf(chance: number, { before, after, crash }: DatabaseFaults): Fate {
+  if (chance < before) return 'lost before'
+  if (chance < before + after) return 'lost after'
+  return chance < before + after + crash ? 'died after' : 'fine'
+}
+
+const LOSS = 'Connection terminated unexpectedly'
+
+/** Whether it is an error of the kind that this database makes on purpose. */
+export const isLoss = (error: Error) => /^Connection terminated|timeout exceeded/.test(error.message)
+
+const lost = () => Object.assign(new Error(LOSS), { code: 'ECONNRESET', syscall: 'read' })

@@ -1,0 +1,32 @@
+// PostgreSQL on virtual time: the functions and views of time that our statements use, in a schema that is looked at first.
+
+export const SEARCH_PATH = 'simulated,pg_catalog,public'
+
+/** Virtual time begins here. */
+const BEGINNING_MS = Date.parse('2026-01-01T00:00:00Z')
+
+export const instantOf = (ms: number) => new Date(BEGINNING_MS + ms).toISOString()
+
+/** One row holds the time; one row a connection says since when its transaction has been running. */
+export const SETUP = [
+  'create schema simulated',
+  'create table simulated.present (at timestamptz not null)',
+  `insert into simulated.present values ('${instantOf(0)}')`,
+  'create table simulated.open_transactions (pid int primary key, started timestamptz not null)',
+  `create function simulated.clock_timestamp() returns timestamptz language sql volatile as
+   $$ select at from simulated.present $$`,
+  `create function simulated.now() returns timestamptz language sql volatile as
+   $$ select started from simulated.open_transactions where pid = pg_catalog.pg_backend_pid() $$`,
+  `create view simulated.pg_stat_activity as
+   select a.pid, a.datid, a.usename, a.state, case when a.xact_start is not null then t.started end as xact_start
+   from pg_catalog.pg_stat_activity a left join simulated.open_transactions t using (pid)`,
+]
+
+export const SET_TIME = `update simulated.present set at = $1`
+
+export const BEGIN_TRANSACTION = `
+  insert into simulated.open_transactions (pid, started) values ($1, $2)
+  on conflict (pid) do update set started = excluded.started`
+
+/** The connections that this one waits for. */
+export const BLOCKERS = 'select pg_catalog.pg_blocking_pids($1) as pids'
