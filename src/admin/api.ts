@@ -45,7 +45,8 @@ function bodyRule(operation: Operation) {
   const body = 'body' in operation ? operation.body : undefined
   return async (request: FastifyRequest) => {
     if (body && !body.required?.length) request.body ??= {}
-    if (!body && request.body !== undefined) throw new ApiError(400, 'This operation takes no body.')
+    if (!body && request.body !== undefined)
+      throw new ApiError(400, 'body_not_allowed', 'This operation takes no body.')
   }
 }
 
@@ -75,5 +76,5 @@ export function schemaOf(operation: Operation) {
 /** PostgreSQL takes no U+0000; nothing is named with it. */
 function refuseStrange(params: Record<string, string>): void {
   if (Object.values(params).some((value) => value.includes('\u0000')))
-    throw new ApiError(404, 'There is no such object.')
+    throw new ApiError(404, 'object_not_found', 'There is no such object.')
 }

@@ -27,7 +27,8 @@ export function requireOperator(scope: FastifyInstance, app: App): void {
 
 /** Refuses a key that may only read. */
 export async function requireWrite(request: FastifyRequest): Promise<void> {
-  if (request.operator?.scope !== 'write') throw new ApiError(403, 'This operator key may only read.')
+  if (request.operator?.scope !== 'write')
+    throw new ApiError(403, 'key_is_read_only', 'This operator key may only read.')
 }
 
 export function actorOf(request: FastifyRequest, { config }: App): Actor {
@@ -41,5 +42,10 @@ function bearer(request: FastifyRequest): string | undefined {
 
 function unauthorized(): ApiError {
   const headers = { 'www-authenticate': 'Bearer' }
-  return new ApiError(401, 'Unauthorized: send an operator key as "Authorization: Bearer operator_…".', { headers })
+  return new ApiError(
+    401,
+    'unauthorized',
+    'Unauthorized: send an operator key as "Authorization: Bearer operator_…".',
+    { headers },
+  )
 }

@@ -16,4 +16,5 @@ export async function requireProject(query: Query, id: string): Promise<string> 
   return row.organization_id
 }
 
-export const absent = (what: string, id: string) => new ApiError(404, `There is no ${what} "${shorten(id, 64)}".`)
+export const absent = (what: string, id: string) =>
+  new ApiError(404, 'object_not_found', `There is no ${what} "${shorten(id, 64)}".`)

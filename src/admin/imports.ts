@@ -60,7 +60,7 @@ export function importRoute(scope: FastifyInstance, app: App): void {
     inner.removeAllContentTypeParsers()
     inner.addContentTypeParser(MEDIA_TYPES, (_request, payload, done) => done(null, payload))
     inner.addContentTypeParser('*', async () => {
-      throw new ApiError(415, `The body must be newline-delimited JSON: ${MEDIA_TYPES[0]}.`)
+      throw new ApiError(415, 'unsupported_media_type', `The body must be newline-delimited JSON: ${MEDIA_TYPES[0]}.`)
     })
     inner.post<Route>(
       '/projects/:project_id/import',
@@ -106,5 +106,5 @@ function schema(querystring: ObjectSchema): object {
 }
 
 function asAnswer(error: unknown): never {
-  throw error instanceof Refusal ? new ApiError(409, error.message) : error
+  throw error instanceof Refusal ? new ApiError(409, 'operation_refused', error.message) : error
 }

@@ -98,7 +98,11 @@ async function page(app: App, declaration: ListDeclaration, { params, query }: I
   if (cursor !== undefined) {
     const place = readCursor(cursor, binding)
     if (!place || isKey?.(place.id) === false)
-      throw new ApiError(400, 'cursor must be a next_cursor of this list with the same filters, unchanged.')
+      throw new ApiError(
+        400,
+        'invalid_cursor',
+        'cursor must be a next_cursor of this list with the same filters, unchanged.',
+      )
     values.push(...(at ? [place.at] : []), place.id)
     conditions.push(
       at ? `(${at}, ${key}) < ($${values.length - 1}::timestamptz, $${values.length})` : `${key} < $${values.length}`,

@@ -1,9 +1,10 @@
 // The operator's listener: the operator's API under /admin/v1, its description and its reference page.
-import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import type { App } from '../app.ts'
+import { describeRoutes } from '../lib/http/describe.ts'
 import { openListener, refuseOtherMethods } from '../lib/http/listener.ts'
 import { describePages } from '../lib/http/reference-page.ts'
+import { OPERATOR_CODES } from '../records/error-codes.ts'
 import { adminApi } from './api.ts'
 
 const ABOUT = `
@@ -28,22 +29,12 @@ const TAGS = [
 /** The operator's listener with every route, not yet listening. */
 export async function adminListener(app: App): Promise<FastifyInstance> {
   const listener = openListener(app.log, app.metrics.http)
-  await listener.register(swagger, {
-    hideUntagged: true,
-    openapi: {
-      openapi: '3.1.0',
-      info: {
-        title: 'Tundish, the operator’s side',
-        version: '1.0.0',
-        description: ABOUT.trim(),
-        license: { name: 'MIT', identifier: 'MIT' } as never,
-      },
-      servers: [{ url: '/', description: 'This server.' }],
-      tags: TAGS,
-      components: {
-        securitySchemes: { operatorKey: { type: 'http', scheme: 'bearer', description: 'An operator key.' } },
-      },
-    },
+  await describeRoutes(listener, {
+    title: 'Tundish, the operator’s side',
+    about: ABOUT,
+    tags: TAGS,
+    securitySchemes: { operatorKey: { type: 'http', scheme: 'bearer', description: 'An operator key.' } },
+    errorCodes: OPERATOR_CODES,
   })
   refuseOtherMethods(listener)
   describePages(listener)

@@ -85,12 +85,17 @@ function merchantAccountOf(row: Record<string, string | null>): object {
 /** A payment names its account by these; what is empty, or cannot be seen, names none. */
 function checkLabel(field: string, text: string): void {
   if (isName(text, LONGEST_LABEL)) return
-  throw new ApiError(400, `${field} must have 1 to ${LONGEST_LABEL} characters and no control characters.`)
+  throw new ApiError(
+    400,
+    'invalid_value',
+    `${field} must have 1 to ${LONGEST_LABEL} characters and no control characters.`,
+  )
 }
 
 function checkCurrency(code: string): string {
   const currency = code.toUpperCase()
-  if (minorUnits(currency) === undefined) throw new ApiError(400, `"${code}" is not a currency of ISO 4217.`)
+  if (minorUnits(currency) === undefined)
+    throw new ApiError(400, 'unknown_currency', `"${code}" is not a currency of ISO 4217.`)
   return currency
 }
 

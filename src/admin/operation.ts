@@ -66,8 +66,8 @@ export async function perform(operation: Operation, app: App, actor: Actor, inpu
     return await operation.act(app, input)
   } catch (error) {
     // What the shared verbs refuse in the words of the command line.
-    if (error instanceof UsageError) throw new ApiError(400, error.message)
-    if (error instanceof Refusal) throw new ApiError(409, error.message)
+    if (error instanceof UsageError) throw new ApiError(400, 'invalid_value', error.message)
+    if (error instanceof Refusal) throw new ApiError(409, 'operation_refused', error.message)
     throw error
   }
 }

@@ -15,7 +15,7 @@ const SHARE = 8
 // What waits for longer would be done for callers who are gone, and would hold up whoever stops the process.
 const PATIENCE = {
   ms: 10_000,
-  error: () => tryLater('Too many others wait to be written down in the audit log: try again.'),
+  error: () => tryLater('audit_log_busy', 'Too many others wait to be written down in the audit log: try again.'),
 }
 
 const turns = { refund: new WeakMap<Db, Turns>(), erasure: new WeakMap<Db, Turns>() }

@@ -62,6 +62,7 @@ async function holderOf(request: FastifyRequest, keys: KeyCache): Promise<KeyHol
 function unauthorized(): ApiError {
   return new ApiError(
     401,
+    'unauthorized',
     'Unauthorized: send the secret key of the organization in the path once, in the header service-secret-key.',
   )
 }

@@ -45,22 +45,27 @@ export function exactBody(bytes: Buffer | undefined): JsonObject {
 
 /** Throws a 400 for a text with control characters. */
 export function refuseControlCharacters(field: string, text: string): void {
-  if (hasControlCharacters(text)) throw new ApiError(400, `${field} must not contain control characters.`)
+  if (hasControlCharacters(text))
+    throw new ApiError(400, 'invalid_property', `${field} must not contain control characters.`)
 }
 
 /** Reads an amount of any size and sign, exactly, or throws a 400 for what is no amount. */
 export function readAmountField(value: string | number | JsonNumber): Decimal {
   // A text has no sign by its form; the caller is better told which rule it broke.
-  if (typeof value === 'string' && /^-[0-9]/.test(value)) throw amountRefused('must be greater than 0', value)
+  if (typeof value === 'string' && /^-[0-9]/.test(value)) throw notPositive(value)
   try {
     return readAmount(value)
   } catch (error) {
-    if (error instanceof MoneyError) throw amountRefused(error.message, value)
+    if (error instanceof MoneyError) throw amountRefused('invalid_amount', error.message, value)
     throw error
   }
 }
 
 /** `amount must be greater than 0, not 0.` */
-export function amountRefused(rule: string, value: unknown): ApiError {
-  return new ApiError(400, `amount ${rule}, not ${shorten(JSON.stringify(value), 64)}.`)
+export function notPositive(value: unknown): ApiError {
+  return amountRefused('amount_not_positive', 'must be greater than 0', value)
+}
+
+function amountRefused(code: string, rule: string, value: unknown): ApiError {
+  return new ApiError(400, code, `amount ${rule}, not ${shorten(JSON.stringify(value), 64)}.`)
 }

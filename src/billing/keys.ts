@@ -29,6 +29,7 @@ function sha256(...parts: string[]): string {
 export function keyReused(what: string): ApiError {
   return new ApiError(
     400,
+    'idempotency_key_reused',
     `This idempotency_key was used for ${what} before: nothing was done. Use one key per intent.`,
     {
       extra: { code: 'idempotency_key_reused' },

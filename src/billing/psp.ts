@@ -9,11 +9,15 @@ const REST_SECONDS = 5
 export function providerOf(providers: Providers, psp: string): Provider {
   const provider = providers.get(psp)
   if (provider) return provider
-  throw new ApiError(400, `The saved card belongs to the payment provider "${psp}", which is not set up here.`)
+  throw new ApiError(
+    400,
+    'provider_not_set_up',
+    `The saved card belongs to the payment provider "${psp}", which is not set up here.`,
+  )
 }
 
 /** The provider keeps failing: nothing is begun, so the key stays free. */
 export function unreachable(): ApiError {
   const sentence = 'The payment provider cannot be reached at the moment: nothing was begun, try again.'
-  return tryLater(sentence, REST_SECONDS)
+  return tryLater('provider_unavailable', sentence, REST_SECONDS)
 }

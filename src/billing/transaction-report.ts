@@ -170,7 +170,8 @@ function instantField(value: string): string {
   try {
     return readInstant(value)
   } catch (error) {
-    if (error instanceof TimeError) throw new ApiError(400, `last_transaction_date ${error.message}.`)
+    if (error instanceof TimeError)
+      throw new ApiError(400, 'invalid_property', `last_transaction_date ${error.message}.`)
     throw error
   }
 }

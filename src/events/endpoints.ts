@@ -49,7 +49,7 @@ export async function createEndpoint(
   await query('select 1 from projects where id = $1 for no key update', [projectId])
   const [count] = await query('select count(*) as n from webhook_endpoints where project_id = $1', [projectId])
   if (Number(count!.n) >= MOST_ENDPOINTS)
-    throw new ApiError(409, `A project has at most ${MOST_ENDPOINTS} webhook endpoints.`)
+    throw new ApiError(409, 'too_many_endpoints', `A project has at most ${MOST_ENDPOINTS} webhook endpoints.`)
   const id = makeUuid()
   await query(
     `insert into webhook_endpoints (project_id, id, url, kinds, enabled, disabled_because, created_at, updated_at)
@@ -92,7 +92,7 @@ export async function removeEndpoint(query: Query, projectId: string, id: string
 /** Writes an event for this endpoint alone, whatever kinds it wants, and answers the event's id. */
 export async function sendTest(query: Query, projectId: string, id: string): Promise<string> {
   const { enabled } = await findEndpoint(query, projectId, id)
-  if (enabled !== 't') throw new ApiError(409, 'The endpoint is switched off: switch it on first.')
+  if (enabled !== 't') throw new ApiError(409, 'endpoint_disabled', 'The endpoint is switched off: switch it on first.')
   await write(query, projectId, [{ type: 'endpoint.test', object_id: id, profile_id: null, data: { id } }])
   const [event] = await query(
     'select id from events where project_id = $1 and object_id = $2 order by sequence desc limit 1',
@@ -115,13 +115,15 @@ export async function sendAgain(
     projectId,
     eventId,
   ])
-  if (!event) throw new ApiError(404, `There is no event with the id "${eventId}".`)
+  if (!event) throw new ApiError(404, 'object_not_found', `There is no event with the id "${eventId}".`)
   if (endpointId !== undefined) {
     const { enabled } = await findEndpoint(query, projectId, endpointId)
-    if (enabled !== 't') throw new ApiError(409, 'The endpoint is switched off: switch it on first.')
+    if (enabled !== 't')
+      throw new ApiError(409, 'endpoint_disabled', 'The endpoint is switched off: switch it on first.')
   }
   const rows = await query(SEND_AGAIN, [projectId, eventId, event.type!, event.object_id!, endpointId ?? null])
-  if (rows.length === 0) throw new ApiError(409, 'No endpoint of the project that is switched on wants this event.')
+  if (rows.length === 0)
+    throw new ApiError(409, 'event_not_wanted', 'No endpoint of the project that is switched on wants this event.')
   return rows.length
 }
 
@@ -142,7 +144,7 @@ export async function findEndpoint(query: Query, projectId: string, id: string):
   const [row] = isUuid(id)
     ? await query('select * from webhook_endpoints where project_id = $1 and id = $2 for update', [projectId, id])
     : []
-  if (!row) throw new ApiError(404, `There is no webhook endpoint with the id "${id}".`)
+  if (!row) throw new ApiError(404, 'object_not_found', `There is no webhook endpoint with the id "${id}".`)
   return row
 }
 
@@ -158,19 +160,26 @@ function checkUrl(given: string, { allowPrivate }: UrlRules): string {
   const url = URL.canParse(given) ? new URL(given) : undefined
   const rule = allowPrivate ? 'begin with https:// or http://' : 'begin with https://'
   const protocols = allowPrivate ? ['https:', 'http:'] : ['https:']
-  if (!url || !protocols.includes(url.protocol)) throw new ApiError(400, `url must be an address and ${rule}.`)
-  if (url.username || url.password) throw new ApiError(400, 'url must not hold a user name or password.')
-  if (url.hash) throw new ApiError(400, 'url must not hold a fragment (#).')
+  if (!url || !protocols.includes(url.protocol))
+    throw new ApiError(400, 'invalid_endpoint_url', `url must be an address and ${rule}.`)
+  if (url.username || url.password)
+    throw new ApiError(400, 'invalid_endpoint_url', 'url must not hold a user name or password.')
+  if (url.hash) throw new ApiError(400, 'invalid_endpoint_url', 'url must not hold a fragment (#).')
   if (url.href.length > MOST_URL_CHARACTERS)
-    throw new ApiError(400, `url must have at most ${MOST_URL_CHARACTERS} characters.`)
+    throw new ApiError(400, 'invalid_endpoint_url', `url must have at most ${MOST_URL_CHARACTERS} characters.`)
   const host = url.hostname.replace(/^\[|\]$/g, '')
   if (!allowPrivate && isIP(host) && !isPublicAddress(host))
-    throw new ApiError(400, 'url must be at a public address (WEBHOOK_ALLOW_PRIVATE=true allows others).')
+    throw new ApiError(
+      400,
+      'endpoint_address_not_public',
+      'url must be at a public address (WEBHOOK_ALLOW_PRIVATE=true allows others).',
+    )
   return url.href
 }
 
 function checkKinds(kinds: string[]): string[] {
   const unknown = kinds.find((kind) => !(eventTypes as readonly string[]).includes(kind))
-  if (unknown !== undefined) throw new ApiError(400, `kinds must be kinds of events, not "${unknown.slice(0, 64)}".`)
+  if (unknown !== undefined)
+    throw new ApiError(400, 'unknown_event_kind', `kinds must be kinds of events, not "${unknown.slice(0, 64)}".`)
   return [...new Set(kinds)]
 }

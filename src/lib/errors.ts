@@ -3,24 +3,28 @@
 /** A refusal the caller of an API may see; `message` is a whole sentence without internals. */
 export class ApiError extends Error {
   readonly status: number
+  /** A stable word in snake_case for programs, sent as `X-Error-Code`; each is listed with the API's description. */
+  readonly code: string
   readonly extra: Record<string, unknown>
   readonly headers: Record<string, string>
 
   constructor(
     status: number,
+    code: string,
     message: string,
     more: { extra?: Record<string, unknown>; headers?: Record<string, string> } = {},
   ) {
     super(message)
     this.status = status
+    this.code = code
     this.extra = more.extra ?? {}
     this.headers = more.headers ?? {}
   }
 }
 
 /** A refusal for now: 503, and in `Retry-After` when to try again. */
-export function tryLater(message: string, seconds = 1): ApiError {
-  return new ApiError(503, message, { headers: { 'retry-after': String(seconds) } })
+export function tryLater(code: string, message: string, seconds = 1): ApiError {
+  return new ApiError(503, code, message, { headers: { 'retry-after': String(seconds) } })
 }
 
 /** The command or its settings are wrong: one sentence that says what to do, exit code 2. */

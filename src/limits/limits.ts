@@ -78,7 +78,9 @@ function policyOf({ rate, burst }: Rate): string {
 function tooMany(why: string, waitMs: number): ApiError {
   const wait = seconds(waitMs)
   const headers = { 'retry-after': String(wait) }
-  return new ApiError(429, `${why}: try again in ${wait} ${wait === 1 ? 'second' : 'seconds'}.`, { headers })
+  return new ApiError(429, 'rate_limited', `${why}: try again in ${wait} ${wait === 1 ? 'second' : 'seconds'}.`, {
+    headers,
+  })
 }
 
 const seconds = (ms: number) => Math.max(1, Math.ceil(ms / 1000))

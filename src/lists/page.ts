@@ -214,7 +214,11 @@ async function findPosition(source: Source, walk: Walk, cursor: string | undefin
     if (row) return { at: instantFromPg(row.text(0)!), id: cursor, total: undefined }
   }
   const orId = walk.bySync ? '' : ', or the id of an item'
-  throw new ApiError(400, `cursor must be a next_cursor of this list with the same filters, unchanged${orId}.`)
+  throw new ApiError(
+    400,
+    'invalid_cursor',
+    `cursor must be a next_cursor of this list with the same filters, unchanged${orId}.`,
+  )
 }
 
 /**

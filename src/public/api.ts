@@ -51,6 +51,7 @@ function keyOf(request: FastifyRequest, nameCase: 'exact' | 'any'): string | und
 function unauthorized(): ApiError {
   return new ApiError(
     401,
+    'unauthorized',
     `Unauthorized: send the project's secret key once, in a header named exactly ${HEADER} (the name is case-sensitive).`,
   )
 }

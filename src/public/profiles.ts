@@ -127,5 +127,5 @@ export function profiles(app: FastifyInstance, context: PublicContext): void {
 
 function notFoundIds(ids: string[]): ApiError {
   const message = `${ids.length} of the profiles ${ids.length === 1 ? 'does' : 'do'} not exist in this project: nothing was changed.`
-  return new ApiError(404, message, { extra: { not_found: ids } })
+  return new ApiError(404, 'profiles_not_found', message, { extra: { not_found: ids } })
 }

@@ -73,7 +73,7 @@ export async function findRows(
 
 /** The answer for an object that does not exist, or is another project's. */
 export function notFound(what: string, id: string): ApiError {
-  return new ApiError(404, `There is no ${what.toLowerCase()} with the id "${shorten(id, 64)}".`)
+  return new ApiError(404, 'object_not_found', `There is no ${what.toLowerCase()} with the id "${shorten(id, 64)}".`)
 }
 
 export function describe({ operationId, tag, summary, description }: Description) {

@@ -51,6 +51,6 @@ export function health(listener: FastifyInstance, { db }: { db: Db }): void {
 
 async function checkReady(db: Db): Promise<void> {
   const pending = await pendingMigrations((text) => db.query(text)).catch(() => undefined)
-  if (!pending) throw tryLater('The database does not answer.')
-  if (pending.length > 0) throw tryLater(`${pending.length} migrations have not been run yet.`)
+  if (!pending) throw tryLater('database_unavailable', 'The database does not answer.')
+  if (pending.length > 0) throw tryLater('migrations_pending', `${pending.length} migrations have not been run yet.`)
 }

@@ -1,6 +1,7 @@
 // The OpenAPI description of the public listener, collected from the routes' own declarations.
-import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
+import { describeRoutes } from '../lib/http/describe.ts'
+import { PUBLIC_CODES } from '../records/error-codes.ts'
 
 const ABOUT = `
 Tundish is the backend of web funnels that sell subscriptions. It has two interfaces, both for servers only: a secret key
@@ -16,36 +17,26 @@ Date-times are written in UTC with six fraction digits. Errors are \`{"message":
 `
 
 /** Collects the declarations of every route registered on `listener` after this. */
-export async function describeRoutes(listener: FastifyInstance): Promise<void> {
-  await listener.register(swagger, {
-    hideUntagged: true,
-    openapi: {
-      openapi: '3.1.0',
-      info: {
-        title: 'Tundish',
-        version: '1.0.0',
-        description: ABOUT.trim(),
-        license: { name: 'MIT', identifier: 'MIT' } as never,
+export async function describePublic(listener: FastifyInstance): Promise<void> {
+  await describeRoutes(listener, {
+    title: 'Tundish',
+    about: ABOUT,
+    tags: TAGS,
+    securitySchemes: {
+      projectKey: {
+        type: 'apiKey',
+        in: 'header',
+        name: 'Service-Secret',
+        description: 'The secret key of a project.',
       },
-      servers: [{ url: '/', description: 'This server.' }],
-      tags: TAGS,
-      components: {
-        securitySchemes: {
-          projectKey: {
-            type: 'apiKey',
-            in: 'header',
-            name: 'Service-Secret',
-            description: 'The secret key of a project.',
-          },
-          organizationKey: {
-            type: 'apiKey',
-            in: 'header',
-            name: 'service-secret-key',
-            description: 'The secret key of an organization.',
-          },
-        },
+      organizationKey: {
+        type: 'apiKey',
+        in: 'header',
+        name: 'service-secret-key',
+        description: 'The secret key of an organization.',
       },
     },
+    errorCodes: PUBLIC_CODES,
   })
 }
 

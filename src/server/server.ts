@@ -13,7 +13,7 @@ import { sweepCounts } from '../lists/counts.ts'
 import { openReads } from '../lists/reads.ts'
 import { publicApi } from '../public/api.ts'
 import { health } from './health.ts'
-import { describeRoutes } from './openapi.ts'
+import { describePublic } from './openapi.ts'
 
 export interface Running {
   app: App
@@ -83,7 +83,7 @@ export function startWork(app: App): () => Promise<void> {
 /** The public listener with every route, not yet listening. */
 export async function publicListener(app: App): Promise<FastifyInstance> {
   const listener = openListener(app.log, app.metrics.http, app.config.bounds)
-  await describeRoutes(listener)
+  await describePublic(listener)
   refuseOtherMethods(listener)
   describePages(listener)
   health(listener, app)

@@ -43,7 +43,8 @@ export async function endOperator(query: Query, id: string): Promise<void> {
      where id::text = $1 and (expires_at is null or expires_at > db_clock()) returning 1`,
     [id],
   )
-  if (rows.length === 0) throw new ApiError(404, `There is no living operator key with the id "${id}".`)
+  if (rows.length === 0)
+    throw new ApiError(404, 'object_not_found', `There is no living operator key with the id "${id}".`)
 }
 
 /** Whose key this is, if it lives; asked of the database each time, so that a key that was ended is ended. */

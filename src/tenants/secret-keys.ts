@@ -27,7 +27,7 @@ export async function createKey(query: Query, seal: Seal, tenant: Tenant, name: 
   const [count] = await query(`select count(*) as n from secret_keys where ${OWNED} and ${LIVING}`, owner(tenant))
   // Every living key of a project signs its webhooks.
   if (Number(count!.n) >= MOST_LIVING)
-    throw new ApiError(409, `There are ${MOST_LIVING} living keys: revoke one first.`)
+    throw new ApiError(409, 'too_many_keys', `There are ${MOST_LIVING} living keys: revoke one first.`)
   const key = await addKey(query, seal, tenant, name)
   const [row] = await query('select id from secret_keys where hash = $1', [hashKey(key)])
   return { id: row!.id!, name, secret_key: key, ...(tenant.project_id && { webhook_secret: webhookSecret(key) }) }
@@ -58,4 +58,5 @@ export async function revokeKey(query: Query, tenant: Tenant, id: string): Promi
 const OWNED = 'organization_id = $1 and project_id is not distinct from $2'
 const LIVING = '(expires_at is null or expires_at > db_clock())'
 const owner = (tenant: Tenant) => [tenant.organization_id, tenant.project_id]
-const absentKey = (id: string) => new ApiError(404, `There is no living key with the id "${id.slice(0, 64)}" here.`)
+const absentKey = (id: string) =>
+  new ApiError(404, 'object_not_found', `There is no living key with the id "${id.slice(0, 64)}" here.`)

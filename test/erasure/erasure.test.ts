@@ -67,7 +67,7 @@ describe('erasing', () => {
     assert.deepEqual(answer, {
       status: 503,
       retryAfter: '1',
-      message: 'Others were writing the same, and nothing was done: try again.',
+      message: 'A concurrent request changed the same data. Nothing was written: try again.',
     })
     assert.deepEqual(differences(before, await dump(server.db)), [])
     assert.equal((await clash(2)).status, 200)

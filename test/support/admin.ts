@@ -2,6 +2,7 @@
 
 import { startServer } from '../../src/server/server.ts'
 import { createOperator, type Scope } from '../../src/tenants/operator-keys.ts'
+import { checkErrorCode } from './error-codes.ts'
 import type { openEvents } from './events.ts'
 
 export interface AdminAnswer {
@@ -28,6 +29,7 @@ export async function startAdmin(events: Awaited<ReturnType<typeof openEvents>>,
       },
       ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     })
+    checkErrorCode('operator', response.status, response.headers.get('x-error-code') ?? undefined)
     return { status: response.status, headers: response.headers, body: await response.json() }
   }
   return { url: running.url, adminUrl: running.adminUrl!, operatorId: id, key, operator, call, stop: running.stop }

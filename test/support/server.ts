@@ -10,6 +10,7 @@ import { readConfig } from '../../src/config.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import { type ServerOptions, startServer } from '../../src/server/server.ts'
 import { createOrganization, createProject } from '../../src/tenants/tenants.ts'
+import { checkErrorCode } from './error-codes.ts'
 import { freshDatabase } from './postgres.ts'
 
 export interface Answer {
@@ -86,7 +87,11 @@ export async function startTestServer(
   const app = await openApp(readConfig(settings), { log })
   const running = await startServer({ ...app, db: view(app.db) }, options)
   const agent = new Agent({ keepAlive: true })
-  const call = (path: string, given: Call = {}) => send(agent, running.url, path, given)
+  const call = async (path: string, given: Call = {}) => {
+    const answer = await send(agent, running.url, path, given)
+    checkErrorCode('public', answer.status, answer.headers['x-error-code'] as string | undefined)
+    return answer
+  }
   const api = (path: string, given?: Call) => call(`/public/v1${path}`, given)
   return {
     app,

@@ -4,7 +4,7 @@ import { formatMinor, MOST_MINOR, minorUnits, toMinor, tooManyDecimals } from '.
 import { shorten } from '../../lib/text.ts'
 import type { ChargeRequest as ChargeAtProvider, Provider, Providers } from '../../providers/provider.ts'
 import { compare, fromDatabase, minorFromDatabase } from '../amount.ts'
-import { amountRefused } from '../body.ts'
+import { notPositive } from '../body.ts'
 import type { BillingContext } from '../context.ts'
 import { keyReused } from '../keys.ts'
 import { providerOf, unreachable } from '../psp.ts'
@@ -56,7 +56,7 @@ async function claimAllowed(
     if (standing.is_busy === 't') break
     if (!psps.includes(name)) psps.push(name)
   }
-  throw new ApiError(400, 'Another charge of this customer is in progress.')
+  throw new ApiError(400, 'charge_in_progress', 'Another charge of this customer is in progress.')
 }
 
 /** The providers that need no trial: asking those with an open circuit could spend one. */
@@ -87,13 +87,22 @@ function allow(
   if (exact instanceof ApiError) throw exact
   keepMaximum(request, standing)
   if (standing.customer_project_id === null) {
-    throw new ApiError(400, `There is no customer with the external_id "${shorten(request.externalId, 64)}".`)
+    throw new ApiError(
+      400,
+      'unknown_customer',
+      `There is no customer with the external_id "${shorten(request.externalId, 64)}".`,
+    )
   }
-  if (standing.has_payment !== 't') throw new ApiError(400, 'The customer has no successful payment yet.')
-  if (standing.card_token === null) throw new ApiError(400, 'The customer has no saved card.')
+  if (standing.has_payment !== 't')
+    throw new ApiError(400, 'no_successful_payment', 'The customer has no successful payment yet.')
+  if (standing.card_token === null) throw new ApiError(400, 'no_saved_card', 'The customer has no saved card.')
   const provider = providerOf(providers, standing.card_psp!)
   if (!isOffered(request.currencyCode, standing.currencies)) {
-    throw new ApiError(400, `${request.currencyCode} is not offered by the merchant account of the saved card.`)
+    throw new ApiError(
+      400,
+      'currency_not_offered',
+      `${request.currencyCode} is not offered by the merchant account of the saved card.`,
+    )
   }
   // Whoever has a charge in progress makes no call, and would spend the trial of an open circuit for nothing.
   const mayCall = () => !(standing.is_busy === 't' && provider.circuitIsOpen()) && provider.admits()
@@ -103,14 +112,19 @@ function allow(
 
 /** The amount in major units with all decimals of its currency, or why there is none to charge. */
 function exactAmount({ amount, amountSent, currencyCode }: ChargeRequest): string | ApiError {
-  if (amount.digits <= 0n) return amountRefused('must be greater than 0', amountSent)
+  if (amount.digits <= 0n) return notPositive(amountSent)
   if (minorUnits(currencyCode) === undefined) {
-    return new ApiError(400, `currency_code "${currencyCode}" is not a currency of ISO 4217.`)
+    return new ApiError(400, 'unknown_currency', `currency_code "${currencyCode}" is not a currency of ISO 4217.`)
   }
   const minor = toMinor(amount, currencyCode)
-  if (minor === undefined) return new ApiError(400, `amount ${tooManyDecimals(currencyCode)}.`)
+  if (minor === undefined)
+    return new ApiError(400, 'amount_too_many_decimals', `amount ${tooManyDecimals(currencyCode)}.`)
   if (minor > MOST_MINOR) {
-    return new ApiError(400, `amount must be at most ${formatMinor(MOST_MINOR, currencyCode)} ${currencyCode}.`)
+    return new ApiError(
+      400,
+      'amount_too_large',
+      `amount must be at most ${formatMinor(MOST_MINOR, currencyCode)} ${currencyCode}.`,
+    )
   }
   return formatMinor(minor, currencyCode)
 }
@@ -119,7 +133,11 @@ function keepMaximum({ amount, currencyCode }: ChargeRequest, standing: Standing
   const limits = JSON.parse(standing.one_off_charge_max_amount) as Record<string, string | number | undefined>
   const most = String(limits[currencyCode] ?? limits['*'] ?? 0)
   if (compare(amount, fromDatabase(most)) > 0) {
-    throw new ApiError(400, `amount is above the organization's maximum of ${most} ${currencyCode}.`)
+    throw new ApiError(
+      400,
+      'amount_above_maximum',
+      `amount is above the organization's maximum of ${most} ${currencyCode}.`,
+    )
   }
 }
 
@@ -131,7 +149,9 @@ function isOffered(currencyCode: string, currencies: string | null): boolean {
 
 function disabled(): ApiError {
   const extra = { code: 'one_off_charge_disabled' }
-  return new ApiError(400, 'Custom charges are not enabled for this organization.', { extra })
+  return new ApiError(400, 'one_off_charge_disabled', 'Custom charges are not enabled for this organization.', {
+    extra,
+  })
 }
 
 /**

@@ -65,12 +65,17 @@ function readMetadata(metadata: JsonObject | undefined): string | null {
   if (metadata === undefined) return null
   const text = JSON.stringify(metadata)
   if (Buffer.byteLength(text) > MAX_METADATA_BYTES) {
-    throw new ApiError(400, `client_metadata must have at most ${MAX_METADATA_BYTES} bytes of JSON.`)
+    throw new ApiError(
+      400,
+      'metadata_too_large',
+      `client_metadata must have at most ${MAX_METADATA_BYTES} bytes of JSON.`,
+    )
   }
   const place = findCardNumber(metadata)
   if (place !== undefined) {
     throw new ApiError(
       400,
+      'card_data_in_metadata',
       `client_metadata must not hold card data: the value at "${place}" looks like a card number.`,
     )
   }

@@ -84,8 +84,12 @@ export async function findRefundable(
   if (order) return order
   const [imported] = await query(FIND_IMPORTED, [organizationId, orderId, externalId])
   if (imported)
-    throw new ApiError(400, `The order "${orderId}" was not charged through Tundish: refund it where it was.`)
-  throw new ApiError(400, `The customer has no order "${orderId}".`)
+    throw new ApiError(
+      400,
+      'order_not_charged_here',
+      `The order "${orderId}" was not charged through Tundish: refund it where it was.`,
+    )
+  throw new ApiError(400, 'unknown_order', `The customer has no order "${orderId}".`)
 }
 
 const FIND_REFUNDABLE: Statement = {
@@ -108,20 +112,29 @@ const FIND_IMPORTED: Statement = {
 /** The amount to pay back, in major units with all decimals, and of which charge; or a 400 for what the order does not allow. */
 export function allow(order: Refundable, { amount, orderId }: RefundRequest) {
   const { currency_code } = order
-  if (order.status !== 'succeeded') throw new ApiError(400, `The order "${orderId}" is ${order.status}, not succeeded.`)
+  if (order.status !== 'succeeded')
+    throw new ApiError(400, 'order_not_succeeded', `The order "${orderId}" is ${order.status}, not succeeded.`)
   const minor = amount && toMinor(amount, currency_code)
-  if (amount && minor === undefined) throw new ApiError(400, `amount ${tooManyDecimals(currency_code)}.`)
+  if (amount && minor === undefined)
+    throw new ApiError(400, 'amount_too_many_decimals', `amount ${tooManyDecimals(currency_code)}.`)
   const left = minorFromDatabase(order.amount, currency_code) - minorFromDatabase(order.amount_refunded, currency_code)
-  if (left === 0n) throw new ApiError(400, 'The charge is paid back already: nothing is left of it.')
+  if (left === 0n)
+    throw new ApiError(400, 'nothing_left_to_refund', 'The charge is paid back already: nothing is left of it.')
   if ((minor ?? 0n) > left) {
     throw new ApiError(
       400,
+      'amount_above_what_is_left',
       `amount is above what is left of the charge: ${formatMinor(left, currency_code)} ${currency_code}.`,
     )
   }
-  if (order.in_progress === 't') throw new ApiError(400, 'Another refund of this order is in progress.')
+  if (order.in_progress === 't')
+    throw new ApiError(400, 'refund_in_progress', 'Another refund of this order is in progress.')
   if (order.charge_transaction_id === null) {
-    throw new ApiError(400, 'The provider’s name of this charge is not known: refund it at the provider.')
+    throw new ApiError(
+      400,
+      'charge_reference_unknown',
+      'The provider’s name of this charge is not known: refund it at the provider.',
+    )
   }
   return { amount: formatMinor(minor ?? left, currency_code), chargeTransactionId: order.charge_transaction_id }
 }

@@ -6,10 +6,10 @@ import type { Decimal } from '../../lib/money.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import {
   amountIn,
-  amountRefused,
   exactBody,
   externalId,
   idempotencyKey,
+  notPositive,
   readAmountField,
   refuseControlCharacters,
   uuidIn,
@@ -53,10 +53,14 @@ export function readRefundRequest(bytes: Buffer | undefined): RefundRequest {
   if (idempotency_key !== undefined) refuseControlCharacters('idempotency_key', idempotency_key)
   const amountSent = body.amount as string | number | JsonNumber | undefined
   if (amountSent !== undefined && idempotency_key === undefined) {
-    throw new ApiError(400, 'idempotency_key is required with an amount: a partial refund sent twice would pay twice.')
+    throw new ApiError(
+      400,
+      'idempotency_key_required',
+      'idempotency_key is required with an amount: a partial refund sent twice would pay twice.',
+    )
   }
   const amount = amountSent === undefined ? undefined : readAmountField(amountSent)
-  if (amount && amount.digits <= 0n) throw amountRefused('must be greater than 0', amountSent)
+  if (amount && amount.digits <= 0n) throw notPositive(amountSent)
   return {
     externalId: external_id!,
     orderId: order_id!.toLowerCase(),

@@ -25,7 +25,11 @@ export function checkMediaType(contentType: string | undefined): void {
 }
 
 export function wrongMediaType(contentType = ''): ApiError {
-  return new ApiError(415, `A body must be application/json in UTF-8, not "${shorten(contentType, 64)}".`)
+  return new ApiError(
+    415,
+    'unsupported_media_type',
+    `A body must be application/json in UTF-8, not "${shorten(contentType, 64)}".`,
+  )
 }
 
 /** The JSON of a body, or a 400 that says where it is wrong. With `exact`, numbers keep their text. */
@@ -34,13 +38,14 @@ export function parseBody(bytes: Uint8Array, { exact = false } = {}): JsonValue 
   try {
     return readJson(bytes, { exact })
   } catch (error) {
-    if (error instanceof JsonError) throw new ApiError(400, `The body is not valid JSON: ${error.message}.`)
+    if (error instanceof JsonError)
+      throw new ApiError(400, 'invalid_json', `The body is not valid JSON: ${error.message}.`)
     throw error
   }
 }
 
 export function noBody(): ApiError {
-  return new ApiError(400, 'A body is required: a JSON object.')
+  return new ApiError(400, 'body_required', 'A body is required: a JSON object.')
 }
 
 /** A check of parsed bodies by `schema`: answers nothing, or throws a 400 that names the property and the rule. */
@@ -52,7 +57,7 @@ export function bodyCheck(schema: Schema): (value: unknown) => void {
     if (compiled(value)) return
     const findings = compiled.errors as Finding[]
     // A union reports each branch first and then itself.
-    throw new ApiError(400, sentence(findings.at(-1)!, value))
+    throw refusal(findings.at(-1)!, value)
   }
 }
 
@@ -86,16 +91,16 @@ const PHRASES: Record<string, (params: Record<string, unknown>) => string> = {
   pattern: () => 'is not of the required form',
 }
 
-function sentence(finding: Finding, value: unknown): string {
-  const path = finding.instancePath
-  if (finding.keyword === 'required') {
-    return `${name(`${path}/${finding.params.missingProperty}`)} is required.`
+function refusal({ instancePath: path, keyword, params }: Finding, value: unknown): ApiError {
+  if (keyword === 'required') {
+    return new ApiError(400, 'property_required', `${name(`${path}/${params.missingProperty}`)} is required.`)
   }
-  if (finding.keyword === 'additionalProperties') {
-    return `Unknown property "${shorten(name(`${path}/${finding.params.additionalProperty}`), 64)}".`
+  if (keyword === 'additionalProperties') {
+    const unknown = shorten(name(`${path}/${params.additionalProperty}`), 64)
+    return new ApiError(400, 'unknown_property', `Unknown property "${unknown}".`)
   }
-  const phrase = PHRASES[finding.keyword]?.(finding.params) ?? 'is not valid'
-  return `${name(path)} ${phrase}, not ${came(at(value, path))}.`
+  const phrase = PHRASES[keyword]?.(params) ?? 'is not valid'
+  return new ApiError(400, 'invalid_property', `${name(path)} ${phrase}, not ${came(at(value, path))}.`)
 }
 
 /** `/profile_ids/1` → `profile_ids[1]`; the whole body is "The body". */

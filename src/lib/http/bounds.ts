@@ -55,13 +55,13 @@ export function keepBounds(app: FastifyInstance, bounds: ListenerBounds, underWa
   app.addHook('preParsing', async (request) => {
     const { url = '' } = request.raw
     if (url.length > bounds.urlBytes) {
-      throw new ApiError(414, `The address is longer than ${bounds.urlBytes} bytes.`)
+      throw new ApiError(414, 'uri_too_long', `The address is longer than ${bounds.urlBytes} bytes.`)
     }
   })
 }
 
 function busy(): ApiError {
-  return tryLater('Too many requests are under way at the moment: try again.')
+  return tryLater('server_busy', 'Too many requests are under way at the moment: try again.')
 }
 
 /** Closes connections whose client takes nothing of what waits for it: each would hold its answer in memory for ever. */

@@ -1,6 +1,6 @@
 // What every HTTP answer of ours has in common: request ids, error bodies, strict bodies and queries, 404 and 405, one log line.
 import { randomUUID } from 'node:crypto'
-import { type IncomingMessage, METHODS, type ServerResponse } from 'node:http'
+import { type IncomingMessage, METHODS, type ServerResponse, STATUS_CODES } from 'node:http'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods } from 'fastify'
 import type { Logger } from 'pino'
 import { ApiError, tryLater } from '../errors.ts'
@@ -92,7 +92,7 @@ export function openListener(log: Logger, observe: Observe, bounds?: ListenerBou
 }
 
 export async function noRoute(): Promise<never> {
-  throw new ApiError(404, 'There is nothing at this path.')
+  throw new ApiError(404, 'path_not_found', 'There is nothing at this path.')
 }
 
 /** Answers every other method of the paths that the caller registers on `app` with 405 and `Allow`. Call it first. */
@@ -123,7 +123,9 @@ export function refuseOtherMethods(app: FastifyInstance): void {
 const relative = (prefix: string, url: string) => (url.startsWith(prefix) ? url.slice(prefix.length) : url)
 
 const refuse = (allow: string) => async (request: FastifyRequest) => {
-  throw new ApiError(405, `${request.method} is not allowed here: use ${allow}.`, { headers: { allow } })
+  throw new ApiError(405, 'method_not_allowed', `${request.method} is not allowed here: use ${allow}.`, {
+    headers: { allow },
+  })
 }
 
 /** Sends JSON that is ready; when it is on its way its memory is freed. */
@@ -184,7 +186,7 @@ function answerError(log: Logger, error: unknown, request: FastifyRequest, reply
     log.error({ request_id, trace_id: trace?.traceId, tenant, route, err: error }, 'The request failed.')
   }
   const body = JSON.stringify({ message: answer.message, ...answer.extra })
-  reply.code(answer.status).headers({ 'x-request-id': request.id, ...answer.headers })
+  reply.code(answer.status).headers({ 'x-request-id': request.id, 'x-error-code': answer.code, ...answer.headers })
   // After a wrong body the framework closes the connection, and what is still on its way would take our answer from the
   // client. Unless there is much of it, it is read and dropped instead.
   if (Number(request.headers['content-length']) <= MOST_DROPPED_BYTES) reply.removeHeader('connection')
@@ -195,21 +197,26 @@ function answerError(log: Logger, error: unknown, request: FastifyRequest, reply
 function asApiError(error: unknown, request: FastifyRequest): ApiError {
   if (error instanceof ApiError) return error
   const { code, statusCode } = error as { code?: string; statusCode?: number }
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new ApiError(413, `The body is larger than ${bodyLimit(request)}.`)
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return bodyTooLarge(request)
   // What the framework finds wrong with a request is its body; such an error bears a status.
   if (statusCode === 415) return wrongMediaType(request.headers['content-type'])
-  if (statusCode === 400) return new ApiError(400, 'The body is not as long as the request says.')
-  const sentence = whyLater(error)
-  if (sentence) return tryLater(sentence)
-  return new ApiError(500, 'Internal error.')
+  if (statusCode === 400) return new ApiError(400, 'body_incomplete', 'The body is not as long as the request says.')
+  const later = whyLater(error)
+  if (later) return tryLater(...later)
+  return new ApiError(500, 'internal_error', 'Internal error.')
 }
 
 /** Why the database could not do it now and may do it later, if that is so. */
-function whyLater(error: unknown): string | undefined {
-  if (isTimeout(error)) return 'The database took too long for this: try again, or ask for less.'
-  if (isUnavailable(error)) return 'The database cannot be reached at the moment: try again.'
-  if (isClash(error)) return 'Others were writing the same, and nothing was done: try again.'
+function whyLater(error: unknown): [code: string, message: string] | undefined {
+  if (isTimeout(error)) return ['database_timeout', 'The database took too long for this: try again, or ask for less.']
+  if (isUnavailable(error)) return ['database_unavailable', 'The database cannot be reached at the moment: try again.']
+  if (isClash(error))
+    return ['write_conflict', 'A concurrent request changed the same data. Nothing was written: try again.']
   return undefined
+}
+
+function bodyTooLarge(request: FastifyRequest): ApiError {
+  return new ApiError(413, 'body_too_large', `The body is larger than ${bodyLimit(request)}.`)
 }
 
 function bodyLimit({ server }: FastifyRequest): string {
@@ -230,11 +237,12 @@ function logAnswer(log: Logger, request: FastifyRequest, reply: FastifyReply): v
   })
 }
 
-const BROKEN: Record<string, [status: string, message: string]> = {
-  HPE_INVALID_URL: ['400 Bad Request', 'The address has to be ASCII: percent-encode everything else.'],
-  HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'The headers are too large.'],
-  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'The request did not arrive in time.'],
+const BROKEN: Record<string, ApiError> = {
+  HPE_INVALID_URL: new ApiError(400, 'invalid_url', 'The address has to be ASCII: percent-encode everything else.'),
+  HPE_HEADER_OVERFLOW: new ApiError(431, 'headers_too_large', 'The headers are too large.'),
+  ERR_HTTP_REQUEST_TIMEOUT: new ApiError(408, 'request_timeout', 'The request did not arrive in time.'),
 }
+const NOT_HTTP = new ApiError(400, 'invalid_http', 'This is not a valid HTTP request.')
 
 interface Broken {
   error: NodeJS.ErrnoException
@@ -247,13 +255,13 @@ function answerBrokenRequest({ log, observe }: { log: Logger; observe: Observe }
     socket.destroy()
     return
   }
-  const [status, message] = BROKEN[error.code ?? ''] ?? ['400 Bad Request', 'This is not a valid HTTP request.']
+  const { status, code, message } = BROKEN[error.code ?? ''] ?? NOT_HTTP
   const body = JSON.stringify({ message })
   const id = randomUUID()
-  observe.broken(Number.parseInt(status, 10))
-  log.info({ request_id: id, status: Number.parseInt(status, 10), code: error.code })
+  observe.broken(status)
+  log.info({ request_id: id, status, code: error.code })
   socket.end(
-    `HTTP/1.1 ${status}\r\nContent-Type: ${JSON_TYPE}\r\nX-Request-Id: ${id}\r\n` +
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: ${JSON_TYPE}\r\nX-Request-Id: ${id}\r\nX-Error-Code: ${code}\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
     // Whoever sends what is not HTTP may not know when to leave either.
     () => socket.destroy(),

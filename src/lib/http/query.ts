@@ -23,8 +23,9 @@ export function readQuery(schema: ObjectSchema, raw: string): Record<string, unk
   const values: Record<string, unknown> = {}
   for (const [name, text] of pairs(raw)) {
     const parameter = Object.hasOwn(properties, name) ? properties[name] : undefined
-    if (!parameter) throw new ApiError(400, unknownParameter(name, Object.keys(properties)))
-    if (name in values) throw new ApiError(400, `The query parameter ${name} is given more than once.`)
+    if (!parameter) throw new ApiError(400, 'unknown_parameter', unknownParameter(name, Object.keys(properties)))
+    if (name in values)
+      throw new ApiError(400, 'repeated_parameter', `The query parameter ${name} is given more than once.`)
     values[name] = readParameter(name, parameter, text)
   }
   for (const [name, { default: fallback }] of Object.entries(properties)) {
@@ -47,9 +48,10 @@ function decode(text: string): string {
   try {
     decoded = decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
-    throw new ApiError(400, 'The query string is not valid UTF-8 in percent-encoding.')
+    throw new ApiError(400, 'invalid_query_string', 'The query string is not valid UTF-8 in percent-encoding.')
   }
-  if (decoded.includes('\u0000')) throw new ApiError(400, 'The query string contains the character U+0000.')
+  if (decoded.includes('\u0000'))
+    throw new ApiError(400, 'invalid_query_string', 'The query string contains the character U+0000.')
   return decoded
 }
 
@@ -59,7 +61,7 @@ function unknownParameter(name: string, known: string[]): string {
 }
 
 function readParameter(name: string, parameter: ParameterSchema, text: string): unknown {
-  if (text === '') throw new ApiError(400, `${name} must not be empty.`)
+  if (text === '') throw new ApiError(400, 'invalid_parameter', `${name} must not be empty.`)
   if (parameter.type === 'integer') return readInteger(name, parameter, text)
   if (parameter.type === 'boolean') return readChoice(name, ['true', 'false'], text) === 'true'
   if (parameter.enum) return readChoice(name, parameter.enum, text)
@@ -74,19 +76,28 @@ function readInteger(
 ): number {
   const value = /^(0|[1-9][0-9]{0,15})$/.test(text) ? Number(text) : Number.NaN
   if (value >= minimum && value <= maximum) return value
-  throw new ApiError(400, `${name} must be a whole number from ${minimum} to ${maximum}, not "${shorten(text, 64)}".`)
+  throw new ApiError(
+    400,
+    'invalid_parameter',
+    `${name} must be a whole number from ${minimum} to ${maximum}, not "${shorten(text, 64)}".`,
+  )
 }
 
 function readChoice(name: string, choices: readonly string[], text: string): string {
   if (choices.includes(text)) return text
-  throw new ApiError(400, `${name} must be one of ${choices.join(', ')}, not "${shorten(text, 64)}".`)
+  throw new ApiError(
+    400,
+    'invalid_parameter',
+    `${name} must be one of ${choices.join(', ')}, not "${shorten(text, 64)}".`,
+  )
 }
 
 function readDateTime(name: string, text: string): string {
   try {
     return readQueryInstant(text)
   } catch (error) {
-    if (error instanceof TimeError) throw new ApiError(400, `${name} ${error.message}: "${shorten(text, 64)}" came.`)
+    if (error instanceof TimeError)
+      throw new ApiError(400, 'invalid_parameter', `${name} ${error.message}: "${shorten(text, 64)}" came.`)
     throw error
   }
 }

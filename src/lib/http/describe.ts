@@ -1,0 +1,70 @@
+// Collects the OpenAPI description of a listener from its routes, and adds what all its error answers have in common.
+import swagger from '@fastify/swagger'
+import type { FastifyInstance } from 'fastify'
+import type { ErrorCodes } from './error-codes.ts'
+
+export interface Description {
+  title: string
+  /** Markdown. */
+  about: string
+  tags: { name: string; description: string }[]
+  securitySchemes: Record<string, object>
+  errorCodes: ErrorCodes
+}
+
+/** Collects the declarations of every route registered on `listener` after this. */
+export async function describeRoutes(listener: FastifyInstance, description: Description): Promise<void> {
+  const { title, about, tags, securitySchemes, errorCodes } = description
+  await listener.register(swagger, {
+    hideUntagged: true,
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title,
+        version: '1.0.0',
+        description: `${about.trim()}\n\n${codesAsMarkdown(errorCodes)}`,
+        license: { name: 'MIT', identifier: 'MIT' } as never,
+      },
+      servers: [{ url: '/', description: 'This server.' }],
+      tags,
+      components: { securitySchemes: securitySchemes as never, headers: { [HEADER]: codeHeader(errorCodes) } },
+    },
+    transformObject: (document) => {
+      if ('openapiObject' in document) referToCodes(document.openapiObject)
+      return 'openapiObject' in document ? document.openapiObject : document.swaggerObject
+    },
+  })
+}
+
+const HEADER = 'X-Error-Code'
+
+function codeHeader(errorCodes: ErrorCodes) {
+  return {
+    description: 'Why the request was refused: a stable word for programs. The list of them is in the introduction.',
+    required: true,
+    schema: { type: 'string' as const, enum: Object.keys(errorCodes) },
+  }
+}
+
+interface Document {
+  paths?: Record<string, Record<string, { responses?: Record<string, { headers?: object }> }>> | object
+}
+
+/** Adds the header to every error answer. Routes cannot refer to a component themselves: the plugin copies headers. */
+function referToCodes({ paths = {} }: Document): void {
+  for (const path of Object.values(paths)) {
+    for (const { responses = {} } of Object.values(path) as { responses?: Record<string, { headers?: object }> }[]) {
+      for (const [status, response] of Object.entries(responses)) {
+        if (Number(status) < 400) continue
+        response.headers = { [HEADER]: { $ref: `#/components/headers/${HEADER}` }, ...response.headers }
+      }
+    }
+  }
+}
+
+function codesAsMarkdown(errorCodes: ErrorCodes): string {
+  const rows = Object.entries(errorCodes).map(
+    ([code, { status, meaning }]) => `| \`${code}\` | ${status} | ${meaning} |`,
+  )
+  return `## Error codes\n\nEvery error answer carries one of these words in the header \`${HEADER}\`.\n\n| code | status | meaning |\n|---|---|---|\n${rows.join('\n')}`
+}

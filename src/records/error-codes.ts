@@ -1,0 +1,86 @@
+// The words of `X-Error-Code` beyond those of HTTP: one table for each interface. docs/errors.md repeats them.
+import { type ErrorCodes, HTTP_CODES } from '../lib/http/error-codes.ts'
+
+const COMMON: ErrorCodes = {
+  ...HTTP_CODES,
+  invalid_cursor: { status: 400, meaning: '`cursor` is not from this list with the same filters.' },
+  unauthorized: { status: 401, meaning: 'The key is missing, misnamed, wrong or revoked.' },
+  object_not_found: { status: 404, meaning: 'There is no such object, or it belongs to another tenant.' },
+  rate_limited: { status: 429, meaning: 'Too many requests. Try again after `Retry-After` seconds.' },
+}
+
+const DATA_API: ErrorCodes = {
+  profiles_not_found: {
+    status: 404,
+    meaning: 'Profiles to erase do not exist; `not_found` lists them. None was erased.',
+  },
+}
+
+const REFUND: ErrorCodes = {
+  amount_above_what_is_left: { status: 400, meaning: 'The amount is more than what is left of the charge.' },
+  amount_not_positive: { status: 400, meaning: 'The amount must be greater than 0.' },
+  amount_too_many_decimals: { status: 400, meaning: 'The amount has more decimals than the currency.' },
+  charge_reference_unknown: { status: 400, meaning: 'The provider’s name of the charge is unknown: refund it there.' },
+  idempotency_key_required: { status: 400, meaning: 'A refund with an amount needs an `idempotency_key`.' },
+  idempotency_key_reused: { status: 400, meaning: 'The key was used with other values. Nothing was done.' },
+  invalid_amount: {
+    status: 400,
+    meaning: 'The amount is not a decimal number, or has an exponent or too many digits.',
+  },
+  nothing_left_to_refund: { status: 400, meaning: 'The charge is refunded completely.' },
+  order_not_charged_here: { status: 400, meaning: 'The order was imported: refund it where it was charged.' },
+  order_not_succeeded: { status: 400, meaning: 'Only an order that succeeded can be refunded.' },
+  provider_not_set_up: { status: 400, meaning: 'The server has no access to the payment provider of the saved card.' },
+  refund_in_progress: { status: 400, meaning: 'Another refund of the order is in progress.' },
+  unknown_order: { status: 400, meaning: 'The customer has no such order.' },
+  provider_unavailable: {
+    status: 503,
+    meaning: 'The payment provider cannot be reached; nothing was begun. Try again after `Retry-After` seconds.',
+  },
+}
+
+const CHARGE: ErrorCodes = {
+  amount_above_maximum: { status: 400, meaning: 'The amount is above the organization’s maximum.' },
+  amount_too_large: { status: 400, meaning: 'The amount is larger than the service can record.' },
+  card_data_in_metadata: { status: 400, meaning: '`client_metadata` contains what looks like a card number.' },
+  charge_in_progress: { status: 400, meaning: 'Another charge of the customer is in progress.' },
+  currency_not_offered: { status: 400, meaning: 'The merchant account of the saved card does not offer the currency.' },
+  metadata_too_large: { status: 400, meaning: '`client_metadata` has more than 16 KiB.' },
+  no_saved_card: { status: 400, meaning: 'The customer has no saved card.' },
+  no_successful_payment: { status: 400, meaning: 'The customer has no successful payment yet.' },
+  one_off_charge_disabled: { status: 400, meaning: 'Custom charges are not enabled for the organization.' },
+  unknown_currency: { status: 400, meaning: 'The currency is not one of ISO 4217.' },
+  unknown_customer: { status: 400, meaning: 'There is no customer with this `external_id`.' },
+}
+
+const OPERATOR: ErrorCodes = {
+  body_not_allowed: { status: 400, meaning: 'The operation takes no body.' },
+  endpoint_address_not_public: { status: 400, meaning: 'The webhook endpoint is not at a public address.' },
+  invalid_endpoint_url: { status: 400, meaning: 'The URL of the webhook endpoint is against a rule.' },
+  invalid_value: { status: 400, meaning: 'A value is against a rule of the operation.' },
+  unknown_currency: { status: 400, meaning: 'The currency is not one of ISO 4217.' },
+  unknown_event_kind: { status: 400, meaning: 'There is no such kind of event.' },
+  key_is_read_only: { status: 403, meaning: 'The operator key has the scope `read`.' },
+  endpoint_disabled: { status: 409, meaning: 'The webhook endpoint is switched off.' },
+  event_not_wanted: { status: 409, meaning: 'No enabled webhook endpoint of the project takes events of this kind.' },
+  operation_refused: { status: 409, meaning: 'The present state does not allow the operation; the message says why.' },
+  too_many_endpoints: { status: 409, meaning: 'The project has the most webhook endpoints it may have.' },
+  too_many_keys: { status: 409, meaning: 'The owner has the most keys it may have: revoke one first.' },
+  audit_log_busy: {
+    status: 503,
+    meaning: 'Too many changes wait for the audit log. Try again after `Retry-After` seconds.',
+  },
+}
+
+/** What the public listener may answer: data API, billing API and health. */
+export const PUBLIC_CODES: ErrorCodes = {
+  ...COMMON,
+  ...DATA_API,
+  ...REFUND,
+  ...CHARGE,
+  audit_log_busy: OPERATOR.audit_log_busy!,
+  migrations_pending: { status: 503, meaning: 'Migrations have not been run yet.' },
+}
+
+/** What the operator's listener may answer. */
+export const OPERATOR_CODES: ErrorCodes = { ...COMMON, ...REFUND, ...OPERATOR }
