@@ -4,6 +4,7 @@ import { oneOffCharge } from '../src/billing/charge/charge.ts'
 import { readChargeRequest } from '../src/billing/charge/request.ts'
 import type { BillingContext } from '../src/billing/context.ts'
 import type { Db } from '../src/lib/pg/db.ts'
+import { fixedProviders } from '../src/providers/fixed.ts'
 import { SimulatorProvider } from '../src/providers/simulator.ts'
 import type { ChargesRig } from './charges-rig.ts'
 import { ORGANIZATION } from './generate.ts'
@@ -17,7 +18,7 @@ export async function recordCharge({ app, simulatorUrl }: ChargesRig): Promise<R
   const recorded: Recorded[] = []
   const db = noting(app.db, (text, params) => recorded.push({ text, params }))
   const provider = new SimulatorProvider({ url: simulatorUrl, clock: app.clock })
-  const providers = new Map([[provider.name, provider]])
+  const providers = fixedProviders([provider])
   const context: BillingContext = { ...app, db, providers, providerTimeoutMs: app.config.providerTimeoutMs }
   const body = { external_id: 'pm_card_visa 1', amount: AMOUNT, currency_code: 'USD', idempotency_key: 'recorded' }
   const answer = await oneOffCharge(context, ORGANIZATION, readChargeRequest(Buffer.from(JSON.stringify(body))))

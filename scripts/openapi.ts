@@ -10,6 +10,7 @@ import { openDb } from '../src/lib/pg/db.ts'
 import { openSeal } from '../src/lib/secrets.ts'
 import { openLimits } from '../src/limits/limits.ts'
 import { openMetrics } from '../src/metrics/metrics.ts'
+import { fixedProviders } from '../src/providers/fixed.ts'
 import { publicListener } from '../src/server/server.ts'
 import { openKeyCache } from '../src/tenants/key-cache.ts'
 
@@ -36,7 +37,7 @@ export async function unconnectedListener(side: keyof typeof SIDES = 'public'): 
     limits: openLimits({ config, db, clock: systemClock, log }),
     metrics: openMetrics(db),
     audit: openAudit(seal, auditHeadsPath(config), log),
-    providers: new Map(),
+    providers: fixedProviders([]),
     close: () => db.close(),
   }
   return SIDES[side](app)

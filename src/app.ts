@@ -14,6 +14,7 @@ import { reconnect, unsettled } from './lib/pg/pooler.ts'
 import { makeMasterKeyIn, masterKeyIn, openSeal, type Seal } from './lib/secrets.ts'
 import { type Limits, openLimits } from './limits/limits.ts'
 import { type AmongWorkers, type Metrics, openMetrics } from './metrics/metrics.ts'
+import { fixedProviders } from './providers/fixed.ts'
 import type { Providers } from './providers/provider.ts'
 import { SimulatorProvider } from './providers/simulator.ts'
 import { openPlayMoney, registered } from './simulator/play-money.ts'
@@ -129,10 +130,10 @@ async function openProviders(
   }
   // A short command asks the one that a server of this data folder runs.
   if (url === undefined && config.databaseUrl === undefined) url = await registered(db)
-  if (url === undefined) return new Map()
+  if (url === undefined) return fixedProviders([])
   const provider = new SimulatorProvider({ url, clock, deadlineMs: config.providerTimeoutMs })
   closers.push(async () => provider.close())
-  return new Map([[provider.name, shared.metrics.measure(provider)]])
+  return fixedProviders([shared.metrics.measure(provider)])
 }
 
 /** Logs are JSON lines, on standard output (1), standard error (2), or wherever else; each says what is in `base`. */

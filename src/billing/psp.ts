@@ -6,8 +6,12 @@ import type { Provider, Providers } from '../providers/provider.ts'
 const REST_SECONDS = 5
 
 /** The provider that holds the customer's card, or a 400. */
-export function providerOf(providers: Providers, psp: string): Provider {
-  const provider = providers.get(psp)
+export async function providerOf(
+  providers: Providers,
+  organizationId: string,
+  { psp, psp_merchant_id }: { psp: string; psp_merchant_id: string | null },
+): Promise<Provider> {
+  const provider = await providers.of(organizationId, psp, psp_merchant_id)
   if (provider) return provider
   throw new ApiError(
     400,

@@ -16,7 +16,7 @@ export function register(program: Command): void {
       .requiredOption('--since <time>', 'compare movements since this date-time, such as 2026-01-31T00:00:00Z'),
     async (app, { since }: { since: string }) => {
       const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
-      if (app.providers.size === 0)
+      if ((await app.providers.all()).length === 0)
         throw new Refusal('There is no payment provider to compare with: set SIMULATOR_URL.')
       const { findings, ...counts } = await reconcile(context, instantOf(since)).catch(tellTrouble)
       const numbers = DIFFERENCES.map((name) => [name, findings.filter(({ difference }) => difference === name).length])

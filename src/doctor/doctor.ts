@@ -9,6 +9,7 @@ import { openEmbedded } from '../lib/embedded/embedded.ts'
 import { UsageError } from '../lib/errors.ts'
 import { type Db, openDb } from '../lib/pg/db.ts'
 import { masterKeyIn, masterKeyPath, openSeal } from '../lib/secrets.ts'
+import { fixedProviders } from '../providers/fixed.ts'
 import type { Providers } from '../providers/provider.ts'
 import { SimulatorProvider } from '../providers/simulator.ts'
 import { registered } from '../simulator/play-money.ts'
@@ -160,9 +161,9 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
 
 async function providersOf(config: Config, db: Db): Promise<Providers> {
   const url = config.simulatorUrl ?? (config.databaseUrl ? undefined : await registered(db))
-  if (!url) return new Map()
+  if (!url) return fixedProviders([])
   const provider = new SimulatorProvider({ url, clock: systemClock, deadlineMs: PROVIDER_PATIENCE_MS })
-  return new Map([[provider.name, provider]])
+  return fixedProviders([provider])
 }
 
 /** What went wrong and what to do. PostgreSQL's own sentences name the user or the database, never the password. */

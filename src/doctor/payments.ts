@@ -7,8 +7,9 @@ import { count, type Finding, failed, ok, warning } from './finding.ts'
 const LONG_IN_PROGRESS = '10 minutes'
 
 export async function checkProviders(db: Db, providers: Providers, simulatorIsRequired: boolean): Promise<Finding[]> {
+  const all = await providers.all()
   const findings = await Promise.all(
-    [...providers.values()].map(async (provider) => {
+    all.map(async ({ provider }) => {
       const reachable = await provider.isReachable().finally(() => provider.close())
       if (reachable) return ok('providers', `${provider.name} answers.`)
       const message = `${provider.name} does not answer.`
@@ -20,7 +21,7 @@ export async function checkProviders(db: Db, providers: Providers, simulatorIsRe
     }),
   )
   const rows = await db.query('select distinct psp from merchant_accounts order by psp')
-  const without = rows.map(({ psp }) => psp!).filter((psp) => !providers.has(psp))
+  const without = rows.map(({ psp }) => psp!).filter((psp) => !all.some(({ provider }) => provider.name === psp))
   if (without.length > 0) {
     const message = `There are merchant accounts of providers that this program cannot reach: ${without.join(', ')}.`
     findings.push(warning('providers', message, 'Their history is reported; cards saved there cannot be charged.'))

@@ -149,11 +149,13 @@ function gaugesOfCircuits(providers: Providers, registers: Registry[]): void {
   const circuits = new Gauge({
     name: 'tundish_provider_circuit_open',
     help: '1 while a provider fails so often that new charges are refused.',
-    labelNames: ['provider'],
+    labelNames: ['provider', 'merchant_id'],
     aggregator: 'max',
     registers,
     collect() {
-      for (const [provider, one] of providers) circuits.set({ provider }, one.circuitIsOpen() ? 1 : 0)
+      circuits.reset()
+      for (const one of providers.opened())
+        circuits.set({ provider: one.name, merchant_id: one.merchantId }, one.circuitIsOpen() ? 1 : 0)
     },
   })
 }

@@ -224,8 +224,15 @@ export interface Provider {
   close(): void
 }
 
-/** The providers of this process by name. */
-export type Providers = ReadonlyMap<string, Provider>
+/** The providers of this process: one for each merchant account that is set up here. */
+export interface Providers {
+  /** The provider of a merchant account; undefined: none is set up here. May read credentials from the database. */
+  of(organizationId: string, psp: string, merchantId: string | null): Promise<Provider | undefined>
+  /** Those that are open already, of all organizations or usable by this one. Asks nobody, so some may be missing. */
+  opened(organizationId?: string): Iterable<Provider>
+  /** Every merchant account that is set up, with its organization; null: it serves all of them. */
+  all(): Promise<{ organizationId: string | null; provider: Provider }[]>
+}
 
 /** Money that moved. `key` and `reference` are null when the movement was not made by us. */
 export interface Movement {

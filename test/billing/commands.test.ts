@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
+import { fixedProviders } from '../../src/providers/fixed.ts'
 import type { Movement } from '../../src/providers/provider.ts'
 import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
 import { tundish } from '../support/cli.ts'
@@ -251,7 +252,7 @@ describe('reconcile', () => {
     })
     const context = {
       ...billing.server.app,
-      providers: new Map([['simulator', provider]]),
+      providers: fixedProviders([provider]),
       log: silent,
       providerTimeoutMs: billing.server.app.config.providerTimeoutMs,
     }

@@ -12,6 +12,7 @@ import { findEither, resolve } from '../../src/billing/unknown/resolve.ts'
 import { ApiError } from '../../src/lib/errors.ts'
 import { readAmount } from '../../src/lib/money.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
+import { fixedProviders } from '../../src/providers/fixed.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import { HandClock } from '../support/hand-clock.ts'
@@ -44,7 +45,7 @@ const request = (amount = '10.50', currencyCode = 'USD'): ChargeRequest => ({
 })
 
 function context(script: Partial<Provider>, more: Partial<BillingContext> = {}): BillingContext {
-  const providers = new Map([['simulator', scriptedProvider(script)]])
+  const providers = fixedProviders([scriptedProvider(script)])
   return { db: billing.db, providers, clock: new HandClock(), log: silent, providerTimeoutMs: 1_000, ...more }
 }
 
@@ -356,7 +357,7 @@ describe('a verdict that cannot be settled by', () => {
       [['mismatch', odd, '1050 minor units of USD there, which cannot be settled here']],
     )
     assert.deepEqual([settled, in_progress], [1, 0])
-    const silent = { ...both, providers: context({ list: both.providers.get('simulator')!.list }).providers }
+    const silent = { ...both, providers: context({ list: [...both.providers.opened()][0]!.list }).providers }
     const again = await reconcile(silent, '2100-01-01T00:00:00Z')
     assert.deepEqual(
       again.findings.map(({ difference, reference, what }) => [difference, reference, what]),

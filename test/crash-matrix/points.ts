@@ -3,6 +3,7 @@
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { Query, Statement } from '../../src/lib/pg/types.ts'
 import { aroundCalls } from '../../src/providers/around-calls.ts'
+import { fixedProviders } from '../../src/providers/fixed.ts'
 import type { Provider, Providers } from '../../src/providers/provider.ts'
 import type { KeyCache } from '../../src/tenants/key-cache.ts'
 
@@ -55,7 +56,7 @@ export class Points {
   }
 
   providers(providers: Providers): Providers {
-    return new Map([...providers].map(([name, provider]) => [name, this.#provider(provider)]))
+    return fixedProviders([...providers.opened()].map((provider) => this.#provider(provider)))
   }
 
   /** A call has a point in its middle too: sent, and not heard of yet. */

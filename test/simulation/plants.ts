@@ -10,13 +10,13 @@ export interface Plant {
 export const plants: Record<string, Plant> = {
   'time-out-is-failure': {
     file: 'billing/charge/charge.ts',
-    code: `if (verdict.outcome === 'unknown') return await leaveToSettling(context, order)`,
-    bug: `if (verdict.outcome === 'unknown') return { ...(await leaveToSettling(context, order)), status: 'failed' }`,
+    code: `return await leaveToSettling(context, order)\n  } catch`,
+    bug: `return { ...(await leaveToSettling(context, order)), status: 'failed' }\n  } catch`,
   },
   'cancelled-without-refusal': {
     file: 'billing/unknown/ask-provider.ts',
-    code: `return found.outcome === 'not_found' ? refuse() : found`,
-    bug: `return found.outcome === 'not_found' ? { outcome: 'refused' } : found`,
+    code: `=== 'unconfirmed' ? refuse() : found`,
+    bug: `=== 'unconfirmed' ? { outcome: 'refused' } : found`,
   },
   'another-key-for-looks': {
     file: 'billing/charge/orders.ts',

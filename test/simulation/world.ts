@@ -1,6 +1,8 @@
 // One seed: a small shop with a few customers, processes that charge, refund and settle, clients that try again, and faults.
+
 import type { BillingContext } from '../../src/billing/context.ts'
 import { startSettling } from '../../src/billing/unknown/settling.ts'
+import { fixedProviders } from '../../src/providers/fixed.ts'
 import { Clients, type Server } from './clients.ts'
 import type { Database, DatabaseFaults } from './database.ts'
 import { Invariants } from './invariants.ts'
@@ -175,7 +177,7 @@ class World {
     )
     const context: BillingContext = {
       db: this.#database.of(process, this.#scheduler, this.#faults, changed),
-      providers: new Map([[provider.name, provider]]),
+      providers: fixedProviders([provider]),
       clock: this.#scheduler.clockOf(process),
       log: { info: log, warn: log, error: log } as unknown as BillingContext['log'],
       providerTimeoutMs: DEADLINE_MS,

@@ -12,7 +12,7 @@ import { lookIntoCharge } from '../unknown/ask-provider.ts'
 import { leaseAllowsCall, leaseMs } from '../unknown/lease.ts'
 import { keep, timed } from '../unknown/provider-calls.ts'
 import { type ChargeAnswer, chargeAnswer } from './answer.ts'
-import { type Claimed, claim, type Standing } from './claim.ts'
+import { type Account, type Claimed, claim, type Standing } from './claim.ts'
 import { handOver, type Order, reference } from './orders.ts'
 import type { ChargeRequest } from './request.ts'
 import { isVerdict, settle } from './settle.ts'
@@ -44,25 +44,31 @@ async function claimAllowed(
   organizationId: string,
   request: ChargeRequest,
 ): Promise<Claimed> {
-  const psps = readyOnes(providers)
+  const ready = readyOnes(providers, organizationId)
   const exact = exactAmount(request)
   const amount = exact instanceof ApiError ? null : exact
   const asked = { organizationId, request, amount, leaseMs: leaseMs(providerTimeoutMs, 1), clock }
   for (let turn = 1; turn <= MOST_TURNS; turn++) {
-    const claimed = await claim(db, { ...asked, psps })
+    const claimed = await claim(db, { ...asked, ready })
     if (claimed.order) return claimed
     const { standing } = claimed
-    const { name } = allow(request, exact, standing, psps, providers)
+    const provider = await allow(organizationId, request, exact, standing, ready, providers)
     if (standing.is_busy === 't') break
-    if (!psps.includes(name)) psps.push(name)
+    if (!isReady(ready, provider)) ready.push(accountOf(provider))
   }
   throw new ApiError(400, 'charge_in_progress', 'Another charge of this customer is in progress.')
 }
 
 /** The providers that need no trial: asking those with an open circuit could spend one. */
-function readyOnes(providers: Providers): string[] {
-  return [...providers.values()].filter((one) => !one.circuitIsOpen() && one.admits()).map(({ name }) => name)
+function readyOnes(providers: Providers, organizationId: string): Account[] {
+  const opened = [...providers.opened(organizationId)]
+  return opened.filter((one) => !one.circuitIsOpen() && one.admits()).map(accountOf)
 }
+
+const accountOf = ({ name, merchantId }: Provider): Account => ({ psp: name, merchant_id: merchantId })
+
+const isReady = (ready: readonly Account[], { name, merchantId }: Provider) =>
+  ready.some((one) => one.psp === name && one.merchant_id === merchantId)
 
 /** The answer of an order; the key may turn out to stand for another amount, here or at the provider. */
 function answerFor(request: ChargeRequest, order: Order, isReplay: boolean): ChargeAnswer {
@@ -76,13 +82,14 @@ function answerFor(request: ChargeRequest, order: Order, isReplay: boolean): Cha
  * Goes through the rules in the order that the contract gives them; the first that is broken answers. The claim keeps the
  * same rules, in SQL.
  */
-function allow(
+async function allow(
+  organizationId: string,
   request: ChargeRequest,
   exact: string | ApiError,
   standing: Standing,
-  psps: readonly string[],
+  ready: readonly Account[],
   providers: Providers,
-): Provider {
+): Promise<Provider> {
   if (standing.one_off_charge_enabled !== 't') throw disabled()
   if (exact instanceof ApiError) throw exact
   keepMaximum(request, standing)
@@ -96,7 +103,8 @@ function allow(
   if (standing.has_payment !== 't')
     throw new ApiError(400, 'no_successful_payment', 'The customer has no successful payment yet.')
   if (standing.card_token === null) throw new ApiError(400, 'no_saved_card', 'The customer has no saved card.')
-  const provider = providerOf(providers, standing.card_psp!)
+  const card = { psp: standing.card_psp!, psp_merchant_id: standing.card_psp_merchant_id }
+  const provider = await providerOf(providers, organizationId, card)
   if (!isOffered(request.currencyCode, standing.currencies)) {
     throw new ApiError(
       400,
@@ -106,7 +114,7 @@ function allow(
   }
   // Whoever has a charge in progress makes no call, and would spend the trial of an open circuit for nothing.
   const mayCall = () => !(standing.is_busy === 't' && provider.circuitIsOpen()) && provider.admits()
-  if (!psps.includes(provider.name) && !mayCall()) throw unreachable()
+  if (!isReady(ready, provider) && !mayCall()) throw unreachable()
   return provider
 }
 
@@ -161,7 +169,7 @@ function disabled(): ApiError {
 async function charge(context: BillingContext, { order, sentMs }: Claimed): Promise<Order> {
   const { db, clock, log, providerTimeoutMs } = context
   try {
-    const provider = providerOf(context.providers, order.psp)
+    const provider = await providerOf(context.providers, order.organization_id, order)
     if (!leaseAllowsCall(providerTimeoutMs, clock.monotonicMs() - sentMs)) return await leaveToSettling(context, order)
     const { answer: verdict, note } = await timed(context, order, 'charge', () =>
       chargeAt(provider, { ...reference(order), ...money(order), traceparent: context.traceparent }),

@@ -10,14 +10,20 @@ import { keepErasureAway } from '../lock-out-erasure.ts'
 import { chargeLanes, ORDER_COLUMNS, type Order } from './orders.ts'
 import type { ChargeRequest } from './request.ts'
 
+/** A merchant account; the id `*` stands for every one of the psp. */
+export interface Account {
+  psp: string
+  merchant_id: string
+}
+
 /** What is asked for: the right to charge. */
 export interface Ask {
   organizationId: string
   request: ChargeRequest
   /** Major units with all decimals of the currency; null when it can be no charge's. */
   amount: string | null
-  /** The providers that take a charge now. */
-  psps: readonly string[]
+  /** The merchant accounts that take a charge now. */
+  ready: readonly Account[]
   leaseMs: number
   clock: Clock
 }
@@ -32,6 +38,7 @@ export type Standing = {
   /** The saved card, that of the latest successful payment that has one; null: none. */
   card_token: string | null
   card_psp: string | null
+  card_psp_merchant_id: string | null
   /** JSON; null: nothing is known of the merchant account. */
   currencies: string | null
   /** Whether the customer has a charge in progress. */
@@ -96,7 +103,7 @@ function paramsOf(asks: Ask[], ids: string[]) {
     column(({ request }) => request.clientMetadata),
     column(({ request }) => chargeKey(organizationId, request.externalId, request.idempotencyKey)),
     column(({ leaseMs }) => String(leaseMs / 1000)),
-    column(({ psps }) => JSON.stringify(psps)),
+    column(({ ready }) => JSON.stringify(ready)),
   ]
 }
 
@@ -114,7 +121,7 @@ const CLAIM: Statement = {
         card.trx_id, card.psp, card.psp_merchant_id, card.region, card.payment_method_token, m.currencies
       from unnest($2::uuid[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::text[], $8::text[], $9::float[],
           $10::text[])
-        as a (asked_id, external_id, idempotency_key, amount, currency_code, client_metadata, provider_key, lease_s, psps)
+        as a (asked_id, external_id, idempotency_key, amount, currency_code, client_metadata, provider_key, lease_s, ready)
       left join organizations g on g.id = $1
       left join customers c on c.organization_id = $1 and c.external_id = a.external_id
       left join lateral (
@@ -136,7 +143,8 @@ const CLAIM: Statement = {
         and a.amount <= coalesce(a.one_off_charge_max_amount ->> a.currency_code,
           a.one_off_charge_max_amount ->> '*', '0')::numeric
         and a.project_id is not null and a.payment_method_token is not null
-        and a.psps::jsonb ? a.psp
+        and (a.ready::jsonb @> jsonb_build_array(jsonb_build_object('psp', a.psp, 'merchant_id', '*'))
+          or a.ready::jsonb @> jsonb_build_array(jsonb_build_object('psp', a.psp, 'merchant_id', a.psp_merchant_id)))
         and (coalesce(json_array_length(a.currencies), 0) = 0 or a.currencies::jsonb ? a.currency_code)
       order by a.external_id, a.idempotency_key
       on conflict do nothing returning ${ORDER_COLUMNS}
@@ -148,7 +156,8 @@ const CLAIM: Statement = {
     )
     select a.asked_id, a.one_off_charge_enabled, a.one_off_charge_max_amount, a.project_id as customer_project_id,
       a.trx_id is not null or exists (select ${PAYMENTS}) as has_payment,
-      a.payment_method_token as card_token, a.psp as card_psp, a.currencies,
+      a.payment_method_token as card_token, a.psp as card_psp,
+      a.psp_merchant_id as card_psp_merchant_id, a.currencies,
       k.order_id is null and exists (select from orders o
         where o.organization_id = $1 and o.external_id = a.external_id and o.status = 'processing') as is_busy,
       k.*

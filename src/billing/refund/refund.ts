@@ -41,7 +41,7 @@ export async function refund(
   const begun = await findByKey(db.query, organizationId, request)
   if (begun) return answerFor(request, begun, true)
   allow(order, request)
-  const provider = providerOf(providers, order.psp)
+  const provider = await providerOf(providers, organizationId, order)
   if (!provider.admits()) throw unreachable()
 
   let begunMs = 0

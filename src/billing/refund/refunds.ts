@@ -64,6 +64,7 @@ const FIND_BY_KEY: Statement = {
 
 /** What stands before a refund. */
 export type Refundable = {
+  psp_merchant_id: string | null
   status: string
   amount: string
   currency_code: string
@@ -95,7 +96,7 @@ export async function findRefundable(
 const FIND_REFUNDABLE: Statement = {
   name: 'find refundable',
   text: `
-    select o.status, o.amount, o.currency_code, o.amount_refunded, o.psp,
+    select o.status, o.amount, o.currency_code, o.amount_refunded, o.psp, o.psp_merchant_id,
       exists (select from refunds r where r.organization_id = $1 and r.order_id = $2 and r.status = 'processing')
         as in_progress,
       (select count(*) from refunds r where r.organization_id = $1 and r.order_id = $2) as refunds,

@@ -19,7 +19,7 @@ import { noted } from './provider-calls.ts'
 
 /** Whoever calls holds the order's lease. Answers the order as it stands then. */
 export async function lookIntoCharge(context: BillingContext, order: Order, signal?: AbortSignal): Promise<Order> {
-  const provider = context.providers.get(order.psp)
+  const provider = await context.providers.of(order.organization_id, order.psp, order.psp_merchant_id)
   const about = orderReference(order)
   const verdict = provider
     ? await verdictOf(
@@ -39,7 +39,7 @@ export async function lookIntoCharge(context: BillingContext, order: Order, sign
 
 /** The same for a refund. */
 export async function lookIntoRefund(context: BillingContext, refund: Refund, signal?: AbortSignal): Promise<Refund> {
-  const provider = context.providers.get(refund.psp)
+  const provider = await context.providers.of(refund.organization_id, refund.psp, refund.psp_merchant_id)
   const about = refundReference(refund)
   const verdict = provider
     ? await verdictOf(

@@ -45,7 +45,7 @@ const BATCH = 500
 /** Throws `ProviderTrouble` when a provider cannot tell. */
 export async function reconcile(context: BillingContext, since: string): Promise<Reconciliation> {
   const result: Reconciliation = { match: 0, settled: 0, in_progress: 0, findings: [] }
-  for (const provider of context.providers.values()) {
+  for (const { provider } of await context.providers.all()) {
     const seen = new Set<string>()
     for await (const batch of batches(provider.list(since))) {
       for (const kind of Object.values(kinds(context, provider))) {

@@ -1,0 +1,14 @@
+// A set of providers that does not change and that all organizations use: play money, and tests.
+import type { Provider, Providers } from './provider.ts'
+
+/** A provider whose merchant id is `*` serves every merchant account of its psp. */
+export function fixedProviders(providers: readonly Provider[]): Providers {
+  return {
+    async of(_organizationId, psp, merchantId) {
+      const ofPsp = providers.filter(({ name }) => name === psp)
+      return ofPsp.find((one) => one.merchantId === merchantId) ?? ofPsp.find((one) => one.merchantId === '*')
+    },
+    opened: () => providers,
+    all: async () => providers.map((provider) => ({ organizationId: null, provider })),
+  }
+}
