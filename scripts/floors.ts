@@ -16,7 +16,7 @@ const FLOORS = {
   promises: ['events', 'audit', 'limits', 'lists'],
   erasure: ['erasure', 'metrics'],
   app: ['app.ts'],
-  slices: ['public', 'billing', 'ingest', 'backup', 'demo'],
+  slices: ['public', 'billing', 'ingest', 'backup', 'demo', 'pages'],
   operator: ['admin'],
   serving: ['server', 'workers', 'doctor'],
   commands: ['commands'],

@@ -4,6 +4,7 @@ import type { App } from '../app.ts'
 import { describeRoutes } from '../lib/http/describe.ts'
 import { openListener, refuseOtherMethods } from '../lib/http/listener.ts'
 import { describePages } from '../lib/http/reference-page.ts'
+import { OPERATOR_HOME, serveHome } from '../pages/home.ts'
 import { OPERATOR_CODES } from '../records/error-codes.ts'
 import { adminApi } from './api.ts'
 
@@ -38,6 +39,7 @@ export async function adminListener(app: App): Promise<FastifyInstance> {
   })
   refuseOtherMethods(listener)
   describePages(listener)
+  serveHome(listener, OPERATOR_HOME)
   app.metrics.route(listener, app.providers)
   listener.register((scope) => adminApi(scope, app), { prefix: '/admin/v1' })
   await listener.ready()

@@ -11,6 +11,7 @@ import { openListener, refuseOtherMethods } from '../lib/http/listener.ts'
 import { describePages } from '../lib/http/reference-page.ts'
 import { sweepCounts } from '../lists/counts.ts'
 import { openReads } from '../lists/reads.ts'
+import { PUBLIC_HOME, serveHome } from '../pages/home.ts'
 import { publicApi } from '../public/api.ts'
 import { health } from './health.ts'
 import { describePublic } from './openapi.ts'
@@ -86,6 +87,7 @@ export async function publicListener(app: App): Promise<FastifyInstance> {
   await describePublic(listener)
   refuseOtherMethods(listener)
   describePages(listener)
+  serveHome(listener, PUBLIC_HOME)
   health(listener, app)
   const { db, keys, limits, audit, config } = app
   const reads = await openReads(app)

@@ -2,6 +2,7 @@
 import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import type { ErrorCodes } from './error-codes.ts'
+import { tundishVersion } from '../version.ts'
 
 export interface Description {
   title: string
@@ -21,7 +22,7 @@ export async function describeRoutes(listener: FastifyInstance, description: Des
       openapi: '3.1.0',
       info: {
         title,
-        version: '1.0.0',
+        version: tundishVersion(),
         description: `${about.trim()}\n\n${codesAsMarkdown(errorCodes)}`,
         license: { name: 'MIT', identifier: 'MIT' } as never,
       },

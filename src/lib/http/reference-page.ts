@@ -46,7 +46,7 @@ const PAGE = `<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Tundish reference</title>
-<link rel="icon" href="data:,">
+<link rel="icon" href="favicon.svg">
 </head>
 <body>
 <div id="reference"></div>

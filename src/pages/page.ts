@@ -1,0 +1,47 @@
+// The frame of every HTML page that is made on the server: head, headers, stylesheet, and no script.
+import type { FastifyReply } from 'fastify'
+
+/** `base` leads from the page to the root of the listener: `./`, `../`, … so that a proxy may add a path in front. */
+export interface Page {
+  title: string
+  base: string
+  body: string
+}
+
+const HEADERS = {
+  'content-security-policy': [
+    "default-src 'none'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; '),
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'x-frame-options': 'DENY',
+}
+
+export function sendPage(reply: FastifyReply, { title, base, body }: Page): FastifyReply {
+  return reply
+    .headers(HEADERS)
+    .type('text/html; charset=utf-8')
+    .send(`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(title)}</title>
+<link rel="icon" href="${base}favicon.svg">
+<link rel="stylesheet" href="${base}docs/pages.css">
+</head>
+<body>
+${body}
+</body>
+</html>
+`)
+}
+
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+
+export const escapeHtml = (text: string) => text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character]!)

@@ -1,0 +1,102 @@
+// The pages for people: the home page of both listeners, the icon and the guides, without a script.
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import type { FastifyInstance } from 'fastify'
+import { unconnectedListener } from '../../scripts/openapi.ts'
+import { noBrowser, openBrowser } from '../support/browser.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+for (const side of ['public', 'operator'] as const) {
+  describe(`the pages of the ${side} listener`, () => {
+    let listener: FastifyInstance
+    let url: string
+    before(async () => {
+      listener = await unconnectedListener(side)
+      url = await listener.listen({ host: '127.0.0.1', port: 0 })
+    })
+    after(() => listener.close())
+
+    test('200 for / with links to the reference, the guides and the version', async () => {
+      const { text } = await page(`${url}/`)
+      for (const address of ['docs', 'docs/guides', 'openapi.json']) assert.match(text, new RegExp(`href="${address}"`))
+      assert.match(text, new RegExp(`Tundish ${listener.swagger().info.version}`))
+    })
+
+    test('an icon, also under the name that browsers ask for', async () => {
+      for (const name of ['favicon.svg', 'favicon.ico']) {
+        const answer = await fetch(`${url}/${name}`)
+        assert.equal(answer.status, 200, name)
+        assert.equal(answer.headers.get('content-type'), 'image/svg+xml')
+      }
+    })
+
+    test('every file of docs/ is a guide, and every link of every page is answered', { timeout: 120_000 }, async () => {
+      const seen = new Set<string>()
+      const waiting = [`${url}/`]
+      for (const address of waiting) {
+        const { text } = await page(address)
+        for (const [, link] of text.matchAll(/(?:href|src)="([^"]+)"/g)) {
+          const target = new URL(link!.replaceAll('&amp;', '&'), address)
+          if (target.origin !== url || target.pathname.startsWith('/health') || seen.has(target.pathname)) continue
+          seen.add(target.pathname)
+          if (target.pathname.startsWith('/docs/guides')) waiting.push(target.href)
+          else if (target.pathname !== '/metrics') assert.equal((await fetch(target)).status, 200, `${address}: ${link}`)
+        }
+      }
+      for (const file of readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }))
+        if (file.endsWith('.md')) assert.ok(seen.has(`/docs/guides/${file.slice(0, -3)}`), file)
+    })
+
+    test('every link to a part of a guide names a heading of it', async () => {
+      for (const name of ['operating', 'production', 'configuration', 'readme']) {
+        const address = `${url}/docs/guides/${name}`
+        for (const [, link] of (await page(address)).text.matchAll(/href="([^"]*#[^"]+)"/g)) {
+          const target = new URL(link!, address)
+          if (target.origin !== url) continue
+          assert.match((await page(target.href)).text, new RegExp(`id="${target.hash.slice(1)}"`), `${name}: ${link}`)
+        }
+      }
+    })
+
+    test('404 with a sentence for a guide that does not exist, also outside the folder', async () => {
+      for (const name of ['nothing', '..%2F..%2Fpackage.json', 'decisions']) {
+        const answer = await fetch(`${url}/docs/guides/${name}`)
+        assert.equal(answer.status, 404, name)
+        assert.match(((await answer.json()) as { message: string }).message, /no guide of this name/)
+      }
+    })
+
+    const title = 'home page and guides in a browser: no error and no request to another host'
+    test(noBrowser ? `${title} (skipped: ${noBrowser})` : title, { skip: noBrowser !== undefined }, async () => {
+      const { browser, close } = await openBrowser()
+      try {
+        const tab = await browser.newPage({ viewport: { width: 390, height: 800 } })
+        const problems: string[] = []
+        tab.on('console', (message) => message.type() === 'error' && problems.push(message.text()))
+        tab.on('request', (request) => new URL(request.url()).origin === url || problems.push(request.url()))
+        for (const path of ['/', '/docs/guides', '/docs/guides/configuration']) {
+          await tab.goto(url + path)
+          if (process.env['SCREENSHOT'])
+            await tab.screenshot({ path: `${process.env['SCREENSHOT']}${side}${path.replaceAll('/', '-')}.png` })
+          const wide = await tab.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth')
+          assert.equal(wide, false, `${path} is wider than a phone`)
+        }
+        assert.deepEqual(problems, [])
+      } finally {
+        await close()
+      }
+    })
+  })
+}
+
+async function page(address: string) {
+  const answer = await fetch(address)
+  const text = await answer.text()
+  assert.equal(answer.status, 200, `${address}: ${text.slice(0, 200)}`)
+  assert.match(answer.headers.get('content-security-policy') ?? '', /^default-src 'none'; style-src 'self'; img-src/)
+  assert.doesNotMatch(text, /<script|<[^>]*(?:javascript:|\son[a-z]+=)/i, address)
+  return { text }
+}
