@@ -11,7 +11,7 @@ export const externalId = Type.String({
   description: 'Your own unique identifier of the user.',
   minLength: 1,
   maxLength: 256,
-  examples: ['user-1042'],
+  examples: ['ada'],
 })
 
 export const idempotencyKey = Type.String({

@@ -20,6 +20,23 @@ export const TRY_CUSTOMERS: Readonly<Record<string, string | null>> = {
   'no-card': null,
 }
 
+// The address of Ada in the README and the guides.
+const ADA_EMAIL = 'ada@example.com'
+
+const isActiveSubscription = ({ record, data }: Line) =>
+  record === 'subscription' && (data as { status: string }).status === 'active'
+
+/** Gives the person of these lines Ada's name and address. */
+function nameAda(lines: Line[]): void {
+  for (const { record, data } of lines) {
+    if ('email' in data) Object.assign(data, { email: ADA_EMAIL })
+    if (record !== 'reply') continue
+    const { element } = data as { element: { id: string } }
+    if (element.id === 'el_email') Object.assign(data, { value: ADA_EMAIL })
+    if (element.id === 'el_name') Object.assign(data, { value: 'Ada' })
+  }
+}
+
 /** Two years up to `now`, the same chances at every start. */
 export function* demoRecords(now: number): Iterable<Line> {
   const ago = (days: number) => iso(now - days * DAY_MS)
@@ -32,15 +49,19 @@ export function* demoRecords(now: number): Iterable<Line> {
     record: 'merchant_account',
     data: { psp: 'simulator', psp_merchant_id: MERCHANT, region: 'eu', currencies: [] },
   }
-  let first: string | undefined
+  let ada: string | undefined
   for (let n = 1; n <= PEOPLE; n += 1) {
     const person = makePerson(random, n, now)
-    first ??= person.id
-    yield* person.lines
-    yield* subscriptionLines(random, person, n, now)
+    const lines = [...person.lines, ...subscriptionLines(random, person, n, now)]
+    if (ada === undefined && lines.some(isActiveSubscription)) {
+      ada = person.id
+      nameAda(lines)
+    }
+    yield* lines
   }
   for (const [n, [external_id, token]] of Object.entries(TRY_CUSTOMERS).entries()) {
-    yield { record: 'customer', data: { external_id, profile_id: external_id === 'ada' ? first : null } }
+    const who = external_id === 'ada' ? { email: ADA_EMAIL, profile_id: ada } : {}
+    yield { record: 'customer', data: { external_id, ...who } }
     yield payment(random, { external_id, ms: now - (40 - n) * DAY_MS, price: 1999, currency: 'USD', token })
   }
 }

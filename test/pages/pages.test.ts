@@ -43,7 +43,8 @@ for (const side of ['public', 'operator'] as const) {
           if (target.origin !== url || target.pathname.startsWith('/health') || seen.has(target.pathname)) continue
           seen.add(target.pathname)
           if (target.pathname.startsWith('/docs/guides')) waiting.push(target.href)
-          else if (target.pathname !== '/metrics') assert.equal((await fetch(target)).status, 200, `${address}: ${link}`)
+          else if (target.pathname !== '/metrics')
+            assert.equal((await fetch(target)).status, 200, `${address}: ${link}`)
         }
       }
       for (const file of readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }))

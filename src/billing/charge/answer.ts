@@ -14,6 +14,7 @@ export const oneOffChargeOut = Type.Object(
     checkout_status: {
       type: 'string',
       enum: ['processing', 'succeeded', 'failed', 'cancelled'],
+      examples: ['succeeded'],
       description:
         '`processing`: the outcome is not known yet, ask again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged and nothing will be. The last three are final.',
     },

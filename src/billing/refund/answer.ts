@@ -14,6 +14,7 @@ export const refundOut = Type.Object(
     refund_status: {
       type: 'string',
       enum: ['processing', 'succeeded', 'failed'],
+      examples: ['succeeded'],
       description: '`processing`: the outcome is not known yet, and finds itself. The others are final.',
     },
     amount: Type.Number({ description: 'Amount of this refund, in major units.', examples: [10.5] }),

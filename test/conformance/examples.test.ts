@@ -1,0 +1,87 @@
+// The examples of the README and of the reference, sent to the demo as they are written there.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
+import { prepareDemo } from '../../src/demo/demo.ts'
+import { type Json, startTestServer, type TestServer } from '../support/server.ts'
+import { openSimulator } from '../support/simulator.ts'
+
+const run = promisify(execFile)
+const README = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
+
+let simulator: Awaited<ReturnType<typeof openSimulator>>
+let server: TestServer
+let keys: { KEY: string; ORG_KEY: string }
+before(async () => {
+  simulator = await openSimulator()
+  server = await startTestServer({ SIMULATOR_URL: simulator.url })
+  const text = await prepareDemo(server.app, { url: server.url, adminUrl: undefined })
+  const key = (header: string) => new RegExp(`^ *${header} +(secret_\\S+)`, 'm').exec(text)![1]!
+  keys = { KEY: key('Service-Secret'), ORG_KEY: key('service-secret-key') }
+})
+after(async () => {
+  await server.stop()
+  await simulator.cleanUp()
+})
+
+interface Example {
+  comment: string
+  call: string
+}
+
+/** The calls of a section, each with the comment above it. */
+function examplesIn(section: string): Example[] {
+  const text = new RegExp(`^## ${section}\\n([\\s\\S]+?)(?=^## )`, 'm').exec(README)![1]!
+  const shell = [...text.matchAll(/```sh\n([\s\S]+?)```/g)].map(([, code]) => code!).join('\n')
+  const calls = [...shell.matchAll(/((?:^#.*\n)*)(^curl (?:.*\\\n)*.*$)/gm)]
+  return calls.map(([, comment, call]) => ({ comment: comment!.trim(), call: call! }))
+}
+
+async function answerOf(call: string, more: Record<string, string> = {}): Promise<Json> {
+  const line = call.replaceAll('http://127.0.0.1:8080', server.url)
+  const { stdout } = await run('bash', ['-c', line], { env: { PATH: process.env['PATH'], ...keys, ...more } })
+  return JSON.parse(stdout)
+}
+
+test('every call of the README is answered as its comment says', async () => {
+  const examples = examplesIn('First calls')
+  assert.ok(examples.length >= 9)
+  let order = ''
+  for (const { comment, call } of examples) {
+    const answer = await answerOf(call, { ORDER_ID: order })
+    assert.equal('message' in answer, /refused/.test(comment), `${call}: ${JSON.stringify(answer)}`)
+    if (answer.data) assert.ok(answer.data.length > 0, call)
+    if (!call.includes('one_off_charge') || 'message' in answer) continue
+    assert.equal(answer.checkout_status, /declined/.test(comment) ? 'failed' : 'succeeded', call)
+    if (!/declined/.test(comment)) order = answer.order_id
+  }
+})
+
+test('the example of a charge in the reference succeeds at the demo, and its example answer says so', async () => {
+  const { body: description } = await server.call('/openapi.json')
+  const { requestBody, responses } = description.paths['/{org_id}/v1/payment/one_off_charge'].post
+  const answer = await server.call('/demo/v1/payment/one_off_charge', {
+    method: 'POST',
+    headers: ['service-secret-key', keys.ORG_KEY],
+    body: exampleOf(description, requestBody.content['application/json'].schema),
+  })
+  assert.equal(answer.body.checkout_status, 'succeeded', answer.text)
+  assert.equal(exampleOf(description, responses['200'].content['application/json'].schema).checkout_status, 'succeeded')
+})
+
+test('search finds the demo’s Ada by the address that the guides use', async () => {
+  const { data } = await answerOf(
+    `curl -gs -H "Service-Secret: $KEY" 'http://127.0.0.1:8080/public/v1/subscriptions?filter[email]=ada@example.com'`,
+  )
+  assert.ok(data.some(({ status }: Json) => status === 'active'))
+})
+
+/** The object that the examples of a schema's properties make. */
+function exampleOf(description: Json, schema: Json): Json {
+  const known = schema.$ref ? description.components.schemas[schema.$ref.split('/').at(-1)] : schema
+  const properties = Object.entries<Json>(known.properties).map(([name, one]) => [name, one.examples?.[0]])
+  return Object.fromEntries(properties.filter(([, example]) => example !== undefined))
+}
