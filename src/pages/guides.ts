@@ -33,7 +33,8 @@ export function serveGuides(listener: FastifyInstance): void {
   listener.get('/docs/guides/', HIDDEN, async (_request, reply) => reply.redirect('../guides', 308))
   listener.get('/docs/guides/*', HIDDEN, async (request, reply) => {
     const name = (request.params as { '*': string })['*']
-    if (!guides.has(name)) throw new ApiError(404, 'path_not_found', 'There is no guide of this name: /docs/guides lists them.')
+    if (!guides.has(name))
+      throw new ApiError(404, 'path_not_found', 'There is no guide of this name: /docs/guides lists them.')
     const { title, html } = await render(name)
     const base = `../../${'../'.repeat(name.split('/').length - 1)}`
     return sendPage(reply, { title: `${title} · Tundish`, base, body: `${menu(base)}<main>${html}</main>` })

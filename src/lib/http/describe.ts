@@ -1,8 +1,8 @@
 // Collects the OpenAPI description of a listener from its routes, and adds what all its error answers have in common.
 import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
-import type { ErrorCodes } from './error-codes.ts'
 import { tundishVersion } from '../version.ts'
+import type { ErrorCodes } from './error-codes.ts'
 
 export interface Description {
   title: string
