@@ -17,7 +17,11 @@ for (const side of ['public', 'operator'] as const) {
       listener = await unconnectedListener(side)
       url = await listener.listen({ host: '127.0.0.1', port: 0 })
     })
-    after(() => listener.close())
+    after(async () => {
+      // The browser leaves connections on which it has sent nothing.
+      listener.server.closeAllConnections()
+      await listener.close()
+    })
 
     test('200 for / with links to the reference, the guides and the version', async () => {
       const { text } = await page(`${url}/`)
