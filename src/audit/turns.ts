@@ -1,7 +1,7 @@
 // Who waits for the end of the audit log waits in turns, and without the connections that others need.
 
 import { tryLater } from '../lib/errors.ts'
-import { openTurns, type Turns } from '../lib/fair-queue.ts'
+import { createFairQueue, type FairQueue } from '../lib/fair-queue.ts'
 import type { Db } from '../lib/pg/db.ts'
 
 // Whoever appends to the audit log holds a connection while they wait for its end, which is one for the whole installation,
@@ -18,14 +18,14 @@ const PATIENCE = {
   error: () => tryLater('audit_log_busy', 'Too many others wait to be written down in the audit log: try again.'),
 }
 
-const turns = { refund: new WeakMap<Db, Turns>(), erasure: new WeakMap<Db, Turns>() }
+const turns = { refund: new WeakMap<Db, FairQueue>(), erasure: new WeakMap<Db, FairQueue>() }
 
 /**
  * Runs a transaction that ends with an entry of the audit log, when it is the tenant's turn, or answers 503 when that does
  * not come in time. Refunds do not wait behind erasures, which may wait for an import.
  */
 export function inAuditTurn<T>(db: Db, kind: keyof typeof turns, tenant: string, work: () => Promise<T>): Promise<T> {
-  const known = turns[kind].get(db) ?? openTurns(WEIGHT * atOnce(db), SHARE)
+  const known = turns[kind].get(db) ?? createFairQueue(WEIGHT * atOnce(db), SHARE)
   turns[kind].set(db, known)
   return known.run(tenant, WEIGHT, work, PATIENCE)
 }

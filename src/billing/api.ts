@@ -36,7 +36,7 @@ export async function billingApi(
   app.addHook('onRequest', async (request, reply) => {
     const holder = await holderOf(request, context.keys)
     if (!holder) {
-      await context.limits.holdStranger(request)
+      await context.limits.delayUnauthorized(request)
       throw unauthorized()
     }
     request.organizationId = holder.organization_id

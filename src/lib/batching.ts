@@ -1,29 +1,29 @@
-// Lets what many ask for at the same time go together: one statement and one commit for all of them.
+// Batches concurrent calls of the same kind into one statement and one commit.
 import { type Db, isUnavailable } from './pg/db.ts'
 
 interface Kind<Item, Result> {
-  /** Whose items go together; what belongs to another group neither waits for them nor fails with them. */
+  /** Items of one group are batched; other groups neither wait for them nor fail with them. */
   group(item: Item): string
-  /** Does what all of these ask for, or nothing when it throws; answers a result for each, in their order. */
+  /** Does the work of all items, or nothing when it throws; returns a result for each, in their order. */
   work(db: Db, items: Item[]): Promise<Result[]>
-  /** Where a group takes turns with the groups of that name of other kinds; without it, each kind is for itself. */
+  /** Makes groups of the same name, of different kinds, take turns; without it, each kind is on its own. */
   lanes?: Lanes
 }
 
-interface Asked<Item, Result> {
+interface Call<Item, Result> {
   item: Item
   resolve(result: Result): void
   reject(error: unknown): void
 }
 
-/** Who waits for one kind of work in a lane. */
+/** The calls of one kind that wait in a lane. */
 interface Line {
   readonly waiting: unknown[]
-  /** Does what so many of them ask for; never throws. */
+  /** Serves one batch of them; never throws. */
   serve(): Promise<void>
 }
 
-/** What is done one set after the other: the lines with somebody waiting, in the order in which they began to. */
+/** Batches of a lane run one after the other: the lines with waiting calls, in the order in which they began to wait. */
 interface Lane {
   isServed: boolean
   readonly due: Line[]
@@ -36,31 +36,31 @@ export type Lanes = WeakMap<Db, Map<string, Lane>>
 
 // So many that one round trip to the disk costs each of them little, so few that a statement stays small.
 const MOST = 64
-// Lanes stay when nobody is in them: a map whose entries come and go all the time keeps in memory what they were (see `Crowd`).
+// Empty lanes are kept: a map whose entries come and go all the time keeps the old ones in memory (see `SlotSet`).
 const MOST_KEPT = 10_000
 
 /**
- * Whoever asks when nothing of the lane is under way goes at once, with all who ask in the same turn of the event loop;
- * those who come meanwhile go together as soon as it ends. Nobody waits for company. When it fails for several, each is
- * tried alone, so that one cannot spoil another's.
+ * Returns a plain function whose concurrent calls are batched. A lone call is never delayed to form a batch: when the lane
+ * is free, a batch starts with the calls of this turn of the event loop; calls that come meanwhile form the next batch.
+ * When a batch fails, each of its calls is tried alone, so that one cannot fail another.
  */
-export function gather<Item, Result>(kind: Kind<Item, Result>): (db: Db, item: Item) => Promise<Result> {
+export function batched<Item, Result>(kind: Kind<Item, Result>): (db: Db, item: Item) => Promise<Result> {
   const { group, work, lanes = new WeakMap() as Lanes } = kind
 
   function lineOf(db: Db, lane: Lane): Line {
     const known = lane.lines.get(kind)
     if (known) return known
-    const waiting: Asked<Item, Result>[] = []
+    const waiting: Call<Item, Result>[] = []
     const line: Line = { waiting, serve: () => serve(db, waiting.splice(0, MOST)) }
     lane.lines.set(kind, line)
     return line
   }
 
-  async function serve(db: Db, all: Asked<Item, Result>[]): Promise<void> {
+  async function serve(db: Db, all: Call<Item, Result>[]): Promise<void> {
     try {
       const items = all.map(({ item }) => item)
       const results = await work(db, items)
-      // Once the next set is on its way: what they do with it would hold that up.
+      // After the next batch has been sent, which the callers' own work would delay.
       setImmediate(() => {
         for (const [n, { resolve }] of all.entries()) resolve(results[n]!)
       })

@@ -1,12 +1,12 @@
-// Shares what is scarce among tenants: who asks for much waits in a line of their own, and nobody waits behind them.
+// Shares a scarce resource among tenants: each tenant has a queue of its own, and the queues are served in turn.
 
-export interface Turns {
+export interface FairQueue {
   /**
-   * Runs `work`, which costs `weight`, at once when there is room, or when it is the tenant's turn. With `patience` whoever
-   * waits for longer leaves the line, and is told its error.
+   * Runs `work`, which costs `weight`, at once when there is room, else when it is the tenant's turn. With `patience`, a
+   * caller that has waited that long leaves the queue and gets its error.
    */
   run<T>(tenant: string, weight: number, work: () => Promise<T>, patience?: Patience): Promise<T>
-  /** How many wait. */
+  /** The number of waiting callers. */
   waiting(): number
 }
 
@@ -25,24 +25,24 @@ interface Line {
   waiting: Waiter[]
 }
 
-// How long a tenant who asked for something is taken for still there.
+// How long a tenant counts as present after a call.
 const PRESENT_MS = 1000
-// The most that work costs, of a share: one such fits into half a share, and beside it light work of the same tenant.
+// The largest weight, as a part of a share: one such fits into half a share, with room for light work of the same tenant.
 const HEAVIEST = 3 / 8
 
 /**
- * At most `most` units of work at once, of one tenant at most `share`, and at most half of that while other tenants are
- * there too; whoever waits is served in turn, one of each tenant after the other.
+ * At most `most` units of work run at once; of one tenant at most `share`, and at most half of that while other tenants
+ * are present. Waiting calls are served round-robin over the tenants.
  */
-export function openTurns(most: number, share: number): Turns {
+export function createFairQueue(most: number, share: number): FairQueue {
   const lines = new Map<string, Line>()
-  /** The tenants who have somebody waiting, in the order of their turns. */
+  /** The tenants with waiting calls, in the order of their turns. */
   const turns = new Set<string>()
   let used = 0
   let waiting = 0
-  /** Somebody whose turn it is needs more room than there is: it is kept for them. */
+  /** The call whose turn it is needs more room than is free: no other may take it. */
   let blocked = false
-  /** Who came last, and when that was somebody else than before. */
+  /** The tenant of the last call, and when the tenant last changed. */
   let last: string | undefined
   let changedMs = -PRESENT_MS
 
@@ -87,7 +87,7 @@ export function openTurns(most: number, share: number): Turns {
     })
   }
 
-  /** Lets one begin: the first of the first tenant whose share allows it. Answers whether there was one. */
+  /** Starts one call: the first of the first tenant whose share allows it. Returns whether there was one. */
   function serveNext(): boolean {
     blocked = false
     for (const tenant of turns) {

@@ -1,29 +1,29 @@
-// A crowd: its members come and go all the time.
+// A set for members that come and go all the time.
 
 /**
- * For what a `Set` is too costly. One whose members are soon replaced by others makes itself a new table again and again,
- * and V8 links each table to the next: once one has got among what lives long, all that were members after it stay in
- * memory to the next major collection. Here each has a place, which serves again.
+ * A `Set` whose members are soon replaced allocates a new table again and again, and V8 links each table to the next: once
+ * one of them has been promoted to the old generation, all former members stay in memory until the next major collection.
+ * Here a member occupies a slot, and slots are reused.
  */
-export class Crowd<Member> implements Iterable<Member> {
-  readonly #places: (Member | undefined)[] = []
+export class SlotSet<Member> implements Iterable<Member> {
+  readonly #slots: (Member | undefined)[] = []
   readonly #free: number[] = []
 
   get size(): number {
-    return this.#places.length - this.#free.length
+    return this.#slots.length - this.#free.length
   }
 
-  /** Lets a member in, and answers what lets it out again: to be called once. */
+  /** Adds a member and returns the function that removes it: to be called once. */
   add(member: Member): () => void {
-    const place = this.#free.pop() ?? this.#places.length
-    this.#places[place] = member
+    const slot = this.#free.pop() ?? this.#slots.length
+    this.#slots[slot] = member
     return () => {
-      this.#places[place] = undefined
-      this.#free.push(place)
+      this.#slots[slot] = undefined
+      this.#free.push(slot)
     }
   }
 
   *[Symbol.iterator](): Iterator<Member> {
-    for (const member of this.#places) if (member !== undefined) yield member
+    for (const member of this.#slots) if (member !== undefined) yield member
   }
 }

@@ -1,24 +1,23 @@
-// Does what comes in crowds a little at a time, so that whoever else came meanwhile is served in between.
+// Spreads work that arrives in large numbers over many turns of the event loop, so that other callers are served in between.
 
-// One turn of the event loop spends about so long on it.
 const SLICE_MS = 2
 
-/** Answers a function that has this done for each thing it is given, in their order and very soon. */
-export function littleByLittle<T>(act: (thing: T) => void): (thing: T) => void {
-  let crowd: T[] = []
+/** Returns a function that queues an item; `act` runs for each in order, for about 2 ms in a turn of the event loop. */
+export function timeSliced<T>(act: (item: T) => void): (item: T) => void {
+  let queue: T[] = []
   let at = 0
   const slice = () => {
     const endMs = performance.now() + SLICE_MS
-    while (at < crowd.length && performance.now() < endMs) act(crowd[at++]!)
-    if (at < crowd.length) {
+    while (at < queue.length && performance.now() < endMs) act(queue[at++]!)
+    if (at < queue.length) {
       setImmediate(slice)
       return
     }
-    crowd = []
+    queue = []
     at = 0
   }
-  return (thing) => {
-    crowd.push(thing)
-    if (crowd.length === 1) setImmediate(slice)
+  return (item) => {
+    queue.push(item)
+    if (queue.length === 1) setImmediate(slice)
   }
 }

@@ -5,13 +5,13 @@ import { ApiError } from '../lib/errors.ts'
 import { callerOf } from '../lib/http/client-address.ts'
 import type { KeyHolder } from '../tenants/tenants.ts'
 import { openRateLimiter, type Rate, type Shared } from './rate.ts'
-import { openStrangers } from './unauthorized-throttle.ts'
+import { createUnauthorizedThrottle } from './unauthorized-throttle.ts'
 
 export interface Limits {
   /** Lets a request with a living key pass, or throws a 429. Tells the caller what is left in the RateLimit headers. */
   admit(reply: FastifyReply, holder: KeyHolder): void
   /** Waits until a request without one may be told so; throws a 429 when that would take too long. */
-  holdStranger(request: FastifyRequest): Promise<void>
+  delayUnauthorized(request: FastifyRequest): Promise<void>
   close(): Promise<void>
 }
 
@@ -26,7 +26,7 @@ interface Use {
 export function openLimits(app: Shared & { config: Config }): Limits {
   const { config, clock } = app
   const limiter = openRateLimiter(app)
-  const strangers = openStrangers(clock, config.unauthorizedRate)
+  const throttle = createUnauthorizedThrottle(clock, config.unauthorizedRate)
   const uses = new Map<string, Use>()
 
   function useOf(holder: KeyHolder): Use {
@@ -62,8 +62,8 @@ export function openLimits(app: Shared & { config: Config }): Limits {
       reply.header('ratelimit', `"key";r=${remaining};t=${seconds(waitMs)}`)
       if (!admitted) throw tooMany(`This key may send ${use.rate.rate} requests a second`, waitMs)
     },
-    async holdStranger(request) {
-      const waitMs = await strangers.hold(callerOf(request.raw, config.trustedProxies))
+    async delayUnauthorized(request) {
+      const waitMs = await throttle.delay(callerOf(request.raw, config.trustedProxies))
       if (waitMs !== undefined) throw tooMany('Too many requests without a valid key came from this address', waitMs)
     },
     close: () => limiter.close(),

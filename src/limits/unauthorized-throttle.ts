@@ -1,28 +1,28 @@
-// Slows down whoever keeps sending keys that open nothing, by address.
+// Slows down addresses that keep sending invalid keys.
 import { isIPv6 } from 'node:net'
 import type { Clock } from '../lib/clock.ts'
 
-export interface Strangers {
-  /** Resolves when this address may be told that its key is wrong; or says after how many ms it may ask again. */
-  hold(address: string): Promise<number | undefined>
+export interface UnauthorizedThrottle {
+  /** Resolves when this address may get its 401; or with the number of ms after which it may try again. */
+  delay(address: string): Promise<number | undefined>
 }
 
 // So many seconds' worth of refusals are free; a program with a wrong key, or a test, never notices.
 const FREE_S = 10
-// Whoever would have to wait longer is sent away at once instead: waiting takes memory.
+// A longer wait is refused at once instead: waiting takes memory.
 const MOST_WAIT_MS = 5_000
 const MOST_WAITING = 1_000
 // A bound for memory; the address that came longest ago is forgotten first.
 const MOST_ADDRESSES = 10_000
 
 /** `perSecond` refusals go to one address (of IPv6, to one /64, which one machine may own), after ten seconds' worth at once. */
-export function openStrangers(clock: Clock, perSecond: number): Strangers {
+export function createUnauthorizedThrottle(clock: Clock, perSecond: number): UnauthorizedThrottle {
   /** Until when the refusals so far take, at the rate. */
   const busyUntilMs = new Map<string, number>()
   let waiting = 0
 
   return {
-    async hold(address) {
+    async delay(address) {
       const nowMs = clock.monotonicMs()
       const key = network(address)
       const busyMs = Math.max(busyUntilMs.get(key) ?? 0, nowMs)

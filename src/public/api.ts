@@ -27,7 +27,7 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
     const key = keyOf(request, secretHeaderCase)
     const holder = key ? await keys.lookUp(key) : undefined
     if (!holder?.project_id) {
-      await limits.holdStranger(request)
+      await limits.delayUnauthorized(request)
       throw unauthorized()
     }
     request.projectId = holder.project_id

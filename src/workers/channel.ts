@@ -4,7 +4,7 @@ import type { FromWorker, ToWorker } from './messages.ts'
 
 type Begin = Extract<ToWorker, { is: 'begin' }>
 
-export interface Post {
+export interface Channel {
   /** Who this worker is. */
   begin: Promise<Begin>
   /** The background work is this worker's. */
@@ -20,7 +20,7 @@ export interface Post {
 }
 
 /** Opens it; `count` answers what this worker has counted. */
-export function openPost(count: () => Promise<Counted>): Post {
+export function openChannel(count: () => Promise<Counted>): Channel {
   const begin = Promise.withResolvers<Begin>()
   const [work, leave, stop] = [1, 2, 3].map(() => Promise.withResolvers<void>()) as [Once, Once, Once]
   let asked: PromiseWithResolvers<Counted[]> | undefined

@@ -8,7 +8,7 @@ export interface Share {
   plain: number
 }
 
-export interface Crew {
+export interface Division {
   workers: number
   share: Share
   /** To be told: why there are fewer workers than cores. */
@@ -39,7 +39,7 @@ export function divide(
   asked: number | 'auto',
   connections: number | undefined,
   cores: number = availableParallelism(),
-): Crew {
+): Division {
   const room = Math.floor((connections ?? MOST_UNASKED) / LEAST) - 1
   const wanted = asked === 'auto' ? Math.min(cores, MOST_WORKERS) : asked
   const workers = asked === 'auto' ? Math.max(1, Math.min(wanted, room)) : asked
@@ -50,7 +50,7 @@ export function divide(
   }
   const each = Math.floor((connections ?? Math.min(MOST_UNASKED, ENOUGH * (workers + 1))) / (workers + 1))
   const read = each >= ENOUGH ? 3 : each > LEAST ? 2 : 1
-  const crew = { workers, share: { read, plain: each - read } }
-  if (workers === wanted) return crew
-  return { ...crew, notice: `DATABASE_CONNECTIONS has room for ${workers} workers on ${cores} cores.` }
+  const division = { workers, share: { read, plain: each - read } }
+  if (workers === wanted) return division
+  return { ...division, notice: `DATABASE_CONNECTIONS has room for ${workers} workers on ${cores} cores.` }
 }

@@ -3,7 +3,7 @@ import cluster from 'node:cluster'
 import type { App } from '../app.ts'
 import type { Running } from '../server/server.ts'
 import { divide } from './shares.ts'
-import { Crew } from './worker-pool.ts'
+import { WorkerPool } from './worker-pool.ts'
 
 export interface Supervised extends Running {
   /** Puts new workers in the place of the old ones, one after another. */
@@ -22,13 +22,13 @@ export async function startWorkers(
   cluster.schedulingPolicy = cluster.SCHED_RR
   // Numbers that are none survive it.
   cluster.setupPrimary({ serialization: 'advanced' })
-  const crew = new Crew({ workers, share, work, log: app.log, clock: app.clock })
-  const addresses = await crew.begin()
+  const pool = new WorkerPool({ workers, share, work, log: app.log, clock: app.clock })
+  const addresses = await pool.begin()
   return {
     app,
     ...addresses,
-    restart: () => void crew.restart(),
-    stop: () => crew.stop(),
-    kill: () => crew.kill(),
+    restart: () => void pool.restart(),
+    stop: () => pool.stop(),
+    kill: () => pool.kill(),
   }
 }

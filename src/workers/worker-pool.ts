@@ -6,7 +6,7 @@ import type { FromWorker } from './messages.ts'
 import type { Share } from './shares.ts'
 import { type Addresses, type Member, startMember } from './worker-process.ts'
 
-interface CrewOptions {
+interface PoolOptions {
   workers: number
   share: Share
   /** Whether one of them does the background work. */
@@ -20,8 +20,8 @@ const SHORT_LIFE_MS = 10_000
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
 
-export class Crew {
-  readonly #options: CrewOptions
+export class WorkerPool {
+  readonly #options: PoolOptions
   readonly #members = new Set<Member>()
   readonly #counts: Counts = openCounts()
   readonly #stopping = new AbortController()
@@ -31,7 +31,7 @@ export class Crew {
   #restarting: Promise<void> | undefined
   #again = false
 
-  constructor(options: CrewOptions) {
+  constructor(options: PoolOptions) {
     this.#options = options
   }
 

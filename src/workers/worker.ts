@@ -4,7 +4,7 @@ import { type App, openApp, openLog } from '../app.ts'
 import type { Config } from '../config.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { startServer } from '../server/server.ts'
-import { openPost, type Post } from './channel.ts'
+import { type Channel, openChannel } from './channel.ts'
 
 /** Serves until it is told to leave. What it cannot serve for, it tells its supervisor. */
 export async function serveAsWorker(config: Config, simulator: 'embedded' | 'always'): Promise<void> {
@@ -15,31 +15,31 @@ export async function serveAsWorker(config: Config, simulator: 'embedded' | 'alw
     cluster.worker!.exitedAfterDisconnect = true
   })
   let app: App | undefined
-  const post = openPost(async () => (await app?.metrics.counted()) ?? [])
+  const channel = openChannel(async () => (await app?.metrics.counted()) ?? [])
   try {
-    const { number, share } = await post.begin
+    const { number, share } = await channel.begin
     app = await openApp(config, {
       simulator,
       connections: share,
       log: openLog(config.logLevel, 1, { worker: number }),
-      among: { number, all: post.all },
+      among: { number, all: channel.all },
     })
-    await serve(app, post)
+    await serve(app, channel)
   } catch (error) {
     if (!(error instanceof UsageError || error instanceof Refusal)) throw error
-    await post.tell({ is: 'failed', sentence: error.message, usage: error instanceof UsageError })
+    await channel.tell({ is: 'failed', sentence: error.message, usage: error instanceof UsageError })
   } finally {
     await app?.close()
     if (process.connected) process.disconnect()
   }
 }
 
-async function serve(app: App, post: Post): Promise<void> {
+async function serve(app: App, channel: Channel): Promise<void> {
   const server = await startServer(app, { worker: false })
   const { url, adminUrl } = server
-  await post.tell({ is: 'ready', url, adminUrl })
-  void post.work.then(() => server.work())
-  await Promise.race([post.leave.then(() => server.leave()), post.stop.then(() => server.stop())])
+  await channel.tell({ is: 'ready', url, adminUrl })
+  void channel.work.then(() => server.work())
+  await Promise.race([channel.leave.then(() => server.leave()), channel.stop.then(() => server.stop())])
   // The last word: what it has counted stays.
-  await post.tell({ is: 'counted', counted: await app.metrics.counted() })
+  await channel.tell({ is: 'counted', counted: await app.metrics.counted() })
 }

@@ -1,7 +1,7 @@
 // Work that is asked for at the same time goes together; nobody waits for company, and nobody pays for a neighbour.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { gather, type Lanes } from '../../src/lib/batching.ts'
+import { batched, type Lanes } from '../../src/lib/batching.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 
 const db = {} as Db
@@ -9,7 +9,7 @@ const db = {} as Db
 /** Doubles numbers, one group for the even and one for the odd; each run ends when it is let. */
 function doubling(fails: (items: number[]) => Error | undefined = () => undefined) {
   const runs: { items: number[]; end: () => void }[] = []
-  const double = gather<number, number>({
+  const double = batched<number, number>({
     group: (item) => String(item % 2),
     async work(_db, items) {
       await new Promise<void>((end) => runs.push({ items, end }))
@@ -85,7 +85,7 @@ describe('kinds that share lanes', () => {
     const lanes: Lanes = new WeakMap()
     const runs: { name: string; end: () => void }[] = []
     const kind = (name: string) =>
-      gather<string, string>({
+      batched<string, string>({
         group: (item) => item.slice(0, 1),
         async work(_db, items) {
           await new Promise<void>((end) => runs.push({ name: `${name}: ${items.join(' ')}`, end }))

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openTurns } from '../../src/lib/fair-queue.ts'
+import { createFairQueue } from '../../src/lib/fair-queue.ts'
 
 /** Starts work that ends when told to; `begun` lists who runs. */
 function open(most: number, share: number) {
-  const turns = openTurns(most, share)
+  const turns = createFairQueue(most, share)
   const begun: string[] = []
   const ends = new Map<string, () => void>()
   const start = (name: string, weight = 1) =>

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openApp, openLog } from '../../src/app.ts'
 import { runOperation } from '../../src/commands/operations.ts'
 import { readConfig } from '../../src/config.ts'
-import { openStrangers } from '../../src/limits/unauthorized-throttle.ts'
+import { createUnauthorizedThrottle } from '../../src/limits/unauthorized-throttle.ts'
 import { startServer } from '../../src/server/server.ts'
 import { BASICS, insert } from '../support/data.ts'
 import { HandClock } from '../support/hand-clock.ts'
@@ -129,22 +129,22 @@ describe('wrong keys', () => {
     const clock = new HandClock()
     const waits: number[] = []
     clock.sleep = async (ms) => void waits.push(ms)
-    const strangers = openStrangers(clock, 2)
-    for (const _ of times(20, (n) => n)) assert.equal(await strangers.hold('192.0.2.1'), undefined)
+    const throttle = createUnauthorizedThrottle(clock, 2)
+    for (const _ of times(20, (n) => n)) assert.equal(await throttle.delay('192.0.2.1'), undefined)
     assert.deepEqual(waits, [])
-    for (const _ of times(11, (n) => n)) await strangers.hold('192.0.2.1')
+    for (const _ of times(11, (n) => n)) await throttle.delay('192.0.2.1')
     assert.deepEqual(waits, [500, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 5000])
-    assert.equal(await strangers.hold('192.0.2.1'), 5500)
-    assert.equal(await strangers.hold('192.0.2.2'), undefined)
+    assert.equal(await throttle.delay('192.0.2.1'), 5500)
+    assert.equal(await throttle.delay('192.0.2.2'), undefined)
     assert.equal(waits.length, 10)
   })
 
   test('one machine owns a whole /64 of IPv6, however it is written', async () => {
     const clock = new HandClock()
-    const strangers = openStrangers(clock, 1)
+    const throttle = createUnauthorizedThrottle(clock, 1)
     const addresses = ['2001:db8:0:7::1', '2001:DB8:0:7:ffff:1:2:3', '2001:db8:0:07::']
-    for (const n of times(15, (n) => n)) assert.equal(await strangers.hold(addresses[n % 3]!), undefined)
-    assert.equal(await openStrangers(clock, 1).hold('2001:db8:0:8::1'), undefined)
+    for (const n of times(15, (n) => n)) assert.equal(await throttle.delay(addresses[n % 3]!), undefined)
+    assert.equal(await createUnauthorizedThrottle(clock, 1).delay('2001:db8:0:8::1'), undefined)
   })
 
   test('are slowed by the address that a trusted proxy names, and a valid key never is', async () => {

@@ -1,6 +1,6 @@
 // Claims charges: one statement reads what stands before them and makes the orders of those that the rules allow.
 
-import { gather } from '../../lib/batching.ts'
+import { batched } from '../../lib/batching.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { makeUuid } from '../../lib/ids.ts'
 import type { Db } from '../../lib/pg/db.ts'
@@ -62,7 +62,7 @@ export async function claim(db: Db, ask: Ask): Promise<Claimed | { order: undefi
 
 type Row = { asked_id: string } & (Order | { order_id: null }) & (Standing | { one_off_charge_enabled: null })
 
-const claimTogether = gather<Ask, { row: Row; sentMs: number }>({
+const claimTogether = batched<Ask, { row: Row; sentMs: number }>({
   group: ({ organizationId }) => organizationId,
   lanes: chargeLanes,
   async work(db, asks) {

@@ -1,6 +1,6 @@
 // Settles charges: the outcome and all that follows from it become true in one transaction, once. Those who settle together share it.
 import { writeFirst } from '../../events/outbox.ts'
-import { gather } from '../../lib/batching.ts'
+import { batched } from '../../lib/batching.ts'
 import { formatMinor } from '../../lib/money.ts'
 import type { Commit, Db } from '../../lib/pg/db.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
@@ -64,7 +64,7 @@ export function settle(
 }
 
 // One organization's: they meet in its clock anyway, which each has alone to the commit.
-const settleTogether = gather<Asked, Order>({
+const settleTogether = batched<Asked, Order>({
   group: ({ order }) => order.organization_id,
   lanes: chargeLanes,
   work: (db, all) => db.tx((query, commit) => settleAll(query, commit, all)),

@@ -1,6 +1,6 @@
 // Remembers each call to a provider about an order: what an operator wants to know when somebody asks what happened.
 
-import { gather } from '../../lib/batching.ts'
+import { batched } from '../../lib/batching.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { isUnavailable } from '../../lib/pg/db.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
@@ -71,7 +71,7 @@ function written(notes: Note[]): string {
   )
 }
 
-const keepTogether = gather<Note, Note>({
+const keepTogether = batched<Note, Note>({
   group: () => 'all',
   async work(db, notes) {
     await db.query(KEEP, [written(notes)])

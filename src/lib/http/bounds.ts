@@ -3,8 +3,8 @@ import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyHttpOptions, FastifyInstance } from 'fastify'
 import { ApiError, tryLater } from '../errors.ts'
-import type { Crowd } from '../slot-set.ts'
-import { taken, watchStandstill } from './stalled-sockets.ts'
+import type { SlotSet } from '../slot-set.ts'
+import { findStalled, taken } from './stalled-sockets.ts'
 
 export interface ListenerBounds {
   /** Requests under way; further ones are answered 503. Health is always answered. */
@@ -43,7 +43,7 @@ export function serverOptions(bounds: ListenerBounds): FastifyHttpOptions<Server
 }
 
 /** Keeps the others on `app`. Call it behind the hook that adds to `underWay`, and before any other hook or route. */
-export function keepBounds(app: FastifyInstance, bounds: ListenerBounds, underWay: Crowd<ServerResponse>): void {
+export function keepBounds(app: FastifyInstance, bounds: ListenerBounds, underWay: SlotSet<ServerResponse>): void {
   app.server.maxConnections = bounds.connections
   // Among workers, a connection that one of them has no room for would else go round for ever when none of them has.
   Object.assign(app.server, { dropMaxConnection: true })
@@ -65,8 +65,8 @@ function busy(): ApiError {
 }
 
 /** Closes connections whose client takes nothing of what waits for it: each would hold its answer in memory for ever. */
-function dropStalled(app: FastifyInstance, timeoutMs: number, underWay: Crowd<ServerResponse>): void {
-  const stalled = watchStandstill(timeoutMs, taken)
+function dropStalled(app: FastifyInstance, timeoutMs: number, underWay: SlotSet<ServerResponse>): void {
+  const stalled = findStalled(timeoutMs, taken)
   const look = () => {
     for (const socket of stalled(waiting())) socket.destroy()
   }

@@ -3,8 +3,8 @@ import type { ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
-import { Crowd } from '../slot-set.ts'
-import { taken, watchStandstill } from './stalled-sockets.ts'
+import { SlotSet } from '../slot-set.ts'
+import { findStalled, taken } from './stalled-sockets.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -23,9 +23,9 @@ const SILENCE_MS = 5000
 const LOOK_MS = 500
 
 /** Gives `app` its `leave`, and tells whether it is leaving: whoever is answered then is to be told to go. */
-export function letLeave(app: FastifyInstance, underWay: Iterable<ServerResponse>): () => boolean {
+export function installGracefulStop(app: FastifyInstance, underWay: Iterable<ServerResponse>): () => boolean {
   const closing = Promise.withResolvers<void>()
-  const connections = new Crowd<Socket>()
+  const connections = new SlotSet<Socket>()
   let leaving = false
 
   function tellToGo(): void {
@@ -46,7 +46,7 @@ export function letLeave(app: FastifyInstance, underWay: Iterable<ServerResponse
     const { requestTimeout } = app.server
     const patienceMs = requestTimeout || SILENCE_MS
     const begunMs = performance.now()
-    const stalled = watchStandstill(patienceMs, (socket) => socket.bytesRead + taken(socket))
+    const stalled = findStalled(patienceMs, (socket) => socket.bytesRead + taken(socket))
     return () => {
       const waitedFor = new Set<Socket>()
       const theirTurn = new Set<Socket>()

@@ -7,11 +7,11 @@ import { ApiError, tryLater } from '../errors.ts'
 import { JsonBytes } from '../json/buffer.ts'
 import { isClash, isTimeout, isUnavailable } from '../pg/db.ts'
 import type { ObjectSchema, Schema } from '../shape/schema.ts'
-import { Crowd } from '../slot-set.ts'
-import { littleByLittle } from '../time-sliced.ts'
+import { SlotSet } from '../slot-set.ts'
+import { timeSliced } from '../time-sliced.ts'
 import { bodyCheck, checkMediaType, noBody, parseBody, wrongMediaType } from './body.ts'
 import { keepBounds, type ListenerBounds, serverOptions } from './bounds.ts'
-import { letLeave } from './graceful-stop.ts'
+import { installGracefulStop } from './graceful-stop.ts'
 import { readQuery } from './query.ts'
 import { type Trace, traceOf } from './trace.ts'
 
@@ -41,7 +41,7 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** A listener with our conventions and no routes; without `bounds` it has those of the HTTP server. */
 export function openListener(log: Logger, observe: Observe, bounds?: ListenerBounds): FastifyInstance {
-  const broken = littleByLittle<Broken>((one) => answerBrokenRequest({ log, observe }, one))
+  const broken = timeSliced<Broken>((one) => answerBrokenRequest({ log, observe }, one))
   const app = Fastify({
     logger: false,
     bodyLimit: BODY_LIMIT_BYTES,
@@ -69,8 +69,8 @@ export function openListener(log: Logger, observe: Observe, bounds?: ListenerBou
   app.setSerializerCompiler(() => JSON.stringify)
   app.setErrorHandler((error, request, reply) => answerError(log, error, request, reply))
   app.setNotFoundHandler(noRoute)
-  const underWay = new Crowd<ServerResponse>()
-  const isLeaving = letLeave(app, underWay)
+  const underWay = new SlotSet<ServerResponse>()
+  const isLeaving = installGracefulStop(app, underWay)
   app.addHook('onRequest', async (request, reply) => {
     const { raw } = reply
     // However it ends: answered, or broken off by the client.

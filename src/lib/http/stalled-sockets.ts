@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net'
 
 /** Answers a look, which tells whose `moved` has stayed the same for so long, at all looks meanwhile. */
-export function watchStandstill(
+export function findStalled(
   timeoutMs: number,
   moved: (socket: Socket) => number,
 ): (sockets: Iterable<Socket>) => Set<Socket> {

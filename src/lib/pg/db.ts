@@ -1,9 +1,9 @@
 // The way to PostgreSQL: pipelined connections for short reads, plain ones for transactions, counts and COPY.
 import type { Duplex } from 'node:stream'
 import pg from 'pg'
-import { openTurns } from '../fair-queue.ts'
+import { createFairQueue } from '../fair-queue.ts'
 import { whyUntrusted } from './database-url.ts'
-import { type Over, watchFor } from './liveness.ts'
+import { type Guarded, openLiveness } from './liveness.ts'
 import { openPipelines, type Read } from './pipelines.ts'
 import { nameless, openSingles } from './pooler.ts'
 import { packRow } from './row-bytes.ts'
@@ -92,12 +92,12 @@ export function openDb(options: DbOptions): Db {
   const direct = directUrl
     ? openPool(clientConfig({ ...options, url: directUrl, directUrl: undefined }), DIRECT_CONNECTIONS)
     : pool
-  const watch = watchFor(ours)
+  const liveness = openLiveness(ours)
   const pipelines = directUrl
-    ? openSingles(ours, readConnections * SINGLES_FOR_PIPELINE, watch.over)
-    : openPipelines(ours, readConnections, watch.over)
+    ? openSingles(ours, readConnections * SINGLES_FOR_PIPELINE, liveness.guarded)
+    : openPipelines(ours, readConnections, liveness.guarded)
   const bare = <S extends string | Statement>(statement: S) => (directUrl ? nameless(statement) : statement)
-  const turns = openTurns(FAIR_MOST, FAIR_SHARE)
+  const turns = createFairQueue(FAIR_MOST, FAIR_SHARE)
 
   async function onPlain<T>(ask: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     const client = await pool.connect()
@@ -114,11 +114,12 @@ export function openDb(options: DbOptions): Db {
     }
   }
 
-  const query: Query = (statement, params) => onPlain((client) => queryOn(client, watch.over)(bare(statement), params))
+  const query: Query = (statement, params) =>
+    onPlain((client) => queryOn(client, liveness.guarded)(bare(statement), params))
 
   const readLong: Read = (statement, params, take) =>
     onPlain(async (client) => {
-      const found = await watch.over(client, () => askForArrays(client, bare(statement), params))
+      const found = await liveness.guarded(client, () => askForArrays(client, bare(statement), params))
       const rows = found.map(packRow)
       if (!take) return rows
       rows.forEach(take)
@@ -142,7 +143,7 @@ export function openDb(options: DbOptions): Db {
     const { client, release } = await connect(pool)
     let failed: unknown
     const asking = together(client)
-    const asked: Asking = (statement, params) => watch.over(client, () => asking(bare(statement), params))
+    const asked: Asking = (statement, params) => liveness.guarded(client, () => asking(bare(statement), params))
     const query = async <R extends NamedRow>(given: string | Statement, params: readonly Param[] = []) => {
       try {
         return (await asked(asStatement(given), params)).found as R[]
@@ -204,7 +205,7 @@ export function openDb(options: DbOptions): Db {
       turns: turns.waiting(),
     }),
     async close() {
-      watch.stop()
+      liveness.stop()
       await Promise.all([pool.end(), direct !== pool && direct.end(), pipelines.close()])
     },
   }
@@ -291,10 +292,10 @@ function withoutSettings(url: string): { url: string; given: string } {
   return { url: given === '' ? url : `${address}?${parameters}`, given }
 }
 
-function queryOn(client: pg.PoolClient, over?: Over): Query {
+function queryOn(client: pg.PoolClient, guarded?: Guarded): Query {
   return async <R extends NamedRow>(given: string | Statement, params: readonly Param[] = []) => {
     const asking = () => ask(client, asStatement(given), params)
-    return (await (over ? over(client, asking) : asking())) as R[]
+    return (await (guarded ? guarded(client, asking) : asking())) as R[]
   }
 }
 

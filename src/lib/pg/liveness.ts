@@ -1,49 +1,49 @@
-// Notices a database that has stopped breathing (a frozen machine, a cut cable that nobody reports) and lets nobody wait for it.
+// Detects a database that no longer answers (a frozen machine, a cut cable) and breaks the connections that wait for it.
 import pg from 'pg'
 import { wireOf } from './protocol.ts'
 
-/** Runs what a connection is asked; while nothing at all comes back, the watch asks whether anybody is there. */
-export type Over = <T>(client: pg.ClientBase, ask: () => Promise<T>) => Promise<T>
+/** Runs `ask` on a connection under supervision: when the server no longer answers at all, the connection is broken. */
+export type Guarded = <T>(client: pg.ClientBase, ask: () => Promise<T>) => Promise<T>
 
-export interface Watch {
-  over: Over
+export interface Liveness {
+  guarded: Guarded
   stop(): void
 }
 
-/** A connection: how many answers it owes, and since when nothing has come. */
+/** A connection: how many answers are outstanding, and since when none has come. */
 interface Watched {
   asked: number
   silentSinceMs: number
 }
 
-const LOOK_MS = 1000
-// Most statements are done by then; a long one is no reason for alarm, only for a question.
+const CHECK_MS = 1000
+// Most statements are done by then. A longer one is only a reason to probe the server.
 const SILENCE_MS = 4000
 const PATIENCE_MS = 3000
 
 /**
- * When a connection has been silent for some seconds, a fresh one is opened. PostgreSQL answers it, if only that it is
- * full or starting: then the silent one is at work. If nothing answers, the silent ones are broken, and whoever waits
- * hears so.
+ * When a connection has been silent for some seconds, a second one is opened as a probe. If PostgreSQL answers it, even
+ * with "too many connections" or "starting up", the silent one is still working. If not, the silent ones are destroyed,
+ * and their callers get an error.
  */
-export function watchFor(config: pg.ClientConfig): Watch {
+export function openLiveness(config: pg.ClientConfig): Liveness {
   const connections = new Map<pg.ClientBase, Watched>()
-  let asking = false
+  let probing = false
 
   const silent = () => {
     const nowMs = performance.now()
     return [...connections].filter(([, { asked, silentSinceMs }]) => asked > 0 && nowMs - silentSinceMs > SILENCE_MS)
   }
   const timer = setInterval(async () => {
-    const suspects = asking ? [] : silent()
+    const suspects = probing ? [] : silent()
     if (suspects.length === 0) return
-    asking = true
-    const alive = await answers(config)
-    asking = false
+    probing = true
+    const alive = await responds(config)
+    probing = false
     if (!alive) for (const [client] of silent()) wireOf(client).stream.destroy()
-  }, LOOK_MS).unref()
+  }, CHECK_MS).unref()
 
-  function watchOver(client: pg.ClientBase): Watched {
+  function supervise(client: pg.ClientBase): Watched {
     const watched = { asked: 0, silentSinceMs: 0 }
     connections.set(client, watched)
     client.once('end', () => connections.delete(client))
@@ -51,8 +51,8 @@ export function watchFor(config: pg.ClientConfig): Watch {
   }
 
   return {
-    async over(client, ask) {
-      const watched = connections.get(client) ?? watchOver(client)
+    async guarded(client, ask) {
+      const watched = connections.get(client) ?? supervise(client)
       if (watched.asked === 0) watched.silentSinceMs = performance.now()
       watched.asked += 1
       try {
@@ -66,8 +66,8 @@ export function watchFor(config: pg.ClientConfig): Watch {
   }
 }
 
-/** Whether there is a PostgreSQL that says anything, if only that it will not let us in. */
-async function answers(config: pg.ClientConfig): Promise<boolean> {
+/** Whether a PostgreSQL responds, even if only to refuse the connection. */
+async function responds(config: pg.ClientConfig): Promise<boolean> {
   const client = new pg.Client({ ...config, connectionTimeoutMillis: PATIENCE_MS })
   client.on('error', () => {})
   try {

@@ -3,7 +3,7 @@
 import { EventEmitter } from 'node:events'
 import { Socket } from 'node:net'
 import pg from 'pg'
-import type { Over } from './liveness.ts'
+import type { Guarded } from './liveness.ts'
 import { openMessages } from './messages.ts'
 import { holdBack, Prepared, run, wireOf } from './protocol.ts'
 import type { Row, TakeRow } from './row-bytes.ts'
@@ -23,7 +23,7 @@ export interface Pipelines {
 export function openPipelines(
   config: pg.ClientConfig,
   connections: number,
-  over: Over,
+  guarded: Guarded,
   onLost: () => void = () => {},
 ): Pipelines {
   const slots: (Promise<pg.Client> | undefined)[] = Array.from({ length: connections })
@@ -69,7 +69,7 @@ export function openPipelines(
         // Until the requests at hand have all been read.
         holdBack(client)
         underWay += 1
-        return await over(client, () => ask(client, statement, params, take)).finally(() => {
+        return await guarded(client, () => ask(client, statement, params, take)).finally(() => {
           underWay -= 1
         })
       } finally {

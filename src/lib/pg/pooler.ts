@@ -1,6 +1,6 @@
 // The way through a pooler in transaction mode, such as PgBouncer: every transaction may meet another connection of the server.
 import pg from 'pg'
-import type { Over } from './liveness.ts'
+import type { Guarded } from './liveness.ts'
 import { openPipelines, type Pipelines } from './pipelines.ts'
 import type { Query, Statement } from './types.ts'
 
@@ -15,8 +15,8 @@ export function nameless<S extends string | Statement>(statement: S): S {
  * connection to somebody else between two answers, though the beginning of the next statement is there already: PgBouncer
  * 1.18 mixes the statements of two clients then (tried).
  */
-export function openSingles(config: pg.ClientConfig, connections: number, over: Over): Pipelines {
-  const all = Array.from({ length: connections }, () => openPipelines(config, 1, over))
+export function openSingles(config: pg.ClientConfig, connections: number, guarded: Guarded): Pipelines {
+  const all = Array.from({ length: connections }, () => openPipelines(config, 1, guarded))
   const idle = [...all]
   const waiting: ((one: Pipelines) => void)[] = []
 

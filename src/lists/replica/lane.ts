@@ -3,7 +3,7 @@
 import type pg from 'pg'
 import type { Clock } from '../../lib/clock.ts'
 import { clientConfig, type DbOptions, sqlState } from '../../lib/pg/db.ts'
-import type { Watch } from '../../lib/pg/liveness.ts'
+import type { Liveness } from '../../lib/pg/liveness.ts'
 import { openPipelines, type Read } from '../../lib/pg/pipelines.ts'
 import { wireOf } from '../../lib/pg/protocol.ts'
 import type { Heartbeat } from './heartbeat.ts'
@@ -35,26 +35,26 @@ interface LaneOptions {
   connect: DbOptions
   clock: Clock
   heartbeat: Heartbeat
-  watch: Watch
+  liveness: Liveness
   /** A server that does not say within this time how far it has come is taken for dead. */
   patienceMs: number
   /** The newest migration this program builds on. */
   schemaVersion: number
 }
 
-export function openLane({ connect, clock, heartbeat, watch, patienceMs, schemaVersion }: LaneOptions): Lane {
+export function openLane({ connect, clock, heartbeat, liveness, patienceMs, schemaVersion }: LaneOptions): Lane {
   let known: Known | undefined
   let problem = 'has not answered yet'
   let client: pg.ClientBase | undefined
-  const over: Watch['over'] = (used, ask) => {
+  const guarded: Liveness['guarded'] = (used, ask) => {
     client = used
-    return watch.over(used, ask)
+    return liveness.guarded(used, ask)
   }
   const forget = (why: string) => {
     known = undefined
     problem = why
   }
-  const pipeline = openPipelines(clientConfig(connect), 1, over, () => forget('closed the connection'))
+  const pipeline = openPipelines(clientConfig(connect), 1, guarded, () => forget('closed the connection'))
 
   async function look(): Promise<void> {
     try {

@@ -1,6 +1,6 @@
 // What a read on the replica asks the primary meanwhile: one small statement, shared by all requests that wait for it.
 
-import { gather } from '../../lib/batching.ts'
+import { batched } from '../../lib/batching.ts'
 import type { Db } from '../../lib/pg/db.ts'
 
 export interface PrimaryState {
@@ -11,7 +11,7 @@ export interface PrimaryState {
 }
 
 /** Answers the primary's state as of a moment after the call, for a project. */
-export const primaryState = gather<string, PrimaryState>({
+export const primaryState = batched<string, PrimaryState>({
   group: () => 'all',
   async work(db: Db, projects) {
     const rows = await db.read(STATE, [[...new Set(projects)]])

@@ -1,7 +1,7 @@
 // Reads from a streaming replica: only what is new enough, and again at the primary whenever that cannot be shown.
 import type { Clock } from '../../lib/clock.ts'
 import { clientConfig, type Db, type DbOptions, sqlState } from '../../lib/pg/db.ts'
-import { watchFor } from '../../lib/pg/liveness.ts'
+import { openLiveness } from '../../lib/pg/liveness.ts'
 import { primarySource, type Reads, type Source } from '../source.ts'
 import { startBeating } from './beating.ts'
 import { openHeartbeat } from './heartbeat.ts'
@@ -50,8 +50,8 @@ const PATIENCE_MS = 1500
 export function openReplica({ db, connect, clock, maxLagMs, schemaVersion, log, observe }: ReplicaOptions): Replica {
   const everyMs = Math.min(LONGEST_BEAT_MS, Math.ceil(maxLagMs / BEATS_WITHIN_LAG))
   const heartbeat = openHeartbeat(db, clock, everyMs, maxLagMs)
-  const watch = watchFor(clientConfig(connect))
-  const open = () => openLane({ connect, clock, heartbeat, watch, patienceMs: PATIENCE_MS, schemaVersion })
+  const liveness = openLiveness(clientConfig(connect))
+  const open = () => openLane({ connect, clock, heartbeat, liveness, patienceMs: PATIENCE_MS, schemaVersion })
   const lanes = Array.from({ length: FAST_LANES }, open)
   const slow = openSlowLanes(open, SLOW_LANES)
   const stateOfPrimary = (projectId: string) => primaryState(db, projectId)
@@ -71,7 +71,7 @@ export function openReplica({ db, connect, clock, maxLagMs, schemaVersion, log, 
     lagMs: beating.lagMs,
     async close() {
       await beating.stop()
-      watch.stop()
+      liveness.stop()
       await Promise.all([...lanes.map((lane) => lane.close()), slow.close()])
     },
   }
