@@ -45,8 +45,8 @@ const rules: Rule[] = [
   rule('to no floor', { path: everywhere }, { path: everywhere, pathNot: paths(above(-1)) }),
   rule('circle', { path: everywhere }, { circular: true }),
   rule('tools', { path: everywhere }, { path: '^(test|bench|scripts|clients)/' }),
-  // npm start installs no development tools.
-  rule('development', { path: everywhere }, { dependencyTypes: ['npm-dev'] }),
+  // npm start installs no development tools; types alone are erased, and those of a provider check its simulator.
+  rule('development', { path: everywhere }, { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] }),
   rule('undeclared', { path: everywhere }, { dependencyTypes: ['npm-no-pkg', 'npm-unknown'] }),
 ]
 

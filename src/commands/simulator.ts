@@ -1,37 +1,48 @@
 // tundish simulator: the payment provider of play money, as a program of its own.
 import { mkdir } from 'node:fs/promises'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { openLog } from '../app.ts'
 import { readConfig } from '../config.ts'
 import { UsageError } from '../lib/errors.ts'
-import { ledgerFile } from '../simulator/play-money.ts'
+import { ledgerFile, stripeLedgerFile } from '../simulator/play-money.ts'
 import { startSimulator } from '../simulator/server.ts'
+import { startStripeSimulator } from '../simulator/stripe/server.ts'
 import { guard, stopSignal } from './command.ts'
+
+interface Options {
+  port: string
+  dialect: 'tundish' | 'stripe'
+}
 
 export function register(program: Command): void {
   program
     .command('simulator')
     .description('run the payment provider simulator, with its ledger in the data folder')
     .option('--port <number>', 'port on 127.0.0.1; 0 takes any free one', '8090')
-    .action((options: { port: string }) => guard(() => run(options.port)))
+    .addOption(
+      new Option('--dialect <name>', "the API it speaks: Tundish's own, or Stripe's")
+        .choices(['tundish', 'stripe'])
+        .default('tundish'),
+    )
+    .action((options: Options) => guard(() => run(options)))
 }
 
-async function run(port: string): Promise<void> {
+async function run({ port, dialect }: Options): Promise<void> {
   const config = readConfig(process.env)
   if (!/^[0-9]{1,5}$/.test(port) || Number(port) > 65_535)
     throw new UsageError(`--port must be a whole number from 0 to 65535, not "${port}".`)
   await mkdir(config.dataDir, { recursive: true })
-  const simulator = await startSimulator({
-    port: Number(port),
-    ledgerFile: ledgerFile(config.dataDir),
-    log: openLog(config.logLevel),
-  }).catch((error) => {
-    if (error.code === 'EADDRINUSE') throw new UsageError(`Port ${port} is taken: give another with --port.`)
-    throw error
-  })
-  process.stdout.write(
-    `The simulator is ready at ${simulator.url}; start Tundish with SIMULATOR_URL=${simulator.url}\n`,
+  const isStripe = dialect === 'stripe'
+  const start = isStripe ? startStripeSimulator : startSimulator
+  const file = isStripe ? stripeLedgerFile(config.dataDir) : ledgerFile(config.dataDir)
+  const simulator = await start({ port: Number(port), ledgerFile: file, log: openLog(config.logLevel) }).catch(
+    (error) => {
+      if (error.code === 'EADDRINUSE') throw new UsageError(`Port ${port} is taken: give another with --port.`)
+      throw error
+    },
   )
+  const setting = isStripe ? 'STRIPE_API_URL' : 'SIMULATOR_URL'
+  process.stdout.write(`The simulator is ready at ${simulator.url}; start Tundish with ${setting}=${simulator.url}\n`)
   await stopSignal()
   await simulator.close()
 }

@@ -24,6 +24,9 @@ const NOWHERE = 'http://127.0.0.1:9'
 /** The ledger of the simulator that belongs to a data folder. */
 export const ledgerFile = (dataDir: string) => join(dataDir, 'simulator.ndjson')
 
+/** The ledger of the simulator with Stripe's API. */
+export const stripeLedgerFile = (dataDir: string) => join(dataDir, 'simulator-stripe.ndjson')
+
 /**
  * Runs the simulator, or follows the program that does: its address stands in the database, and when it leaves, one of
  * those who follow takes the ledger over, unless it is only to `follow`.

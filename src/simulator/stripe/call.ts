@@ -1,0 +1,114 @@
+// One call of the API: its parameters and the routes that answer it.
+import type { Form, FormField } from '../../lib/http/form.ts'
+import { invalid, missing } from './errors.ts'
+import type { EventType, Objects, State } from './state.ts'
+
+export interface Call {
+  method: 'GET' | 'POST' | 'DELETE'
+  path: string
+  params: Form
+  /** The id in the path, or ''. */
+  id: string
+}
+
+/** What handlers work with. */
+export interface Dialect {
+  state: State
+  livemode: boolean
+  /** Records an event with the object as it is now, and has it delivered. */
+  emit(type: EventType, object: object): void
+}
+
+/** Answers a call within one turn of the event loop, so that no two calls interleave. Throws `StripeError`. */
+export type Handler = (dialect: Dialect, call: Call) => object
+
+export interface Route {
+  method: Call['method']
+  pattern: RegExp
+  /** The parameters it takes besides `expand`. */
+  params: readonly string[]
+  handler: Handler
+}
+
+/** @param path with `:id` in place of an object's id */
+export function route(method: Call['method'], path: string, params: readonly string[], handler: Handler): Route {
+  return { method, pattern: new RegExp(`^${path.replace(':id', '([^/]+)')}$`), params, handler }
+}
+
+/** Stripe refuses parameters that an endpoint does not know. */
+export function checkNames(call: Call, route: Route): void {
+  const unknown = Object.keys(call.params).find((name) => name !== 'expand' && !route.params.includes(name))
+  if (unknown !== undefined) {
+    throw invalid(`Received unknown parameter: ${unknown}`, { code: 'parameter_unknown', param: unknown })
+  }
+}
+
+export function text(call: Call, name: string): string | undefined {
+  const value = call.params[name]
+  if (value === undefined || typeof value === 'string') return value
+  throw invalid(`Invalid string: ${name}`, { param: name })
+}
+
+export function required(call: Call, name: string): string {
+  const value = text(call, name)
+  if (value) return value
+  throw invalid(`Missing required param: ${name}.`, { code: 'parameter_missing', param: name })
+}
+
+export function integer(call: Call, name: string): number | undefined {
+  const value = text(call, name)
+  if (value === undefined) return undefined
+  if (!/^-?[0-9]{1,15}$/.test(value)) {
+    throw invalid(`Invalid integer: ${value}`, { code: 'parameter_invalid_integer', param: name })
+  }
+  return Number(value)
+}
+
+export function flag(call: Call, name: string): boolean {
+  const value = text(call, name)
+  if (value === undefined || value === 'false') return false
+  if (value === 'true') return true
+  throw invalid(`Invalid boolean: ${value}`, { param: name })
+}
+
+export function oneOf<const Value extends string>(call: Call, name: string, values: readonly Value[]): Value | null {
+  const value = text(call, name)
+  if (value === undefined) return null
+  const known = values.find((one) => one === value)
+  if (known === undefined) throw invalid(`Invalid ${name}: must be one of ${values.join(', ')}`, { param: name })
+  return known
+}
+
+/** The object's metadata after this call: named keys are set, empty ones removed. */
+export function metadata(call: Call, before: Record<string, string> | null = {}): Record<string, string> {
+  const given = call.params['metadata'] ?? {}
+  if (given === '') return {}
+  if (typeof given !== 'object' || Array.isArray(given)) throw invalid('Invalid hash', { param: 'metadata' })
+  const merged: Record<string, FormField> = { ...before, ...given }
+  if (Object.keys(merged).length > 50) throw invalid('Metadata can have up to 50 keys.', { param: 'metadata' })
+  const kept = Object.entries(merged).filter(([, value]) => value !== '')
+  for (const [key, value] of kept) {
+    if (typeof value !== 'string' || value.length > 500 || key.length > 40) {
+      throw invalid(`Invalid metadata: ${key}`, { param: `metadata[${key}]` })
+    }
+  }
+  return Object.fromEntries(kept) as Record<string, string>
+}
+
+/** The object whose id is in the path. Throws 404. */
+export function inPath<K extends keyof Objects>(dialect: Dialect, call: Call, kind: K): Objects[K] {
+  return existing(dialect, kind, call.id, 'id', 404)
+}
+
+/** The object that a parameter names: 400 where there is none, as Stripe answers it. */
+export function existing<K extends keyof Objects>(
+  { state }: Dialect,
+  kind: K,
+  id: string,
+  param: string,
+  status = 400,
+): Objects[K] {
+  const object = state.find(kind, id)
+  if (object === undefined) throw missing(kind, id, param, status)
+  return object
+}

@@ -1,0 +1,93 @@
+// The dialect's control interface: what at Stripe time, a bank or a person at the dashboard would do.
+import type { FastifyInstance } from 'fastify'
+import { Type } from '../../lib/shape/schema.ts'
+import type { StripeDialect } from './dialect.ts'
+import { closeDispute, openDispute } from './disputes.ts'
+import { missing } from './errors.ts'
+import type { OrderedFault } from './faults.ts'
+import { failRefund, refund } from './refunds.ts'
+
+const Id = Type.String({ minLength: 1, maxLength: 255 })
+const Milliseconds = Type.Integer({ minimum: 0 })
+const kinds = ['drop_before', 'drop_after', 'error_before', 'error_after', 'late', 'slow', 'busy', 'locked', 'in_use']
+
+const bodies = {
+  clock: Type.Object({ advance_ms: Milliseconds }),
+  fault: Type.Object({
+    method: Type.Optional(Type.String()),
+    path: Type.String(),
+    kind: Type.Union(kinds.map((kind) => Type.Literal(kind))),
+    ms: Type.Optional(Milliseconds),
+    times: Type.Optional(Type.Integer({ minimum: 1 })),
+  }),
+  events: Type.Object({
+    copies: Type.Optional(Type.Integer({ minimum: 1, maximum: 10 })),
+    delayMs: Type.Optional(Milliseconds),
+    shuffled: Type.Optional(Type.Boolean()),
+    isOff: Type.Optional(Type.Boolean()),
+  }),
+  refund: Type.Object({ charge: Id, amount: Type.Optional(Type.Integer({ minimum: 1 })) }),
+  dispute: Type.Object({ charge: Id, reason: Type.Optional(Type.String()) }),
+  verdict: Type.Object({ status: Type.Union([Type.Literal('won'), Type.Literal('lost')]) }),
+  key: Type.Object({ key: Type.String() }),
+}
+
+type ById = { Params: { id: string } }
+
+export function addControl(server: FastifyInstance, dialect: StripeDialect): void {
+  const post = <Body>(path: string, body: object | undefined, work: (body: Body, id: string) => unknown) =>
+    server.post<ById & { Body: Body }>(`/_control${path}`, body ? { schema: { body } } : {}, async (request) => {
+      const answer = work(request.body as Body, request.params.id) ?? {}
+      await dialect.state.durable()
+      return answer
+    })
+  post<{ advance_ms: number }>('/clock', bodies.clock, ({ advance_ms }) => {
+    dialect.advance(advance_ms)
+    return { now_ms: dialect.state.nowMs() }
+  })
+  post<Partial<OrderedFault> & Pick<OrderedFault, 'path' | 'kind'>>('/faults', bodies.fault, (fault) =>
+    dialect.faults.order({ ms: 0, times: 1, ...fault }),
+  )
+  post('/faults/clear', undefined, () => dialect.faults.clear())
+  post<object>('/events', bodies.events, (mode) => Object.assign(dialect.deliveries.mode, mode))
+  post<{ key: string }>('/keys/revoke', bodies.key, ({ key }) => dialect.revokeKey(key))
+  post<{ charge: string; amount?: number }>('/refunds', bodies.refund, ({ charge: id, amount }) => {
+    const charge = dialect.state.find('charge', id)
+    if (!charge) throw missing('charge', id, 'charge', 404)
+    return refund(dialect, charge, amount ?? charge.amount - charge.amount_refunded, {}, 'requested_by_customer')
+  })
+  post('/refunds/:id/fail', undefined, (_body, id) => failRefund(dialect, id))
+  post<{ charge: string; reason?: string }>('/disputes', bodies.dispute, ({ charge, reason }) =>
+    openDispute(dialect, charge, reason),
+  )
+  post<{ status: 'won' | 'lost' }>('/disputes/:id/close', bodies.verdict, ({ status }, id) =>
+    closeDispute(dialect, id, status),
+  )
+  server.get('/_control/ledger', async () => {
+    await dialect.state.durable()
+    return ledger(dialect)
+  })
+}
+
+/** Every movement of money, oldest first: the referee of tests on double charges. */
+function ledger({ state }: StripeDialect): object[] {
+  const charges = state.all('charge').filter(({ status }) => status === 'succeeded')
+  return [
+    ...charges.map((charge) => ({ type: 'charge', ...pick(charge), payment_intent: charge.payment_intent })),
+    ...state.all('refund').map((refund) => ({ type: 'refund', ...pick(refund), status: refund.status })),
+  ]
+}
+
+function pick({
+  id,
+  amount,
+  currency,
+  metadata,
+}: {
+  id: string
+  amount: number
+  currency: string
+  metadata: object | null
+}) {
+  return { id, amount, currency, metadata }
+}

@@ -1,0 +1,79 @@
+// Sends events to webhook endpoints; on order twice, late, out of order or never.
+import type { Stripe } from 'stripe'
+import { signature } from './events.ts'
+import type { State } from './state.ts'
+
+export interface DeliveryMode {
+  copies: number
+  delayMs: number
+  /** Each delivery waits a part of `delayMs` of its own, so that events overtake each other. */
+  shuffled: boolean
+  isOff: boolean
+}
+
+export interface DeliveryOptions {
+  state: State
+  sleep(ms: number, signal: AbortSignal): Promise<void>
+  /** Seconds for the signature: the receiver's time, not the dialect's. */
+  wallClockMs(): number
+  send?: typeof fetch
+}
+
+// Stripe tries for three days; a test must not. A receiver that restarts is there again within a minute.
+const RETRIES_MS = [100, 500, 1_000, 5_000, 15_000, 60_000]
+const TIMEOUT_MS = 10_000
+
+export class Deliveries {
+  mode: DeliveryMode = { copies: 1, delayMs: 0, shuffled: false, isOff: false }
+  readonly #options: DeliveryOptions
+  readonly #closing = new AbortController()
+  readonly #running = new Set<Promise<void>>()
+
+  constructor(options: DeliveryOptions) {
+    this.#options = options
+  }
+
+  add(event: Stripe.Event, endpoints: readonly Stripe.WebhookEndpoint[]): void {
+    if (this.mode.isOff) return
+    for (const endpoint of endpoints) {
+      for (let copy = 0; copy < this.mode.copies; copy++) {
+        const running = this.#deliver(event, endpoint, this.mode).finally(() => this.#running.delete(running))
+        this.#running.add(running)
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await Promise.all(this.#running)
+  }
+
+  async #deliver(event: Stripe.Event, endpoint: Stripe.WebhookEndpoint, mode: DeliveryMode): Promise<void> {
+    const { signal } = this.#closing
+    await this.#options.sleep(mode.shuffled ? Math.random() * mode.delayMs : mode.delayMs, signal)
+    for (const pause of [...RETRIES_MS, undefined]) {
+      if (signal.aborted || (await this.#send(event, endpoint))) return
+      if (pause !== undefined) await this.#options.sleep(pause, signal)
+    }
+  }
+
+  /** @returns whether the endpoint took it */
+  async #send(event: Stripe.Event, { url, secret }: Stripe.WebhookEndpoint): Promise<boolean> {
+    const { state, wallClockMs, send = fetch } = this.#options
+    // The receiver may look the object up at once: what it is told of must be on disk.
+    await state.durable()
+    const body = JSON.stringify(event, null, 2)
+    const headers = {
+      'content-type': 'application/json; charset=utf-8',
+      'stripe-signature': signature(body, [secret ?? ''], Math.floor(wallClockMs() / 1000)),
+    }
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(TIMEOUT_MS)])
+    try {
+      const answer = await send(url, { method: 'POST', headers, body, signal, redirect: 'manual' })
+      await answer.arrayBuffer()
+      return answer.ok
+    } catch {
+      return false
+    }
+  }
+}

@@ -1,0 +1,223 @@
+// Stripe's API as the simulator speaks it: keys, routes, idempotency, faults, and work that becomes due.
+import { type Form, FormError } from '../../lib/http/form.ts'
+import { accountRoutes } from './account.ts'
+import { type Call, checkNames, type Dialect, type Route } from './call.ts'
+import { chargeRoutes } from './charges.ts'
+import { customerRoutes } from './customers.ts'
+import { Deliveries } from './deliveries.ts'
+import { disputeRoutes, openDispute } from './disputes.ts'
+import { type ErrorBody, invalid, StripeError, unavailable } from './errors.ts'
+import { eventRoutes, recordEvent } from './events.ts'
+import { expand } from './expand.ts'
+import { Faults } from './faults.ts'
+import { paymentIntentRoutes, settlePayment } from './payment-intents.ts'
+import { paymentMethodRoutes } from './payment-methods.ts'
+import { failRefund, refundRoutes, settleRefund } from './refunds.ts'
+import { type EventType, type Job, State, type StateOptions } from './state.ts'
+
+const ROUTES: readonly Route[] = [
+  ...accountRoutes,
+  ...chargeRoutes,
+  ...customerRoutes,
+  ...disputeRoutes,
+  ...eventRoutes,
+  ...paymentIntentRoutes,
+  ...paymentMethodRoutes,
+  ...refundRoutes,
+]
+
+export interface DialectOptions extends StateOptions {
+  livemode: boolean
+  /** Resolves after `ms`, or at once when `signal` aborts. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>
+}
+
+export interface Asked {
+  method: string
+  path: string
+  params: Form
+  secretKey: string | undefined
+  idempotencyKey: string | undefined
+}
+
+export interface Answer {
+  status: number
+  body: object
+  isReplay?: boolean
+}
+
+/** `dropped`: the connection breaks without an answer. */
+export type Reply = Answer | 'dropped'
+
+export class StripeDialect implements Dialect {
+  readonly state: State
+  readonly livemode: boolean
+  readonly faults = new Faults()
+  readonly deliveries: Deliveries
+  readonly #options: DialectOptions
+  readonly #revoked = new Set<string>()
+  readonly #running = new Set<string>()
+  readonly #closing = new AbortController()
+  #waiting: AbortController | undefined
+
+  private constructor(state: State, options: DialectOptions) {
+    this.state = state
+    this.livemode = options.livemode
+    this.#options = options
+    this.deliveries = new Deliveries({ state, sleep: options.sleep, wallClockMs: options.wallClockMs })
+    this.#waitForNextJob()
+  }
+
+  static async open(options: DialectOptions): Promise<StripeDialect> {
+    return new StripeDialect(await State.open(options), options)
+  }
+
+  emit(type: EventType, object: object): void {
+    const { event, endpoints } = recordEvent(this.state, this.livemode, type, object)
+    this.deliveries.add(event, endpoints)
+  }
+
+  revokeKey(secretKey: string): void {
+    this.#revoked.add(secretKey)
+  }
+
+  /** Moves the dialect's clock and does what has become due. */
+  advance(ms: number): void {
+    this.state.advance(ms)
+    this.runDueJobs()
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await this.deliveries.close()
+    await this.state.close()
+  }
+
+  /** Answers one call. What it changed is on disk before the answer. */
+  async answer(asked: Asked): Promise<Reply> {
+    this.runDueJobs()
+    const reply = await this.#answer(asked)
+    this.#waitForNextJob()
+    await this.state.durable()
+    return reply
+  }
+
+  async #answer(asked: Asked): Promise<Reply> {
+    const key = asked.method === 'POST' && asked.idempotencyKey ? asked.idempotencyKey : undefined
+    try {
+      this.#authenticate(asked.secretKey)
+      const { call, route } = match(asked)
+      const fault = this.faults.of(this, call, key)
+      if (fault?.kind === 'drop_before') return 'dropped'
+      if (fault?.kind === 'busy') throw unavailable(429)
+      if (fault?.kind === 'locked') throw unavailable(429, 'lock_timeout')
+      if (fault?.kind === 'in_use' || (key && this.#running.has(key))) throw unavailable(409)
+      if (fault?.kind === 'late') {
+        if (key) this.#running.add(key)
+        this.state.schedule('call', JSON.stringify(asked), fault.ms)
+        return 'dropped'
+      }
+      const reply = this.#perform(call, route, key, fault?.kind)
+      if (fault?.kind === 'drop_after') return 'dropped'
+      if (fault?.kind === 'slow') await this.#delay(fault.ms, key)
+      return reply
+    } catch (error) {
+      return answerOf(error)
+    }
+  }
+
+  /** Runs the call, or repeats what became of the first one with this key. */
+  #perform(call: Call, route: Route, key: string | undefined, fault?: string): Answer {
+    const purpose = JSON.stringify([call.method, call.path, call.params])
+    const kept = key === undefined ? undefined : this.state.keptOutcome(key)
+    if (kept && kept.purpose !== purpose) {
+      const message = `Keys for idempotent requests can only be used with the same parameters they were first used with. Try using a key other than '${key}' if you meant to execute a different request.`
+      throw new StripeError(400, { type: 'idempotency_error', message })
+    }
+    if (kept) return { status: kept.status, body: kept.body as object, isReplay: true }
+    const answer = fault === 'error_before' ? answerOf(unavailable(500)) : this.#run(call, route)
+    const told = fault === 'error_after' ? answerOf(unavailable(500)) : answer
+    if (key !== undefined && told.isOutcome) this.state.keep({ key, purpose, status: told.status, body: told.body })
+    return { status: told.status, body: told.body }
+  }
+
+  #run(call: Call, route: Route): Answer & { isOutcome: boolean } {
+    try {
+      checkNames(call, route)
+      return { status: 200, body: expand(this.state, call, route.handler(this, call)), isOutcome: true }
+    } catch (error) {
+      return answerOf(error)
+    }
+  }
+
+  async #delay(ms: number, key: string | undefined): Promise<void> {
+    if (key) this.#running.add(key)
+    await this.#options.sleep(ms, this.#closing.signal)
+    if (key) this.#running.delete(key)
+  }
+
+  #authenticate(secretKey: string | undefined): void {
+    const mode = this.livemode ? 'live' : 'test'
+    if (secretKey && new RegExp(`^[sr]k_${mode}_[A-Za-z0-9]{4,250}$`).test(secretKey) && !this.#revoked.has(secretKey))
+      return
+    const shown = secretKey ? `${secretKey.slice(0, 8)}****${secretKey.slice(-4)}` : undefined
+    const message = shown ? `Invalid API Key provided: ${shown}` : 'You did not provide an API key.'
+    throw new StripeError(401, { type: 'invalid_request_error', message })
+  }
+
+  /** Does what has become due by the dialect's clock. */
+  runDueJobs(): void {
+    for (const job of this.state.takeDue()) this.#runJob(job)
+  }
+
+  #runJob({ task, target }: Job): void {
+    if (task === 'settle_payment') settlePayment(this, target)
+    else if (task === 'settle_refund') settleRefund(this, target)
+    else if (task === 'fail_refund') failRefund(this, target)
+    else if (task === 'dispute') openDispute(this, target)
+    else this.#runLateCall(JSON.parse(target))
+  }
+
+  #runLateCall(asked: Asked): void {
+    if (asked.idempotencyKey) this.#running.delete(asked.idempotencyKey)
+    try {
+      const { call, route } = match(asked)
+      this.#perform(call, route, asked.idempotencyKey)
+    } catch (error) {
+      // Its caller is gone.
+      if (!(error instanceof StripeError)) throw error
+    }
+  }
+
+  /** One timer, for the next job. */
+  #waitForNextJob(): void {
+    this.#waiting?.abort()
+    const dueInMs = this.state.nextDueInMs()
+    if (dueInMs === undefined || this.#closing.signal.aborted) return
+    const waiting = new AbortController()
+    this.#waiting = waiting
+    const signal = AbortSignal.any([waiting.signal, this.#closing.signal])
+    void this.#options.sleep(Math.min(dueInMs, 2 ** 31 - 1), signal).then(() => {
+      if (signal.aborted) return
+      this.runDueJobs()
+      this.#waitForNextJob()
+    })
+  }
+}
+
+function match({ method, path, params }: Asked): { call: Call; route: Route } {
+  for (const route of ROUTES) {
+    const found = route.method === method ? route.pattern.exec(path) : null
+    if (found) return { call: { method: route.method, path, params, id: found[1] ?? '' }, route }
+  }
+  const message = `Unrecognized request URL (${method}: ${path}).`
+  throw new StripeError(404, { type: 'invalid_request_error', message })
+}
+
+/** Any exception of another kind is a bug of the dialect. */
+function answerOf(error: unknown): Answer & { isOutcome: boolean } {
+  if (error instanceof FormError) return answerOf(invalid(`The form ${error.message}.`))
+  if (!(error instanceof StripeError)) throw error
+  const body: { error: ErrorBody } = { error: error.body }
+  return { status: error.status, body, isOutcome: error.isOutcome }
+}

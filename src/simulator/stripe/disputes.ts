@@ -1,0 +1,133 @@
+// Disputes: opened by the customer's bank, the money withdrawn at once; won or lost later.
+import type { Stripe } from 'stripe'
+import { type Call, type Dialect, inPath, route, text } from './call.ts'
+import { invalid } from './errors.ts'
+import { LIST_PARAMS, list } from './lists.ts'
+import { behaviourOf } from './payment-methods.ts'
+
+type Dispute = Stripe.Dispute
+
+const DAYS = 86_400
+// What Stripe takes for a dispute, in the account's currency.
+const FEE = 1500
+
+export const disputeRoutes = [
+  route('GET', '/v1/disputes', [...LIST_PARAMS, 'charge', 'payment_intent'], listAll),
+  route('GET', '/v1/disputes/:id', [], (dialect, call) => inPath(dialect, call, 'dispute')),
+]
+
+function listAll({ state }: Dialect, call: Call): object {
+  const [charge, intent] = [text(call, 'charge'), text(call, 'payment_intent')]
+  if (intent) return list(call, state.related('dispute', 'payment_intent', intent))
+  return list(call, charge ? state.related('dispute', 'charge', charge) : state.all('dispute'))
+}
+
+/** The customer's bank disputes a charge and takes its amount back. */
+export function openDispute(dialect: Dialect, chargeId: string, reason?: string): Dispute {
+  const { state, livemode } = dialect
+  const charge = state.find('charge', chargeId)
+  if (charge?.status !== 'succeeded' || charge.disputed) throw invalid('The charge cannot be disputed.')
+  const made: Dispute = {
+    id: state.newId('du'),
+    object: 'dispute',
+    amount: charge.amount,
+    balance_transactions: [],
+    charge: charge.id,
+    created: state.now(),
+    currency: charge.currency,
+    enhanced_eligibility_types: [],
+    evidence: noEvidence,
+    evidence_details: {
+      due_by: state.now() + 7 * DAYS,
+      enhanced_eligibility: {},
+      has_evidence: false,
+      past_due: false,
+      submission_count: 0,
+      submission_method: 'manual',
+    },
+    intended_submission_method: null,
+    is_charge_refundable: false,
+    livemode,
+    metadata: {},
+    payment_intent: charge.payment_intent,
+    payment_method_details: {
+      card: { brand: 'visa', network: 'visa', case_type: 'chargeback', network_reason_code: '10.4' },
+      type: 'card',
+    },
+    reason: reason ?? behaviourOf(dialect, charge.payment_method!).dispute ?? 'general',
+    status: 'needs_response',
+  }
+  state.put({ ...charge, disputed: true })
+  dialect.emit('charge.dispute.created', state.put(made))
+  const withdrawn = state.put({ ...made, balance_transactions: [movement(dialect, made, -charge.amount, FEE)] })
+  dialect.emit('charge.dispute.funds_withdrawn', withdrawn)
+  return withdrawn
+}
+
+/** The bank decides; a dispute that is won gives the money back. */
+export function closeDispute(dialect: Dialect, id: string, status: 'won' | 'lost'): Dispute {
+  const before = dialect.state.find('dispute', id)
+  if (before?.status !== 'needs_response') throw invalid('The dispute is closed already.')
+  const { balance_transactions } = before
+  const moved =
+    status === 'won' ? [...balance_transactions, movement(dialect, before, before.amount, -FEE)] : balance_transactions
+  const closed = dialect.state.put({ ...before, balance_transactions: moved, status } satisfies Dispute)
+  if (status === 'won') dialect.emit('charge.dispute.funds_reinstated', closed)
+  dialect.emit('charge.dispute.closed', closed)
+  return closed
+}
+
+function movement({ state }: Dialect, dispute: Dispute, amount: number, fee: number): Stripe.BalanceTransaction {
+  const description = `Chargeback ${amount < 0 ? 'withdrawal' : 'reversal'}`
+  return {
+    id: state.newId('txn'),
+    object: 'balance_transaction',
+    amount,
+    available_on: state.now(),
+    balance_type: 'payments',
+    created: state.now(),
+    currency: dispute.currency,
+    description,
+    exchange_rate: null,
+    fee,
+    fee_details: [
+      { amount: fee, application: null, currency: dispute.currency, description: 'Dispute fee', type: 'stripe_fee' },
+    ],
+    net: amount - fee,
+    reporting_category: amount < 0 ? 'dispute' : 'dispute_reversal',
+    source: dispute.id,
+    status: 'available',
+    type: 'adjustment',
+  }
+}
+
+const noEvidence: Stripe.Dispute.Evidence = {
+  access_activity_log: null,
+  billing_address: null,
+  cancellation_policy: null,
+  cancellation_policy_disclosure: null,
+  cancellation_rebuttal: null,
+  customer_communication: null,
+  customer_email_address: null,
+  customer_name: null,
+  customer_purchase_ip: null,
+  customer_signature: null,
+  duplicate_charge_documentation: null,
+  duplicate_charge_explanation: null,
+  duplicate_charge_id: null,
+  enhanced_evidence: {},
+  product_description: null,
+  receipt: null,
+  refund_policy: null,
+  refund_policy_disclosure: null,
+  refund_refusal_explanation: null,
+  service_date: null,
+  service_documentation: null,
+  shipping_address: null,
+  shipping_carrier: null,
+  shipping_date: null,
+  shipping_documentation: null,
+  shipping_tracking_number: null,
+  uncategorized_file: null,
+  uncategorized_text: null,
+}

@@ -1,0 +1,91 @@
+// Events, webhook endpoints and the signature of what is sent to them.
+import { createHmac } from 'node:crypto'
+import type { Stripe } from 'stripe'
+import { type Call, type Dialect, inPath, metadata, required, route, text } from './call.ts'
+import { invalid } from './errors.ts'
+import { LIST_PARAMS, list } from './lists.ts'
+import type { EventType, State } from './state.ts'
+
+export const API_VERSION = '2026-10-28.endive'
+
+const FIELDS = ['api_version', 'description', 'disabled', 'enabled_events', 'metadata', 'url']
+
+export const eventRoutes = [
+  route('GET', '/v1/events', [...LIST_PARAMS, 'type'], listEvents),
+  route('GET', '/v1/events/:id', [], (dialect, call) => inPath(dialect, call, 'event')),
+  route('POST', '/v1/webhook_endpoints', FIELDS, createEndpoint),
+  route('GET', '/v1/webhook_endpoints', LIST_PARAMS, (dialect, call) =>
+    list(call, dialect.state.all('webhook_endpoint').filter(isOn).map(withoutSecret)),
+  ),
+  route('GET', '/v1/webhook_endpoints/:id', [], (dialect, call) =>
+    withoutSecret(inPath(dialect, call, 'webhook_endpoint')),
+  ),
+  route('DELETE', '/v1/webhook_endpoints/:id', [], (dialect, call) => {
+    const before = inPath(dialect, call, 'webhook_endpoint')
+    dialect.state.put({ ...before, status: 'disabled' })
+    return { id: before.id, object: 'webhook_endpoint', deleted: true }
+  }),
+]
+
+function listEvents({ state }: Dialect, call: Call): object {
+  const type = text(call, 'type')
+  return list(
+    call,
+    state.all('event').filter((event) => type === undefined || event.type === type),
+  )
+}
+
+function createEndpoint({ state, livemode }: Dialect, call: Call): object {
+  const events = call.params['enabled_events']
+  if (!Array.isArray(events)) throw invalid('Missing required param: enabled_events.', { param: 'enabled_events' })
+  const made: Stripe.WebhookEndpoint = {
+    id: state.newId('we'),
+    object: 'webhook_endpoint',
+    api_version: API_VERSION,
+    application: null,
+    created: state.now(),
+    description: text(call, 'description') ?? null,
+    enabled_events: events.map(String),
+    livemode,
+    metadata: metadata(call),
+    secret: `whsec_${state.newId('s').slice(2)}`,
+    status: 'enabled',
+    url: required(call, 'url'),
+  }
+  return state.put(made)
+}
+
+function isOn({ status }: Stripe.WebhookEndpoint): boolean {
+  return status === 'enabled'
+}
+
+/** Stripe shows the secret once, when the endpoint is made. */
+function withoutSecret({ secret: _secret, ...endpoint }: Stripe.WebhookEndpoint): Stripe.WebhookEndpoint {
+  return endpoint
+}
+
+/** Writes an event that holds the object as it is now; returns it with the endpoints that want it. */
+export function recordEvent(state: State, livemode: boolean, type: EventType, object: object) {
+  const endpoints = state
+    .all('webhook_endpoint')
+    .filter(isOn)
+    .filter(({ enabled_events }) => enabled_events.includes('*') || enabled_events.includes(type))
+  const event = {
+    id: state.newId('evt'),
+    object: 'event',
+    api_version: API_VERSION,
+    created: state.now(),
+    data: { object },
+    livemode,
+    pending_webhooks: endpoints.length,
+    request: { id: null, idempotency_key: null },
+    type,
+  } as unknown as Stripe.Event
+  return { event: state.put(event), endpoints }
+}
+
+/** The header `Stripe-Signature`: `t` in seconds, and a `v1` for each secret. */
+export function signature(body: string, secrets: readonly string[], seconds: number): string {
+  const signed = secrets.map((secret) => createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex'))
+  return [`t=${seconds}`, ...signed.map((v1) => `v1=${v1}`)].join(',')
+}

@@ -1,0 +1,40 @@
+// Puts objects in place of their ids where a call asks for it: `expand[]=latest_charge`, `expand[]=data.customer`.
+import type { Call } from './call.ts'
+import { invalid } from './errors.ts'
+import type { Kind, State } from './state.ts'
+
+// The fields that hold ids, and the kind of the object meant.
+const FIELDS: Record<string, Kind> = {
+  charge: 'charge',
+  customer: 'customer',
+  latest_charge: 'charge',
+  payment_intent: 'payment_intent',
+  payment_method: 'payment_method',
+  default_payment_method: 'payment_method',
+}
+// Stripe's own limit.
+const DEEPEST = 4
+
+/** @returns a copy of the answer with every path of `expand` expanded */
+export function expand(state: State, call: Call, answer: object): object {
+  const paths = call.params['expand'] ?? []
+  if (!Array.isArray(paths)) throw invalid('Invalid array', { param: 'expand' })
+  return paths.reduce<object>((expanded, path) => {
+    if (typeof path !== 'string' || path.split('.').length > DEEPEST) throw invalid('Invalid path', { param: 'expand' })
+    return expandPath(state, expanded, path.split('.'), path)
+  }, answer)
+}
+
+function expandPath(state: State, object: object, [field, ...rest]: string[], path: string): object {
+  const fields = object as Record<string, unknown>
+  if (field === undefined) return object
+  const value = fields[field]
+  if (value === null) return object
+  if (Array.isArray(value)) return { ...object, [field]: value.map((item) => expandPath(state, item, rest, path)) }
+  const kind = Object.hasOwn(FIELDS, field) ? FIELDS[field] : undefined
+  const inner = typeof value === 'string' && kind ? state.find(kind, value) : value
+  if (typeof inner !== 'object' || inner === null) {
+    throw invalid(`This property cannot be expanded (${path}).`, { param: 'expand' })
+  }
+  return { ...object, [field]: expandPath(state, inner, rest, path) }
+}

@@ -1,0 +1,71 @@
+// Which fault a call meets: of its card's control token, or one that was ordered through the control interface.
+import type { Call, Dialect } from './call.ts'
+import type { Fault, Stage } from './cards.ts'
+import { idOf } from './payment-intents.ts'
+import { behaviourOf } from './payment-methods.ts'
+
+/** A fault for the next calls whose method and path match. */
+export interface OrderedFault extends Pick<Fault, 'kind' | 'ms'> {
+  method?: string
+  /** A regular expression over the whole path. */
+  path: string
+  times: number
+}
+
+export class Faults {
+  #ordered: OrderedFault[] = []
+  readonly #met = new Set<string>()
+
+  order(fault: OrderedFault): void {
+    this.#ordered.push(fault)
+  }
+
+  clear(): void {
+    this.#ordered = []
+  }
+
+  /** @param key the idempotency key: a payment that is being made has no other name yet */
+  of(dialect: Dialect, call: Call, key: string | undefined): Pick<Fault, 'kind' | 'ms'> | undefined {
+    const ordered = this.#ordered.find(
+      ({ times, method, path }) =>
+        times > 0 && (method ?? call.method) === call.method && new RegExp(`^${path}$`).test(call.path),
+    )
+    if (ordered) {
+      ordered.times--
+      return ordered
+    }
+    return this.#ofCard(dialect, call, key)
+  }
+
+  #ofCard(dialect: Dialect, call: Call, key: string | undefined): Fault | undefined {
+    const stage = stageOf(call)
+    const card = stage && cardOf(dialect, call)
+    const fault = card ? behaviourOf(dialect, card).fault : undefined
+    if (!fault || fault.stage !== stage) return undefined
+    const name = `${stage} ${call.id || key}`
+    if (fault.once && this.#met.has(name)) return undefined
+    this.#met.add(name)
+    return fault
+  }
+}
+
+function stageOf({ method, path }: Call): Stage | undefined {
+  if (method !== 'POST') return undefined
+  if (path === '/v1/payment_intents') return 'prepare'
+  if (path === '/v1/refunds') return 'refund'
+  if (/^\/v1\/payment_intents\/[^/]+\/(confirm|cancel)$/.test(path))
+    return path.endsWith('confirm') ? 'confirm' : 'cancel'
+  return undefined
+}
+
+/** The payment method that a call is about. */
+function cardOf({ state }: Dialect, { id, params }: Call): string | undefined {
+  const named = params['payment_method']
+  if (typeof named === 'string') return named
+  const intent = state.find('payment_intent', id || String(params['payment_intent']))
+  if (intent)
+    return (
+      idOf(intent.payment_method) ?? state.find('charge', idOf(intent.latest_charge) ?? '')?.payment_method ?? undefined
+    )
+  return state.find('charge', String(params['charge']))?.payment_method ?? undefined
+}

@@ -1,0 +1,141 @@
+// Payment methods: saved cards, made from test tokens.
+import type { Stripe } from 'stripe'
+import { type Call, type Dialect, existing, inPath, metadata, oneOf, required, route } from './call.ts'
+import { type Behaviour, readToken } from './cards.ts'
+import { invalid, missing, StripeError } from './errors.ts'
+import { LIST_PARAMS, list } from './lists.ts'
+
+export const paymentMethodRoutes = [
+  route('POST', '/v1/payment_methods', ['type', 'card', 'metadata'], create),
+  route('GET', '/v1/payment_methods', [...LIST_PARAMS, 'customer', 'type'], (dialect, call) =>
+    list(call, attached(dialect, required(call, 'customer'))),
+  ),
+  route('GET', '/v1/payment_methods/:id', [], (dialect, call) => find(dialect, call.id, 'payment_method', 404)),
+  route('POST', '/v1/payment_methods/:id', ['metadata', 'card', 'billing_details'], update),
+  route('POST', '/v1/payment_methods/:id/attach', ['customer'], attach),
+  route('POST', '/v1/payment_methods/:id/detach', [], detach),
+  route('GET', '/v1/customers/:id/payment_methods', [...LIST_PARAMS, 'type'], (dialect, call) =>
+    list(call, attached(dialect, existing(dialect, 'customer', call.id, 'customer', 404).id)),
+  ),
+]
+
+/** The payment method, or a new one for a test token, as Stripe does it for `pm_card_visa`. */
+export function find(dialect: Dialect, id: string, param: string, status = 400): Stripe.PaymentMethod {
+  const known = dialect.state.find('payment_method', id)
+  if (known) return known
+  if (!readToken(id)) throw missing('payment_method', id, param, status)
+  return make(dialect, id)
+}
+
+/** How the card of a payment method behaves. */
+export function behaviourOf({ state }: Dialect, paymentMethod: string): Behaviour {
+  return readToken(state.tokenOf(paymentMethod) ?? paymentMethod) ?? readToken('pm_card_visa')!
+}
+
+export function make({ state, livemode }: Dialect, token: string, extra: { metadata?: Record<string, string> } = {}) {
+  const { card } = readToken(token)!
+  const id = state.newId('pm')
+  state.setToken(id, token)
+  const made: Stripe.PaymentMethod = {
+    id,
+    object: 'payment_method',
+    allow_redisplay: 'unspecified',
+    billing_details: { address: null, email: null, name: null, phone: null, tax_id: null },
+    card: {
+      ...card,
+      checks: { address_line1_check: null, address_postal_code_check: null, cvc_check: 'pass' },
+      display_brand: card.brand,
+      exp_month: 12,
+      exp_year: 2034,
+      fingerprint: `fp${card.brand}${card.last4}`,
+      generated_from: null,
+      networks: { available: [card.brand], preferred: null },
+      regulated_status: 'unregulated',
+      three_d_secure_usage: { supported: true },
+      wallet: null,
+    },
+    created: state.now(),
+    customer: null,
+    customer_account: null,
+    livemode,
+    metadata: extra.metadata ?? {},
+    type: 'card',
+  }
+  return state.put(made)
+}
+
+function attached({ state }: Dialect, customer: string): Stripe.PaymentMethod[] {
+  return state.related('payment_method', 'customer', customer)
+}
+
+function create(dialect: Dialect, call: Call): object {
+  oneOf(call, 'type', ['card'])
+  const card = call.params['card']
+  const token = typeof card === 'object' && !Array.isArray(card) ? card['token'] : undefined
+  // Numbers of cards are refused as at Stripe, where only its own pages may send them.
+  if (typeof token !== 'string') {
+    const message = 'Sending credit card numbers directly to the Stripe API is generally unsafe.'
+    throw new StripeError(402, { type: 'card_error', message }, { isOutcome: true })
+  }
+  const known = token.replace(/^tok_/, 'pm_card_')
+  if (!readToken(known)) throw missing('token', token, 'card[token]', 400)
+  return make(dialect, known, { metadata: metadata(call) })
+}
+
+function update(dialect: Dialect, call: Call): object {
+  const before = inPath(dialect, call, 'payment_method')
+  const card = call.params['card']
+  const given = typeof card === 'object' && !Array.isArray(card) ? card : {}
+  const changed: Stripe.PaymentMethod = { ...before, metadata: metadata(call, before.metadata) }
+  if (before.card) {
+    changed.card = {
+      ...before.card,
+      exp_month: Number(given['exp_month'] ?? before.card.exp_month),
+      exp_year: Number(given['exp_year'] ?? before.card.exp_year),
+    }
+  }
+  dialect.state.put(changed)
+  dialect.emit('payment_method.updated', changed)
+  return changed
+}
+
+function attach(dialect: Dialect, call: Call): object {
+  const customer = existing(dialect, 'customer', required(call, 'customer'), 'customer')
+  if (customer.deleted)
+    throw invalid(`No such customer: '${customer.id}'`, { code: 'resource_missing', param: 'customer' })
+  const before = find(dialect, call.id, 'payment_method')
+  if (before.customer !== null && before.customer !== customer.id) {
+    throw invalid('The payment method you provided has already been attached to a customer.')
+  }
+  const changed = dialect.state.put({ ...before, customer: customer.id })
+  dialect.emit('payment_method.attached', changed)
+  return changed
+}
+
+function detach(dialect: Dialect, call: Call): object {
+  const before = inPath(dialect, call, 'payment_method')
+  if (before.customer === null) {
+    const message = 'The payment method you provided is not attached to a customer so detachment is impossible.'
+    throw invalid(message)
+  }
+  const changed = dialect.state.put({ ...before, customer: null })
+  dialect.state.retire(changed.id)
+  dialect.emit('payment_method.detached', changed)
+  return changed
+}
+
+/** Stripe lets no payment method be used again once it was detached, or used without a customer. */
+export function usable(dialect: Dialect, id: string, customer: string | undefined): Stripe.PaymentMethod {
+  const method = find(dialect, id, 'payment_method')
+  if (method.customer !== null && method.customer !== customer) {
+    const message = customer
+      ? `The customer does not have a payment method with the ID ${id}. The payment method must be attached to the customer.`
+      : `The PaymentMethod ${id} belongs to a customer. Please include the customer in the \`customer\` parameter.`
+    throw invalid(message, { code: 'payment_method_customer_mismatch', param: 'payment_method' })
+  }
+  if (method.customer === null && dialect.state.isRetired(id)) {
+    const message = `The provided PaymentMethod was previously used with a PaymentIntent without Customer attachment, or was detached from a Customer. It may not be used again.`
+    throw invalid(message, { param: 'payment_method' })
+  }
+  return method
+}

@@ -1,0 +1,123 @@
+// Refunds of a charge: at once, pending, or failed some time after they succeeded.
+import type { Stripe } from 'stripe'
+import { type Call, type Dialect, existing, inPath, integer, metadata, oneOf, route, text } from './call.ts'
+import { invalid } from './errors.ts'
+import { LIST_PARAMS, list } from './lists.ts'
+import { idOf } from './payment-intents.ts'
+import { behaviourOf } from './payment-methods.ts'
+
+type Refund = Stripe.Refund
+
+export const refundRoutes = [
+  route('POST', '/v1/refunds', ['amount', 'charge', 'metadata', 'payment_intent', 'reason'], create),
+  route('GET', '/v1/refunds', [...LIST_PARAMS, 'charge', 'payment_intent'], listAll),
+  route('GET', '/v1/refunds/:id', [], (dialect, call) => inPath(dialect, call, 'refund')),
+  route('POST', '/v1/refunds/:id', ['metadata'], (dialect, call) => {
+    const before = inPath(dialect, call, 'refund')
+    return dialect.state.put({ ...before, metadata: metadata(call, before.metadata) })
+  }),
+]
+
+function listAll({ state }: Dialect, call: Call): object {
+  const [charge, intent] = [text(call, 'charge'), text(call, 'payment_intent')]
+  if (intent) return list(call, state.related('refund', 'payment_intent', intent))
+  return list(call, charge ? state.related('refund', 'charge', charge) : state.all('refund'))
+}
+
+function create(dialect: Dialect, call: Call): object {
+  const charge = chargeToRefund(dialect, call)
+  const left = charge.amount - charge.amount_refunded
+  if (left === 0) {
+    throw invalid(`Charge ${charge.id} has already been refunded.`, { code: 'charge_already_refunded' })
+  }
+  const amount = integer(call, 'amount') ?? left
+  if (amount < 1) throw invalid('Invalid positive integer', { code: 'parameter_invalid_integer', param: 'amount' })
+  if (amount > left) {
+    throw invalid(`Refund amount (${amount}) is greater than unrefunded amount on charge (${left})`, {
+      param: 'amount',
+    })
+  }
+  if (charge.disputed) {
+    throw invalid(`Charge ${charge.id} has been charged back; cannot issue a refund.`, { code: 'charge_disputed' })
+  }
+  const reason = oneOf(call, 'reason', ['duplicate', 'fraudulent', 'requested_by_customer'])
+  return refund(dialect, charge, amount, metadata(call), reason)
+}
+
+function chargeToRefund(dialect: Dialect, call: Call): Stripe.Charge {
+  const [intent, id] = [text(call, 'payment_intent'), text(call, 'charge')]
+  if (intent === undefined) {
+    if (id === undefined) throw invalid('One of the following params should be provided: payment_intent or charge.')
+    return existing(dialect, 'charge', id, 'charge')
+  }
+  const { status, latest_charge } = existing(dialect, 'payment_intent', intent, 'payment_intent')
+  if (status !== 'succeeded') {
+    throw invalid(`This PaymentIntent (${intent}) does not have a successful charge to refund.`, {
+      param: 'payment_intent',
+    })
+  }
+  return existing(dialect, 'charge', idOf(latest_charge)!, 'charge')
+}
+
+/** Pays back a part of a charge that is not refunded yet, as an API call or the dashboard does. */
+export function refund(
+  dialect: Dialect,
+  charge: Stripe.Charge,
+  amount: number,
+  meta: Record<string, string>,
+  reason: Refund['reason'],
+): Refund {
+  const { state } = dialect
+  const { refundPendingMs, refundFailsAfterMs } = behaviourOf(dialect, charge.payment_method!)
+  const made: Refund = state.put({
+    id: state.newId('re'),
+    object: 'refund',
+    amount,
+    balance_transaction: state.newId('txn'),
+    charge: charge.id,
+    created: state.now(),
+    currency: charge.currency,
+    customer: charge.customer,
+    customer_account: null,
+    destination_details: { card: { type: 'refund' }, type: 'card' },
+    metadata: meta,
+    payment_intent: charge.payment_intent,
+    payment_method: charge.payment_method,
+    reason,
+    receipt_number: null,
+    source_transfer_reversal: null,
+    status: refundPendingMs === undefined ? 'succeeded' : 'pending',
+    transfer_reversal: null,
+  })
+  countRefunds(dialect, charge.id)
+  dialect.emit('refund.created', made)
+  dialect.emit('charge.refunded', state.find('charge', charge.id)!)
+  if (refundPendingMs !== undefined) state.schedule('settle_refund', made.id, refundPendingMs)
+  if (refundFailsAfterMs !== undefined) state.schedule('fail_refund', made.id, refundFailsAfterMs)
+  return made
+}
+
+/** A refund that was `pending` succeeds. */
+export function settleRefund(dialect: Dialect, id: string): void {
+  const before = dialect.state.find('refund', id)
+  if (before?.status !== 'pending') return
+  dialect.emit('refund.updated', dialect.state.put({ ...before, status: 'succeeded' }))
+}
+
+/** A refund fails, whether it was `pending` or had succeeded; its amount can be refunded again. */
+export function failRefund(dialect: Dialect, id: string, failure_reason = 'lost_or_stolen_card'): void {
+  const before = dialect.state.find('refund', id)
+  if (!before || before.status === 'failed') return
+  const failure_balance_transaction = dialect.state.newId('txn')
+  const failed = dialect.state.put({ ...before, failure_balance_transaction, failure_reason, status: 'failed' })
+  countRefunds(dialect, idOf(failed.charge)!)
+  dialect.emit('refund.updated', failed)
+  dialect.emit('refund.failed', failed)
+}
+
+function countRefunds({ state }: Dialect, chargeId: string): void {
+  const charge = state.find('charge', chargeId)!
+  const counted = state.related('refund', 'charge', chargeId).filter(({ status }) => status !== 'failed')
+  const amount_refunded = counted.reduce((sum, { amount }) => sum + amount, 0)
+  state.put({ ...charge, amount_refunded, refunded: amount_refunded === charge.amount })
+}

@@ -1,0 +1,123 @@
+// The simulator with Stripe's API, as a server on 127.0.0.1 with a ledger of its own.
+import { randomBytes } from 'node:crypto'
+import fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply } from 'fastify'
+import { systemClock } from '../../lib/clock.ts'
+import { decodeForm, FormError } from '../../lib/http/form.ts'
+import { lock } from '../lock.ts'
+import type { Simulator } from '../server.ts'
+import { addControl } from './control.ts'
+import { type Reply, StripeDialect } from './dialect.ts'
+import { StripeError } from './errors.ts'
+import { API_VERSION } from './events.ts'
+
+export interface StripeSimulatorOptions {
+  /** 0 takes any free port. */
+  port: number
+  /** Made if need be; held by one simulator at a time. */
+  ledgerFile: string
+  log: Pick<FastifyBaseLogger, 'error'>
+  /** False for tests and load on a slow disk only: a crash of the machine may then forget what was answered. */
+  fsync?: boolean
+  /** True: takes live keys (`sk_live_…`) instead of test keys. */
+  livemode?: boolean
+  /** Every call is answered that much later, as over a network. */
+  latencyMs?: number
+}
+
+/** Starts it. Throws a `UsageError` when another simulator has the ledger open, or it cannot be used. */
+export async function startStripeSimulator(options: StripeSimulatorOptions): Promise<Simulator> {
+  const unlock = lock(options.ledgerFile)
+  try {
+    const dialect = await StripeDialect.open({
+      file: options.ledgerFile,
+      fsync: options.fsync ?? true,
+      livemode: options.livemode ?? false,
+      wallClockMs: Date.now,
+      randomId: (prefix) => `${prefix}_${randomName()}`,
+      sleep: systemClock.sleep,
+    })
+    const server = build(dialect, options)
+    const close = async () => {
+      await server.close()
+      await dialect.close().finally(unlock)
+    }
+    const url = await server.listen({ port: options.port, host: '127.0.0.1' }).catch(async (error) => {
+      await close()
+      throw error
+    })
+    return { url, close }
+  } catch (error) {
+    unlock()
+    throw error
+  }
+}
+
+/** 24 letters and digits, as in Stripe's ids. */
+function randomName(): string {
+  return BigInt(`0x${randomBytes(20).toString('hex')}`)
+    .toString(36)
+    .padStart(24, '0')
+    .slice(-24)
+}
+
+function build(dialect: StripeDialect, { log, latencyMs = 0 }: StripeSimulatorOptions): FastifyInstance {
+  const server = fastify({
+    logger: false,
+    forceCloseConnections: true,
+    bodyLimit: 256 * 1024,
+    routerOptions: { querystringParser: (text) => ({ text }) },
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, meta: false, validateSchema: false } },
+  })
+  server.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) =>
+    done(null, { text: body }),
+  )
+  server.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
+    if (error instanceof StripeError) return reply.code(error.status).send({ error: error.body })
+    const status = error instanceof FormError ? 400 : (error.statusCode ?? 500)
+    if (status >= 500) log.error({ err: error }, 'The simulator could not answer.')
+    return reply.code(status).send({ error: { type: 'invalid_request_error', message: error.message } })
+  })
+  server.get('/health', async () => {
+    await dialect.state.durable()
+    return { status: 'ok' }
+  })
+  addControl(server, dialect)
+  server.route<{ Querystring: { text?: string }; Body: { text?: string } | null }>({
+    method: ['GET', 'POST', 'DELETE'],
+    url: '/v1/*',
+    handler: async (request, reply) => {
+      const { method, headers } = request
+      const answered = await dialect.answer({
+        method,
+        path: request.url.split('?')[0]!,
+        params: decodeForm((method === 'POST' ? request.body?.text : request.query.text) ?? ''),
+        secretKey: readSecretKey(headers.authorization),
+        idempotencyKey: headers['idempotency-key']?.toString(),
+      })
+      if (latencyMs > 0) await systemClock.sleep(latencyMs)
+      return send(reply, answered)
+    },
+  })
+  return server
+}
+
+/** `Bearer KEY`, or the key as the user of basic authentication. */
+function readSecretKey(header: string | undefined): string | undefined {
+  const [scheme, value = ''] = header?.split(' ') ?? []
+  if (scheme?.toLowerCase() === 'bearer') return value
+  if (scheme?.toLowerCase() === 'basic') return Buffer.from(value, 'base64').toString('utf8').split(':')[0]
+  return undefined
+}
+
+function send(reply: FastifyReply, answer: Reply): FastifyReply {
+  if (answer === 'dropped') {
+    reply.hijack()
+    reply.raw.destroy()
+    return reply
+  }
+  if (answer.isReplay) reply.header('idempotent-replayed', 'true')
+  return reply
+    .code(answer.status)
+    .headers({ 'request-id': `req_${randomName().slice(0, 14)}`, 'stripe-version': API_VERSION })
+    .send(answer.body)
+}

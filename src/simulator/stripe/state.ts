@@ -1,0 +1,217 @@
+// What the dialect knows: objects, idempotency keys, work that is due later and its clock; in memory and in a journal.
+import type { Stripe } from 'stripe'
+import { Journal } from '../journal.ts'
+
+/** The kinds of objects, by their field `object`. */
+export interface Objects {
+  charge: Stripe.Charge
+  customer: Stripe.Customer | Stripe.DeletedCustomer
+  dispute: Stripe.Dispute
+  event: Stripe.Event
+  payment_intent: Stripe.PaymentIntent
+  payment_method: Stripe.PaymentMethod
+  refund: Stripe.Refund
+  webhook_endpoint: Stripe.WebhookEndpoint
+}
+export type Kind = keyof Objects
+export type EventType = Stripe.Event.Type
+
+/** The fields by which `related` finds objects: ids of other objects. */
+const REFERENCES = ['customer', 'payment_intent', 'charge', 'product', 'subscription'] as const
+type ReferenceField = (typeof REFERENCES)[number]
+
+/** An outcome that is replayed for an idempotency key. */
+export interface KeptOutcome {
+  key: string
+  /** Method, path and parameters of the first call. */
+  purpose: string
+  status: number
+  body: unknown
+  at_ms: number
+}
+
+/** Work for later; `at_ms` is the dialect's own time. */
+export interface Job {
+  id: string
+  at_ms: number
+  task: 'call' | 'settle_payment' | 'settle_refund' | 'fail_refund' | 'dispute'
+  /** The object, or of a `call` the call as JSON. */
+  target: string
+}
+
+type Line =
+  | { put: Objects[Kind] }
+  | { token: string; of: string }
+  | { retired: string }
+  | { kept: KeptOutcome }
+  | { job: Job }
+  | { done: string }
+  | { ahead_ms: number }
+
+export interface StateOptions {
+  file: string
+  fsync: boolean
+  /** Milliseconds since 1970, of the machine or of a simulation. */
+  wallClockMs: () => number
+  randomId: (prefix: string) => string
+}
+
+// Stripe removes keys after at least 24 hours.
+const KEY_LIFE_MS = 24 * 3_600_000
+
+export class State {
+  readonly #objects = new Map<string, Objects[Kind]>()
+  readonly #ids = new Map<Kind, Map<string, true>>()
+  readonly #related = new Map<string, Set<string>>()
+  readonly #tokens = new Map<string, string>()
+  readonly #retired = new Set<string>()
+  readonly #kept = new Map<string, KeptOutcome>()
+  readonly #jobs = new Map<string, Job>()
+  readonly #options: StateOptions
+  #aheadMs = 0
+  #journal!: Journal
+
+  private constructor(options: StateOptions) {
+    this.#options = options
+  }
+
+  static async open(options: StateOptions): Promise<State> {
+    const state = new State(options)
+    state.#journal = await Journal.open(options.file, options.fsync, (line) => state.#apply(line as Line))
+    return state
+  }
+
+  /** The dialect's time: the wall clock and what `advance` added. */
+  nowMs(): number {
+    return this.#options.wallClockMs() + this.#aheadMs
+  }
+
+  /** Stripe's timestamps are whole seconds. */
+  now(): number {
+    return Math.floor(this.nowMs() / 1000)
+  }
+
+  advance(ms: number): void {
+    this.#write({ ahead_ms: this.#aheadMs + ms })
+  }
+
+  newId(prefix: string): string {
+    return this.#options.randomId(prefix)
+  }
+
+  find<K extends Kind>(kind: K, id: string): Objects[K] | undefined {
+    const object = this.#objects.get(id)
+    return object?.object === kind ? (object as Objects[K]) : undefined
+  }
+
+  /** Every object of a kind, oldest first. */
+  all<K extends Kind>(kind: K): Objects[K][] {
+    return [...(this.#ids.get(kind)?.keys() ?? [])].map((id) => this.#objects.get(id) as Objects[K])
+  }
+
+  /** The objects of a kind whose `field` holds this id, oldest first. */
+  related<K extends Kind>(kind: K, field: ReferenceField, id: string): Objects[K][] {
+    return [...(this.#related.get(`${kind} ${field} ${id}`) ?? [])].map(
+      (found) => this.#objects.get(found) as Objects[K],
+    )
+  }
+
+  put<T extends Objects[Kind]>(object: T): T {
+    this.#write({ put: object })
+    return object
+  }
+
+  /** The test token that decides how a payment method behaves. */
+  tokenOf(paymentMethod: string): string | undefined {
+    return this.#tokens.get(paymentMethod)
+  }
+
+  setToken(paymentMethod: string, token: string): void {
+    this.#write({ token, of: paymentMethod })
+  }
+
+  /** Whether a payment method may not be used again. */
+  isRetired(paymentMethod: string): boolean {
+    return this.#retired.has(paymentMethod)
+  }
+
+  retire(paymentMethod: string): void {
+    this.#write({ retired: paymentMethod })
+  }
+
+  /** The outcome kept under an idempotency key, until the key is forgotten. */
+  keptOutcome(key: string): KeptOutcome | undefined {
+    const kept = this.#kept.get(key)
+    return kept && this.nowMs() - kept.at_ms < KEY_LIFE_MS ? kept : undefined
+  }
+
+  keep(outcome: Omit<KeptOutcome, 'at_ms'>): void {
+    this.#write({ kept: { ...outcome, at_ms: this.nowMs() } })
+  }
+
+  schedule(task: Job['task'], target: string, afterMs: number): void {
+    this.#write({ job: { id: this.newId('job'), at_ms: this.nowMs() + afterMs, task, target } })
+  }
+
+  /** Takes the jobs whose time has come, in the order of their times. */
+  takeDue(): Job[] {
+    const due = [...this.#jobs.values()].filter(({ at_ms }) => at_ms <= this.nowMs()).sort((a, b) => a.at_ms - b.at_ms)
+    for (const { id } of due) this.#write({ done: id })
+    return due
+  }
+
+  /** Milliseconds until the next job is due; undefined without one. */
+  nextDueInMs(): number | undefined {
+    if (this.#jobs.size === 0) return undefined
+    return Math.max(0, Math.min(...[...this.#jobs.values()].map(({ at_ms }) => at_ms)) - this.nowMs())
+  }
+
+  /** Resolves when everything written so far is on disk. */
+  durable(): Promise<void> {
+    return this.#journal.durable()
+  }
+
+  close(): Promise<void> {
+    return this.#journal.close()
+  }
+
+  #write(line: Line): void {
+    this.#apply(line)
+    this.#journal.append(line)
+  }
+
+  #apply(line: Line): void {
+    if ('put' in line) this.#putObject(line.put)
+    else if ('token' in line) this.#tokens.set(line.of, line.token)
+    else if ('retired' in line) this.#retired.add(line.retired)
+    else if ('kept' in line) this.#kept.set(line.kept.key, line.kept)
+    else if ('job' in line) this.#jobs.set(line.job.id, line.job)
+    else if ('done' in line) this.#jobs.delete(line.done)
+    else this.#aheadMs = line.ahead_ms
+  }
+
+  #putObject(object: Objects[Kind]): void {
+    const before = this.#objects.get(object.id)
+    this.#objects.set(object.id, object)
+    getOrMake(this.#ids, object.object, () => new Map()).set(object.id, true)
+    for (const field of REFERENCES) {
+      const [old, now] = [before && referenceIn(before, field), referenceIn(object, field)]
+      if (old === now) continue
+      if (old) this.#related.get(`${object.object} ${field} ${old}`)?.delete(object.id)
+      if (now) getOrMake(this.#related, `${object.object} ${field} ${now}`, () => new Set()).add(object.id)
+    }
+  }
+}
+
+function referenceIn(object: object, field: ReferenceField): string | undefined {
+  const value = (object as Record<string, unknown>)[field]
+  return typeof value === 'string' ? value : undefined
+}
+
+function getOrMake<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const known = map.get(key)
+  if (known !== undefined) return known
+  const made = make()
+  map.set(key, made)
+  return made
+}
