@@ -11,7 +11,6 @@ import {
   setEndpoint,
 } from '../events/endpoints.ts'
 import { isUuid } from '../lib/ids.ts'
-import { packRow } from '../lib/pg/row-bytes.ts'
 import type { NamedRow, Query } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { requireProject } from './exist.ts'
@@ -45,12 +44,11 @@ const settingsOf = ({ url, kinds, enabled }: NamedRow) => ({
 })
 
 async function answerOf(query: Query, { project_id }: Record<string, string>, id: string): Promise<object> {
-  const columns = endpoint.columns.split(', ').map((column, n) => `${column} as c${n}`)
   const [row] = await query(
-    `select ${columns.join(', ')} from webhook_endpoints e where e.project_id = $1 and e.id = $2`,
+    `select ${endpoint.namedColumns} from webhook_endpoints e where e.project_id = $1 and e.id = $2`,
     [project_id!, id],
   )
-  return JSON.parse(endpoint.write(packRow(Object.values(row!))).toString())
+  return JSON.parse(endpoint.writeNamed(row!).toString())
 }
 
 const create: Change = {

@@ -5,6 +5,7 @@ import { readLedgers } from '../erasure/ledger-files.ts'
 import type { Db } from '../lib/pg/db.ts'
 import { bytesFromPg } from '../lib/pg/row-bytes.ts'
 import { hashKey, type Seal } from '../lib/secrets.ts'
+import { COUNTED } from '../records/records.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
 
 /** Answers the seal too when it is the database's: only that one can judge what was written under it. */
@@ -76,34 +77,22 @@ export async function fixCounts(db: Db): Promise<number> {
   return rows.length
 }
 
-const TOTALS = ['profiles', 'sessions', 'subscriptions', 'products', 'transactions']
-const FIELDS = {
-  profiles: ['funnel_id'],
-  sessions: ['funnel_id'],
-  subscriptions: ['status', 'funnel_id', 'product_id', 'payment_provider'],
-}
+// What every counter must be. One statement sees one instant, also while others write.
+const RECOUNT = COUNTED.flatMap(({ table, counts }) =>
+  Object.entries(counts).map(
+    ([field, value]) => `
+    select project_id, '${table}' as list, '${field}' as field, ${value('t')} as value, count(*) as n
+    from ${table} t where ${value('t')} is not null group by 1, 4`,
+  ),
+)
 
-// One statement sees one instant, also while others write.
 const DIFFERENCES = `
-  with real as (
-    select project_id, 'funnels' as list, '' as field, '' as value, count(*) as n
-    from funnels where deleted_at is null group by 1
-    union all select project_id, 'funnels', 'all', '', count(*) from funnels group by 1
-    ${TOTALS.map((list) => `union all select project_id, '${list}', '', '', count(*) from ${list} group by 1`).join('\n')}
-    ${Object.entries(FIELDS)
-      .flatMap(([list, fields]) => fields.map((field) => byField(list, field)))
-      .join('\n')}
-  ), counted as (
+  with real as (${RECOUNT.join(' union all ')}), counted as (
     select project_id, list, field, value, sum(n) as n from counts group by 1, 2, 3, 4
   )
   select project_id, list, field, value, coalesce(real.n, 0) - coalesce(counted.n, 0) as missing
   from real full join counted using (project_id, list, field, value)
   where coalesce(real.n, 0) <> coalesce(counted.n, 0)`
-
-function byField(list: string, field: string): string {
-  return `union all select project_id, '${list}', '${field}', ${field}, count(*)
-    from ${list} where ${field} is not null group by 1, 4`
-}
 
 /** Counting everything takes its time. */
 function patiently(db: Db, text: string) {

@@ -7,6 +7,11 @@ import { openToAppend } from '../lib/files.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Query } from '../lib/pg/types.ts'
 import { instantFromPg } from '../lib/time.ts'
+import { customerRecord } from '../records/customer.ts'
+import { profileRecord } from '../records/profile.ts'
+import { erasedColumns, hasPersonalData } from '../records/record.ts'
+import { replyRecord } from '../records/reply.ts'
+import { sessionRecord } from '../records/session.ts'
 
 /** One line of the ledger: who was erased and when, nothing personal. */
 export interface Erasure {
@@ -146,8 +151,7 @@ const emptied = (ids: string) => [
 ]
 
 const ON_PERSONS = [
-  `update profiles set email = null, email_folded = null, phone = null, password_hash = null, integrations = '{}',
-     anonymized_at = $3, updated_at = ${STAMP}
+  `update profiles set ${erasedColumns(profileRecord)}, anonymized_at = $3, updated_at = ${STAMP}
    where project_id = $1 and id = any($2)`,
   // Their nested e-mail changed: a sync must see it.
   `update subscriptions set updated_at = ${STAMP} where project_id = $1 and profile_id = any($2)`,
@@ -159,16 +163,15 @@ const ON_BELONGINGS = [
   // Their nested user agent changes, whoever's they are: a sync must see it.
   `update subscriptions set updated_at = ${STAMP}
    where project_id = $1 and session_id in (${SESSIONS} and user_agent is not null)`,
-  `update sessions set ip = null, user_agent = null, postal_code = null, tracking_cookies = '{}', query_params = '{}',
-     origin = origin_only(origin), updated_at = ${STAMP}
-   where project_id = $1 and profile_id = any($2) and (
-     ip is not null or user_agent is not null or postal_code is not null or tracking_cookies::text <> '{}' or
-     query_params::text <> '{}' or origin is distinct from origin_only(origin) or
-     exists (select from replies r where r.project_id = $1 and r.session_id = sessions.id and r.value::text <> 'null'))`,
-  `update replies set value = 'null' where project_id = $1 and session_id in (${SESSIONS}) and value::text <> 'null'`,
+  `update sessions set ${erasedColumns(sessionRecord)}, updated_at = ${STAMP}
+   where project_id = $1 and profile_id = any($2) and (${hasPersonalData(sessionRecord)} or
+     exists (select from replies r where r.project_id = $1 and r.session_id = sessions.id and ${hasPersonalData(replyRecord, 'r')}))`,
+  `update replies set ${erasedColumns(replyRecord)}
+   where project_id = $1 and session_id in (${SESSIONS}) and ${hasPersonalData(replyRecord)}`,
   `update orders set client_metadata = null
    where (organization_id, external_id) in (${CUSTOMERS}) and client_metadata is not null`,
-  `update customers set email = null where project_id = $1 and profile_id = any($2) and email is not null`,
+  `update customers set ${erasedColumns(customerRecord)}
+   where project_id = $1 and profile_id = any($2) and ${hasPersonalData(customerRecord)}`,
   ...emptied(EVENTS_THAT_SHOW),
 ]
 

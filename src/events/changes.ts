@@ -1,7 +1,6 @@
 // Tells of changed records: which events follow from a change of subscriptions or transactions, written set by set.
 
 import { readJson } from '../lib/json/read.ts'
-import { packRow } from '../lib/pg/row-bytes.ts'
 import type { Query } from '../lib/pg/types.ts'
 import type { Shape } from '../lib/shape/shape.ts'
 import { DETAIL_JOINS, subscriptionDetail } from '../records/subscription.ts'
@@ -94,7 +93,7 @@ const eventOf = (type: EventType, { id, profile_id, data }: Read): Event => ({
 
 interface Source {
   shape: Shape
-  /** The columns of `Read` but the data, and where all of them come from. */
+  /** The columns of `Read` except the data. */
   head: string
   from: string
 }
@@ -107,21 +106,17 @@ const SUBSCRIPTIONS: Source = {
 
 const TRANSACTIONS: Source = {
   shape: transaction,
-  head: 't.id, t.profile_id, null, null, null',
+  head: 't.id, t.profile_id, null as status, null as renewed_at, null as period_starts_at',
   from: `transactions t ${JOINS} where t.project_id = $1 and t.id = any($2)`,
 }
 
-const HEAD_COLUMNS = 5
-
 async function readRecords(query: Query, { shape, head, from }: Source, projectId: string, ids: string[]) {
-  // Rows come by name, and names repeat: each column gets one of its own, in the order that the shape writes.
-  const columns = `${head}, ${shape.columns}`.split(', ').map((column, n) => `${column} as c${n}`)
-  const rows = await query(`select ${columns.join(', ')} from ${from}`, [projectId, ids])
+  const text = `select ${head}, ${shape.namedColumns} from ${from}`
+  const rows = await query<Omit<Read, 'data'>>(text, [projectId, ids])
   return new Map(
-    rows.map((named) => {
-      const row = Object.values(named)
-      const [id, profile_id, status, renewed_at, period_starts_at] = row as [string, string, string, string, string]
-      const data = readJson(shape.write(packRow(row), HEAD_COLUMNS), { exact: true })
+    rows.map((row) => {
+      const { id, profile_id, status, renewed_at, period_starts_at } = row
+      const data = readJson(shape.writeNamed(row), { exact: true })
       return [id, { id, profile_id, status, renewed_at, period_starts_at, data }]
     }),
   )

@@ -1,8 +1,8 @@
 // What happens inside the transaction of an import: everything staged goes into its tables.
 import { mark } from '../erasure/erasure.ts'
 import type { Query } from '../lib/pg/types.ts'
+import type { Kind, Scope } from '../records/record.ts'
 import { type Linked, wipeErased, wipeStored } from './erased.ts'
-import type { Kind, Scope } from './kind.ts'
 import { merge, type Tally } from './merge.ts'
 import { mergePayments } from './payments.ts'
 import { beginStamps, stampHooks, stampWhatShows } from './stamping.ts'

@@ -1,7 +1,7 @@
 // Finds staged rows that do not fit what is stored or staged, and moves them to the rejected lines.
 import type { Query } from '../lib/pg/types.ts'
-import type { Kind, Tenant } from './kind.ts'
-import { KINDS } from './records.ts'
+import type { Kind, Tenant } from '../records/record.ts'
+import { KINDS } from '../records/records.ts'
 import { REJECTED, staged } from './staging.ts'
 
 /**

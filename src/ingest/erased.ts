@@ -2,7 +2,11 @@
 import { wipeAgain, wipeBelongings } from '../erasure/erasure.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Query } from '../lib/pg/types.ts'
-import type { Kind, Tenant } from './kind.ts'
+import { customerRecord } from '../records/customer.ts'
+import { profileRecord } from '../records/profile.ts'
+import { erasedColumns, type Kind, type Tenant } from '../records/record.ts'
+import { replyRecord } from '../records/reply.ts'
+import { sessionRecord } from '../records/session.ts'
 
 /** A stored customer that a line links to an erased profile. */
 export type Linked = { external_id: string; profile_id: string }
@@ -147,18 +151,16 @@ function effects(names: Set<string>, { project_id, organization_id }: Tenant): s
     ) owned order by id, place, profile_id`
   return [
     ...has('profile', [
-      `update import_profile s set email = null, email_folded = null, phone = null, password_hash = null,
-         integrations = '{}', anonymized_at = e.erased_at, erased = true
+      `update import_profile s set ${erasedColumns(profileRecord, 's')}, anonymized_at = e.erased_at, erased = true
        from import_erased e where e.id = s.id`,
     ]),
     ...(names.has('session') || names.has('reply') ? [sessions] : []),
     ...has('session', [
-      `update import_session s set profile_id = e.profile_id, ip = null, user_agent = null, postal_code = null,
-         tracking_cookies = '{}', query_params = '{}', origin = origin_only(s.origin), erased = true
+      `update import_session s set profile_id = e.profile_id, ${erasedColumns(sessionRecord, 's')}, erased = true
        from import_erased_session e where e.id = s.id`,
     ]),
     ...has('reply', [
-      `update import_reply s set value = 'null', erased = true from import_erased_session e where e.id = s.session_id`,
+      `update import_reply s set ${erasedColumns(replyRecord, 's')}, erased = true from import_erased_session e where e.id = s.session_id`,
     ]),
     ...has('customer', [
       `create temp table import_erased_customer on commit drop as
@@ -168,7 +170,7 @@ function effects(names: Set<string>, { project_id, organization_id }: Tenant): s
            where t.organization_id = ${organization_id}
          union all select s.external_id, s.profile_id, 2 from import_erased e join import_customer s on s.profile_id = e.id
        ) owned order by external_id, place, profile_id`,
-      `update import_customer s set profile_id = e.profile_id, email = null, erased = true
+      `update import_customer s set profile_id = e.profile_id, ${erasedColumns(customerRecord, 's')}, erased = true
        from import_erased_customer e where e.external_id = s.external_id`,
     ]),
   ]

@@ -1,6 +1,6 @@
 // Writes the staged rows of a kind into its table, as if each line had come alone, and counts what that changes.
 import type { Query } from '../lib/pg/types.ts'
-import type { Kind, Scope, Tenant } from './kind.ts'
+import type { Kind, Scope, Tenant } from '../records/record.ts'
 import { columnsOf } from './row.ts'
 import { staged } from './staging.ts'
 

@@ -1,6 +1,6 @@
 // Writes staged payments: makes their customers, and gives each new row of the report an instant of its own.
 import type { Query } from '../lib/pg/types.ts'
-import type { Kind, Scope, Tenant } from './kind.ts'
+import type { Kind, Scope, Tenant } from '../records/record.ts'
 import { addRest, mergeKnown, type Tally } from './merge.ts'
 
 /** Merges all staged payments; do it last in the transaction, for a live import keeps the organization's clock locked. */

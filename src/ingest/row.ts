@@ -1,9 +1,9 @@
 // Turns a line into a row for COPY: the kind of record it is, and the text of its columns.
 import { isJsonObject, JsonError, type JsonValue, readJson } from '../lib/json/read.ts'
 import { fold } from '../lib/text.ts'
-import { BadLine, eachField, type Fields, placed, quoted, type Reading, type Stored } from './fields.ts'
-import type { Kind } from './kind.ts'
-import { KINDS } from './records.ts'
+import { BadLine, eachField, type Fields, placed, quoted, type Reading, type Stored } from '../records/import/fields.ts'
+import type { Kind } from '../records/record.ts'
+import { KINDS } from '../records/records.ts'
 
 export interface Row {
   kind: Kind

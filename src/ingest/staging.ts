@@ -1,8 +1,8 @@
 // Temporary tables of one import, one a kind: rows go there through COPY while the next ones are being read.
 import { finished } from 'node:stream/promises'
 import { from as copyFrom } from 'pg-copy-streams'
-import type { Kind } from './kind.ts'
-import { KINDS } from './records.ts'
+import type { Kind } from '../records/record.ts'
+import { KINDS } from '../records/records.ts'
 import { columnsOf, copyText, type Row } from './row.ts'
 import type { Connection } from './session.ts'
 

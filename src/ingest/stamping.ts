@@ -1,6 +1,6 @@
 // Stamps what shows a part of other records that an import changes, so that a sync sees it.
 import type { Query } from '../lib/pg/types.ts'
-import type { Kind, Scope } from './kind.ts'
+import type { Kind, Scope } from '../records/record.ts'
 import { isChanged, type MergeHooks, sameKey } from './merge.ts'
 import { staged } from './staging.ts'
 

@@ -1,7 +1,7 @@
 // Tells of what an import changes, if it was asked to: events of subscriptions and transactions, in its own transaction.
 import { emitSubscriptionEvents, emitTransactionEvents, type SubscriptionChange } from '../events/changes.ts'
 import type { Query } from '../lib/pg/types.ts'
-import type { Kind, Scope } from './kind.ts'
+import type { Kind, Scope } from '../records/record.ts'
 import { type MergeHooks, sameKey } from './merge.ts'
 import { staged } from './staging.ts'
 

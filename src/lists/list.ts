@@ -20,6 +20,8 @@ export interface Filter {
 export interface List {
   /** The name in `counts` and in cursors. */
   name: string
+  /** The counters that the record declares; without them the list would have no totals. */
+  counts: { readonly [field: string]: unknown }
   shape: Shape
   /** Table and alias of the rows themselves. */
   table: string
@@ -33,6 +35,22 @@ export interface List {
   sync: boolean
   /** What holds without the caller asking, given the filters that came; and the field of `counts` that counts it. */
   standing?: (given: Record<string, unknown>) => { where?: string; counter: string } | undefined
+}
+
+/** A record whose rows are counted: all of them by the counter '', and by the values of the fields `C`. */
+interface Counted<C extends string> {
+  table: string
+  counts: { readonly [field in C | '']: unknown }
+}
+
+type Declared<C extends string> = Omit<List, 'name' | 'table' | 'counts' | 'filters' | 'standing'> & {
+  filters: Record<string, Filter & { counter?: C }>
+  standing?: (given: Record<string, unknown>) => { where?: string; counter: C } | undefined
+}
+
+/** Declares the list of a record. It does not compile if the record does not count its rows, or not a filter's counter. */
+export function listOf<C extends string>({ table, counts }: Counted<C>, declared: Declared<NoInfer<C> | ''>): List {
+  return { name: table, table, counts, ...declared }
 }
 
 const DEFAULT_LIMIT = 20

@@ -6,33 +6,14 @@ import { ApiError } from '../lib/errors.ts'
 import { callerOf } from '../lib/http/client-address.ts'
 import { problem, problemAnswer, problems } from '../lib/http/problems.ts'
 import { Type } from '../lib/shape/schema.ts'
-import { boolean, instant, json, shape, text } from '../lib/shape/shape.ts'
 import { fold } from '../lib/text.ts'
-import type { List } from '../lists/list.ts'
+import { listOf } from '../lists/list.ts'
+import { profile, profileRecord } from '../records/profile.ts'
 import type { PublicContext } from './context.ts'
 import { answer, describe, detailRoute, listRoute } from './resource.ts'
 
-const profile = shape('Profile', 'p', {
-  id: text('Identifier.', { example: 'pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }),
-  created_at: instant('When it was made.'),
-  updated_at: instant('When it was last changed.'),
-  email: text('E-mail address; null when unknown or erased.', { nullable: true, example: 'ada@example.com' }),
-  phone: text('Phone number; null when unknown or erased.', { nullable: true }),
-  country: text('Country, ISO 3166-1 alpha-2.', { nullable: true, example: 'DE' }),
-  locale: text('Language.', { nullable: true, example: 'de' }),
-  funnel_id: text('Funnel it came through first.', { nullable: true }),
-  preview: boolean('Whether it comes from a preview of the funnel.'),
-  integrations: json('Identifiers of the person in other services; empty after an erasure.', {
-    schema: { type: 'object', additionalProperties: true },
-    example: {},
-  }),
-  anonymized_at: instant('When the personal data was erased.', { nullable: true }),
-})
-
-const list: List = {
-  name: 'profiles',
+const list = listOf(profileRecord, {
   shape: profile,
-  table: 'profiles',
   alias: 'p',
   joins: '',
   maxLimit: 500,
@@ -50,7 +31,7 @@ const list: List = {
       counter: 'funnel_id',
     },
   },
-}
+})
 
 const FIND = {
   name: 'find profile',

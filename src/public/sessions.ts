@@ -5,72 +5,15 @@ import { problems } from '../lib/http/problems.ts'
 import type { Row } from '../lib/pg/row-bytes.ts'
 import type { Statement } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
-import { type Fields, instant, integer, json, object, shape, text } from '../lib/shape/shape.ts'
-import type { List } from '../lists/list.ts'
+import { listOf } from '../lists/list.ts'
 import type { Reads } from '../lists/source.ts'
+import { reply, replyDetail } from '../records/reply.ts'
+import { session, sessionRecord } from '../records/session.ts'
 import type { PublicContext } from './context.ts'
 import { answer, describe, findRows, idParams, listRoute, notFound } from './resource.ts'
 
-const value = {
-  nullable: true,
-  schema: { type: ['string', 'array', 'null'], items: { type: 'string' } },
-  description: 'A text, a list of texts (multi-select), or null when empty or erased.',
-}
-
-const item: Fields = {
-  id: text('Identifier.', { example: 'ses_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }),
-  created_at: instant('When it began.'),
-  updated_at: instant('When it was last changed.'),
-  profile_id: text('Whose it is.'),
-  funnel_id: text('Funnel it went through.', { nullable: true }),
-  funnel_version: integer('Version of the funnel.', { nullable: true }),
-  experiment_id: text('Experiment it took part in.', { nullable: true }),
-  locale: text('Language.', { nullable: true, example: 'en' }),
-  origin: text('Address it came to; after an erasure scheme and host only.', { nullable: true }),
-  user_agent: text('Browser; null when unknown or erased.', { nullable: true }),
-  query_params: json('Parameters of the address it came to; empty after an erasure.', {
-    schema: { type: 'object', additionalProperties: true },
-  }),
-  attributes: object('Where it came from.', {
-    ip: text('IP address; null when unknown or erased.', { nullable: true, example: '192.0.2.1' }),
-    country: text('Country, ISO 3166-1 alpha-2.', { nullable: true, example: 'DE' }),
-    region_code: text('Region.', { nullable: true }),
-    city: text('City.', { nullable: true }),
-    postal_code: text('Postal code; null when unknown or erased.', { nullable: true }),
-    timezone: text('Time zone, IANA name.', { nullable: true, example: 'Europe/Berlin' }),
-    locale_code: text('Language and region of the browser.', { nullable: true, example: 'de-DE' }),
-  }),
-  tracking_cookies: json('Cookies of advertising networks; empty after an erasure.', {
-    schema: { type: 'object', additionalProperties: true },
-  }),
-}
-
-const session = shape('Session', 's', item)
-
-const reply = shape('Reply', 'r', {
-  element_id: text('Element of the form.'),
-  screen_id: text('Screen it stands on.'),
-  value: json(value.description, value),
-})
-
-const replyDetail = shape('ReplyDetail', 'r', {
-  element: object('Element of the form.', {
-    id: text('Identifier.', { sql: 'r.element_id' }),
-    type: text('Kind of element.', { sql: 'r.element_type', example: 'Input' }),
-    custom_id: text('Name the team gave it.', { sql: 'r.element_custom_id', nullable: true }),
-  }),
-  screen: object('Screen it stands on.', {
-    id: text('Identifier.', { sql: 'r.screen_id' }),
-    index: integer('Place in the funnel, from 0.', { sql: 'r.screen_index', example: 0 }),
-    custom_id: text('Name the team gave it.', { sql: 'r.screen_custom_id', nullable: true }),
-  }),
-  state: object('What was answered.', { value: json(value.description, { ...value, sql: 'r.value' }) }),
-})
-
-const list: List = {
-  name: 'sessions',
+const list = listOf(sessionRecord, {
   shape: session,
-  table: 'sessions',
   alias: 's',
   joins: '',
   maxLimit: 500,
@@ -87,7 +30,7 @@ const list: List = {
       counter: 'funnel_id',
     },
   },
-}
+})
 
 const FIND = {
   name: 'find session',

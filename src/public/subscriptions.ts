@@ -2,15 +2,20 @@
 import type { FastifyInstance } from 'fastify'
 import { Type } from '../lib/shape/schema.ts'
 import { fold } from '../lib/text.ts'
-import type { List } from '../lists/list.ts'
-import { DETAIL_JOINS, JOINS, STATUSES, subscription, subscriptionDetail } from '../records/subscription.ts'
+import { listOf } from '../lists/list.ts'
+import {
+  DETAIL_JOINS,
+  JOINS,
+  STATUSES,
+  subscription,
+  subscriptionDetail,
+  subscriptionRecord,
+} from '../records/subscription.ts'
 import type { PublicContext } from './context.ts'
 import { detailRoute, listRoute } from './resource.ts'
 
-const list: List = {
-  name: 'subscriptions',
+const list = listOf(subscriptionRecord, {
   shape: subscription,
-  table: 'subscriptions',
   alias: 's',
   joins: JOINS,
   maxLimit: 500,
@@ -56,7 +61,7 @@ const list: List = {
       where: (value) => `s.created_at > ${value}`,
     },
   },
-}
+})
 
 const FIND = {
   name: 'find subscription',

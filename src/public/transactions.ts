@@ -1,15 +1,13 @@
 // Transactions: the list with its filters.
 import type { FastifyInstance } from 'fastify'
 import { Type } from '../lib/shape/schema.ts'
-import type { List } from '../lists/list.ts'
-import { JOINS, transaction } from '../records/transaction.ts'
+import { listOf } from '../lists/list.ts'
+import { JOINS, transaction, transactionRecord } from '../records/transaction.ts'
 import type { PublicContext } from './context.ts'
 import { listRoute } from './resource.ts'
 
-const list: List = {
-  name: 'transactions',
+const list = listOf(transactionRecord, {
   shape: transaction,
-  table: 'transactions',
   alias: 't',
   joins: JOINS,
   maxLimit: 500,
@@ -21,7 +19,7 @@ const list: List = {
       selective: true,
     },
   },
-}
+})
 
 export function transactions(app: FastifyInstance, { reads }: PublicContext): void {
   listRoute(app, reads, '/transactions', list, {

@@ -1,30 +1,44 @@
-// A transaction as the data API answers it, and as events tell of it.
-import { boolean, instant, integer, object, shape, text } from '../lib/shape/shape.ts'
+// A transaction: the API's shape, which events show too, and the import's fields.
+import { boolean, instant, integer, shape, text } from '../lib/shape/shape.ts'
+import { nestedFunnel } from './funnel.ts'
+import { required } from './import/fields.ts'
+import { currency, minor } from './import/money-types.ts'
+import * as from from './import/types.ts'
+import { all, field, importedOnly, record, shownFields, shownOnly } from './record.ts'
 
-export const transaction = shape('Transaction', 't', {
-  id: text('Identifier.', { example: 'trn_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }),
-  created_at: instant('When it was made.'),
-  session_id: text('Session it was made in.', { nullable: true }),
-  profile_id: text('Whose it is.', { example: 'pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }),
-  funnel_id: text('Funnel it was made through.', { nullable: true }),
-  funnel: object(
-    'The funnel.',
-    {
-      id: text('Identifier of the funnel.', { sql: 'f.id' }),
-      title: text('Title of the funnel.', { sql: 'f.title' }),
-      alias: text('Short name of the funnel.', { sql: 'f.alias', nullable: true }),
-      type: text('Kind of funnel.', { sql: 'f.type', example: 'default' }),
-    },
-    { nullable: true },
+const fields = {
+  id: field(text('Identifier.', { example: 'trn_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }), required(from.id)),
+  created_at: field(instant('When it was made.'), required(from.past)),
+  updated_at: importedOnly(from.past),
+  session_id: field(text('Session it was made in.', { nullable: true }), from.id, { refersTo: 'session' }),
+  profile_id: field(text('Profile it belongs to.', { example: 'pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }), required(from.id), {
+    refersTo: 'profile',
+  }),
+  funnel_id: field(text('Funnel it was made through.', { nullable: true }), from.id, { refersTo: 'funnel' }),
+  funnel: shownOnly(nestedFunnel('The funnel.')),
+  funnel_version: field(integer('Version of the funnel.', { nullable: true }), from.integer(0)),
+  currency: field(text('ISO 4217 code.', { example: 'USD' }), required(currency)),
+  price: field(
+    integer('Amount in the minor unit of the currency: 1999 with USD is $19.99.', { example: 1999 }),
+    required(minor),
   ),
-  funnel_version: integer('Version of the funnel.', { nullable: true }),
-  currency: text('ISO 4217 code.', { example: 'USD' }),
-  price: integer('Amount in the minor unit of the currency: 1999 with USD is $19.99.', { example: 1999 }),
-  price_usd: integer('Amount in US cents.', { nullable: true, example: 1999 }),
-  sandbox: boolean('Whether it was made with test money.'),
-  funnel_locale: text('Language of the funnel.', { nullable: true, example: 'en' }),
-  experiment_id: text('Experiment the session took part in.', { nullable: true }),
+  price_usd: field(integer('Amount in US cents.', { nullable: true, example: 1999 }), minor),
+  sandbox: field(boolean('Whether it was made with test money.'), from.boolean),
+  funnel_locale: field(text('Language of the funnel.', { nullable: true, example: 'en' }), from.text),
+  experiment_id: field(text('Experiment the session took part in.', { nullable: true }), from.id, {
+    refersTo: 'experiment',
+  }),
+  subscription_id: importedOnly(from.id, { refersTo: 'subscription' }),
+}
+
+export const transactionRecord = record({
+  name: 'transaction',
+  table: 'transactions',
+  fields,
+  counts: { '': all },
 })
 
-/** What its columns need beside `transactions t`. */
+export const transaction = shape('Transaction', 't', shownFields(fields))
+
+/** The joins that its columns need, besides `transactions t`. */
 export const JOINS = 'left join funnels f on f.project_id = t.project_id and f.id = t.funnel_id'

@@ -1,9 +1,9 @@
 // The rules of a line: what each field takes, what it becomes, and what is said of a bad one.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { BadLine } from '../../src/ingest/fields.ts'
-import { KINDS } from '../../src/ingest/records.ts'
 import { columnsOf, readRow } from '../../src/ingest/row.ts'
+import { BadLine } from '../../src/records/import/fields.ts'
+import { KINDS } from '../../src/records/records.ts'
 import { line, T } from '../support/imports.ts'
 
 const reading = { latest: '2026-06-01T00:00:00.000000Z' }

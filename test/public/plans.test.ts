@@ -2,7 +2,7 @@
 // index is kept up to date by imports that nobody needs.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { KINDS } from '../../src/ingest/records.ts'
+import { KINDS } from '../../src/records/records.ts'
 import { createOperator } from '../../src/tenants/operator-keys.ts'
 import { createOrganization } from '../../src/tenants/tenants.ts'
 import { describeServer } from '../support/description.ts'

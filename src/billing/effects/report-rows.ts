@@ -4,6 +4,7 @@ import { makeUuid } from '../../lib/ids.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import { readInstant, TimeError } from '../../lib/time.ts'
 import { noDetails, type PaymentDetails } from '../../providers/provider.ts'
+import { detailFlags } from '../../records/payment.ts'
 
 /** What we know of the movement ourselves. */
 export interface ReportRow {
@@ -38,7 +39,6 @@ const OWN = [
   'payment_method_token',
 ] as const satisfies (keyof ReportRow)[]
 
-const FLAGS = new Set(['is_vaulted', 'threeds_challenge_issued', 'pm_data_is_network_tokenized'])
 const TOLD = (Object.keys(noDetails) as (keyof PaymentDetails)[]).filter((name) => name !== 'psp_transaction_type')
 
 /**
@@ -79,7 +79,7 @@ const ADD: Statement = {
  * not fail on a field of the report for ever.
  */
 function fitting(name: keyof PaymentDetails, value: string | boolean | null): string | boolean | null {
-  if (FLAGS.has(name)) return value === true
+  if (detailFlags.has(name)) return value === true
   if (typeof value !== 'string' || value.includes('\0') || !value.isWellFormed()) return null
   if (name === 'psp_date') return instantOrNull(value)
   if (name === 'pm_data_first6') return /^[0-9]{6}$/.test(value) ? value : null

@@ -1,7 +1,8 @@
 // One declaration of a record → its select list, its JSON Schema, and a writer that turns a row into JSON.
 
 import { JsonBytes } from '../json/buffer.ts'
-import type { Row, TakeRow } from '../pg/row-bytes.ts'
+import { packRow, type Row, type TakeRow } from '../pg/row-bytes.ts'
+import type { NamedRow } from '../pg/types.ts'
 import { type Kind, rowWriter, type Step, type WriteRow } from './row-writer.ts'
 import type { Schema } from './schema.ts'
 
@@ -36,6 +37,10 @@ export interface Shape {
   schema: Schema
   /** The row's JSON; its columns begin at `offset`. */
   write(row: Row, offset?: number): Buffer
+  /** The select list for rows that come by name: each column has a name of its own, which other columns may stand beside. */
+  namedColumns: string
+  /** The JSON of a row that was read with `namedColumns`. */
+  writeNamed(row: NamedRow): Buffer
   /** The rows with commas between them, and around them what belongs there: `[` and `]`, or more. */
   writeList(rows: readonly Row[], before: string, after: string, offset?: number): JsonBytes
   /** The same for rows that are still to come. */
@@ -70,17 +75,20 @@ export function object(description: string, fields: Fields, { nullable = false }
 export function shape(name: string, alias: string, fields: Fields): Shape {
   const { columns, steps } = compile(fields, alias)
   const write = rowWriter(steps)
+  const writeRow = (row: Row, offset = 0) => {
+    const json = new JsonBytes()
+    write(json, row, offset)
+    const written = Buffer.from(json.written())
+    json.free()
+    return written
+  }
   return {
     name,
     columns: columns.join(', '),
     schema: { title: name, ...objectSchema(fields) },
-    write(row, offset = 0) {
-      const json = new JsonBytes()
-      write(json, row, offset)
-      const written = Buffer.from(json.written())
-      json.free()
-      return written
-    },
+    write: writeRow,
+    namedColumns: columns.map((column, n) => `${column} as ${nameOf(n)}`).join(', '),
+    writeNamed: (row) => writeRow(packRow(columns.map((_, n) => row[nameOf(n)] ?? null))),
     writeList(rows, before, after, offset = 0) {
       const list = beginList(write, before, offset)
       for (const row of rows) list.add(row)
@@ -89,6 +97,8 @@ export function shape(name: string, alias: string, fields: Fields): Shape {
     beginList: (before, offset = 0) => beginList(write, before, offset),
   }
 }
+
+const nameOf = (column: number) => `c${column}`
 
 function beginList(write: WriteRow, before: string, offset: number): RowList {
   const json = new JsonBytes().raw(before)

@@ -1,10 +1,10 @@
-// How records are declared: fields by name, each with a type that checks its value and says what is stored of it.
-import { isJsonObject, type JsonObject, type JsonValue } from '../lib/json/read.ts'
-import { shorten } from '../lib/text.ts'
+// Import fields: by name, each with a type that checks its value and returns what is stored.
+import { isJsonObject, type JsonObject, type JsonValue } from '../../lib/json/read.ts'
+import { shorten } from '../../lib/text.ts'
 
 /**
- * What is wrong with a line. While it travels up to its line, each field and list item on its way puts its place in front
- * of the message, which therefore begins with a space. It repeats ids and words of a fixed list, nothing personal.
+ * What is wrong with a line. Each field and list item on the way up prefixes its place to the message, which therefore
+ * begins with a space. The message repeats ids and words of a fixed list, never personal data.
  */
 export class BadLine extends Error {}
 
@@ -13,18 +13,18 @@ export interface Reading {
   latest: string
 }
 
-/** What goes into the database. JSON is a text by now, compact. */
+/** What goes into the database. JSON values are compact JSON text. */
 export type Stored = string | number | boolean | null
 
 export interface Type {
-  /** Checks a value that is neither absent nor null, or throws a `BadLine`; `siblings` is the object it stands in. */
+  /** Checks a value that is neither absent nor null, or throws a `BadLine`; `siblings` is the object that contains it. */
   read(value: JsonValue, reading: Reading, siblings: JsonObject): Stored
   /** What is stored when the value is absent or null; by default null. */
   absent?: Stored
   required?: boolean
   /** Whether its column is JSON. */
   json?: boolean
-  /** Whether a second column, `<name>_folded`, holds the text without the difference of upper and lower case. */
+  /** Whether a second column, `<name>_folded`, holds the case-folded text. */
   folded?: boolean
   /** Of a group: its fields, each with a column of its own, `<group>_<field>`. */
   fields?: Fields
@@ -41,10 +41,10 @@ export const required = (type: Type): Type => ({ ...type, required: true })
 export const folded = (type: Type): Type => ({ ...type, folded: true })
 export const orElse = (absent: Stored, type: Type): Type => ({ ...type, absent })
 
-/** An object whose fields stand beside those of the record. */
+/** An object whose fields have columns of their own in the record's row. */
 export const group = (types: { readonly [name: string]: Type }): Type => ({ fields: fieldsOf(types), read: () => null })
 
-/** Calls `take` for each declared field of an object; what came under no declared name is an error. */
+/** Calls `take` for each declared field of an object; an undeclared name in the object is an error. */
 export function eachField(
   fields: Fields,
   value: JsonValue,
@@ -69,13 +69,13 @@ export function eachField(
   if (known < Object.keys(value).length) throw new BadLine(` has no field ${quoted(unknownName(fields, value))}`)
 }
 
-/** Reads the items of a list; what is wrong with one tells which. */
+/** Reads the items of a list; an error names the index. */
 export function eachItem<T>(value: JsonValue, read: (item: JsonValue) => T): T[] {
   if (!Array.isArray(value)) throw new BadLine(' must be a list')
   return value.map((item, n) => placed(`[${n}]`, () => read(item)))
 }
 
-/** Puts a place in front of what is wrong there. */
+/** Prefixes a place to the message of a `BadLine`. */
 export function placed<T>(place: string, read: () => T): T {
   try {
     return read()
@@ -89,7 +89,7 @@ function unknownName(fields: Fields, value: JsonObject): string {
   return Object.keys(value).find((name) => !fields.some((field) => field.name === name))!
 }
 
-/** The name of a property as a message repeats it. */
+/** The name of a property as messages show it. */
 export function quoted(name: string): string {
   return JSON.stringify(shorten(name, LONGEST_NAME))
 }

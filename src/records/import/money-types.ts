@@ -1,22 +1,22 @@
-// The types of fields that hold money: minor units in the data API, exact major units in the payment report.
-import { JsonNumber, type JsonObject, type JsonValue } from '../lib/json/read.ts'
-import { formatMinor, MoneyError, readAmount, readCurrency, toMinor } from '../lib/money.ts'
-import { shorten } from '../lib/text.ts'
+// The types of import fields that hold money: minor units in the data API, exact major units in the payment report.
+import { JsonNumber, type JsonObject, type JsonValue } from '../../lib/json/read.ts'
+import { formatMinor, MoneyError, readAmount, readCurrency, toMinor } from '../../lib/money.ts'
+import { shorten } from '../../lib/text.ts'
 import { BadLine, type Type } from './fields.ts'
 import { integer, readText } from './types.ts'
 
-/** Minor units, as far as every reader of JSON keeps them exact. */
+/** Minor units, limited to the integers that every JSON reader keeps exact. */
 export const minor: Type = integer(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
 
 export const currency: Type = { read: (value) => readCode(readText(value)) }
 
-// Withdrawn since 2010, each with two decimals: nobody pays in them any more, but history did.
+// Currencies withdrawn since 2010, each with two decimals: accepted in history, not for new charges.
 const WITHDRAWN = new Set('ANG BGN CUC EEK HRK LTL LVL MRO SLL STD TMM VEF ZMK ZWL'.split(' '))
 const TWO_DECIMALS = 'USD'
 
 /** The code of a currency, in capitals. */
 export function readCode(given: string): string {
-  // ASCII alone: the capitals of "ﬅd" are "STD", too.
+  // ASCII only: "ﬅd" in capitals is "STD", too.
   const withdrawn = /^[A-Za-z]{3}$/.test(given) && WITHDRAWN.has(given.toUpperCase())
   const code = withdrawn ? given.toUpperCase() : readCurrency(given)
   if (code === undefined) throw new BadLine(` must be a currency of ISO 4217, not ${JSON.stringify(shorten(given, 8))}`)
@@ -26,12 +26,12 @@ export function readCode(given: string): string {
 /** An amount in US dollars. */
 export const usd: Type = { read: (value) => readMajor(value, 'USD') }
 
-/** An amount in the currency that `currency_code` beside it names, which is read before. */
+/** An amount in the currency of `currency_code` in the same object, which is read first. */
 export const amount: Type = {
   read: (value, _, siblings: JsonObject) => readMajor(value, readCode(siblings.currency_code as string)),
 }
 
-/** Not below zero, and with all decimals of the currency: `10.5` dollars are stored as `10.50`. */
+/** Zero or more, written with all decimals of the currency: `10.5` dollars are stored as `10.50`. */
 function readMajor(value: JsonValue, code: string): string {
   if (typeof value !== 'number' && !(value instanceof JsonNumber)) throw new BadLine(' must be a number')
   const rules = WITHDRAWN.has(code) ? TWO_DECIMALS : code

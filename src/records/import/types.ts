@@ -1,14 +1,14 @@
-// The types that fields of import records have.
-import { isUuid } from '../lib/ids.ts'
-import { isJsonObject, type JsonValue } from '../lib/json/read.ts'
-import { countCharacters, hasControlCharacters, isId, shorten } from '../lib/text.ts'
-import { readInstant, TimeError } from '../lib/time.ts'
+// The types of import fields.
+import { isUuid } from '../../lib/ids.ts'
+import { isJsonObject, type JsonValue } from '../../lib/json/read.ts'
+import { countCharacters, hasControlCharacters, isId, shorten } from '../../lib/text.ts'
+import { readInstant, TimeError } from '../../lib/time.ts'
 import { BadLine, eachItem, type Type } from './fields.ts'
 
-/** Any text; what limits it is the length of a line. */
+/** Any text; only the length of a line limits it. */
 export const text: Type = { read: readText }
 
-/** A text that stands in an index, whose entries have a limit: at most so many Unicode characters. */
+/** An indexed text: at most so many Unicode characters, because PostgreSQL limits the size of an index entry. */
 export function label(max = 256): Type {
   return {
     read(value) {
@@ -19,7 +19,7 @@ export function label(max = 256): Type {
   }
 }
 
-/** What a client calls its user, by the rules of charges: a customer that breaks them could not be charged. */
+/** The client's id of its user, by the rules of charges: a customer with another id could not be charged. */
 export const externalId: Type = {
   read(value) {
     const given = readText(value)
@@ -74,11 +74,11 @@ export const boolean: Type = {
 
 const MAX_INT = 2_147_483_647
 
-/** A whole number, also written like one: `1.0` and `1e3` are not. By default one that PostgreSQL's `int` holds. */
+/** A whole number, written without point and exponent (`1.0` and `1e3` are refused); at most `MAX_INT` by default. */
 export function integer(min: number, max = MAX_INT): Type {
   return {
     read(value) {
-      // The exact reader makes plain numbers of those alone that JavaScript writes with the same text.
+      // The exact reader returns a plain number only if JavaScript writes it with the same text.
       if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max)
         throw new BadLine(` must be a whole number from ${min} to ${max}`)
       return value
@@ -88,16 +88,16 @@ export function integer(min: number, max = MAX_INT): Type {
 
 export const instant: Type = { read: readTime }
 
-/** A time that cannot lie ahead, but for clocks that differ a little. */
+/** A time in the past; up to 5 minutes ahead are allowed because clocks differ. */
 export const past: Type = {
   read(value, { latest }) {
     const time = readTime(value)
-    if (time > latest) throw new BadLine(" lies more than 5 minutes ahead of the database's clock")
+    if (time > latest) throw new BadLine(" is more than 5 minutes ahead of the database's clock")
     return time
   },
 }
 
-/** Any object, kept as it is down to the digits of its numbers. */
+/** Any object, stored unchanged down to the digits of its numbers. */
 export const object: Type = {
   json: true,
   read(value) {
@@ -106,7 +106,7 @@ export const object: Type = {
   },
 }
 
-/** A list of texts, each as `item` gives it back. */
+/** A list of texts, each as `item` returns it. */
 export function texts(item: (text: string) => string = (given) => given): Type {
   return {
     json: true,
@@ -115,7 +115,7 @@ export function texts(item: (text: string) => string = (given) => given): Type {
   }
 }
 
-/** What was answered on a screen: a text, several of them, or nothing. */
+/** The answer to a form element: a text, a list of texts, or null. */
 export const answer: Type = {
   json: true,
   absent: 'null',
@@ -131,7 +131,7 @@ export function readText(value: JsonValue): string {
   return value
 }
 
-// Many lines bring one time twice or more.
+// A cache of one: many lines contain the same time twice or more.
 let lastGiven = ''
 let lastTime = ''
 

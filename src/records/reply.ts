@@ -1,0 +1,52 @@
+// A reply to a form element of a session: the API's two shapes, the import's fields, and what an erasure removes.
+import { integer, json, object, shape, text } from '../lib/shape/shape.ts'
+import { group, required } from './import/fields.ts'
+import * as from from './import/types.ts'
+import { field, importedOnly, record, shownFields } from './record.ts'
+
+const value = {
+  nullable: true,
+  schema: { type: ['string', 'array', 'null'], items: { type: 'string' } },
+  description: 'A text, a list of texts (multi-select), or null when empty or erased.',
+}
+
+const fields = {
+  session_id: importedOnly(required(from.id), { refersTo: 'session' }),
+  element: field(
+    object('Element of the form.', {
+      id: text('Identifier.', { sql: 'r.element_id' }),
+      type: text('Kind of element.', { sql: 'r.element_type', example: 'Input' }),
+      custom_id: text('Name the team gave it.', { sql: 'r.element_custom_id', nullable: true }),
+    }),
+    required(group({ id: required(from.id), type: required(from.text), custom_id: from.text })),
+  ),
+  screen: field(
+    object('Screen it is on.', {
+      id: text('Identifier.', { sql: 'r.screen_id' }),
+      index: integer('Place in the funnel, from 0.', { sql: 'r.screen_index', example: 0 }),
+      custom_id: text('Name the team gave it.', { sql: 'r.screen_custom_id', nullable: true }),
+    }),
+    required(group({ id: required(from.id), index: required(from.integer(0)), custom_id: from.text })),
+  ),
+  value: importedOnly(from.answer, { erased: () => "'null'" }),
+}
+
+export const replyRecord = record({
+  name: 'reply',
+  table: 'replies',
+  key: ['session_id', 'screen_id', 'element_id'],
+  fields,
+})
+
+/** As it is shown within its session. */
+export const reply = shape('Reply', 'r', {
+  element_id: text('Element of the form.'),
+  screen_id: text('Screen it is on.'),
+  value: json(value.description, value),
+})
+
+/** As it is shown in the list of a session's replies. */
+export const replyDetail = shape('ReplyDetail', 'r', {
+  ...shownFields(fields),
+  state: object('The answer.', { value: json(value.description, { ...value, sql: 'r.value' }) }),
+})
