@@ -1,7 +1,7 @@
 // The provider simulator as a process that tells how long it took for each request: from its headers to the end of its answer.
 import { subscribe } from 'node:diagnostics_channel'
 import type { IncomingMessage } from 'node:http'
-import { openLog } from '../src/app.ts'
+import { openLog } from '../src/lib/log.ts'
 import { startSimulator } from '../src/simulator/server.ts'
 
 const begun = new WeakMap<IncomingMessage, number>()

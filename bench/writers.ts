@@ -1,9 +1,10 @@
 // Writers beside a measurement: single transactions one after the other, and a long import again and again.
 import { Readable } from 'node:stream'
-import { openApp, openLog } from '../src/app.ts'
+import { openApp } from '../src/app.ts'
 import { addTransactions, transactionOf } from '../src/billing/effects/data-transaction.ts'
 import { readConfig } from '../src/config.ts'
 import { importRecords } from '../src/ingest/load.ts'
+import { openLog } from '../src/lib/log.ts'
 import { PROJECT } from './generate.ts'
 
 const IMPORTED = 50_000

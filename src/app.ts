@@ -1,12 +1,11 @@
 // Opens what all parts of the program share, in the order they need each other, and closes it in reverse.
-import { type DestinationStream, type Logger, pino } from 'pino'
+import type { Logger } from 'pino'
 import { type Audit, auditHeadsPath, openAudit } from './audit/audit.ts'
 import type { Config } from './config.ts'
-import { maskDigits } from './lib/card-data.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { openEmbedded } from './lib/embedded/embedded.ts'
 import { UsageError } from './lib/errors.ts'
-import { errorForLog } from './lib/log-error.ts'
+import { openLog } from './lib/log.ts'
 import { whyUntrusted } from './lib/pg/database-url.ts'
 import { type Db, isUnavailable, openDb, settingsOf } from './lib/pg/db.ts'
 import { migrate } from './lib/pg/migrate.ts'
@@ -134,29 +133,6 @@ async function openProviders(
   const provider = new SimulatorProvider({ url, clock, deadlineMs: config.providerTimeoutMs })
   closers.push(async () => provider.close())
   return fixedProviders([shared.metrics.measure(provider)])
-}
-
-/** Logs are JSON lines, on standard output (1), standard error (2), or wherever else; each says what is in `base`. */
-export function openLog(level: string, to: 1 | 2 | DestinationStream = 1, base: object | null = null): Logger {
-  const serializers = { err: errorForLog }
-  // The last guard before a line is written: what is shaped like a card number never is.
-  const hooks = { streamWrite: maskDigits }
-  const options = { level, base, timestamp: pino.stdTimeFunctions.isoTime, serializers, hooks }
-  return pino(options, typeof to === 'number' ? openOutput(to) : to)
-}
-
-// One write for many lines: a line a write costs a tenth of a short request. Whatever ends the program but a SIGKILL lets
-// the last lines out. A pipe takes this much in one piece, so that workers who share it do not write into each other's lines.
-const GATHERED = { sync: false, minLength: 3584, maxWrite: 4096, periodicFlush: 50 }
-
-/** A terminal that was closed takes no more lines: whoever stops for that has to get to the end without them. */
-function openOutput(dest: 1 | 2): DestinationStream {
-  const output = pino.destination({ dest, ...GATHERED })
-  output.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EIO') throw error
-    Object.assign(output, { write: () => {}, flush: () => {}, flushSync: () => {}, end: () => {} })
-  })
-  return output
 }
 
 const plain = (log: Logger) => ({ info: (text: string) => log.info(text), warn: (text: string) => log.warn(text) })

@@ -101,11 +101,13 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   }
 
   const dataDir = resolve(text('DATA_DIR') ?? './data')
+  const port = integer('PORT', 8080, 0, 65535)
   const config: Config = {
     host: text('HOST') ?? '127.0.0.1',
-    port: integer('PORT', 8080, 0, 65535),
+    port,
     adminHost: text('ADMIN_HOST') ?? '127.0.0.1',
-    adminPort: integer('ADMIN_PORT', 8081, 0, 65535),
+    // One setting moves both listeners.
+    adminPort: integer('ADMIN_PORT', port === 0 ? 0 : port + 1, 0, 65535),
     dataDir,
     databaseUrl: databaseUrl('DATABASE_URL'),
     directDatabaseUrl: databaseUrl('DIRECT_DATABASE_URL'),
@@ -141,6 +143,9 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   }
   if (config.bounds.headersTimeoutMs > config.bounds.requestTimeoutMs) {
     mistakes.push('HEADERS_TIMEOUT_MS must not be more than REQUEST_TIMEOUT_MS, which holds for the headers too.')
+  }
+  if (port !== 0 && config.adminPort === port && config.adminHost === config.host) {
+    mistakes.push(`ADMIN_PORT must not be ${port}, which is PORT.`)
   }
   if (config.databaseUrl && !config.masterKey) {
     mistakes.push(

@@ -3,9 +3,10 @@ import { isatty } from 'node:tty'
 import { inspect } from 'node:util'
 import type { Command } from 'commander'
 import pg from 'pg'
-import { type App, type OpenOptions, openApp, openLog } from '../app.ts'
+import { type App, type OpenOptions, openApp } from '../app.ts'
 import { type Config, readConfig } from '../config.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
+import { openLog } from '../lib/log.ts'
 import { errorForLog } from '../lib/log-error.ts'
 
 /** What a command has to say: `text` for a person, `json` for a program, `exitCode` when it is not 0. */

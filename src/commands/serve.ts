@@ -3,6 +3,7 @@ import cluster from 'node:cluster'
 import { type Command, Option } from 'commander'
 import { type App, openApp } from '../app.ts'
 import { readConfig } from '../config.ts'
+import { checkPorts } from '../server/ports.ts'
 import type { Running } from '../server/server.ts'
 import { readWorkers } from '../workers/shares.ts'
 import { guard, ignoreHangUp, stopSignal } from './command.ts'
@@ -35,6 +36,7 @@ async function serve(options: Options): Promise<void> {
     return serveAsWorker(config, simulator)
   }
   const count = options.workers === undefined ? undefined : readWorkers(options.workers)
+  await checkPorts(config)
   const app = await openApp(
     config,
     count
@@ -46,10 +48,12 @@ async function serve(options: Options): Promise<void> {
     const stopped = stopSignal(running)
     await greet(running, options)
     await stopped
+    app.log.info('Stopping: requests in flight are finished first. Another Ctrl-C or SIGTERM stops at once.')
     await running.stop()
   } finally {
     await app.close()
   }
+  app.log.info('Stopped.')
 }
 
 // Most of a start is loading this, and the database takes its time too: both at once. What is wrong with it shows later.

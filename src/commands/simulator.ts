@@ -1,9 +1,9 @@
 // tundish simulator: the payment provider of play money, as a program of its own.
 import { mkdir } from 'node:fs/promises'
 import { type Command, Option } from 'commander'
-import { openLog } from '../app.ts'
 import { readConfig } from '../config.ts'
 import { UsageError } from '../lib/errors.ts'
+import { openLog } from '../lib/log.ts'
 import { ledgerFile, stripeLedgerFile } from '../simulator/play-money.ts'
 import { startSimulator } from '../simulator/server.ts'
 import { startStripeSimulator } from '../simulator/stripe/server.ts'

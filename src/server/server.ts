@@ -4,6 +4,7 @@ import { adminListener } from '../admin/listener.ts'
 import type { App } from '../app.ts'
 import { billingApi } from '../billing/api.ts'
 import { startSettling } from '../billing/unknown/settling.ts'
+import type { Config } from '../config.ts'
 import { deliverEvents } from '../events/dispatcher.ts'
 import { forgetAttempts } from '../events/retention.ts'
 import { UsageError } from '../lib/errors.ts'
@@ -15,6 +16,7 @@ import { PUBLIC_HOME, serveHome } from '../pages/home.ts'
 import { publicApi } from '../public/api.ts'
 import { health } from './health.ts'
 import { describePublic } from './openapi.ts'
+import { addressOf, listenProblem, type Side } from './ports.ts'
 
 export interface Running {
   app: App
@@ -41,9 +43,8 @@ export interface ServerOptions {
 export async function startServer(app: App, { worker = true }: ServerOptions = {}): Promise<Server> {
   const listener = await publicListener(app)
   const admin = await adminListener(app)
-  const { host, port, adminHost, adminPort } = app.config
-  const url = await listen(listener, host, port, 'PORT')
-  const adminUrl = await listen(admin, adminHost, adminPort, 'ADMIN_PORT').catch(async (error) => {
+  const url = await listen(listener, 'public', app.config)
+  const adminUrl = await listen(admin, 'operator', app.config).catch(async (error) => {
     await listener.close()
     throw error
   })
@@ -103,25 +104,11 @@ export async function publicListener(app: App): Promise<FastifyInstance> {
   return listener
 }
 
-const HOST_SETTING = { PORT: 'HOST', ADMIN_PORT: 'ADMIN_HOST' }
-
-async function listen(
-  listener: FastifyInstance,
-  host: string,
-  port: number,
-  setting: keyof typeof HOST_SETTING,
-): Promise<string> {
+async function listen(listener: FastifyInstance, side: Side, config: Config): Promise<string> {
   try {
-    return await listener.listen({ host, port })
+    return await listener.listen(addressOf(side, config))
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    const sentences: Record<string, string> = {
-      EADDRINUSE: `Port ${port} is taken on ${host}: stop the program that uses it, or set ${setting} to another.`,
-      EACCES: `Port ${port} needs more rights than this user has: set ${setting} to one above 1023.`,
-      EADDRNOTAVAIL: `This machine has no address ${host}: set ${HOST_SETTING[setting]} to one of its own, or to 0.0.0.0.`,
-      ENOTFOUND: `The host name ${host} is unknown: set ${HOST_SETTING[setting]} to an address of this machine.`,
-    }
-    const sentence = sentences[code ?? '']
-    throw sentence ? new UsageError(sentence) : error
+    const problem = listenProblem(error, side, config)
+    throw problem ? new UsageError(problem) : error
   }
 }

@@ -1,8 +1,9 @@
 // A worker: serves like a process alone, on sockets that its supervisor holds, and leaves when it is told to or left alone.
 import cluster from 'node:cluster'
-import { type App, openApp, openLog } from '../app.ts'
+import { type App, openApp } from '../app.ts'
 import type { Config } from '../config.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
+import { openLog } from '../lib/log.ts'
 import { startServer } from '../server/server.ts'
 import { type Channel, openChannel } from './channel.ts'
 

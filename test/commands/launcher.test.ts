@@ -60,7 +60,7 @@ test('the first start installs without the development tools, the second install
   const first = run(['import', 'a b', '*'])
   assert.equal(first.status, 0, first.stderr)
   assert.deepEqual(JSON.parse(first.stdout).slice(1), [tmpdir(), 'import', 'a b', '*'])
-  assert.equal(first.stderr, 'tundish: Installing dependencies with npm.\n')
+  assert.match(first.stderr, /^tundish: Installing dependencies with npm: 300 MB .+ It takes a minute or two\.\n$/)
   assert.equal(run([]).stderr, '')
   assert.equal(installs().length, 1)
   assert.match(installs()[0]!, /^install --no-save --omit=dev .*--ignore-scripts/)
@@ -81,6 +81,13 @@ test('another lockfile, or an install by hand, is looked at again; tools that ar
   appendFileSync(join(root, 'node_modules/.package-lock.json'), 'by hand')
   run([])
   assert.match(installs()[3]!, /--include=dev/)
+})
+
+test('a long installation says every few seconds how much is there', { skip: !PINNED }, (t) => {
+  const { run } = checkout(t)
+  const { status, stderr } = run([], { NPM_TAKES: '4' })
+  assert.equal(status, 0)
+  assert.match(stderr, /\n(tundish: \d+ MB are there\.\n)+$/)
 })
 
 test('two first starts at once install once', { skip: !PINNED }, async (t) => {

@@ -1,6 +1,7 @@
 // The real server, which dies at the point of a request that it is told; else it tells the points that were crossed.
-import { openApp, openLog } from '../../src/app.ts'
+import { openApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
+import { openLog } from '../../src/lib/log.ts'
 import { startServer } from '../../src/server/server.ts'
 import { Points } from './points.ts'
 
