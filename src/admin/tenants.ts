@@ -81,7 +81,7 @@ const postOrganization: Change = {
   path: '/organizations',
   tag: 'Tenants',
   summary: 'Make an organization with its first key',
-  body: Type.Object({ id: id('organization'), name }, { additionalProperties: false }),
+  body: Type.Object({ id: id('organization'), name }, { title: 'NewOrganization', additionalProperties: false }),
   answer: made('organization'),
   async change(query, { body }, { seal }) {
     const given = body as { id: string; name?: string }
@@ -97,7 +97,7 @@ const postProject: Change = {
   path: '/organizations/:organization_id/projects',
   tag: 'Tenants',
   summary: 'Make a project with its first key',
-  body: Type.Object({ id: id('project'), name }, { additionalProperties: false }),
+  body: Type.Object({ id: id('project'), name }, { title: 'NewProject', additionalProperties: false }),
   answer: made('project'),
   async change(query, { params, body }, { seal }) {
     await requireOrganization(query, params.organization_id!)

@@ -101,7 +101,7 @@ export function pageSchema(list: List): Schema {
           ),
           cursor: Type.Optional(Type.String({ description: 'The same as `next_cursor`.', maxLength: 256 })),
         },
-        { description: 'Where the walk stands.', additionalProperties: false },
+        { title: 'Pagination', additionalProperties: false },
       ),
     },
     { title: `${list.shape.name}List`, additionalProperties: false },

@@ -52,5 +52,5 @@ export const nestedFunnel = (description: string) =>
       alias: text('Short name of the funnel.', { sql: 'f.alias', nullable: true }),
       type: text('Kind of funnel.', { sql: 'f.type', example: 'default' }),
     },
-    { nullable: true },
+    { nullable: true, name: 'FunnelSummary' },
   )

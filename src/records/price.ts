@@ -53,6 +53,7 @@ const price: Record<string, Property> = {
   trial_type: { schema: orNull('string', 'Kind of trial.'), read: text },
   trial: {
     schema: objectSchema(trial, {
+      title: 'PriceTrial',
       type: ['object', 'null'],
       description: 'The trial that precedes the first full payment.',
     }),
@@ -60,7 +61,7 @@ const price: Record<string, Property> = {
   },
 }
 
-export const priceSchema = objectSchema(price, { type: 'object' })
+export const priceSchema = objectSchema(price, { title: 'Price', type: 'object' })
 
 /** The import field: a list of prices, as JSON with every property, null where there is none. */
 export const prices: Type = {

@@ -24,7 +24,7 @@ const fields = {
     orElse('{}', from.object),
     { erased: toEmptyObject },
   ),
-  attributes: nested((inner) => object('Where it came from.', inner), {
+  attributes: nested((inner) => object('Where it came from.', inner, { name: 'SessionAttributes' }), {
     ip: field(text('IP address; null when unknown or erased.', { nullable: true, example: '192.0.2.1' }), from.text, {
       erased: toNull,
     }),

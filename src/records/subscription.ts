@@ -42,19 +42,27 @@ const item = {
   period_starts_at: field(instant('Start of the present period.', { nullable: true }), from.instant),
   period_ends_at: field(instant('End of the present period.', { nullable: true }), from.instant),
   profile: shownOnly(
-    object('Profile it belongs to.', {
-      id: text('Identifier of the profile.', { sql: 'p.id', example: 'pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }),
-      created_at: instant('When the profile was made.', { sql: 'p.created_at' }),
-      email: text('E-mail address; null when unknown or erased.', { sql: 'p.email', nullable: true }),
-      preview: boolean('Whether the profile comes from a preview of the funnel.', { sql: 'p.preview' }),
-    }),
+    object(
+      'Profile it belongs to.',
+      {
+        id: text('Identifier of the profile.', { sql: 'p.id', example: 'pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }),
+        created_at: instant('When the profile was made.', { sql: 'p.created_at' }),
+        email: text('E-mail address; null when unknown or erased.', { sql: 'p.email', nullable: true }),
+        preview: boolean('Whether the profile comes from a preview of the funnel.', { sql: 'p.preview' }),
+      },
+      { name: 'ProfileSummary' },
+    ),
   ),
   product: shownOnly(
-    object('What was sold.', {
-      id: text('Identifier of the product.', { sql: 'd.id', example: 'prod_monthly' }),
-      name: text('Name of the product.', { sql: 'd.name', example: 'Monthly plan' }),
-      status: text('State of the product.', { sql: 'd.status', enum: ['active', 'archived'] }),
-    }),
+    object(
+      'What was sold.',
+      {
+        id: text('Identifier of the product.', { sql: 'd.id', example: 'prod_monthly' }),
+        name: text('Name of the product.', { sql: 'd.name', example: 'Monthly plan' }),
+        status: text('State of the product.', { sql: 'd.status', enum: ['active', 'archived'] }),
+      },
+      { name: 'ProductSummary' },
+    ),
   ),
 }
 
@@ -71,7 +79,7 @@ const detail = {
         alias: text('Short name of the experiment.', { sql: 'e.alias', nullable: true }),
         enabled: boolean('Whether the experiment is running.', { sql: 'e.enabled' }),
       },
-      { nullable: true },
+      { nullable: true, name: 'ExperimentSummary' },
     ),
   ),
   session: shownOnly(
@@ -86,7 +94,7 @@ const detail = {
           nullable: true,
         }),
       },
-      { nullable: true },
+      { nullable: true, name: 'SessionSummary' },
     ),
   ),
   trial_offer: field(

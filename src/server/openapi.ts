@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { describeRoutes } from '../lib/http/describe.ts'
 import { PUBLIC_CODES } from '../records/error-codes.ts'
+import { describeWebhooks } from './webhook-events.ts'
 
 const ABOUT = `
 Tundish is the backend of web funnels that sell subscriptions. It has two interfaces, both for servers only: a secret key
@@ -37,6 +38,7 @@ export async function describePublic(listener: FastifyInstance): Promise<void> {
       },
     },
     errorCodes: PUBLIC_CODES,
+    webhooks: describeWebhooks(),
   })
 }
 
@@ -48,5 +50,6 @@ const TAGS = [
   { name: 'Products', description: 'What can be sold, with prices.' },
   { name: 'Transactions', description: 'Payments as the data API tells them.' },
   { name: 'Billing', description: 'Charges on a saved card, refunds, what a customer owns, the payment report.' },
+  { name: 'Webhooks', description: 'Requests that an endpoint of a project receives.' },
   { name: 'Health', description: 'For load balancers and monitors.' },
 ]

@@ -36,6 +36,23 @@ export const oneOffChargeOut = Type.Object(
   { title: 'OneOffChargeOut', additionalProperties: false },
 )
 
+/** The `data` of a charge's event: the answer, and what was asked. */
+export const chargeEventData = Type.Object(
+  {
+    ...oneOffChargeOut.properties,
+    external_id: Type.String({ description: 'Identifier of the user.' }),
+    amount: Type.Number({ description: 'Amount in major units.', examples: [10.5] }),
+    currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['USD'] }),
+    client_metadata: {
+      type: ['object', 'null'],
+      title: 'ClientMetadata',
+      additionalProperties: true,
+      description: 'The metadata of the request; null without any and after an erasure.',
+    },
+  },
+  { title: 'ChargeEventData', additionalProperties: false },
+)
+
 export interface ChargeAnswer {
   action_required_token: ''
   checkout_status: Status
@@ -61,7 +78,7 @@ type Settled = Order & {
   client_metadata: string | null
 }
 
-/** The event of a settled charge: the answer, and what was asked. */
+/** The event of a settled charge. */
 export function chargeEvent(order: Settled): Event {
   const { external_id, amount, currency_code, client_metadata, profile_id } = order
   const data = {

@@ -2,6 +2,7 @@
 import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import { tundishVersion } from '../version.ts'
+import { withComponents } from './document.ts'
 import type { ErrorCodes } from './error-codes.ts'
 
 export interface Description {
@@ -11,11 +12,13 @@ export interface Description {
   tags: { name: string; description: string }[]
   securitySchemes: Record<string, object>
   errorCodes: ErrorCodes
+  /** Requests that the installation sends, by kind of event. */
+  webhooks?: Record<string, object>
 }
 
 /** Collects the declarations of every route registered on `listener` after this. */
 export async function describeRoutes(listener: FastifyInstance, description: Description): Promise<void> {
-  const { title, about, tags, securitySchemes, errorCodes } = description
+  const { title, about, tags, securitySchemes, errorCodes, webhooks } = description
   await listener.register(swagger, {
     hideUntagged: true,
     openapi: {
@@ -31,8 +34,9 @@ export async function describeRoutes(listener: FastifyInstance, description: Des
       components: { securitySchemes: securitySchemes as never, headers: { [HEADER]: codeHeader(errorCodes) } },
     },
     transformObject: (document) => {
-      if ('openapiObject' in document) referToCodes(document.openapiObject)
-      return 'openapiObject' in document ? document.openapiObject : document.swaggerObject
+      if (!('openapiObject' in document)) return document.swaggerObject
+      referToCodes(document.openapiObject)
+      return withComponents({ ...document.openapiObject, ...(webhooks && { webhooks }) } as never)
     },
   })
 }

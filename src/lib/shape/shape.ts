@@ -26,6 +26,8 @@ interface Nested {
   description: string
   fields: Fields
   nullable: boolean
+  /** Its name in the description, when several shapes have it; else the shape's name and the field's. */
+  name: string | undefined
 }
 
 export type Fields = { readonly [name: string]: Leaf | Nested }
@@ -66,9 +68,13 @@ export const boolean = leaf('boolean')
 /** A column that holds JSON already. */
 export const json = leaf('json')
 
-/** A nested object. When `nullable`, it is null where its first field is null. */
-export function object(description: string, fields: Fields, { nullable = false } = {}): Nested {
-  return { kind: 'object', description, fields, nullable }
+/** A nested object. When `nullable`, it is null where its first field is null. Shapes that share it give it a `name`. */
+export function object(
+  description: string,
+  fields: Fields,
+  { nullable = false, name }: { nullable?: boolean; name?: string } = {},
+): Nested {
+  return { kind: 'object', description, fields, nullable, name }
 }
 
 /** Declares a record. `alias` is the table alias whose columns the fields are, unless they bring their own SQL. */
@@ -168,7 +174,10 @@ function objectSchema(fields: Fields): Record<string, unknown> {
 
 function fieldSchema(field: Leaf | Nested): Record<string, unknown> {
   const { description } = field
-  if (field.kind === 'object') return orNull({ description, ...objectSchema(field.fields) }, field.nullable)
+  if (field.kind === 'object') {
+    const title = field.name && { title: field.name }
+    return orNull({ description, ...title, ...objectSchema(field.fields) }, field.nullable)
+  }
   const base = field.kind === 'json' ? (field.schema ?? { type: 'object' }) : JSON_TYPES[field.kind]
   const { enum: values, example } = field
   const schema = {

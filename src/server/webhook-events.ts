@@ -1,0 +1,80 @@
+// Describes the webhooks in the OpenAPI document: one schema for each kind of event.
+import { chargeEventData } from '../billing/charge/answer.ts'
+import { consumable } from '../billing/effects/consumable.ts'
+import { refundOut } from '../billing/refund/answer.ts'
+import type { EventType } from '../events/catalogue.ts'
+import { type Schema, Type } from '../lib/shape/schema.ts'
+import { subscriptionDetail } from '../records/subscription.ts'
+import { transaction } from '../records/transaction.ts'
+
+const idOf = (what: string, title: string) =>
+  Type.Object(
+    { id: Type.String({ description: `Identifier of the ${what}.` }) },
+    { title, additionalProperties: false },
+  )
+
+const subscription = subscriptionDetail.schema
+
+const KINDS: Record<EventType, { when: string; data: Schema }> = {
+  'subscription.created': { when: 'A subscription is new.', data: subscription },
+  'subscription.trialing': { when: 'A trial began.', data: subscription },
+  'subscription.active': { when: 'A subscription became active.', data: subscription },
+  'subscription.renewed': { when: 'A new period began.', data: subscription },
+  'subscription.paused': { when: 'A subscription was paused.', data: subscription },
+  'subscription.cancelled': { when: 'A subscription was cancelled.', data: subscription },
+  'subscription.unpaid': { when: 'A payment for a subscription failed.', data: subscription },
+  'subscription.expired': { when: 'A subscription ended.', data: subscription },
+  'transaction.created': { when: 'A transaction is new.', data: transaction.schema },
+  'profile.anonymized': { when: 'The personal data of a profile was erased.', data: idOf('profile', 'ErasedProfile') },
+  'charge.succeeded': { when: 'A charge succeeded.', data: chargeEventData },
+  'charge.failed': { when: 'A charge was declined.', data: chargeEventData },
+  'charge.cancelled': { when: 'A charge ended without being made.', data: chargeEventData },
+  'refund.succeeded': { when: 'A refund succeeded.', data: refundOut },
+  'refund.failed': { when: 'A refund failed.', data: refundOut },
+  'consumable.granted': { when: 'A charge granted a consumable.', data: consumable.schema },
+  'consumable.revoked': { when: 'A full refund revoked a consumable.', data: consumable.schema },
+  'endpoint.test': { when: 'The operator tests an endpoint.', data: idOf('endpoint', 'TestedEndpoint') },
+}
+
+// As a sentence: generators that make code of webhooks cannot handle parameters there.
+const HEADERS =
+  'Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this ' +
+  'attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).'
+
+/** The `webhooks` of the document, by the kind of event. */
+export function describeWebhooks(): Record<string, object> {
+  return Object.fromEntries(Object.entries(KINDS).map(([type, kind]) => [type, { post: operation(type, kind) }]))
+}
+
+function operation(type: string, { when, data }: { when: string; data: Schema }): object {
+  const name = type.replace(/(?:^|\.)([a-z])/g, (_all, letter: string) => letter.toUpperCase())
+  return {
+    operationId: `on${name}`,
+    tags: ['Webhooks'],
+    summary: type,
+    description: `${when} Answer any 2xx within 10 seconds; anything else is tried again. ${HEADERS}`,
+    security: [],
+    requestBody: {
+      required: true,
+      content: { 'application/json': { schema: eventSchema(type, `${name}Event`, data) } },
+    },
+    responses: {
+      '2XX': { description: 'The event has arrived.' },
+      '4XX': { description: 'The delivery failed and is tried again; 410 switches the endpoint off.' },
+    },
+  }
+}
+
+function eventSchema(type: string, title: string, data: Schema): Schema {
+  return Type.Object(
+    {
+      id: Type.String({ format: 'uuid', description: 'Identifier of the event.' }),
+      type: Type.Literal(type, { description: 'Kind of event.' }),
+      created_at: Type.String({ format: 'date-time', description: 'When it was written.' }),
+      project_id: Type.String({ description: 'The project.' }),
+      sequence: Type.Integer({ minimum: 1, description: 'Grows by one with each event of the same object.' }),
+      data,
+    },
+    { title, additionalProperties: false },
+  )
+}
