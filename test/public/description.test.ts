@@ -7,7 +7,16 @@ import { type Description, describeServer, type Operation } from '../support/des
 import { type Project, startTestServer, type TestServer } from '../support/server.ts'
 
 // Pages for people, the document itself, and whatever else lies below the data API.
-const UNDESCRIBED = ['/openapi.json', '/docs', '/docs/', '/docs/reference.js', '*']
+const PAGES = [
+  '/',
+  '/favicon.ico',
+  '/favicon.svg',
+  '/docs/pages.css',
+  '/docs/guides',
+  '/docs/guides/',
+  '/docs/guides/*',
+]
+const UNDESCRIBED = ['/openapi.json', '/docs', '/docs/', '/docs/reference.js', '*', '/*', ...PAGES]
 
 describe('the description of the data API', () => {
   let server: TestServer
