@@ -1,6 +1,7 @@
 // The audit log: read, and checked against itself.
 
-import { auditHeadsPath, verifyAudit } from '../audit/audit.ts'
+import { auditHeadsPath } from '../audit/audit.ts'
+import { verifyAudit } from '../audit/verify.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { instant, integer, json, shape, text } from '../lib/shape/shape.ts'
 import { list } from './list.ts'

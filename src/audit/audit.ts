@@ -1,18 +1,19 @@
-// The audit log: what operators did, chained by HMAC, with its head outside the database, so that tampering shows.
-import { createHmac } from 'node:crypto'
+// The audit log: what operators did, chained by HMAC, with its head also in a file outside the database, so that tampering shows.
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import type { Db } from '../lib/pg/db.ts'
-import { bytesFromPg } from '../lib/pg/row-bytes.ts'
+import { tryLater } from '../lib/errors.ts'
+import { createFairQueue } from '../lib/fair-queue.ts'
+import { type Commit, type Db, sqlState } from '../lib/pg/db.ts'
+import { endWhenStalled } from '../lib/pg/stalled.ts'
 import type { NamedRow, Query } from '../lib/pg/types.ts'
-import { equalSecrets, type Seal } from '../lib/secrets.ts'
-import { instantFromPg } from '../lib/time.ts'
-import { appendHead, type Head, type KnownHead, readHeads } from './heads.ts'
+import type { Seal } from '../lib/secrets.ts'
+import { COLUMN_NAMES, COLUMNS, chainKey, hashOf } from './chain.ts'
+import { appendHead, type Head } from './heads.ts'
 
 /** Who acts, and from where. */
 export interface Actor {
   kind: 'operator key' | 'command line' | 'project key' | 'organization key' | 'tundish'
-  /** The id of a key or of whom it belongs to, or the name of the account at the command line. */
+  /** The id of a key, the organization or project that a key belongs to, or the account at the command line. */
   id: string
   /** The address a request came from, or the host a command ran on. */
   source: string
@@ -22,55 +23,80 @@ export interface Actor {
 export interface Entry {
   /** Noun and verb: `project.created`. */
   action: string
-  /** Kind and id of what it was done to: `project shop`. */
+  /** Kind and id of the object: `project shop`. */
   target: string
   before?: unknown
   after?: unknown
 }
 
+/** The transaction that an entry is added to. */
+export interface Transaction {
+  query: Query
+  commit: Commit
+}
+
 export interface Audit {
-  /** Adds an entry in the caller's transaction. The newest entry stays locked to its end, so add it last. */
-  append(query: Query, actor: Actor, entry: Entry): Promise<Head>
-  /** Tells the file that an entry was committed. */
+  /**
+   * Adds an entry as the last statement of the caller's transaction, and sends the commit with it. The newest entry is
+   * locked only while the database executes these two, never over a round trip: a process that stops before them holds
+   * up no other. Throws a 503 `ApiError` when too many entries are being added.
+   */
+  append(transaction: Transaction, actor: Actor, entry: Entry): Promise<Head>
+  /** Marks an entry in the file of heads as committed. */
   confirm(head: Head): Promise<void>
 }
 
-/** The file that knows the log's entries from outside the database. */
+/** The file that knows the log's entries outside the database. */
 export const auditHeadsPath = ({ dataDir }: { dataDir: string }) => join(dataDir, 'audit-heads.ndjson')
 
+// Entries of one process are added one after the other: appended at once they would all compare with the same head, and
+// all but one would try again. The wait is shorter than what `endWhenStalled` allows.
+const ONE_AT_A_TIME = { most: 1, share: 8 / 3 }
+const PATIENCE = {
+  ms: 3_000,
+  error: () => tryLater('audit_log_busy', 'Too many changes wait for the audit log: try again.'),
+}
+// Other processes add entries too. One of those that compare with a head always succeeds, so that as many failures in a
+// row mean more writers than the log can take.
+const MOST_TRIES = 50
+
 /**
- * What an entry tells of is done when it is confirmed, and stays announced in the file, so that a file which cannot be
- * written then fails nobody: it is for the `log`. It fails whoever gives none, and is not done without the file.
+ * Opens the log. A file of heads that cannot be written fails an entry before its commit, and is only logged after it, for
+ * the entry is announced in the file already; without `log` it fails then too.
  */
 export function openAudit(seal: Seal, headsPath: string, log?: Pick<Logger, 'error'>): Audit {
-  const key = seal.derive('audit log')
+  const key = chainKey(seal)
+  const turns = createFairQueue(ONE_AT_A_TIME.most, ONE_AT_A_TIME.share)
+
+  async function tryAppend({ query, commit }: Transaction, actor: Actor, entry: Entry): Promise<Head | undefined> {
+    const [last] = await query('select sequence, hash, db_clock() as at from audit_head')
+    if (!last) throw new Error('The head of the audit log is gone: run "tundish doctor".')
+    const row = rowOf(last, actor, entry)
+    const hash = hashOf(key, last.hash!, row)
+    const head = { sequence: row.sequence!, hash: hash.toString('hex') }
+    // Announced before the commit: an entry that is in the database is in the file, wherever the process ends.
+    await appendHead(headsPath, { ...head, committed: false })
+    const inserted = query(INSERT, [...COLUMN_NAMES.map((name) => row[name]!), hash, last.sequence!, last.hash!])
+    commit()
+    return inserted.then(() => head, ifHeadHasMoved)
+  }
+
   return {
-    async append(query, actor, entry) {
-      const [last] = await query('select sequence, hash from audit_head for update')
-      if (!last) throw new Error('The head of the audit log is gone: run "tundish doctor".')
-      const [now] = await query('select db_clock() as at')
-      const row: NamedRow = {
-        sequence: String(BigInt(last.sequence!) + 1n),
-        at: now!.at!,
-        actor_kind: actor.kind,
-        actor: actor.id,
-        source: actor.source,
-        action: entry.action,
-        target: entry.target,
-        before: entry.before === undefined ? null : JSON.stringify(entry.before),
-        after: entry.after === undefined ? null : JSON.stringify(entry.after),
-      }
-      const hash = hashOf(key, last.hash!, row)
-      await query(`insert into audit_log (${COLUMNS}, hash) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`, [
-        ...COLUMN_NAMES.map((name) => row[name]!),
-        hash,
-      ])
-      await query('update audit_head set sequence = $1, hash = $2', [row.sequence!, hash])
-      const head = { sequence: row.sequence!, hash: hash.toString('hex') }
-      // Announced before the commit: an entry that is in the database is in the file, whatever happens in between.
-      await appendHead(headsPath, { ...head, committed: false })
-      return head
-    },
+    append: (transaction, actor, entry) =>
+      turns.run(
+        'all',
+        1,
+        async () => {
+          const saved = transaction.query('savepoint audit')
+          for (let tries = 1; tries <= MOST_TRIES; tries += 1) {
+            const [head] = await Promise.all([tryAppend(transaction, actor, entry), saved])
+            if (head) return head
+            await transaction.query('rollback to savepoint audit')
+          }
+          throw PATIENCE.error()
+        },
+        PATIENCE,
+      ),
     async confirm(head) {
       try {
         await appendHead(headsPath, { ...head, committed: true })
@@ -82,86 +108,45 @@ export function openAudit(seal: Seal, headsPath: string, log?: Pick<Logger, 'err
   }
 }
 
-/** Runs `work` and the entry it answers in one transaction: neither is there without the other. */
+/** Runs `work` and adds the entry it returns, in one transaction: neither is there without the other. */
 export async function audited<T>(
   { db, audit }: { db: Db; audit: Audit },
   actor: Actor,
   work: (query: Query) => Promise<{ entry: Entry; result: T }>,
 ): Promise<T> {
-  const { head, result } = await db.tx(async (query) => {
-    const done = await work(query)
-    return { head: await audit.append(query, actor, done.entry), result: done.result }
+  const { head, result } = await db.tx(async (query, commit) => {
+    const [done] = await Promise.all([work(query), endWhenStalled(query)])
+    return { head: await audit.append({ query, commit }, actor, done.entry), result: done.result }
   })
   await audit.confirm(head)
   return result
 }
 
-export interface Verdict {
-  /** How many entries there are, and of how many of them the file knows. */
-  entries: number
-  known: number
-  /** Nothing, when every entry is there, unchanged and in its place. */
-  wrong: string[]
-}
-
-/** Reads the whole log and compares it with itself, with its head, and with the file. */
-export async function verifyAudit(db: Db, seal: Seal, headsPath: string): Promise<Verdict> {
-  // The file first: whatever it calls committed is visible to what is read after it.
-  const heads = await readHeads(headsPath)
-  return db.tx(async (query) => {
-    // One instant for all pages: others may go on adding entries.
-    await query('set transaction isolation level repeatable read')
-    const found = await verifyEntries(query, seal.derive('audit log'), heads)
-    const newest = BigInt(found.last.sequence)
-    const missing = [...heads].filter(([sequence, { committed }]) => committed && BigInt(sequence) > newest)
-    if (missing.length > 0) found.wrong.push(`The newest entries are missing: ${missing.length} after ${newest}.`)
-    const [head] = await query('select sequence, hash from audit_head')
-    if (!head || head.sequence !== found.last.sequence || head.hash !== found.last.hash)
-      found.wrong.push('The head of the log is not its newest entry.')
-    return { entries: found.entries, known: found.known, wrong: found.wrong }
-  })
-}
-
-async function verifyEntries(query: Query, key: Buffer, heads: Map<string, KnownHead>) {
-  const found = { entries: 0, known: 0, wrong: [] as string[], last: { sequence: '0', hash: GENESIS } }
-  for await (const row of entries(query)) {
-    const { sequence, hash } = row as { sequence: string; hash: string }
-    const expected = BigInt(found.last.sequence) + 1n
-    if (BigInt(sequence) !== expected) found.wrong.push(`Entries are missing before ${sequence}: from ${expected} on.`)
-    // Each entry is judged by what stands before it now, so that one change is not told of all that follow.
-    if (!equalSecrets(hashOf(key, found.last.hash, row), bytesFromPg(hash)))
-      found.wrong.push(`Entry ${sequence} was changed or put in, or does not follow the one before it.`)
-    // A number that was announced and not committed may have gone to another machine.
-    const known = heads.get(sequence)
-    if (known?.committed && known.hash !== bytesFromPg(hash).toString('hex'))
-      found.wrong.push(`Entry ${sequence} is not the one that was written.`)
-    found.entries += 1
-    if (known?.committed) found.known += 1
-    found.last = { sequence, hash }
-  }
-  return found
-}
-
-const COLUMN_NAMES = ['sequence', 'at', 'actor_kind', 'actor', 'source', 'action', 'target', 'before', 'after']
-const COLUMNS = COLUMN_NAMES.join(', ')
-const GENESIS = `\\x${'00'.repeat(32)}`
-const PAGE = 1000
-
-async function* entries(query: Query): AsyncIterable<NamedRow> {
-  let last = '0'
-  for (;;) {
-    const page = await query(`select ${COLUMNS}, hash from audit_log where sequence > $1 order by sequence limit $2`, [
-      last,
-      PAGE,
-    ])
-    yield* page
-    if (page.length < PAGE) return
-    last = page.at(-1)!.sequence!
+function rowOf({ sequence, at }: NamedRow, actor: Actor, { action, target, before, after }: Entry): NamedRow {
+  return {
+    sequence: String(BigInt(sequence!) + 1n),
+    at: at!,
+    actor_kind: actor.kind,
+    actor: actor.id,
+    source: actor.source,
+    action,
+    target,
+    before: before === undefined ? null : JSON.stringify(before),
+    after: after === undefined ? null : JSON.stringify(after),
   }
 }
 
-/** Chains an entry to the one before it. Each field is written with its bounds, so that no text moves into its neighbour. */
-function hashOf(key: Buffer, previous: string, row: NamedRow): Buffer {
-  const fields = COLUMN_NAMES.map((name) => (name === 'at' ? instantFromPg(row.at!) : row[name]))
-  return createHmac('sha256', key).update(bytesFromPg(previous)).update(JSON.stringify(fields)).digest()
+// Moves the head if it is still the one that the entry follows. Otherwise `moved` is empty, and the sequence is null, which
+// the table refuses.
+const INSERT = `
+  with moved as (
+    update audit_head set sequence = $1, hash = $10 where sequence = $11 and hash = $12 returning sequence)
+  insert into audit_log (${COLUMNS}, hash)
+  values ((select sequence from moved), $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+
+const NOT_NULL_VIOLATION = '23502'
+
+function ifHeadHasMoved(error: unknown): undefined {
+  const { table } = error as { table?: string }
+  if (sqlState(error) !== NOT_NULL_VIOLATION || table !== 'audit_log') throw error
 }

@@ -23,7 +23,8 @@ export async function enterInAudit(
   const fresh = `${heads}.restoring`
   await rm(fresh, { force: true })
   const audit = openAudit(seal, fresh)
-  const head = await audit.append(query, actor, {
+  // The restore commits it.
+  const head = await audit.append({ query, commit: () => {} }, actor, {
     action: 'backup.restored',
     target: `backup ${header.made_at}`,
     after: { file, tundish: header.tundish, heads_set_aside: aside ?? null },

@@ -105,9 +105,10 @@ function refunds(
     let head: Head | undefined
     const answer = await refund({ ...context, traceparent }, organizationId, readRefundRequest(rawBody), {
       inTurn: (claim) => inAuditTurn(context.db, 'refund', lineOf(organizationId), claim),
-      async onClaim(query, { refund_id, order_id, amount, currency_code, soft_refund }) {
+      async onClaim(transaction, { refund_id, order_id, amount, currency_code, soft_refund }) {
         const after = { refund_id, amount, currency_code, soft_refund: soft_refund === 't' }
-        head = await context.audit.append(query, actor, { action: 'refund.begun', target: `order ${order_id}`, after })
+        const entry = { action: 'refund.begun', target: `order ${order_id}`, after }
+        head = await context.audit.append(transaction, actor, entry)
       },
     })
     if (head) await context.audit.confirm(head)

@@ -1,6 +1,7 @@
 // tundish audit: reads the audit log, and checks that it is whole.
 import type { Command } from 'commander'
-import { auditHeadsPath, verifyAudit } from '../audit/audit.ts'
+import { auditHeadsPath } from '../audit/audit.ts'
+import { verifyAudit } from '../audit/verify.ts'
 import { action } from './command.ts'
 import { addOperations } from './operations.ts'
 

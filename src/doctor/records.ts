@@ -1,6 +1,6 @@
 // The doctor's look at what is stored: keys that can be opened, counts that are true, ledgers of erasure that agree.
 import { existsSync } from 'node:fs'
-import { verifyAudit } from '../audit/audit.ts'
+import { verifyAudit } from '../audit/verify.ts'
 import { readLedgers } from '../erasure/ledger-files.ts'
 import type { Db } from '../lib/pg/db.ts'
 import { bytesFromPg } from '../lib/pg/row-bytes.ts'

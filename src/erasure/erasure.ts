@@ -5,6 +5,7 @@ import type { Actor, Audit } from '../audit/audit.ts'
 import { write as writeEvents } from '../events/outbox.ts'
 import { openToAppend } from '../lib/files.ts'
 import type { Db } from '../lib/pg/db.ts'
+import { endWhenStalled } from '../lib/pg/stalled.ts'
 import type { Query } from '../lib/pg/types.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { customerRecord } from '../records/customer.ts'
@@ -31,8 +32,8 @@ export async function erase(
   projectId: string,
   ids: string[],
 ): Promise<string[]> {
-  const { missing, head } = await db.tx(async (query) => {
-    const found = await lockProfiles(query, projectId, ids)
+  const { missing, head } = await db.tx(async (query, commit) => {
+    const [found] = await Promise.all([lockProfiles(query, projectId, ids), endWhenStalled(query)])
     const missing = ids.filter((id) => !found.has(id))
     if (missing.length > 0) return { missing }
     const erased_at = await wipe(query, projectId, found)
@@ -43,7 +44,7 @@ export async function erase(
       ids.map((id) => ({ project_id: projectId, profile_id: id, erased_at })),
     )
     const entry = { action: 'profiles.erased', target: `project ${projectId}`, after: { profile_ids: ids } }
-    return { missing, head: await audit.append(query, actor, entry) }
+    return { missing, head: await audit.append({ query, commit }, actor, entry) }
   })
   if (head) await audit.confirm(head)
   return missing

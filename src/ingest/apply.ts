@@ -1,5 +1,6 @@
 // What happens inside the transaction of an import: everything staged goes into its tables.
 import { mark } from '../erasure/erasure.ts'
+import { endWhenStalled } from '../lib/pg/stalled.ts'
 import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Scope } from '../records/record.ts'
 import { type Linked, wipeErased, wipeStored } from './erased.ts'
@@ -44,7 +45,8 @@ export async function apply(query: Query, kinds: readonly Kind[], scope: Scope, 
   if (emitEvents) await tell(query, projectId)
   const wipes = anybodyErased && kinds.some(isOwned)
   if (wipes) await wipeStored(query, projectId, base)
-  // Payments last: from there on charges of the organization wait.
+  // Payments last: from there on charges of the organization wait, though not for a process that has stopped.
+  if (kinds.some(isPayment)) await endWhenStalled(query)
   for (const kind of kinds.filter(isPayment)) await write(kind)
   // And behind them what erasures of the project wait for.
   if (wipes) await mark(query, projectId)

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { appendFileSync, readFileSync } from 'node:fs'
 import { after, before, beforeEach, test } from 'node:test'
-import { type Actor, audited, auditHeadsPath, verifyAudit } from '../../src/audit/audit.ts'
+import { type Actor, audited, auditHeadsPath } from '../../src/audit/audit.ts'
+import { verifyAudit } from '../../src/audit/verify.ts'
 import { openEvents } from '../support/events.ts'
 
 let events: Awaited<ReturnType<typeof openEvents>>

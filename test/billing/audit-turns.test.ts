@@ -1,4 +1,4 @@
-// Refunds and erasures wait for the end of the audit log, one for all tenants: without the connections that charges need.
+// Refunds and erasures take their turns at the audit log, one for all tenants, without the connections that charges need.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { type Db, openDb } from '../../src/lib/pg/db.ts'
@@ -47,7 +47,7 @@ test('many refunds of one organization, all of them held up, leave room for the 
     // Without room the charge would wait for the refunds, and the refunds wait for us.
     const answer = await other.charge(user)
     assert.equal(answer.body.checkout_status, 'succeeded', answer.text)
-    assert.ok((await claimsWaiting()) <= 2, 'one organization holds two connections at most')
+    assert.ok((await claimsWaiting()) <= 1, 'entries of one process are added one after the other')
     return { asked }
   })
   for (const answer of await Promise.all(refunds.asked))
@@ -60,7 +60,8 @@ test('a refund that waited longer for its turn than its lease lasts is paid back
   const waited = await outside.tx(async (query) => {
     await query('select 1 from audit_head for update')
     const asked = before.map((one) => shop.refund(...one))
-    await until('all turns to be taken', async () => (await claimsWaiting()) === 2)
+    // One entry waits at the head; the others wait in their process.
+    await until('the first to wait', async () => (await claimsWaiting()) === 1)
     const last = shop.refund(...order)
     // A lease has a quarter of the provider's time over, which is two seconds.
     await new Promise((resolve) => setTimeout(resolve, 2_500))
@@ -78,19 +79,20 @@ test('who waits too long for a turn is told to come again, and nothing is begun'
     const refunds = orders.map((order) => shop.refund(...order, { idempotency_key: 'k' }))
     const first = await Promise.race(refunds)
     assert.deepEqual([first.status, first.headers['retry-after']], [503, '1'], first.text)
-    assert.match(first.body.message, /wait to be written down in the audit log: try again/)
+    assert.match(first.body.message, /wait for the audit log: try again/)
     return { refunds }
   })
   const statuses = (await Promise.all(asked.refunds)).map(({ status }) => status)
-  assert.deepEqual(statuses.sort(), [200, 200, 503, 503, 503])
-  // Those who had a turn held it for longer than their leases: no money moved, which settling finds out.
+  assert.deepEqual([...new Set(statuses)].sort(), [200, 503])
+  const refused = statuses.filter((status) => status === 503).length
   let outcomes: string[] = []
   await until('all to be settled', async () => {
     const answers = await Promise.all(orders.map((order) => shop.refund(...order, { idempotency_key: 'k' })))
     outcomes = answers.map(({ body }) => body.refund_status)
     return !outcomes.includes('processing')
   })
-  assert.deepEqual(outcomes.sort(), ['failed', 'failed', 'succeeded', 'succeeded', 'succeeded'])
+  // Keys that were refused are free. The others held their turn for longer than their leases.
+  assert.ok(outcomes.filter((outcome) => outcome === 'succeeded').length >= refused, outcomes.join())
 })
 
 test('an erasure that waits for a profile holds up nobody’s refunds, even with few connections', async () => {

@@ -70,8 +70,8 @@ const COMPARES = new RegExp(String.raw`\b${WORD}\s*[!=]==|[!=]==\s*${WORD}|\.equ
 /** Where bytes are compared plainly, and why nobody learns a secret of it. */
 const HARMLESS: [place: string, reason: string][] = [
   ['src/app.ts: if (row!.value !== seal.fingerprint)', 'both are ours; no caller brings one'],
-  ['src/audit/audit.ts: if (!head ||', 'both come from the database'],
-  ['src/audit/audit.ts: if (known?.committed', 'both are read from our own store, and neither is recomputed'],
+  ['src/audit/verify.ts: if (!head ||', 'both come from the database'],
+  ['src/audit/verify.ts: if (known?.committed', 'both are read from our own store, and neither is recomputed'],
   ['src/backup/restore.ts:', 'the fingerprint in a backup is no secret'],
   ['src/backup/script.ts:', 'a checksum, and the end of a table'],
   ['src/backup/source.ts:', 'the first bytes of a file'],

@@ -1,4 +1,4 @@
-// The real server, which dies at the point of a request that it is told; else it tells the points that were crossed.
+// The real server, which kills or freezes itself at the point of a request that it is sent; else it sends the points it has crossed.
 import { openApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { openLog } from '../../src/lib/log.ts'
@@ -6,13 +6,14 @@ import { startServer } from '../../src/server/server.ts'
 import { Points } from './points.ts'
 
 const app = await openApp(readConfig(process.env), { log: openLog('silent') })
-const points = new Points()
+// A frozen process goes on when it gets SIGCONT.
+const points = new Points(process.env.POINT_SIGNAL as NodeJS.Signals | undefined)
 const wrapped = { db: points.db(app.db), keys: points.keys(app.keys), providers: points.providers(app.providers) }
 // Whoever settles is another process: this one's points are those of the request alone.
-const { url } = await startServer({ ...app, ...wrapped }, { worker: false })
+const { url, adminUrl } = await startServer({ ...app, ...wrapped }, { worker: false })
 process.on('message', ({ dieAt }: { dieAt?: number }) => {
   if (dieAt === undefined) process.send!({ points: points.names })
-  else points.last = dieAt
+  else points.arm(dieAt)
 })
 process.on('disconnect', () => process.exit())
-process.send!({ url })
+process.send!({ url, adminUrl })

@@ -1,4 +1,4 @@
-// Numbers every border that a request crosses (key look-up, statement, commit, provider call) and dies at one of them.
+// Numbers every border that a request crosses (key look-up, statement, commit, provider call) and kills or freezes its process at one of them.
 
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { Query, Statement } from '../../src/lib/pg/types.ts'
@@ -12,12 +12,22 @@ const MIDDLE_MS = 60
 
 export class Points {
   readonly names: string[] = []
-  /** The number of the point at which to die, from 1; 0 lives on. */
-  last = 0
+  readonly #signal: NodeJS.Signals
+  #last = 0
 
-  /** SIGKILL: nothing is finished, nothing is said. */
+  /** With SIGKILL nothing is finished and nothing answered; with SIGSTOP not before SIGCONT. */
+  constructor(signal: NodeJS.Signals = 'SIGKILL') {
+    this.#signal = signal
+  }
+
+  /** Counts anew, and sends the signal at this point, from 1. */
+  arm(last: number): void {
+    this.names.length = 0
+    this.#last = last
+  }
+
   #cross(name: string): void {
-    if (this.names.push(name) === this.last) process.kill(process.pid, 'SIGKILL')
+    if (this.names.push(name) === this.#last) process.kill(process.pid, this.#signal)
   }
 
   async #around<T>(name: string, work: () => Promise<T>): Promise<T> {

@@ -1,5 +1,5 @@
 // A refund, told top to bottom: seen before? allowed? claim, pay back, settle, answer.
-import type { Query } from '../../lib/pg/types.ts'
+import type { Transaction } from '../../audit/audit.ts'
 import type { Provider } from '../../providers/provider.ts'
 import { compare, fromDatabase, minorFromDatabase } from '../amount.ts'
 import { isVerdict } from '../charge/settle.ts'
@@ -16,8 +16,8 @@ import { settle } from './settle.ts'
 
 /** What the caller adds to the claim. */
 export interface Claiming {
-  /** Runs in the claim's transaction, for what has to be true of every refund that was begun. */
-  onClaim(query: Query, refund: Refund): Promise<void>
+  /** Runs last in the claim's transaction, for what has to be true of every refund that was begun; may commit it. */
+  onClaim(transaction: Transaction, refund: Refund): Promise<void>
   /** Runs the claim when it is its turn. Its lease counts from then on, however long that took. */
   inTurn<T>(claim: () => Promise<T>): Promise<T>
 }

@@ -1,5 +1,6 @@
 // Refunds, each of an order: find, claim, hand over to settling, take what is due. Settling is in refund-settlement.ts.
 
+import type { Transaction } from '../../audit/audit.ts'
 import { ApiError } from '../../lib/errors.ts'
 import { makeUuid } from '../../lib/ids.ts'
 import { formatMinor, toMinor, tooManyDecimals } from '../../lib/money.ts'
@@ -153,9 +154,9 @@ export async function claim(
   organizationId: string,
   request: RefundRequest,
   leaseMs: number,
-  onClaim: (query: Query, refund: Refund) => Promise<void>,
+  onClaim: (transaction: Transaction, refund: Refund) => Promise<void>,
 ): Promise<Claim> {
-  return db.tx(async (query) => {
+  return db.tx(async (query, commit) => {
     await query('select 1 from orders where organization_id = $1 and order_id = $2 for no key update', [
       organizationId,
       request.orderId,
@@ -166,7 +167,7 @@ export async function claim(
     const allowed = allow(order, request)
     const refund = await insert(query, organizationId, request, order, allowed.amount, leaseMs)
     if (refund) {
-      await onClaim(query, refund)
+      await onClaim({ query, commit }, refund)
       return { outcome: 'claimed', refund, chargeTransactionId: allowed.chargeTransactionId }
     }
     const winner = await findByKey(query, organizationId, request)

@@ -11,8 +11,8 @@ import { type Asking, ask, askForArrays, together } from './transactions.ts'
 import type { NamedRow, Param, Query, Statement } from './types.ts'
 
 /**
- * Sends the commit behind what has been asked so far. When one of those statements fails it becomes a rollback, and `work`
- * must fail with it; it must not fail for any other reason from here on.
+ * Sends the commit behind what has been asked so far. When one of those statements fails nothing is committed, and `work`
+ * must fail with it, or roll back to a savepoint and commit again; it must not fail for any other reason from here on.
  */
 export type Commit = () => void
 
@@ -148,15 +148,20 @@ export function openDb(options: DbOptions): Db {
       try {
         return (await asked(asStatement(given), params)).found as R[]
       } catch (error) {
-        failed ??= error
+        if (sqlState(error) !== AFTER_A_FAILURE) failed = error
         throw error
       }
     }
     let committed: Promise<void> | undefined
+    let commitFailed = false
     const commit = () => {
-      committed ??= commitWith(asked)
-      // Whoever waits for it hears of it.
-      committed.catch(ignore)
+      if (committed && !commitFailed) return
+      commitFailed = false
+      committed = commitWith(asked)
+      // The error is thrown below, unless `work` rolls back to a savepoint and commits again.
+      committed.catch(() => {
+        commitFailed = true
+      })
     }
     let broken = false
     try {
@@ -165,7 +170,7 @@ export function openDb(options: DbOptions): Db {
       begun.catch(ignore)
       const result = await work(query, commit)
       await begun
-      commit()
+      if (!committed) commit()
       await committed
       return result
     } catch (error) {
