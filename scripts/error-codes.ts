@@ -1,5 +1,5 @@
-// Checks that every error code of the source is described for an API and in docs/errors.md, and that each is used.
-import { readdirSync, readFileSync } from 'node:fs'
+// Checks that every error code of the source is described for an API and in docs/errors.md; `--write` writes that page's table.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { OPERATOR_CODES, PUBLIC_CODES } from '../src/records/error-codes.ts'
@@ -49,8 +49,18 @@ function undocumented(rows: Map<string, string[]>): string[] {
   return [...missing, ...strange]
 }
 
+function writeTable(path: string): void {
+  const rows = Object.entries(DESCRIBED)
+    .sort(([a, one], [b, other]) => one.status - other.status || (a < b ? -1 : 1))
+    .map(([code, { status, meaning }]) => `| \`${code}\` | ${status} | ${meaning} |\n`)
+  const page = readFileSync(path, 'utf8').replace(/^\| `[a-z_]+` \|.*\n/gm, '')
+  writeFileSync(path, page.replace('|---|---|---|\n', `|---|---|---|\n${rows.join('')}`))
+}
+
 if (import.meta.main) {
-  const found = faults(fileURLToPath(new URL('..', import.meta.url)))
+  const root = fileURLToPath(new URL('..', import.meta.url))
+  if (process.argv[2] === '--write') writeTable(join(root, 'docs/errors.md'))
+  const found = faults(root)
   for (const fault of found) process.stdout.write(`${fault}\n`)
   process.exitCode = found.length > 0 ? 1 : 0
 }

@@ -10,6 +10,8 @@ export interface Config {
   port: number
   adminHost: string
   adminPort: number
+  /** Names that the operator's listener answers to, beside addresses and localhost. */
+  adminHostNames: string[]
   dataDir: string
   /** Undefined: the embedded PostgreSQL in `dataDir`. */
   databaseUrl: string | undefined
@@ -100,6 +102,15 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     return read ?? { has: () => false }
   }
 
+  function hostNames(): string[] {
+    const names = (text('ADMIN_HOST_NAMES') ?? '').split(',').map((name) => name.trim())
+    if (names.every((name) => /^[A-Za-z0-9._-]*$/.test(name))) return names.filter((name) => name !== '')
+    mistakes.push(
+      'ADMIN_HOST_NAMES must be host names without scheme and port, such as tundish.internal, admin.example.com.',
+    )
+    return []
+  }
+
   const dataDir = resolve(text('DATA_DIR') ?? './data')
   const port = integer('PORT', 8080, 0, 65535)
   const config: Config = {
@@ -108,6 +119,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     adminHost: text('ADMIN_HOST') ?? '127.0.0.1',
     // One setting moves both listeners.
     adminPort: integer('ADMIN_PORT', port === 0 ? 0 : port + 1, 0, 65535),
+    adminHostNames: hostNames(),
     dataDir,
     databaseUrl: databaseUrl('DATABASE_URL'),
     directDatabaseUrl: databaseUrl('DIRECT_DATABASE_URL'),

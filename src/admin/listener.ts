@@ -3,9 +3,11 @@ import type { FastifyInstance } from 'fastify'
 import type { App } from '../app.ts'
 import { describeRoutes } from '../lib/http/describe.ts'
 import { openListener, refuseOtherMethods } from '../lib/http/listener.ts'
+import { answerOwnHostsOnly } from '../lib/http/own-hosts.ts'
 import { describePages } from '../lib/http/reference-page.ts'
 import { OPERATOR_HOME, serveHome } from '../pages/home.ts'
 import { OPERATOR_CODES } from '../records/error-codes.ts'
+import { hideSecrets } from '../tenants/hide-secrets.ts'
 import { adminApi } from './api.ts'
 
 const ABOUT = `
@@ -29,7 +31,9 @@ const TAGS = [
 
 /** The operator's listener with every route, not yet listening. */
 export async function adminListener(app: App): Promise<FastifyInstance> {
-  const listener = openListener(app.log, app.metrics.http)
+  const listener = openListener(app.log, app.metrics.http, { censor: hideSecrets })
+  const { adminHost, adminHostNames } = app.config
+  answerOwnHostsOnly(listener, [adminHost, ...adminHostNames], 'ADMIN_HOST_NAMES')
   await describeRoutes(listener, {
     title: 'Tundish, the operator’s side',
     about: ABOUT,

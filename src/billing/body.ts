@@ -2,15 +2,17 @@
 
 import { ApiError } from '../lib/errors.ts'
 import { parseBody } from '../lib/http/body.ts'
+import { DECLARED_ONLY, NO_CONTROL_CHARACTERS, UUID } from '../lib/http/rule-phrases.ts'
 import type { JsonNumber, JsonObject } from '../lib/json/read.ts'
 import { type Decimal, MoneyError, readAmount } from '../lib/money.ts'
 import { type Schema, Type } from '../lib/shape/schema.ts'
-import { hasControlCharacters, shorten } from '../lib/text.ts'
+import { shorten } from '../lib/text.ts'
 
 export const externalId = Type.String({
   description: 'Your own unique identifier of the user.',
   minLength: 1,
   maxLength: 256,
+  pattern: NO_CONTROL_CHARACTERS,
   examples: ['ada'],
 })
 
@@ -18,12 +20,14 @@ export const idempotencyKey = Type.String({
   description: 'One key for each purchase intent, unique for the customer: send it again with every retry.',
   minLength: 1,
   maxLength: 128,
+  pattern: NO_CONTROL_CHARACTERS,
   examples: ['topup-2026-01-31-7f3a'],
 })
 
 /** An amount in major units: a number, or a text for callers whose numbers are floats. */
 export function amountIn(description: string): Schema {
-  return { type: ['number', 'string'], description, examples: ['10.50'] }
+  const declared = { exclusiveMinimum: 0, pattern: '^[0-9]{1,15}([.][0-9]{1,9})?$' }
+  return { type: ['number', 'string'], description, examples: ['10.50'], [DECLARED_ONLY]: declared }
 }
 
 /** A UUID in its usual form; `format` alone would let other forms pass that the database refuses. */
@@ -31,7 +35,7 @@ export function uuidIn(description: string, { nullable = false } = {}): Schema {
   return {
     type: nullable ? ['string', 'null'] : 'string',
     format: 'uuid',
-    pattern: '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$',
+    pattern: UUID,
     description,
     examples: ['0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20'],
   }
@@ -41,12 +45,6 @@ export function uuidIn(description: string, { nullable = false } = {}): Schema {
 export function exactBody(bytes: Buffer | undefined): JsonObject {
   if (!bytes) throw new Error('Bug: the body of a billing request was not kept')
   return parseBody(bytes, { exact: true }) as JsonObject
-}
-
-/** Throws a 400 for a text with control characters. */
-export function refuseControlCharacters(field: string, text: string): void {
-  if (hasControlCharacters(text))
-    throw new ApiError(400, 'invalid_property', `${field} must not contain control characters.`)
 }
 
 /** Reads an amount of any size and sign, exactly, or throws a 400 for what is no amount. */

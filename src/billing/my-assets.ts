@@ -1,10 +1,10 @@
 // What a customer owns: the consumables that charges granted. Subscriptions and one-off purchases are not made here.
 import type { FastifyInstance } from 'fastify'
-import { sendJson } from '../lib/http/listener.ts'
+import { sendJson } from '../lib/http/send-json.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Statement } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
-import { externalId, refuseControlCharacters } from './body.ts'
+import { externalId } from './body.ts'
 import { consumable } from './effects/consumable.ts'
 import { describe, lineOf, ok, type Post } from './route.ts'
 
@@ -30,7 +30,6 @@ export function myAssets(app: FastifyInstance, { db }: { db: Db }): void {
     ...ok('What the customer owns.', myAssetsOut),
   }
   app.post<Post<{ external_id: string }>>('/my_assets', { schema }, async ({ body, organizationId }, reply) => {
-    refuseControlCharacters('external_id', body.external_id)
     const rows = await db.fair(lineOf(organizationId), WEIGHT, () => db.read(LIST, [organizationId, body.external_id]))
     return sendJson(reply, consumable.writeList(rows, '{"subscriptions":[],"oneoffs":[],"consumables":[', ']}'))
   })

@@ -1,7 +1,7 @@
 // The payment report: every movement of money whose outcome is known, walked from one instant to the next.
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../lib/errors.ts'
-import { sendJson } from '../lib/http/listener.ts'
+import { sendJson } from '../lib/http/send-json.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Param, Statement } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'

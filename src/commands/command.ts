@@ -8,6 +8,7 @@ import { type Config, readConfig } from '../config.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { openLog } from '../lib/log.ts'
 import { errorForLog } from '../lib/log-error.ts'
+import { hideSecrets } from '../tenants/hide-secrets.ts'
 
 /** What a command has to say: `text` for a person, `json` for a program, `exitCode` when it is not 0. */
 export interface Result {
@@ -77,7 +78,7 @@ export async function guard(run: () => Promise<void>): Promise<void> {
     const told = aboutFile(error) ?? error
     if (error instanceof pg.DatabaseError) return tellOfDatabase(error)
     if (!(told instanceof UsageError || told instanceof Refusal)) throw error
-    process.stderr.write(`${told.message}\n`)
+    process.stderr.write(`${hideSecrets(told.message)}\n`)
     process.exitCode = told instanceof UsageError ? EXIT_USAGE : EXIT_REFUSED
   }
 }

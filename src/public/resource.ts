@@ -1,8 +1,8 @@
 // What the resources of the data API share: a list route, a detail route, and how both are described.
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../lib/errors.ts'
-import { sendJson } from '../lib/http/listener.ts'
 import { problems } from '../lib/http/problems.ts'
+import { sendJson } from '../lib/http/send-json.ts'
 import type { Param, Statement } from '../lib/pg/types.ts'
 import { type Schema, Type } from '../lib/shape/schema.ts'
 import type { Shape } from '../lib/shape/shape.ts'

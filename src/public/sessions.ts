@@ -1,7 +1,7 @@
 // Sessions: the list, one session with its replies, and the replies with their screens.
 import type { FastifyInstance } from 'fastify'
-import { sendJson } from '../lib/http/listener.ts'
 import { problems } from '../lib/http/problems.ts'
+import { sendJson } from '../lib/http/send-json.ts'
 import type { Row } from '../lib/pg/row-bytes.ts'
 import type { Statement } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'

@@ -14,6 +14,7 @@ import { sweepCounts } from '../lists/counts.ts'
 import { openReads } from '../lists/reads.ts'
 import { PUBLIC_HOME, serveHome } from '../pages/home.ts'
 import { publicApi } from '../public/api.ts'
+import { hideSecrets } from '../tenants/hide-secrets.ts'
 import { health } from './health.ts'
 import { describePublic } from './openapi.ts'
 import { addressOf, listenProblem, type Side } from './ports.ts'
@@ -84,7 +85,7 @@ export function startWork(app: App): () => Promise<void> {
 
 /** The public listener with every route, not yet listening. */
 export async function publicListener(app: App): Promise<FastifyInstance> {
-  const listener = openListener(app.log, app.metrics.http, app.config.bounds)
+  const listener = openListener(app.log, app.metrics.http, { bounds: app.config.bounds, censor: hideSecrets })
   await describePublic(listener)
   refuseOtherMethods(listener)
   describePages(listener)

@@ -18,7 +18,7 @@ async function stopDuring(lines: string[], pauseMs: number) {
   const closed = new Promise((resolve) => socket.once('close', resolve))
   const head = [
     `POST /admin/v1/projects/${PROJECT}/import HTTP/1.1`,
-    'host: x',
+    'host: localhost',
     `authorization: Bearer ${admin.key}`,
     'content-type: application/x-ndjson',
     `content-length: ${lines.length === 0 ? 1000 : Buffer.byteLength(lines.join(''))}`,

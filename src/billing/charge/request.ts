@@ -5,7 +5,7 @@ import { ApiError } from '../../lib/errors.ts'
 import type { JsonNumber, JsonObject } from '../../lib/json/read.ts'
 import { type Decimal, readCurrency } from '../../lib/money.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { amountIn, exactBody, externalId, idempotencyKey, readAmountField, refuseControlCharacters } from '../body.ts'
+import { amountIn, exactBody, externalId, idempotencyKey, readAmountField } from '../body.ts'
 
 // Enough for an order's own references; what is larger belongs into the caller's database.
 const MAX_METADATA_BYTES = 16 * 1024
@@ -48,8 +48,6 @@ export interface ChargeRequest {
 export function readChargeRequest(bytes: Buffer | undefined): ChargeRequest {
   const body = exactBody(bytes)
   const { external_id, idempotency_key, currency_code } = body as Record<string, string>
-  refuseControlCharacters('external_id', external_id!)
-  refuseControlCharacters('idempotency_key', idempotency_key!)
   const amountSent = body.amount as string | number | JsonNumber
   return {
     externalId: external_id!,

@@ -4,16 +4,7 @@ import { ApiError } from '../../lib/errors.ts'
 import type { JsonNumber } from '../../lib/json/read.ts'
 import type { Decimal } from '../../lib/money.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import {
-  amountIn,
-  exactBody,
-  externalId,
-  idempotencyKey,
-  notPositive,
-  readAmountField,
-  refuseControlCharacters,
-  uuidIn,
-} from '../body.ts'
+import { amountIn, exactBody, externalId, idempotencyKey, notPositive, readAmountField, uuidIn } from '../body.ts'
 
 export const refundIn = Type.Object(
   {
@@ -49,8 +40,6 @@ export interface RefundRequest {
 export function readRefundRequest(bytes: Buffer | undefined): RefundRequest {
   const body = exactBody(bytes)
   const { external_id, order_id, reason = '', comment = '', idempotency_key } = body as Record<string, string>
-  refuseControlCharacters('external_id', external_id!)
-  if (idempotency_key !== undefined) refuseControlCharacters('idempotency_key', idempotency_key)
   const amountSent = body.amount as string | number | JsonNumber | undefined
   if (amountSent !== undefined && idempotency_key === undefined) {
     throw new ApiError(

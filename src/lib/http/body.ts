@@ -5,6 +5,7 @@ import { ApiError } from '../errors.ts'
 import { JsonError, type JsonValue, readJson } from '../json/read.ts'
 import type { Schema } from '../shape/schema.ts'
 import { shorten } from '../text.ts'
+import { phraseOf } from './rule-phrases.ts'
 
 interface Finding {
   keyword: string
@@ -22,6 +23,16 @@ export function checkMediaType(contentType: string | undefined): void {
     .replaceAll('"', '')
   if (type === 'application/json' && (charset === undefined || charset === 'utf-8' || charset === 'utf8')) return
   throw wrongMediaType(contentType)
+}
+
+/** Refuses a body that is compressed: the limit of its size would mean nothing. */
+export function checkContentEncoding(encoding: string | undefined): void {
+  if (encoding === undefined || encoding.toLowerCase() === 'identity') return
+  throw new ApiError(
+    415,
+    'unsupported_content_encoding',
+    `Content-Encoding must be identity, not "${shorten(encoding, 64)}".`,
+  )
 }
 
 export function wrongMediaType(contentType = ''): ApiError {
@@ -48,9 +59,9 @@ export function noBody(): ApiError {
   return new ApiError(400, 'body_required', 'A body is required: a JSON object.')
 }
 
-/** A check of parsed bodies by `schema`: answers nothing, or throws a 400 that names the property and the rule. */
+/** Returns a check of parsed bodies by `schema`, which throws a 400 that names the property and the rule. */
 export function bodyCheck(schema: Schema): (value: unknown) => void {
-  // Compiled when the first body comes: all at once they would be a good part of a start.
+  // Compiled for the first body: compiling all of them would be a good part of the start.
   let compiled: ValidateFunction | undefined
   return (value) => {
     compiled ??= ajv.compile(schema)
@@ -61,8 +72,8 @@ export function bodyCheck(schema: Schema): (value: unknown) => void {
   }
 }
 
-// Lengths are counted in code points. One finding is enough for one sentence. Our own schemas need no check themselves,
-// and what checks schemas takes longer to make than all of them.
+// Lengths are counted in code points. One finding is enough for one sentence. Our own schemas are not checked: the
+// meta-schema takes longer to compile than all of them.
 const ajv = addFormats.default(
   new Ajv({
     allErrors: false,
@@ -74,23 +85,6 @@ const ajv = addFormats.default(
   }),
 )
 
-const PHRASES: Record<string, (params: Record<string, unknown>) => string> = {
-  type: ({ type }) => `must be ${article([type].flat().join(' or '))}`,
-  enum: ({ allowedValues }) => `must be one of ${(allowedValues as unknown[]).join(', ')}`,
-  const: ({ allowedValue }) => `must be ${String(allowedValue)}`,
-  anyOf: () => 'is of the wrong type or not one of the allowed values',
-  minimum: ({ limit }) => `must be at least ${limit}`,
-  maximum: ({ limit }) => `must be at most ${limit}`,
-  exclusiveMinimum: ({ limit }) => `must be greater than ${limit}`,
-  minLength: ({ limit }) => (limit === 1 ? 'must not be empty' : `must have at least ${limit} characters`),
-  maxLength: ({ limit }) => `must have at most ${limit} characters`,
-  minItems: ({ limit }) => `must have at least ${limit} ${limit === 1 ? 'item' : 'items'}`,
-  maxItems: ({ limit }) => `must have at most ${limit} items`,
-  maxProperties: ({ limit }) => `must have at most ${limit} properties`,
-  format: ({ format }) => `must be a valid ${format}`,
-  pattern: () => 'is not of the required form',
-}
-
 function refusal({ instancePath: path, keyword, params }: Finding, value: unknown): ApiError {
   if (keyword === 'required') {
     return new ApiError(400, 'property_required', `${name(`${path}/${params.missingProperty}`)} is required.`)
@@ -99,7 +93,7 @@ function refusal({ instancePath: path, keyword, params }: Finding, value: unknow
     const unknown = shorten(name(`${path}/${params.additionalProperty}`), 64)
     return new ApiError(400, 'unknown_property', `Unknown property "${unknown}".`)
   }
-  const phrase = PHRASES[keyword]?.(params) ?? 'is not valid'
+  const phrase = phraseOf(keyword, params)
   return new ApiError(400, 'invalid_property', `${name(path)} ${phrase}, not ${came(at(value, path))}.`)
 }
 
@@ -122,7 +116,7 @@ function at(value: unknown, path: string): unknown {
   return keys(path).reduce<unknown>((inner, key) => (inner as Record<string, unknown> | undefined)?.[key], value)
 }
 
-/** What came, unless it is long: then its kind and size. */
+/** The value, or its kind and size when it is long. */
 function came(value: unknown): string {
   if (Array.isArray(value)) return `a list of ${value.length}`
   if (typeof value === 'object' && value !== null) return 'an object'
@@ -130,5 +124,3 @@ function came(value: unknown): string {
     return value.length > 64 ? `a text of ${value.length} characters` : JSON.stringify(value)
   return String(value)
 }
-
-const article = (noun: string) => (/^[aeio]/.test(noun) ? `an ${noun}` : noun === 'null' ? noun : `a ${noun}`)

@@ -1,9 +1,11 @@
 // Collects the OpenAPI description of a listener from its routes, and adds what all its error answers have in common.
 import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
+import type { Schema } from '../shape/schema.ts'
 import { tundishVersion } from '../version.ts'
 import { withComponents } from './document.ts'
 import type { ErrorCodes } from './error-codes.ts'
+import { DECLARED_ONLY } from './rule-phrases.ts'
 
 export interface Description {
   title: string
@@ -36,7 +38,9 @@ export async function describeRoutes(listener: FastifyInstance, description: Des
     transformObject: (document) => {
       if (!('openapiObject' in document)) return document.swaggerObject
       referToCodes(document.openapiObject)
-      return withComponents({ ...document.openapiObject, ...(webhooks && { webhooks }) } as never)
+      describeQueryRules(document.openapiObject)
+      const whole = { ...document.openapiObject, ...(webhooks && { webhooks }) }
+      return withComponents(showDeclared(whole) as never)
     },
   })
 }
@@ -65,6 +69,33 @@ function referToCodes({ paths = {} }: Document): void {
       }
     }
   }
+}
+
+/** Adds what the reader of query strings demands of every parameter: text is not empty, numbers are not negative. */
+function describeQueryRules({ paths = {} }: Document): void {
+  for (const path of Object.values(paths)) {
+    for (const { parameters = [] } of Object.values(path) as { parameters?: Parameter[] }[]) {
+      for (const { in: place, schema } of parameters) {
+        if (place !== 'query') continue
+        if (schema.type === 'string' && !schema.enum && !schema.format) schema.minLength ??= 1
+        if (schema.type === 'integer') schema.minimum ??= 0
+      }
+    }
+  }
+}
+
+interface Parameter {
+  in: string
+  schema: Schema & { minLength?: number; minimum?: number }
+}
+
+/** The document with the rules under `DECLARED_ONLY` shown beside it. */
+function showDeclared(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(showDeclared)
+  if (typeof value !== 'object' || value === null) return value
+  const { [DECLARED_ONLY]: declared, ...rest } = value as Schema
+  const shown = Object.entries(rest).map(([key, inner]) => [key, showDeclared(inner)])
+  return { ...Object.fromEntries(shown), ...(declared as object | undefined) }
 }
 
 function codesAsMarkdown(errorCodes: ErrorCodes): string {

@@ -100,7 +100,7 @@ function formatOf({ type, format }: Node): Node {
 // Keywords that say something about a value of one type only.
 const BY_TYPE: Record<string, readonly string[]> = {
   string: ['minLength', 'maxLength', 'pattern', 'format', 'enum', 'const'],
-  number: ['minimum', 'maximum', 'format'],
+  number: ['minimum', 'maximum', 'exclusiveMinimum', 'format'],
   integer: ['minimum', 'maximum', 'format', 'enum'],
   array: ['items', 'minItems', 'maxItems'],
   object: ['title', 'properties', 'required', 'additionalProperties', 'patternProperties'],

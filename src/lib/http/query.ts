@@ -1,9 +1,10 @@
-// Reads a query string by its declared schema: nothing is coerced beyond its type, nothing unknown or repeated passes.
+// Reads a query string by its declared schema: every declared rule is enforced, and nothing unknown or repeated passes.
 
 import { ApiError } from '../errors.ts'
 import type { ObjectSchema } from '../shape/schema.ts'
-import { shorten } from '../text.ts'
+import { countCharacters, shorten } from '../text.ts'
 import { readQueryInstant, TimeError } from '../time.ts'
+import { phraseOf } from './rule-phrases.ts'
 
 interface ParameterSchema {
   type?: string
@@ -11,6 +12,9 @@ interface ParameterSchema {
   enum?: readonly string[]
   minimum?: number
   maximum?: number
+  minLength?: number
+  maxLength?: number
+  pattern?: string
   default?: unknown
 }
 
@@ -30,6 +34,9 @@ export function readQuery(schema: ObjectSchema, raw: string): Record<string, unk
   }
   for (const [name, { default: fallback }] of Object.entries(properties)) {
     if (fallback !== undefined && !(name in values)) values[name] = fallback
+  }
+  for (const name of schema.required ?? []) {
+    if (!(name in values)) throw new ApiError(400, 'parameter_required', `The query parameter ${name} is required.`)
   }
   return values
 }
@@ -66,6 +73,20 @@ function readParameter(name: string, parameter: ParameterSchema, text: string): 
   if (parameter.type === 'boolean') return readChoice(name, ['true', 'false'], text) === 'true'
   if (parameter.enum) return readChoice(name, parameter.enum, text)
   if (parameter.format === 'date-time') return readDateTime(name, text)
+  return readText(name, parameter, text)
+}
+
+function readText(
+  name: string,
+  { minLength = 1, maxLength = Infinity, pattern }: ParameterSchema,
+  text: string,
+): string {
+  const length = countCharacters(text)
+  if (length < minLength) throw invalid(name, phraseOf('minLength', { limit: minLength }), text)
+  if (length > maxLength) throw invalid(name, phraseOf('maxLength', { limit: maxLength }), text)
+  if (pattern !== undefined && !new RegExp(pattern, 'u').test(text)) {
+    throw invalid(name, phraseOf('pattern', { pattern }), text)
+  }
   return text
 }
 
@@ -76,28 +97,23 @@ function readInteger(
 ): number {
   const value = /^(0|[1-9][0-9]{0,15})$/.test(text) ? Number(text) : Number.NaN
   if (value >= minimum && value <= maximum) return value
-  throw new ApiError(
-    400,
-    'invalid_parameter',
-    `${name} must be a whole number from ${minimum} to ${maximum}, not "${shorten(text, 64)}".`,
-  )
+  throw invalid(name, `must be a whole number from ${minimum} to ${maximum}`, text)
 }
 
 function readChoice(name: string, choices: readonly string[], text: string): string {
   if (choices.includes(text)) return text
-  throw new ApiError(
-    400,
-    'invalid_parameter',
-    `${name} must be one of ${choices.join(', ')}, not "${shorten(text, 64)}".`,
-  )
+  throw invalid(name, phraseOf('enum', { allowedValues: choices }), text)
 }
 
 function readDateTime(name: string, text: string): string {
   try {
     return readQueryInstant(text)
   } catch (error) {
-    if (error instanceof TimeError)
-      throw new ApiError(400, 'invalid_parameter', `${name} ${error.message}: "${shorten(text, 64)}" came.`)
-    throw error
+    if (!(error instanceof TimeError)) throw error
+    throw new ApiError(400, 'invalid_parameter', `${name} ${error.message}, got "${shorten(text, 64)}".`)
   }
+}
+
+function invalid(name: string, rule: string, text: string): ApiError {
+  return new ApiError(400, 'invalid_parameter', `${name} ${rule}, not "${shorten(text, 64)}".`)
 }

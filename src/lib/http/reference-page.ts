@@ -1,7 +1,7 @@
 // The OpenAPI description of a listener as JSON, and the reference page that shows it.
 import { createHash } from 'node:crypto'
 import Fastify, { type FastifyInstance } from 'fastify'
-import { sendJson } from './listener.ts'
+import { sendJson } from './send-json.ts'
 
 /** Serves `/openapi.json` and the reference page at `/docs`, which needs nothing from another host. */
 export function describePages(listener: FastifyInstance): void {

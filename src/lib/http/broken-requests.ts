@@ -1,0 +1,123 @@
+// Answers bytes that the HTTP parser refuses, without breaking off a request of the same connection that is being served.
+import { randomUUID } from 'node:crypto'
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import { ApiError } from '../errors.ts'
+import { timeSliced } from '../time-sliced.ts'
+import { JSON_TYPE } from './send-json.ts'
+
+export interface BrokenOptions {
+  log: Logger
+  /** Called with the status of each request that could not be read. */
+  observe: (status: number) => void
+  /** The responses that are being written or waited for, of all connections. */
+  underWay: Iterable<ServerResponse>
+}
+
+export interface BrokenRequests {
+  /** For the server's `clientError`. */
+  handle(error: NodeJS.ErrnoException, socket: Duplex): void
+  /** Call it with every response at its beginning: the last of a connection is the one to close it. */
+  begun(response: ServerResponse): void
+}
+
+const REFUSALS: Record<string, ApiError> = {
+  HPE_INVALID_URL: new ApiError(400, 'invalid_url', 'The address has to be ASCII: percent-encode everything else.'),
+  HPE_HEADER_OVERFLOW: new ApiError(431, 'headers_too_large', 'The headers are too large.'),
+  ERR_HTTP_REQUEST_TIMEOUT: new ApiError(408, 'request_timeout', 'The request did not arrive in time.'),
+}
+const NOT_HTTP = new ApiError(400, 'invalid_http', 'This is not a valid HTTP request.')
+const CONNECT = new ApiError(405, 'method_not_allowed', 'CONNECT is not allowed here.', { headers: { Allow: '' } })
+
+export function handleBrokenRequests({ log, observe, underWay }: BrokenOptions): BrokenRequests {
+  const lastOf = new WeakMap<Socket, ServerResponse>()
+  // The parser reports every further byte of such a connection too.
+  const known = new WeakSet<Socket>()
+  const handle = timeSliced<Broken>(({ error, socket }) => {
+    if (known.has(socket)) return
+    known.add(socket)
+    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
+    else answerAfterOthers(REFUSALS[error.code ?? ''] ?? NOT_HTTP, error, socket)
+  })
+
+  /** A request that has arrived completely is answered whatever follows it: a charge may have been made. */
+  function answerAfterOthers(refusal: ApiError, error: NodeJS.ErrnoException, socket: Socket): void {
+    const served = [...underWay].filter(
+      ({ req, headersSent }) => req.socket === socket && (req.complete || headersSent),
+    )
+    const last = lastOf.get(socket)
+    if (last && served.includes(last)) {
+      if (!last.headersSent) last.setHeader('connection', 'close')
+      last.once('close', () => socket.destroySoon())
+    } else {
+      void Promise.all(served.map((one) => new Promise((resolve) => one.once('close', resolve)))).then(() =>
+        answer(refusal, socket, error.code),
+      )
+    }
+  }
+
+  function answer(refusal: ApiError, socket: Socket, code?: string): void {
+    const id = randomUUID()
+    observe(refusal.status)
+    log.info({ request_id: id, status: refusal.status, code })
+    // A client that does not speak HTTP may not close the connection either.
+    socket.end(rawAnswer(refusal, id), () => socket.destroy())
+  }
+
+  return {
+    handle: (error, socket) => handle({ error, socket: socket as Socket }),
+    begun: (response) => void lastOf.set(response.req.socket, response),
+  }
+}
+
+interface Broken {
+  error: NodeJS.ErrnoException
+  socket: Socket
+}
+
+/** Gives the requests that Node answers by itself, without a body, to the application. */
+export function takeOverNodesAnswers(app: FastifyInstance): void {
+  const { server } = app
+  // `Expect` with anything but 100-continue.
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
+    socket.on('error', () => {})
+    socket.end(rawAnswer(CONNECT, randomUUID()), () => socket.destroy())
+  })
+  // A client may close its sending side after the last request, and still wait for the answer.
+  Object.assign(server, { httpAllowHalfOpen: true })
+  app.addHook('onRequest', async ({ headers, raw }) => {
+    if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') {
+      throw new ApiError(417, 'expectation_failed', 'Of Expect the server knows only 100-continue.')
+    }
+    checkHost(raw)
+  })
+}
+
+/** RFC 9112, section 3.2: exactly one `Host`, which HTTP/1.0 may omit. */
+function checkHost({ rawHeaders, httpVersion }: IncomingMessage): void {
+  let hosts = 0
+  for (let n = 0; n < rawHeaders.length; n += 2) {
+    if (rawHeaders[n]!.length === 4 && rawHeaders[n]!.toLowerCase() === 'host') hosts += 1
+  }
+  if (hosts > 1 || (hosts === 0 && httpVersion !== '1.0')) {
+    throw new ApiError(400, 'invalid_host', `A request must have exactly one Host header, and this one has ${hosts}.`)
+  }
+}
+
+function rawAnswer({ status, code, message, headers }: ApiError, id: string): string {
+  const body = JSON.stringify({ message })
+  const lines = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `Content-Type: ${JSON_TYPE}`,
+    `X-Request-Id: ${id}`,
+    `X-Error-Code: ${code}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+  ]
+  return `${lines.join('\r\n')}\r\n\r\n${body}`
+}

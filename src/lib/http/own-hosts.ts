@@ -1,0 +1,29 @@
+// Refuses requests for host names that are not the server's own, so that a web page cannot reach it by DNS rebinding.
+import { isIP } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+import { ApiError } from '../errors.ts'
+import { shorten } from '../text.ts'
+
+/**
+ * Answers 421 unless `Host` is an IP address, `localhost`, or one of `names`. A page at `evil.example` can make that name
+ * resolve to 127.0.0.1 in its visitor's browser, but it cannot make the browser send another `Host`; an address cannot be
+ * rebound. `setting` is what the message tells the operator to change.
+ */
+export function answerOwnHostsOnly(app: FastifyInstance, names: readonly string[], setting: string): void {
+  const own = new Set(names.map((name) => name.toLowerCase()))
+  app.addHook('onRequest', async ({ headers }) => {
+    const name = hostName(headers.host ?? '')
+    if (isIP(name) !== 0 || name === 'localhost' || name.endsWith('.localhost') || own.has(name)) return
+    const came = shorten(headers.host ?? '', 64)
+    throw new ApiError(421, 'host_not_allowed', `The server is not known as "${came}": name it in ${setting}.`)
+  })
+}
+
+/** The name or address without port, brackets, and the dot that ends a complete name. */
+function hostName(host: string): string {
+  return host
+    .toLowerCase()
+    .replace(/:[0-9]*$/, '')
+    .replace(/^\[(.*)\]$/, '$1')
+    .replace(/\.$/, '')
+}
