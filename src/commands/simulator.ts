@@ -12,6 +12,7 @@ import { guard, stopSignal } from './command.ts'
 interface Options {
   port: string
   dialect: 'tundish' | 'stripe'
+  demoCustomers?: string
 }
 
 export function register(program: Command): void {
@@ -24,23 +25,28 @@ export function register(program: Command): void {
         .choices(['tundish', 'stripe'])
         .default('tundish'),
     )
+    .option(
+      '--demo-customers <number>',
+      "with Stripe's API: fills an empty account with customers and two years of payments",
+    )
     .action((options: Options) => guard(() => run(options)))
 }
 
-async function run({ port, dialect }: Options): Promise<void> {
+async function run({ port, dialect, demoCustomers }: Options): Promise<void> {
   const config = readConfig(process.env)
   if (!/^[0-9]{1,5}$/.test(port) || Number(port) > 65_535)
     throw new UsageError(`--port must be a whole number from 0 to 65535, not "${port}".`)
+  if (demoCustomers !== undefined && (dialect !== 'stripe' || !/^[1-9][0-9]{0,5}$/.test(demoCustomers)))
+    throw new UsageError('--demo-customers must be a whole number from 1 to 999999, with --dialect stripe.')
   await mkdir(config.dataDir, { recursive: true })
   const isStripe = dialect === 'stripe'
   const start = isStripe ? startStripeSimulator : startSimulator
   const file = isStripe ? stripeLedgerFile(config.dataDir) : ledgerFile(config.dataDir)
-  const simulator = await start({ port: Number(port), ledgerFile: file, log: openLog(config.logLevel) }).catch(
-    (error) => {
-      if (error.code === 'EADDRINUSE') throw new UsageError(`Port ${port} is taken: give another with --port.`)
-      throw error
-    },
-  )
+  const options = { port: Number(port), ledgerFile: file, log: openLog(config.logLevel) }
+  const simulator = await start({ ...options, demoCustomers: Number(demoCustomers ?? 0) }).catch((error) => {
+    if (error.code === 'EADDRINUSE') throw new UsageError(`Port ${port} is taken: give another with --port.`)
+    throw error
+  })
   const setting = isStripe ? 'STRIPE_API_URL' : 'SIMULATOR_URL'
   process.stdout.write(`The simulator is ready at ${simulator.url}; start Tundish with ${setting}=${simulator.url}\n`)
   await stopSignal()

@@ -1,7 +1,9 @@
 // The demo's people: each a profile with one to three visits of a funnel and what they answered there.
+
+import type { Random } from '../lib/seeded-random.ts'
 import { EXPERIMENTS, FUNNELS, type Funnel } from './catalogue.ts'
 import { PLACES, type Place } from './places.ts'
-import { type Random, recordId } from './random.ts'
+import { recordId } from './random.ts'
 
 export interface Line {
   record: string

@@ -1,7 +1,7 @@
 // The demo's whole data set as lines of an import: a small company that sells better sleep.
+import { openRandom } from '../lib/seeded-random.ts'
 import { experimentRecords, funnelRecords, guideRecord, PLANS, productRecord } from './catalogue.ts'
 import { iso, type Line, makePerson } from './people.ts'
-import { openRandom } from './random.ts'
 import { MERCHANT, payment, subscriptionLines } from './subscriptions.ts'
 
 const PEOPLE = 2000

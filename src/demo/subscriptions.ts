@@ -1,8 +1,9 @@
 // The demo's sales: subscriptions in every state with the payments that led there, and customers whose card is saved.
 import { minorUnits } from '../lib/money.ts'
+import type { Random } from '../lib/seeded-random.ts'
 import { inCents, PLANS, type Plan, priceIn } from './catalogue.ts'
 import { iso, type Line, type Person, type Visit } from './people.ts'
-import { type Random, recordId, uuid } from './random.ts'
+import { recordId, uuid } from './random.ts'
 
 const DAY_MS = 86_400_000
 export const MERCHANT = 'moonrise-eu'

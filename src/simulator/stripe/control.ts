@@ -1,11 +1,13 @@
 // The dialect's control interface: what at Stripe time, a bank or a person at the dashboard would do.
 import type { FastifyInstance } from 'fastify'
 import { Type } from '../../lib/shape/schema.ts'
+import { fillDemoAccount } from './demo-account.ts'
 import type { StripeDialect } from './dialect.ts'
 import { closeDispute, openDispute } from './disputes.ts'
 import { missing } from './errors.ts'
 import type { OrderedFault } from './faults.ts'
 import { failRefund, refund } from './refunds.ts'
+import { renew } from './subscriptions.ts'
 
 const Id = Type.String({ minLength: 1, maxLength: 255 })
 const Milliseconds = Type.Integer({ minimum: 0 })
@@ -30,6 +32,10 @@ const bodies = {
   dispute: Type.Object({ charge: Id, reason: Type.Optional(Type.String()) }),
   verdict: Type.Object({ status: Type.Union([Type.Literal('won'), Type.Literal('lost')]) }),
   key: Type.Object({ key: Type.String() }),
+  account: Type.Object({
+    customers: Type.Integer({ minimum: 1, maximum: 100_000 }),
+    seed: Type.Optional(Type.Integer()),
+  }),
 }
 
 type ById = { Params: { id: string } }
@@ -63,6 +69,10 @@ export function addControl(server: FastifyInstance, dialect: StripeDialect): voi
   post<{ status: 'won' | 'lost' }>('/disputes/:id/close', bodies.verdict, ({ status }, id) =>
     closeDispute(dialect, id, status),
   )
+  post<{ customers: number; seed?: number }>('/accounts', bodies.account, (account) =>
+    fillDemoAccount(dialect, { seed: 1, ...account }),
+  )
+  post('/subscriptions/:id/renew', undefined, (_body, id) => renew(dialect, id))
   server.get('/_control/ledger', async () => {
     await dialect.state.durable()
     return ledger(dialect)

@@ -10,10 +10,13 @@ import { type ErrorBody, invalid, StripeError, unavailable } from './errors.ts'
 import { eventRoutes, recordEvent } from './events.ts'
 import { expand } from './expand.ts'
 import { Faults } from './faults.ts'
+import { invoiceRoutes } from './invoices.ts'
 import { paymentIntentRoutes, settlePayment } from './payment-intents.ts'
 import { paymentMethodRoutes } from './payment-methods.ts'
+import { productRoutes } from './products.ts'
 import { failRefund, refundRoutes, settleRefund } from './refunds.ts'
 import { type EventType, type Job, State, type StateOptions } from './state.ts'
+import { subscriptionRoutes } from './subscriptions.ts'
 
 const ROUTES: readonly Route[] = [
   ...accountRoutes,
@@ -21,9 +24,12 @@ const ROUTES: readonly Route[] = [
   ...customerRoutes,
   ...disputeRoutes,
   ...eventRoutes,
+  ...invoiceRoutes,
   ...paymentIntentRoutes,
   ...paymentMethodRoutes,
+  ...productRoutes,
   ...refundRoutes,
+  ...subscriptionRoutes,
 ]
 
 export interface DialectOptions extends StateOptions {

@@ -10,6 +10,10 @@ const FIELDS: Record<string, Kind> = {
   latest_charge: 'charge',
   payment_intent: 'payment_intent',
   payment_method: 'payment_method',
+  price: 'price',
+  product: 'product',
+  subscription: 'subscription',
+  latest_invoice: 'invoice',
   default_payment_method: 'payment_method',
 }
 // Stripe's own limit.

@@ -118,6 +118,12 @@ function detach(dialect: Dialect, call: Call): object {
     const message = 'The payment method you provided is not attached to a customer so detachment is impossible.'
     throw invalid(message)
   }
+  const customer = dialect.state.find('customer', String(before.customer))
+  if (customer && !customer.deleted && customer.invoice_settings.default_payment_method === before.id)
+    dialect.state.put({
+      ...customer,
+      invoice_settings: { ...customer.invoice_settings, default_payment_method: null },
+    })
   const changed = dialect.state.put({ ...before, customer: null })
   dialect.state.retire(changed.id)
   dialect.emit('payment_method.detached', changed)

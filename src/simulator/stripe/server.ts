@@ -6,6 +6,7 @@ import { decodeForm, FormError } from '../../lib/http/form.ts'
 import { lock } from '../lock.ts'
 import type { Simulator } from '../server.ts'
 import { addControl } from './control.ts'
+import { fillDemoAccount } from './demo-account.ts'
 import { type Reply, StripeDialect } from './dialect.ts'
 import { StripeError } from './errors.ts'
 import { API_VERSION } from './events.ts'
@@ -20,6 +21,8 @@ export interface StripeSimulatorOptions {
   fsync?: boolean
   /** True: takes live keys (`sk_live_…`) instead of test keys. */
   livemode?: boolean
+  /** Fills an empty account with so many made-up customers and their history of two years. */
+  demoCustomers?: number
   /** Every call is answered that much later, as over a network. */
   latencyMs?: number
 }
@@ -36,6 +39,8 @@ export async function startStripeSimulator(options: StripeSimulatorOptions): Pro
       randomId: (prefix) => `${prefix}_${randomName()}`,
       sleep: systemClock.sleep,
     })
+    if (options.demoCustomers && dialect.state.all('customer').length === 0)
+      fillDemoAccount(dialect, { customers: options.demoCustomers, seed: 1 })
     const server = build(dialect, options)
     const close = async () => {
       await server.close()

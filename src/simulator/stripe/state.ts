@@ -8,9 +8,13 @@ export interface Objects {
   customer: Stripe.Customer | Stripe.DeletedCustomer
   dispute: Stripe.Dispute
   event: Stripe.Event
+  invoice: Stripe.Invoice
   payment_intent: Stripe.PaymentIntent
   payment_method: Stripe.PaymentMethod
+  price: Stripe.Price
+  product: Stripe.Product
   refund: Stripe.Refund
+  subscription: Stripe.Subscription
   webhook_endpoint: Stripe.WebhookEndpoint
 }
 export type Kind = keyof Objects
@@ -69,6 +73,7 @@ export class State {
   readonly #jobs = new Map<string, Job>()
   readonly #options: StateOptions
   #aheadMs = 0
+  #pastMs: number | undefined
   #journal!: Journal
 
   private constructor(options: StateOptions) {
@@ -83,7 +88,17 @@ export class State {
 
   /** The dialect's time: the wall clock and what `advance` added. */
   nowMs(): number {
-    return this.#options.wallClockMs() + this.#aheadMs
+    return this.#pastMs ?? this.#options.wallClockMs() + this.#aheadMs
+  }
+
+  /** Does work as if it were that moment: for accounts that come with a history. */
+  inThePast<T>(seconds: number, work: () => T): T {
+    this.#pastMs = seconds * 1000
+    try {
+      return work()
+    } finally {
+      this.#pastMs = undefined
+    }
   }
 
   /** Stripe's timestamps are whole seconds. */

@@ -1,0 +1,199 @@
+// Invoices: one for each period of a subscription, paid with the customer's saved card.
+import type { Stripe } from 'stripe'
+import { type Call, type Dialect, inPath, route, text } from './call.ts'
+import { StripeError } from './errors.ts'
+import { LIST_PARAMS, list } from './lists.ts'
+import { idOf, pay } from './payment-intents.ts'
+
+type Invoice = Stripe.Invoice
+
+export const invoiceRoutes = [
+  route('GET', '/v1/invoices', [...LIST_PARAMS, 'customer', 'subscription'], listAll),
+  route('GET', '/v1/invoices/:id', [], (dialect, call) => shown(call, inPath(dialect, call, 'invoice'))),
+]
+
+function listAll(dialect: Dialect, call: Call): object {
+  const { state } = dialect
+  const [customer, subscription] = [text(call, 'customer'), text(call, 'subscription')]
+  const found = customer ? state.related('invoice', 'customer', customer) : state.all('invoice')
+  const page = list(
+    call,
+    found.filter((one) => !subscription || one.parent?.subscription_details?.subscription === subscription),
+  )
+  return { ...page, data: page.data.map((invoice) => shown(call, invoice)) }
+}
+
+/** Its payments are shown only where a call asks for them. */
+function shown(call: Call, { payments, ...invoice }: Invoice): Invoice {
+  const expanded = call.params['expand']
+  const asked = Array.isArray(expanded) && expanded.some((path) => path === 'payments' || path === 'data.payments')
+  return asked && payments ? { ...invoice, payments } : invoice
+}
+
+/** Makes the invoice of a subscription's present period and pays it. Returns whether it was paid. */
+export function collect(
+  dialect: Dialect,
+  subscription: Stripe.Subscription,
+  reason: 'subscription_create' | 'subscription_cycle',
+): boolean {
+  const { state } = dialect
+  const amount = subscription.items.data.reduce(
+    (sum, item) => sum + (item.price.unit_amount ?? 0) * (item.quantity ?? 1),
+    0,
+  )
+  const invoice = state.put(blank(dialect, subscription, amount, reason))
+  state.put({ ...state.find('subscription', subscription.id)!, latest_invoice: invoice.id })
+  dialect.emit('invoice.created', invoice)
+  const intent = amount === 0 ? undefined : attempt(dialect, subscription, amount)
+  const paid = amount === 0 || intent?.status === 'succeeded'
+  const payments = intent ? [paymentOf(dialect, invoice, intent)] : []
+  const settled = state.put({
+    ...invoice,
+    amount_paid: paid ? amount : 0,
+    amount_remaining: paid ? 0 : amount,
+    attempt_count: 1,
+    attempted: true,
+    payments: paymentList(payments),
+    status: paid ? 'paid' : 'open',
+    status_transitions: { ...invoice.status_transitions, paid_at: paid ? state.now() : null },
+  } satisfies Invoice)
+  dialect.emit(paid ? 'invoice.paid' : 'invoice.payment_failed', settled)
+  return paid
+}
+
+/** The payment with the subscription's or the customer's card; undefined without one. */
+function attempt(
+  dialect: Dialect,
+  subscription: Stripe.Subscription,
+  amount: number,
+): Stripe.PaymentIntent | undefined {
+  const { state } = dialect
+  const customer = state.find('customer', idOf(subscription.customer)!)
+  const chosen = customer && !customer.deleted ? customer.invoice_settings.default_payment_method : null
+  const method =
+    idOf(subscription.default_payment_method) ??
+    idOf(chosen) ??
+    state.related('payment_method', 'customer', customer?.id ?? '').at(-1)?.id
+  if (!method) return undefined
+  try {
+    return pay(dialect, { amount, currency: subscription.currency, customer: customer!.id, payment_method: method })
+  } catch (error) {
+    if (!(error instanceof StripeError)) throw error
+    // A card that cannot be used is no attempt, a decline is one.
+    return error.body.payment_intent as Stripe.PaymentIntent | undefined
+  }
+}
+
+const paymentList = (data: Stripe.InvoicePayment[]) =>
+  ({ object: 'list', data, has_more: false, url: '/v1/invoice_payments' }) as const
+
+function paymentOf(
+  { state, livemode }: Dialect,
+  invoice: Invoice,
+  intent: Stripe.PaymentIntent,
+): Stripe.InvoicePayment {
+  const paid = intent.status === 'succeeded'
+  return {
+    id: state.newId('inpay'),
+    object: 'invoice_payment',
+    amount_paid: paid ? intent.amount : null,
+    amount_requested: intent.amount,
+    created: state.now(),
+    currency: intent.currency,
+    invoice: invoice.id,
+    is_default: true,
+    livemode,
+    payment: { type: 'payment_intent', payment_intent: intent.id },
+    status: paid ? 'paid' : 'open',
+    status_transitions: { canceled_at: null, paid_at: paid ? state.now() : null },
+  }
+}
+
+function blank(
+  { state, livemode }: Dialect,
+  subscription: Stripe.Subscription,
+  amount: number,
+  billing_reason: Invoice['billing_reason'],
+): Invoice {
+  const id = state.newId('in')
+  const now = state.now()
+  return {
+    id,
+    object: 'invoice',
+    account_country: 'US',
+    account_name: 'Tundish',
+    account_tax_ids: null,
+    amount_due: amount,
+    amount_overpaid: 0,
+    amount_paid: 0,
+    amount_remaining: amount,
+    amount_shipping: 0,
+    application: null,
+    attempt_count: 0,
+    attempted: false,
+    auto_advance: true,
+    automatic_tax: { disabled_reason: null, enabled: false, liability: null, provider: null, status: null },
+    automatically_finalizes_at: null,
+    billing_reason,
+    collection_method: 'charge_automatically',
+    created: now,
+    currency: subscription.currency,
+    custom_fields: null,
+    customer: subscription.customer,
+    customer_account: null,
+    customer_address: null,
+    customer_email: null,
+    customer_name: null,
+    customer_phone: null,
+    customer_shipping: null,
+    customer_tax_exempt: 'none',
+    customer_tax_ids: [],
+    default_payment_method: null,
+    default_source: null,
+    default_tax_rates: [],
+    description: null,
+    discounts: [],
+    due_date: null,
+    effective_at: now,
+    ending_balance: 0,
+    footer: null,
+    from_invoice: null,
+    issuer: { type: 'self' },
+    last_finalization_error: null,
+    latest_revision: null,
+    lines: { object: 'list', data: [], has_more: false, url: `/v1/invoices/${id}/lines` },
+    livemode,
+    metadata: {},
+    next_payment_attempt: null,
+    number: null,
+    on_behalf_of: null,
+    parent: {
+      quote_details: null,
+      subscription_details: { metadata: {}, subscription: subscription.id },
+      type: 'subscription_details',
+    },
+    payments: paymentList([]),
+    payment_settings: { default_mandate: null, payment_method_options: null, payment_method_types: null },
+    period_end: now,
+    period_start: now,
+    post_payment_credit_notes_amount: 0,
+    pre_payment_credit_notes_amount: 0,
+    receipt_number: null,
+    rendering: null,
+    shipping_cost: null,
+    shipping_details: null,
+    starting_balance: 0,
+    statement_descriptor: null,
+    status: 'open',
+    status_transitions: { finalized_at: now, marked_uncollectible_at: null, paid_at: null, voided_at: null },
+    subtotal: amount,
+    subtotal_excluding_tax: amount,
+    test_clock: null,
+    total: amount,
+    total_discount_amounts: [],
+    total_excluding_tax: amount,
+    total_pretax_credit_amounts: [],
+    total_taxes: [],
+    webhooks_delivered_at: null,
+  }
+}
