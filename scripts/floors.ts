@@ -14,7 +14,7 @@ const FLOORS = {
   lib: ['lib'],
   ground: ['config.ts', 'tenants', 'records', 'providers', 'simulator'],
   promises: ['events', 'audit', 'limits', 'lists'],
-  erasure: ['erasure', 'metrics'],
+  erasure: ['erasure', 'metrics', 'figures'],
   app: ['app.ts'],
   slices: ['public', 'billing', 'ingest', 'backup', 'demo', 'pages'],
   operator: ['admin'],

@@ -25,6 +25,7 @@ const COMMANDS: Record<string, () => Promise<{ register: (program: Command) => v
   event: () => import('./commands/event.ts'),
   delivery: () => import('./commands/delivery.ts'),
   'merchant-account': () => import('./commands/merchant-account.ts'),
+  figures: () => import('./commands/figures.ts'),
   audit: () => import('./commands/audit.ts'),
   backup: () => import('./commands/backup.ts'),
   restore: () => import('./commands/restore.ts'),

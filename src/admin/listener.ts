@@ -23,6 +23,7 @@ const TAGS = [
   { name: 'Orders', description: 'Custom charges with their timelines, and refunds.' },
   { name: 'Webhooks', description: 'Endpoints that are told of events.' },
   { name: 'Events', description: 'What happened, what was delivered of it, and sending it again.' },
+  { name: 'Figures', description: 'Revenue, funnels and subscriptions in numbers, by day.' },
   { name: 'Keys', description: 'Secret keys of organizations and projects; operator keys.' },
   { name: 'Tenants', description: 'Organizations, projects, merchant accounts.' },
   { name: 'Import', description: 'Records from elsewhere.' },

@@ -1,6 +1,7 @@
 // All operations of the operator's side, in the order its description shows them.
 import { auditLog } from './audit-log.ts'
 import { events } from './events.ts'
+import { figures } from './figures.ts'
 import { keys } from './keys.ts'
 import { merchantAccounts } from './merchant-accounts.ts'
 import type { Operation } from './operation.ts'
@@ -17,6 +18,7 @@ export const operations: readonly Operation[] = [
   ...refunds,
   ...webhooks,
   ...events,
+  ...figures,
   ...keys,
   ...tenants,
   ...merchantAccounts,

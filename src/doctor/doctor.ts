@@ -14,6 +14,7 @@ import type { Providers } from '../providers/provider.ts'
 import { SimulatorProvider } from '../providers/simulator.ts'
 import { registered } from '../simulator/play-money.ts'
 import { checkClock, checkMigrations, checkServer, checkSync } from './database.ts'
+import { checkFigures } from './figures.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 import { checkCharges, checkProviders } from './payments.ts'
 import { checkPooler } from './pooler.ts'
@@ -152,6 +153,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     ...(await checkReplica(db, config.readDatabaseUrl)),
     masterKey,
     ...(await checkCounts(db)),
+    ...(await checkFigures(db)),
     ...(await checkLedgers(db, config.erasureLedger)),
     ...(await checkAudit(db, seal, auditHeadsPath(config))),
     ...(await checkProviders(db, await providersOf(config, db), config.simulatorUrl !== undefined)),

@@ -152,7 +152,8 @@ const emptied = (ids: string) => [
 ]
 
 const ON_PERSONS = [
-  `update profiles set ${erasedColumns(profileRecord)}, anonymized_at = $3, updated_at = ${STAMP}
+  `update profiles set email_erased = email_erased or email is not null, ${erasedColumns(profileRecord)},
+     anonymized_at = $3, updated_at = ${STAMP}
    where project_id = $1 and id = any($2)`,
   // Their nested e-mail changed: a sync must see it.
   `update subscriptions set updated_at = ${STAMP} where project_id = $1 and profile_id = any($2)`,

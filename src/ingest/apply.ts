@@ -4,6 +4,8 @@ import { endWhenStalled } from '../lib/pg/stalled.ts'
 import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Scope } from '../records/record.ts'
 import { type Linked, wipeErased, wipeStored } from './erased.ts'
+import { figureHooks } from './figure-marks.ts'
+import { together } from './hooks.ts'
 import { merge, type Tally } from './merge.ts'
 import { mergePayments } from './payments.ts'
 import { beginStamps, stampHooks, stampWhatShows } from './stamping.ts'
@@ -33,8 +35,9 @@ export async function apply(query: Query, kinds: readonly Kind[], scope: Scope, 
   if (emitEvents) await beginNotes(query)
   const total = { skipped: 0, erased: 0 }
   async function write(kind: Kind): Promise<void> {
-    const hooks = { ...stampHooks(query, kind, scope), ...(emitEvents && notes(query, kind, scope)) }
-    const merging = isPayment(kind) ? mergePayments(query, kind, scope) : merge(query, kind, scope, hooks)
+    const figures = figureHooks(query, kind, scope)
+    const hooks = together(stampHooks(query, kind, scope), emitEvents ? notes(query, kind, scope) : {}, figures)
+    const merging = isPayment(kind) ? mergePayments(query, kind, scope, figures) : merge(query, kind, scope, hooks)
     const { skipped, erased } = await merging
     total.skipped += skipped
     total.erased += erased

@@ -1,13 +1,14 @@
 // Writes staged payments: makes their customers, and gives each new row of the report an instant of its own.
 import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Scope, Tenant } from '../records/record.ts'
-import { addRest, mergeKnown, type Tally } from './merge.ts'
+import { addRest, type MergeHooks, mergeKnown, type Tally } from './merge.ts'
 
 /** Merges all staged payments; do it last in the transaction, for a live import keeps the organization's clock locked. */
-export async function mergePayments(query: Query, payment: Kind, scope: Scope): Promise<Tally> {
+export async function mergePayments(query: Query, payment: Kind, scope: Scope, hooks: MergeHooks): Promise<Tally> {
   await query(makeCustomers(scope))
-  const tally = await mergeKnown(query, payment, scope)
+  const tally = await mergeKnown(query, payment, scope, hooks)
   await (scope.live ? stamp(query, scope) : moveApart(query, scope))
+  await hooks.beforeAdd?.()
   await addRest(query, payment, scope)
   return tally
 }

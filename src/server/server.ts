@@ -7,6 +7,7 @@ import { startSettling } from '../billing/unknown/settling.ts'
 import type { Config } from '../config.ts'
 import { deliverEvents } from '../events/dispatcher.ts'
 import { forgetAttempts } from '../events/retention.ts'
+import { followFigures } from '../figures/follow.ts'
 import { UsageError } from '../lib/errors.ts'
 import { openListener, refuseOtherMethods } from '../lib/http/listener.ts'
 import { describePages } from '../lib/http/reference-page.ts'
@@ -77,6 +78,7 @@ export function startWork(app: App): () => Promise<void> {
     startSettling({ ...app, providerTimeoutMs }),
     deliverEvents(app),
     forgetAttempts(app),
+    followFigures(app),
   ]
   return async () => {
     await Promise.all(stops.map((stop) => stop()))

@@ -37,6 +37,8 @@ const open: Rule = { foreign: unnamed, open: true }
 const filtered = (query: Rule['query']): Rule => ({ foreign: absent(200), query })
 const set = (body: object): Rule => ({ foreign: unnamed, body: () => body })
 
+const everyFunnel = { metric: 'sessions', by: 'funnel', from: '2020-01-01', to: '2029-12-31', test: 'true' }
+
 export const RULES: Record<string, Rule> = {
   getLiveness: open,
   getReadiness: open,
@@ -91,6 +93,10 @@ export const RULES: Record<string, Rule> = {
   listAttempts: { foreign: absent(200) },
   listDeliveries: filtered((it) => ({ event_id: it.event })),
   listFailingDeliveries: everywhere,
+
+  getProjectFigures: { ...list, query: () => everyFunnel },
+  getOrganizationFigures: { ...list, query: () => everyFunnel },
+  rebuildFigures: list,
 
   listOrganizationKeys: list,
   createOrganizationKey: set({ name: 'further' }),

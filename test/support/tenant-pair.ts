@@ -2,6 +2,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { createEndpoint } from '../../src/events/endpoints.ts'
 import { write } from '../../src/events/outbox.ts'
+import { followProject } from '../../src/figures/follow.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import { createKey } from '../../src/tenants/secret-keys.ts'
 import type { Billing } from './billing.ts'
@@ -45,6 +46,7 @@ export async function makeTenant(billing: Billing, mark: string): Promise<Tenant
     [mark],
   )
   const names = { mark, organization: mark, project, customer, order: body.order_id as string }
+  await followProject(db, project)
   await db.query('update secret_keys set name = $1 where organization_id = $1', [mark])
   const webhook = await makeWebhook(db, names)
   const event = await makeEvent(db, names, webhook)

@@ -1,0 +1,66 @@
+// Compares the figures of some days with the records they were computed from.
+import { countDifferences } from '../figures/compute.ts'
+import { families } from '../figures/families.ts'
+import type { Db } from '../lib/pg/db.ts'
+import type { Query } from '../lib/pg/types.ts'
+import { count, type Finding, failed, ok, warning } from './finding.ts'
+
+// A day of a large project is computed within a second.
+const DAYS_A_PROJECT = 3
+const PROJECTS = 20
+const BEHIND = '10 minutes'
+
+/** Looks at days drawn by lot, of projects drawn by lot, and at what has waited too long to be computed. */
+export async function checkFigures(db: Db): Promise<Finding[]> {
+  const findings: Finding[] = []
+  let compared = 0
+  const projects = await db.query('select project_id as id from figure_progress order by random() limit $1', [PROJECTS])
+  for (const { id } of projects) {
+    const { days, wrong } = await db.tx((query) => compare(query, id!))
+    compared += days
+    if (wrong.length === 0) continue
+    const message = `The figures of project ${id} differ from its records on ${wrong[0]}.`
+    findings.push(failed('figures', message, `Run: tundish figures rebuild --project ${id}`))
+  }
+  const late = await db.query(LATE, [BEHIND])
+  if (late.length > 0) {
+    const message = `The figures of ${count(late.length, 'project')} are more than ${BEHIND} behind (${late[0]!.project_id}).`
+    findings.push(warning('figures', message, 'See that a server or "tundish worker" runs, and look into its log.'))
+  }
+  return findings.length > 0 ? findings : [ok('figures', `${count(compared, 'day')} compared with the records.`)]
+}
+
+/** One instant is seen; days that are marked, or may have news that nobody has followed yet, are left out. */
+async function compare(query: Query, projectId: string): Promise<{ days: number; wrong: string[] }> {
+  await query('set transaction isolation level repeatable read, read only')
+  await query('set local statement_timeout = 0')
+  const days = await query(SAMPLE, [projectId, DAYS_A_PROJECT])
+  const wrong: string[] = []
+  for (const { from, to } of days) {
+    for (const family of families) {
+      const differences = await countDifferences(query, projectId, family, { from: from!, to: to! })
+      if (differences > 0) wrong.push(from!)
+    }
+  }
+  return { days: days.length, wrong }
+}
+
+const SAMPLE = `
+  select day as "from", day + 1 as "to" from (
+    select distinct day from figures_sales where project_id = $1 and split = ''
+    union select distinct day from figures_visits where project_id = $1 and split = '') known
+  where not exists (select from figure_marks m where m.project_id = $1 and m.day = known.day)
+    and not exists (
+      select from figure_progress f
+      join transactions t on t.project_id = f.project_id and t.updated_at >= f.horizon
+      where f.project_id = $1 and (t.created_at at time zone 'UTC')::date = known.day)
+    and not exists (
+      select from figure_progress f join projects p on p.id = f.project_id
+      join report_transactions r on r.organization_id = p.organization_id and r.trx_created_at > f.reported
+      where f.project_id = $1 and (r.trx_created_at at time zone 'UTC')::date = known.day)
+  order by random() limit $2`
+
+const LATE = `
+  select f.project_id from figure_progress f
+  where f.updated_at < db_clock() - $1::interval
+    and exists (select from figure_marks m where m.project_id = f.project_id)`

@@ -1,0 +1,118 @@
+// Keeps the figures behind the records: computes the days that were marked, on one process at a time for each project.
+import type { Logger } from 'pino'
+import type { Clock } from '../lib/clock.ts'
+import { type Db, isUnavailable } from '../lib/pg/db.ts'
+import type { Query } from '../lib/pg/types.ts'
+import { readHorizon } from '../lists/horizon.ts'
+import { compute } from './compute.ts'
+import { families } from './families.ts'
+import { markNews, takeMarks } from './marks.ts'
+
+const PAUSE_MS = 2000
+// Beside those of the migrations (7482) to the import (7486) and those after it.
+const LOCK_CLASS = 7493
+// A long day of a large project takes a second; several days share the reading of what lies between them.
+const MOST_SECONDS = 600
+
+interface Context {
+  db: Db
+  clock: Clock
+  log: Logger
+}
+
+/** Starts to follow all projects; returns what stops it. */
+export function followFigures({ db, clock, log }: Context): () => Promise<void> {
+  const stopping = new AbortController()
+  const work = async () => {
+    while (!stopping.signal.aborted) {
+      await followAll(db, stopping.signal).catch((error) => {
+        if (!isUnavailable(error)) log.error({ err: error }, 'Computing figures failed.')
+      })
+      await clock.sleep(PAUSE_MS, stopping.signal)
+    }
+  }
+  const working = work()
+  return async () => {
+    stopping.abort()
+    await working
+  }
+}
+
+/** Brings the figures of all projects up to their horizons; another process may be at some of them, which are left out. */
+export async function followAll(db: Db, signal?: AbortSignal): Promise<void> {
+  const projects = await db.query(CHANGED)
+  for (const { id } of projects) {
+    if (signal?.aborted) return
+    await followProject(db, id!, signal)
+  }
+}
+
+/** Brings the figures of a project up to its horizon. */
+export async function followProject(db: Db, projectId: string, signal?: AbortSignal): Promise<void> {
+  const horizon = await readHorizon(db, projectId)
+  await alone(db, projectId, 'leave', (query) => markNews(query, projectId, horizon))
+  while (!signal?.aborted) if (!(await computeNext(db, projectId, 'leave'))) return
+}
+
+/** Computes one run of marked days; false when there is none, or another process computes figures of the project. */
+async function computeNext(db: Db, projectId: string, ifTaken: 'leave' | 'wait'): Promise<boolean> {
+  const done = await alone(db, projectId, ifTaken, async (query) => {
+    const marks = await takeMarks(query, projectId)
+    if (marks) await compute(query, projectId, marks.family, marks.days)
+    return marks !== undefined
+  })
+  return done ?? false
+}
+
+/**
+ * Forgets what was followed of a project and computes all of its figures again from the records; returns how many days
+ * have figures then. Until a day is computed again, it keeps the figures it had.
+ */
+export async function rebuildFigures(db: Db, projectId: string): Promise<number> {
+  const horizon = await readHorizon(db, projectId)
+  await db.tx(async (query) => {
+    await query('select pg_advisory_xact_lock($1, number) from projects where id = $2', [LOCK_CLASS, projectId])
+    await query('delete from figure_progress where project_id = $1', [projectId])
+    await markNews(query, projectId, horizon)
+  })
+  // Another process may compute some of the days meanwhile.
+  while (await computeNext(db, projectId, 'wait')) {}
+  const [row] = await db.query(DAYS, [projectId])
+  return Number(row!.days)
+}
+
+const DAYS = `
+  select count(distinct day) as days from (${families
+    .map(({ table }) => `select day from ${table} where project_id = $1 and split = ''`)
+    .join(' union all ')}) figures`
+
+/** Runs `work` in a transaction while no other process computes figures of the project. */
+function alone<T>(
+  db: Db,
+  projectId: string,
+  ifTaken: 'leave' | 'wait',
+  work: (query: Query) => Promise<T>,
+): Promise<T | undefined> {
+  return db.tx(async (query) => {
+    await query(`set local statement_timeout = '${MOST_SECONDS}s'`)
+    const lock = ifTaken === 'wait' ? 'pg_advisory_xact_lock' : 'pg_try_advisory_xact_lock'
+    const [locked] = await query(`select ${lock}($1, number)::text as mine from projects where id = $2`, [
+      LOCK_CLASS,
+      projectId,
+    ])
+    return locked?.mine === 'false' ? undefined : work(query)
+  })
+}
+
+// A look at the ends of four indexes a project: an idle project costs nothing more.
+const CHANGED = `
+  select p.id from projects p left join figure_progress f on f.project_id = p.id
+  where (f.project_id is null and (
+      exists (select from profiles r where r.project_id = p.id)
+      or exists (select from report_transactions r where r.organization_id = p.organization_id)))
+    or exists (select from figure_marks m where m.project_id = p.id)
+    or exists (select from transactions t where t.project_id = p.id and t.updated_at >= f.horizon)
+    or exists (
+      select from report_transactions r
+      where r.organization_id = p.organization_id and r.trx_created_at > f.reported)
+  order by p.id`

@@ -1,0 +1,21 @@
+// Figures of attempts to take money: accepted and declined, with the reasons, filed under the day of the attempt.
+import { dayOf, type Family, orNone, within } from './family.ts'
+
+export const payments: Family = {
+  name: 'payments',
+  table: 'figures_payments',
+  dimensions: ['provider', 'decline', 'reason'],
+  splits: [['provider'], ['decline', 'reason']],
+  money: false,
+  measures: ['attempts', 'accepted', 'declined'],
+  facts: `
+    select ${dayOf('r.trx_created_at')} as day, not r.imported and r.psp = 'simulator' as test,
+      ${orNone('r.psp')} as provider,
+      case when r.status = 'failed' then ${orNone('r.psp_reason_decline_type')} else '' end as decline,
+      case when r.status = 'failed' then coalesce(r.psp_reason_code, r.psp_reason_type, '') else '' end as reason,
+      1 as attempts, (r.status = 'succeeded')::int as accepted, (r.status = 'failed')::int as declined
+    from projects j
+    join report_transactions r on r.organization_id = j.organization_id and ${within('r.trx_created_at')}
+    join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id and c.project_id = j.id
+    where j.id = $1 and r.psp_transaction_type = 'sale' and r.status in ('succeeded', 'failed')`,
+}

@@ -1,0 +1,214 @@
+// Reads figures: sums over days from the rollups, by period and dimension, beside the period before.
+import { currencies } from '../lib/currencies.ts'
+import type { Db } from '../lib/pg/db.ts'
+import type { Param } from '../lib/pg/types.ts'
+import { type MetricName, metrics, type Sum, type SumName, sums, sumsOf } from './metrics.ts'
+
+export const periods = ['day', 'week', 'month'] as const
+export type Period = (typeof periods)[number]
+
+export interface Question {
+  projects: readonly string[]
+  metrics: readonly MetricName[]
+  /** Days as `2026-01-31`; `to` is the day after the last. */
+  from: string
+  to: string
+  period?: Period
+  /** A dimension of the family, or `currency`, or `project`. */
+  dimension?: string
+  /** Only what has this value of another dimension; for now a funnel. */
+  funnel?: string
+  /** `usd`: everything converted; `own`: each currency for itself. */
+  money: 'usd' | 'own'
+  /** Whether sandbox and preview data counts too. */
+  test: boolean
+}
+
+/** Money in major units, a ratio from 0 to 1; null where nothing can be divided by. */
+export type Values = Partial<Record<MetricName, number | null>>
+
+export interface Figure {
+  /** First day of the period; null: all of the days asked for. */
+  period: string | null
+  /** Value of the dimension; '' where records have none, null: of all. */
+  key: string | null
+  /** Null for what is no money. */
+  currency: string | null
+  values: Values
+}
+
+/** The figures in the order of their periods and keys. Periods without anything are left out. */
+export async function readFigures(db: Db, question: Question): Promise<Figure[]> {
+  const found = new Map<string, { figure: Figure; sums: Map<SumName, number> }>()
+  const needed = [...new Set(question.metrics.flatMap(sumsOf))]
+  const batches = Map.groupBy(needed, (name) => `${sums[name].family.table} ${sums[name].standing ?? false}`)
+  const answers = await Promise.all(
+    [...batches.values()].map(async (names) => ({ names, rows: await read(db, names, question) })),
+  )
+  // In one currency all of a period and key is one figure; in several, what is no money stays apart.
+  const isMoney = question.metrics.some((name) => metrics[name].unit === 'money')
+  const only = question.money === 'usd' ? (isMoney ? 'USD' : null) : undefined
+  for (const { names, rows } of answers) {
+    for (const row of rows) {
+      const { period = null, key = null } = row
+      const currency = only === undefined ? (row.currency ?? null) : only
+      const place = JSON.stringify([period, key, currency])
+      const one = found.get(place) ?? { figure: { period, key, currency, values: {} }, sums: new Map() }
+      found.set(place, one)
+      for (const [n, name] of names.entries()) one.sums.set(name, Number(row[`v${n}`]) / scale(sums[name], currency))
+    }
+  }
+  const figures = spread([...found.values()], question)
+  return figures.sort((a, b) => order(a).localeCompare(order(b)))
+}
+
+const order = ({ period, key, currency }: Figure) => [period ?? '', key ?? '', currency ?? ''].join('\u0000')
+
+/** Money is stored in minor units. */
+function scale({ unit }: Sum, currency: string | null): number {
+  return unit === 'money' ? 10 ** (currencies.get(currency ?? 'USD') ?? 2) : 1
+}
+
+type Found = { figure: Figure; sums: Map<SumName, number> }
+
+/** Works out the metrics asked for. What is counted in no currency belongs to each: a session has none. */
+function spread(found: Found[], { metrics: names, money }: Question): Figure[] {
+  const counted = new Map<string, Found>()
+  for (const one of found) if (one.figure.currency === null) counted.set(order(one.figure), one)
+  return found.flatMap(({ figure, sums: own }) => {
+    const beside = counted.get(order({ ...figure, currency: null }))?.sums
+    const of = (name: SumName) => own.get(name) ?? (sums[name].family.money ? undefined : beside?.get(name))
+    const values: Values = {}
+    for (const name of names) {
+      const metric = metrics[name]
+      // Money has a currency, and among several what has none stays apart.
+      if (metric.unit === 'money' && figure.currency === null) continue
+      if (!metric.family.money && figure.currency !== null && money === 'own') continue
+      if (!('of' in metric)) {
+        if (own.has(name as SumName)) values[name] = rounded(own.get(name as SumName)!)
+        continue
+      }
+      const [part, whole] = (metric.of as readonly SumName[]).map(of)
+      if (part !== undefined || whole !== undefined) values[name] = whole ? rounded((part ?? 0) / whole) : null
+    }
+    return Object.keys(values).length > 0 ? [{ ...figure, values }] : []
+  })
+}
+
+/** Without what floating point adds: what is stored has at most six digits behind the point. */
+const rounded = (value: number) => Math.round(value * 1e6) / 1e6
+
+async function read(db: Db, names: SumName[], question: Question): Promise<Record<string, string | null>[]> {
+  const { family, standing = false } = sums[names[0]!]
+  const { projects, from, to, period, dimension, funnel, money, test } = question
+  const params: Param[] = [projects as string[], from, to, test]
+  const split = splitOf(family.splits, dimension, funnel)
+  if (!split) return []
+  params.push(split.name)
+  const where = [`project_id = any($1)`, `day < $3::date`, `(not test or $4)`, `split = $5`]
+  if (!standing) where.push(`day >= $2::date`)
+  if (split.filter) {
+    params.push(funnel!)
+    where.push(`${split.filter} = $6`)
+  }
+  const currency = family.money ? (money === 'usd' ? `'USD'` : 'currency') : undefined
+  const columns = {
+    ...(period && { period: bucket(period, standing) }),
+    ...(dimension && { key: keyOf(dimension, split.key) }),
+    ...(currency && names.some((name) => sums[name].unit === 'money') && { currency }),
+  }
+  const groups = Object.keys(columns).map((_name, n) => n + 1)
+  const values = names.map((name, n) => `${expression(sums[name], money)} as v${n}`)
+  const list = [...Object.entries(columns).map(([name, sql]) => `${sql} as ${name}`), ...values]
+  const text = `select ${list.join(', ')} from ${family.table} where ${where.join(' and ')}
+    ${groups.length > 0 ? `group by ${groups.join(', ')}` : ''}`
+  const rows = await db.query(text, params)
+  return standing && period ? accumulate(rows, names, question) : rows
+}
+
+/** Which split holds the dimension, of one funnel if that is asked; undefined: the family does not know it. */
+function splitOf(splits: readonly (readonly string[])[], dimension: string | undefined, funnel: string | undefined) {
+  const inner = dimension === 'currency' || dimension === 'project' ? undefined : dimension
+  if (funnel === undefined || inner === 'funnel') {
+    const known =
+      inner === undefined ? [] : splits.find((one) => one.includes(inner) && (one.length === 1 || one[0] !== 'funnel'))
+    if (!known) return undefined
+    const filter = funnel === undefined ? undefined : 'key'
+    return { name: known.join('_'), key: known.indexOf(inner ?? '') === 1 ? 'subkey' : 'key', filter }
+  }
+  const known = splits.find((one) => one[0] === 'funnel' && one[1] === inner)
+  return known && { name: known.join('_'), key: 'subkey', filter: 'key' }
+}
+
+function keyOf(dimension: string, column: string): string {
+  return dimension === 'currency' ? 'currency' : dimension === 'project' ? 'project_id' : column
+}
+
+// What came before the first day belongs to the first value of a standing metric, and has a bucket of its own.
+const bucket = (period: Period, standing: boolean) =>
+  standing
+    ? `case when day < $2::date then '' else to_char(date_trunc('${period}', day), 'YYYY-MM-DD') end`
+    : `to_char(date_trunc('${period}', day), 'YYYY-MM-DD')`
+
+function expression({ terms, unit }: Sum, money: Question['money']): string {
+  const column = (name: string) => (unit === 'money' && money === 'usd' ? `${name}_usd` : name)
+  const parts = terms.map((term) => (term.startsWith('-') ? `- ${column(term.slice(1))}` : `+ ${column(term)}`))
+  return `coalesce(sum(0 ${parts.join(' ')}), 0)`
+}
+
+type Rows = Record<string, string | null>[]
+
+/** Sums up to the end of each period, for every period there is. */
+function accumulate(rows: Rows, names: SumName[], { from, to, period }: Question): Rows {
+  const series = Map.groupBy(rows, ({ key = null, currency = null }) => JSON.stringify([key, currency]))
+  return [...series.values()].flatMap((one) => {
+    const changes = new Map(one.map((row) => [row.period!, row]))
+    const running = names.map(() => 0)
+    return ['', ...starts(from, to, period!)].flatMap((start) => {
+      const change = changes.get(start)
+      for (const n of names.keys()) running[n]! += Number(change?.[`v${n}`] ?? 0)
+      if (start === '') return []
+      const values = Object.fromEntries(running.map((value, n) => [`v${n}`, String(value)]))
+      return [{ ...one[0]!, period: start, ...values }]
+    })
+  })
+}
+
+const DAY_MS = 86_400_000
+export const dayText = (ms: number) => new Date(ms).toISOString().slice(0, 10)
+
+/** The first days of all periods from `from` until `to`. */
+export function starts(from: string, to: string, period: Period): string[] {
+  const found = new Set<string>()
+  for (let ms = Date.parse(from); ms < Date.parse(to); ms += DAY_MS) found.add(startOf(ms, period))
+  return [...found]
+}
+
+function startOf(ms: number, period: Period): string {
+  if (period === 'month') return `${dayText(ms).slice(0, 7)}-01`
+  // Weeks begin on Monday, as PostgreSQL has them.
+  return dayText(period === 'day' ? ms : ms - ((new Date(ms).getUTCDay() + 6) % 7) * DAY_MS)
+}
+
+/** The days that figures are compared with: as many before the first one, or the same days a year earlier. */
+export function comparedDays({ from, to }: { from: string; to: string }, compare: 'previous' | 'year') {
+  if (compare === 'year') return { from: yearBefore(from), to: yearBefore(to) }
+  const length = Date.parse(to) - Date.parse(from)
+  return { from: dayText(Date.parse(from) - length), to: from }
+}
+
+/** The 29th of February becomes the 28th. */
+function yearBefore(day: string): string {
+  const [year, rest] = [Number(day.slice(0, 4)) - 1, day.slice(4)]
+  return `${String(year).padStart(4, '0')}${rest === '-02-29' ? '-02-28' : rest}`
+}
+
+/** The instant up to which the figures of these projects are complete; null before the first look at one of them. */
+export async function figuresAsOf(db: Db, projects: readonly string[]): Promise<string | null> {
+  const [row] = await db.query(
+    `select case when count(f.horizon) = count(*) then min(f.horizon) end as as_of
+     from unnest($1::text[]) p (id) left join figure_progress f on f.project_id = p.id`,
+    [projects as string[]],
+  )
+  return row!.as_of!
+}

@@ -1,0 +1,63 @@
+// Figures of subscriptions: filed under the day one was made, the day it was first paid for, and the day it stops paying.
+import { dayOf, type Family, monthOf, orNone, within } from './family.ts'
+import { PAYS } from './sales.ts'
+
+const IS_TRIAL = `(u.trial_offer is not null or u.trial_transaction_id is not null or u.status = 'trialing')`
+
+// Without a payment on record its state says whether it was paid for.
+const PAID_BY_STATE = `(u.status = 'active' or (u.status not in ('created', 'trialing') and not ${IS_TRIAL}))`
+
+// When it was first paid for; null: never.
+const FIRST_PAYMENT = `left join lateral (
+    select t.created_at as at from transactions t
+    where t.project_id = u.project_id and t.subscription_id = u.id and ${PAYS}
+    order by t.created_at, t.id limit 1) first on true
+  cross join lateral (
+    select coalesce(first.at, case when ${PAID_BY_STATE} then u.created_at end) as paid_from) paying`
+
+const END = 'subscription_end(u.status, u.period_ends_at, u.cancelled_at, u.paused_at, u.created_at)'
+
+const facts = (day: string, measures: string, where: string, from = `subscriptions u ${FIRST_PAYMENT}`) => `
+  select ${dayOf(day)} as day, u.sandbox or p.preview as test, ${orNone('u.funnel_id')} as funnel,
+    u.product_id as product, ${orNone('p.country')} as country, ${orNone('u.payment_provider')} as provider,
+    ${orNone(monthOf('paid_from'))} as cohort, u.currency, ${measures}
+  from ${from} join profiles p on p.project_id = u.project_id and p.id = u.profile_id
+  where u.project_id = $1 and ${where}`
+
+const WORTH = 'monthly_worth(u.price, u.billing_interval, u.billing_interval_count)'
+const WORTH_USD = 'coalesce(monthly_worth(u.price_usd, u.billing_interval, u.billing_interval_count), 0)'
+
+// Found by the payments of the days, of which each has to be the first of its subscription.
+const FIRST_PAID = `transactions f
+  join subscriptions u on u.project_id = f.project_id and u.id = f.subscription_id ${FIRST_PAYMENT}`
+
+const STARTED = `1 as started, ${IS_TRIAL}::int as trials, (${IS_TRIAL} and paid_from is not null)::int as converted,
+  0 as began_paying, 0 as ended, 0::numeric as mrr, 0::numeric as mrr_usd`
+const BEGAN = `0, 0, 0, 1, 0, ${WORTH}, ${WORTH_USD}`
+const ENDED = `0, 0, 0, 0, 1, -${WORTH}, -${WORTH_USD}`
+
+export const subscriptions: Family = {
+  name: 'subscriptions',
+  table: 'figures_subscriptions',
+  dimensions: ['funnel', 'product', 'country', 'provider', 'cohort'],
+  splits: [['funnel'], ['product'], ['country'], ['provider'], ['cohort']],
+  money: true,
+  measures: ['started', 'trials', 'converted', 'began_paying', 'ended', 'mrr', 'mrr_usd'],
+  facts: [
+    facts('u.created_at', STARTED, within('u.created_at')),
+    facts(
+      'f.created_at',
+      BEGAN,
+      `f.project_id = $1 and ${within('f.created_at')} and f.price > 0 and f.id is distinct from u.trial_transaction_id
+        and not exists (select from transactions t where t.project_id = $1 and t.subscription_id = u.id and ${PAYS}
+          and (t.created_at, t.id) < (f.created_at, f.id))`,
+      FIRST_PAID,
+    ),
+    facts('u.created_at', BEGAN, `${within('u.created_at')} and first.at is null and paid_from is not null`),
+    facts(
+      END,
+      ENDED,
+      `u.status in ('paused', 'cancelled', 'expired', 'unpaid') and ${within(END)} and paid_from is not null`,
+    ),
+  ].join(' union all '),
+}

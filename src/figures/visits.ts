@@ -1,0 +1,62 @@
+// Figures of sessions: how far people come in a funnel, filed under the day their session began.
+import { dayOf, type Family, orNone, within } from './family.ts'
+
+// A transaction names the session it was made in, or its subscription does.
+const PAID = `exists (
+    select from transactions t
+    where t.project_id = s.project_id and t.profile_id = s.profile_id and t.price > 0 and (t.session_id = s.id or exists (
+      select from subscriptions u
+      where u.project_id = t.project_id and u.id = t.subscription_id and u.session_id = s.id)))`
+
+export const visits: Family = {
+  name: 'visits',
+  table: 'figures_visits',
+  dimensions: ['funnel', 'version', 'experiment', 'locale', 'country'],
+  splits: [
+    ['funnel'],
+    ['country'],
+    ['locale'],
+    ['experiment'],
+    ['funnel', 'version'],
+    ['funnel', 'experiment'],
+    ['funnel', 'locale'],
+    ['funnel', 'country'],
+  ],
+  money: false,
+  measures: ['sessions', 'people', 'replied', 'emailed', 'subscribed', 'paid'],
+  facts: `
+    select ${dayOf('s.created_at')} as day, p.preview as test, ${orNone('s.funnel_id')} as funnel,
+      ${orNone('s.funnel_version::text')} as version, ${orNone('s.experiment_id')} as experiment,
+      ${orNone('s.locale')} as locale, ${orNone('s.country')} as country,
+      1 as sessions,
+      (not exists (
+        select from sessions o where o.project_id = s.project_id and o.profile_id = s.profile_id
+          and (o.created_at, o.id) < (s.created_at, s.id)))::int as people,
+      (exists (select from replies r where r.project_id = s.project_id and r.session_id = s.id))::int as replied,
+      (p.email is not null or p.email_erased)::int as emailed,
+      (exists (
+        select from subscriptions u where u.project_id = s.project_id and u.session_id = s.id))::int as subscribed,
+      (${PAID})::int as paid
+    from sessions s join profiles p on p.project_id = s.project_id and p.id = s.profile_id
+    where s.project_id = $1 and ${within('s.created_at')}`,
+}
+
+/** Where people leave a funnel. The subkey is the index of the screen in five digits, a blank, and its id. */
+export const screens: Family = {
+  name: 'visits',
+  table: 'figures_screens',
+  dimensions: ['funnel', 'screen'],
+  splits: [['funnel', 'screen']],
+  money: false,
+  measures: ['answered', 'stopped'],
+  facts: `
+    select day, test, funnel, screen, 1 as answered, last::int as stopped from (
+      select ${dayOf('s.created_at')} as day, p.preview as test, ${orNone('s.funnel_id')} as funnel,
+        lpad(r.screen_index::text, 5, '0') || ' ' || r.screen_id as screen,
+        row_number() over (partition by s.id order by r.screen_index desc, r.screen_id desc) = 1 as last
+      from sessions s join profiles p on p.project_id = s.project_id and p.id = s.profile_id
+      cross join lateral (
+        select distinct screen_index, screen_id from replies r
+        where r.project_id = s.project_id and r.session_id = s.id) r
+      where s.project_id = $1 and ${within('s.created_at')}) answers`,
+}

@@ -1,0 +1,98 @@
+// The operation that answers figures: its questions, its refusals, its comparison, and the doctor's.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { checkFigures } from '../../src/doctor/figures.ts'
+import { followProject } from '../../src/figures/follow.ts'
+import { startAdmin } from '../support/admin.ts'
+import { openEvents, PROJECT } from '../support/events.ts'
+
+describe('figures of a project', () => {
+  let events: Awaited<ReturnType<typeof openEvents>>
+  let admin: Awaited<ReturnType<typeof startAdmin>>
+  before(async () => {
+    events = await openEvents()
+    admin = await startAdmin(events)
+    const sale = (id: string, at: string, price: number, currency = 'USD') => ({
+      record: 'transaction',
+      data: { id, created_at: at, price, price_usd: price, currency, profile_id: 'ada' },
+    })
+    const lines = [
+      { record: 'profile', data: { id: 'ada', created_at: '2026-01-01T00:00:00Z' } },
+      sale('t1', '2026-01-10T23:59:59.999999Z', 100),
+      sale('t2', '2026-01-11T00:00:00Z', 250, 'EUR'),
+      sale('t3', '2026-02-03T00:00:00Z', 1000),
+    ]
+    const body = lines.map((one) => JSON.stringify(one)).join('\n')
+    assert.equal((await admin.call('POST', `/projects/${PROJECT}/import?live=false`, body)).body.written, 4)
+    await followProject(events.app.db, PROJECT)
+  })
+  after(async () => {
+    await admin.stop()
+    await events.close()
+  })
+  const ask = async (query: string) => (await admin.call('GET', `/projects/${PROJECT}/figures?${query}`)).body
+
+  test('a day begins at midnight UTC, and `to` is the day after the last', async () => {
+    const { data, as_of } = await ask('metric=revenue&from=2026-01-10&to=2026-01-12&by=day')
+    assert.match(as_of, /^\d{4}-.*Z$/)
+    assert.deepEqual(data, [
+      { period: '2026-01-10', key: null, currency: 'USD', values: { revenue: 1 } },
+      { period: '2026-01-11', key: null, currency: 'USD', values: { revenue: 2.5 } },
+    ])
+  })
+
+  test('a period is compared with as many days before', async () => {
+    const { data, compared_with } = await ask('metric=revenue,sales&from=2026-02-01&to=2026-03-01&compare=previous')
+    assert.deepEqual(compared_with, { from: '2026-01-04', to: '2026-02-01' })
+    assert.deepEqual(data, [
+      {
+        period: null,
+        key: null,
+        currency: 'USD',
+        values: { revenue: 10, sales: 1 },
+        previous: { revenue: 3.5, sales: 2 },
+      },
+    ])
+  })
+
+  test('an organization is the sum of its projects, and can be split by them', async () => {
+    const path = '/organizations/acme/figures?metric=revenue&from=2026-01-01&to=2026-03-01'
+    assert.equal((await admin.call('GET', path)).body.data[0].values.revenue, 13.5)
+    assert.equal((await admin.call('GET', `${path}&by=project`)).body.data[0].key, PROJECT)
+  })
+
+  const refusals = {
+    'metric=gold': /metric must be 1 to 20 of .*, got "gold"/,
+    'metric=': /metric/,
+    'metric=sales&from=2026-02-30': /from must be a day, got "2026-02-30"/,
+    'metric=sales&from=2026-02-02&to=2026-02-02': /from must be before to/,
+    'metric=sales&from=2010-01-01&to=2026-02-02': /at most 3660 days apart/,
+    'metric=sales&by=day,week': /by must be/,
+    'metric=sales&money=eur': /money/,
+    'metric=sales&nothing=1': /nothing/,
+  }
+  for (const [query, message] of Object.entries(refusals)) {
+    test(`400 for ${query}`, async () => {
+      const { status, body } = await admin.call('GET', `/projects/${PROJECT}/figures?${query}`)
+      assert.equal(status, 400)
+      assert.match(body.message, message)
+    })
+  }
+
+  test('the doctor finds a day that differs from its records, and a rebuild mends it', async () => {
+    const { db } = events.app
+    assert.deepEqual(
+      (await checkFigures(db)).map(({ level }) => level),
+      ['ok'],
+    )
+    await db.query('update figures_sales set gross = gross + 1')
+    const [finding] = await checkFigures(db)
+    assert.equal(finding!.level, 'failed')
+    assert.match(finding!.fix!, /tundish figures rebuild --project shop/)
+    assert.equal((await admin.call('POST', `/projects/${PROJECT}/figures/rebuild`)).body.days, 3)
+    assert.deepEqual(
+      (await checkFigures(db)).map(({ level }) => level),
+      ['ok'],
+    )
+  })
+})

@@ -1,0 +1,37 @@
+// What tests ask of figures: brought up to date, held against the records, and read.
+import assert from 'node:assert/strict'
+import { countDifferences } from '../../src/figures/compute.ts'
+import { families } from '../../src/figures/families.ts'
+import { followProject } from '../../src/figures/follow.ts'
+import { type Question, readFigures } from '../../src/figures/read.ts'
+import type { Db } from '../../src/lib/pg/db.ts'
+
+export const ALL_DAYS = { from: '2020-01-01', to: '2032-01-01' }
+
+/** Follows the project and fails when any stored figure differs from what its records say. */
+export async function assertExact(db: Db, projectId: string, message?: string): Promise<void> {
+  await followProject(db, projectId)
+  for (const family of families) {
+    const differences = await db.tx((query) => countDifferences(query, projectId, family, ALL_DAYS))
+    assert.equal(differences, 0, `${family.table} ${message ?? ''}`)
+  }
+}
+
+/** The values of all time, or of what `more` says. */
+export async function figuresOf(db: Db, projectId: string, metrics: string, more: Partial<Question> = {}) {
+  const names = metrics.split(' ') as Question['metrics']
+  const found = await readFigures(db, {
+    projects: [projectId],
+    metrics: names,
+    ...ALL_DAYS,
+    money: 'usd',
+    test: false,
+    ...more,
+  })
+  return found.map(({ period, key, currency, values }) => ({
+    ...(period && { period }),
+    ...(key !== null && { key }),
+    ...(more.money === 'own' && { currency }),
+    ...values,
+  }))
+}
