@@ -114,12 +114,16 @@ function questionOf(given: Given, projects: readonly string[], today: string): Q
   const names = given.metric.split(',').filter(Boolean)
   const unknown = names.find((name) => !Object.hasOwn(metrics, name))
   if (unknown !== undefined || names.length === 0 || names.length > MOST_METRICS)
-    throw new ApiError(400, `metric must be 1 to ${MOST_METRICS} of ${metricNames.join(', ')}, got "${given.metric}".`)
+    throw new ApiError(
+      400,
+      'invalid_value',
+      `metric must be 1 to ${MOST_METRICS} of ${metricNames.join(', ')}, got "${given.metric}".`,
+    )
   const to = checkDay('to', given.to ?? addDays(today, 1))
   const from = checkDay('from', given.from ?? addDays(to, -30))
-  if (from >= to) throw new ApiError(400, `from must be before to, got ${from} and ${to}.`)
+  if (from >= to) throw new ApiError(400, 'invalid_value', `from must be before to, got ${from} and ${to}.`)
   if ((Date.parse(to) - Date.parse(from)) / DAY_MS > MOST_DAYS)
-    throw new ApiError(400, `from and to must be at most ${MOST_DAYS} days apart.`)
+    throw new ApiError(400, 'invalid_value', `from and to must be at most ${MOST_DAYS} days apart.`)
   return {
     projects,
     metrics: names as MetricName[],
@@ -137,7 +141,8 @@ const addDays = (text: string, days: number) => new Date(Date.parse(text) + days
 
 function checkDay(name: string, text: string): string {
   const ms = Date.parse(text)
-  if (Number.isNaN(ms) || addDays(text, 0) !== text) throw new ApiError(400, `${name} must be a day, got "${text}".`)
+  if (Number.isNaN(ms) || addDays(text, 0) !== text)
+    throw new ApiError(400, 'invalid_value', `${name} must be a day, got "${text}".`)
   return text
 }
 
@@ -146,7 +151,11 @@ function splitBy(by: string | undefined): Pick<Question, 'period' | 'dimension'>
   const period = words.find((word) => PERIODS.includes(word)) as Question['period']
   const dimension = words.find((word) => DIMENSIONS.includes(word))
   if (words.length !== [period, dimension].filter(Boolean).length)
-    throw new ApiError(400, `by must be one of ${PERIODS.join(', ')}, one of ${DIMENSIONS.join(', ')}, or both.`)
+    throw new ApiError(
+      400,
+      'invalid_value',
+      `by must be one of ${PERIODS.join(', ')}, one of ${DIMENSIONS.join(', ')}, or both.`,
+    )
   return { ...(period && { period }), ...(dimension && { dimension }) }
 }
 
