@@ -18,8 +18,10 @@ export interface Filter {
 }
 
 export interface List {
-  /** The name in `counts` and in cursors. */
+  /** The name in cursors and of its statements. */
   name: string
+  /** The list in `counts` whose counters are its own; by default its name. */
+  countedAs?: string
   /** The counters that the record declares; without them the list would have no totals. */
   counts: { readonly [field: string]: unknown }
   shape: Shape

@@ -235,7 +235,7 @@ function pageStatement(walk: Walk, limit: number, behind: boolean): Statement {
     : ''
   const order = `order by ${at} ${direction}, ${alias}.id ${direction}`
   const text = (most: number) => `
-    select ${at}, ${alias}.id, ${walk.counter && !behind ? counterSum(walk.counter, list.name) : 'null'}, ${shape.columns}
+    select ${at}, ${alias}.id, ${walk.counter && !behind ? counterSum(walk.counter, list) : 'null'}, ${shape.columns}
     from (select ${alias}.* from ${matching(walk)}${place} ${order} limit ${most}) ${alias} ${list.joins} ${order}`
   return limited(nameOf(walk, behind ? 'behind' : 'first'), limit, limit + 1, text)
 }
@@ -284,7 +284,7 @@ function statementName(long: string): string {
 
 async function countRows(source: Source, walk: Walk): Promise<number> {
   const { list, counter, params } = walk
-  const text = counter ? `select ${counterSum(counter, list.name)}` : `select count(*) from ${matching(walk)}`
+  const text = counter ? `select ${counterSum(counter, list)}` : `select count(*) from ${matching(walk)}`
   const long = nameOf(walk, 'count')
   const name = long && statementName(long)
   // A count may be long: on a pipelined connection its neighbours would wait for it.
@@ -294,9 +294,9 @@ async function countRows(source: Source, walk: Walk): Promise<number> {
 }
 
 /** The total by the counters that the writing statements keep; the filter's value, if any, is the second parameter. */
-function counterSum({ field, filtered }: Counter, list: string): string {
+function counterSum({ field, filtered }: Counter, { name, countedAs = name }: List): string {
   return `(select coalesce(sum(n), 0) from counts
-    where project_id = $1 and list = '${list}' and field = '${field}' and value = ${filtered ? '$2' : "''"})`
+    where project_id = $1 and list = '${countedAs}' and field = '${field}' and value = ${filtered ? '$2' : "''"})`
 }
 
 /** What a cursor hands on from page to page. */

@@ -3,9 +3,12 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../lib/errors.ts'
 import { noRoute, rawHeaders, refuseOtherMethods } from '../lib/http/listener.ts'
 import type { PublicContext } from './context.ts'
+import { experiments } from './experiments.ts'
+import { exports } from './export.ts'
 import { funnels } from './funnels.ts'
 import { products } from './products.ts'
 import { profiles } from './profiles.ts'
+import { replies } from './replies.ts'
 import { sessions } from './sessions.ts'
 import { subscriptions } from './subscriptions.ts'
 import { transactions } from './transactions.ts'
@@ -38,7 +41,18 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
   // Else the paths of billing would be served here, as those of an organization called "public".
   app.all('/*', { schema: { hide: true } as object, onRequest: noRoute }, noRoute)
   refuseOtherMethods(app)
-  for (const mount of [funnels, profiles, sessions, subscriptions, products, transactions]) mount(app, context)
+  for (const mount of [
+    funnels,
+    experiments,
+    profiles,
+    sessions,
+    replies,
+    subscriptions,
+    products,
+    transactions,
+    exports,
+  ])
+    mount(app, context)
 }
 
 /** The one value of the header, named as the specification names it; sent twice it proves nothing. */

@@ -12,7 +12,7 @@ const list = listOf(funnelRecord, {
   alias: 'f',
   joins: '',
   maxLimit: 100,
-  sync: false,
+  sync: true,
   filters: {
     title: {
       schema: Type.String({ description: 'The title contains this, upper and lower case being equal.' }),
@@ -43,7 +43,7 @@ export function funnels(app: FastifyInstance, { reads }: PublicContext): void {
     tag: 'Funnels',
     summary: 'List funnels',
     description:
-      'Newest first. Filters combine with AND; deleted funnels are left out unless `filter[deleted]` is `true`.',
+      'Newest first; with an `updated_at` filter oldest change first, for a sync. Filters combine with AND; deleted funnels are left out unless `filter[deleted]` is `true`.',
   })
   detailRoute(app, reads, '/funnels/:id', funnel, FIND, {
     operationId: 'getFunnel',

@@ -1,17 +1,21 @@
-// An experiment: the import's fields; the API shows it only within subscriptions.
+// An experiment: the API's shape and the import's fields.
+import { boolean, instant, shape, text } from '../lib/shape/shape.ts'
 import { required } from './import/fields.ts'
 import * as from from './import/types.ts'
-import { importedOnly, record } from './record.ts'
+import { all, field, record, shownFields } from './record.ts'
 
-export const experimentRecord = record({
-  name: 'experiment',
-  table: 'experiments',
-  fields: {
-    id: importedOnly(required(from.id)),
-    title: importedOnly(from.text),
-    alias: importedOnly(from.text),
-    enabled: importedOnly(from.boolean),
-    created_at: importedOnly(required(from.past)),
-    updated_at: importedOnly(from.past),
-  },
-})
+const fields = {
+  id: field(text('Identifier.', { example: 'exp_price' }), required(from.id)),
+  title: field(
+    text('Title that the team gave it.', { nullable: true, example: 'Price on the first screen' }),
+    from.text,
+  ),
+  alias: field(text('Short name.', { nullable: true, example: 'price-first' }), from.text),
+  enabled: field(boolean('Whether it is running.'), from.boolean),
+  created_at: field(instant('When it was made.'), required(from.past)),
+  updated_at: field(instant('When it was last changed.'), from.past),
+}
+
+export const experimentRecord = record({ name: 'experiment', table: 'experiments', fields, counts: { '': all } })
+
+export const experiment = shape('Experiment', 'e', shownFields(fields))

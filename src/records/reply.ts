@@ -1,5 +1,5 @@
 // A reply to a form element of a session: the API's two shapes, the import's fields, and what an erasure removes.
-import { integer, json, object, shape, text } from '../lib/shape/shape.ts'
+import { instant, integer, json, object, shape, text } from '../lib/shape/shape.ts'
 import { group, required } from './import/fields.ts'
 import * as from from './import/types.ts'
 import { field, importedOnly, record, shownFields } from './record.ts'
@@ -49,4 +49,26 @@ export const reply = shape('Reply', 'r', {
 export const replyDetail = shape('ReplyDetail', 'r', {
   ...shownFields(fields),
   state: object('The answer.', { value: json(value.description, { ...value, sql: 'r.value' }) }),
+})
+
+// Written as `replyDetail` is, in screen order.
+const AS_JSON = `(
+  select coalesce(json_agg(json_build_object(
+    'element', json_build_object('id', r.element_id, 'type', r.element_type, 'custom_id', r.element_custom_id),
+    'screen', json_build_object('id', r.screen_id, 'index', r.screen_index, 'custom_id', r.screen_custom_id),
+    'state', json_build_object('value', r.value)
+  ) order by r.screen_index, r.screen_id, r.element_id), '[]')
+  from replies r where r.project_id = s.project_id and r.session_id = s.id)`
+
+/** All replies of a session, as the list of all replies shows them; `s` is the session. */
+export const sessionReplies = shape('SessionReplies', 's', {
+  session_id: text('Session.', { sql: 's.id', example: 'ses_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }),
+  profile_id: text('Profile of the session.'),
+  funnel_id: text('Funnel of the session.', { nullable: true }),
+  created_at: instant('When the session began.'),
+  updated_at: instant('When the session or one of its replies was last changed.'),
+  replies: json('Its replies in screen order; an empty list when there are none.', {
+    sql: AS_JSON,
+    schema: { type: 'array', items: replyDetail.schema },
+  }),
 })

@@ -38,7 +38,16 @@ export const transactionRecord = record({
   counts: { '': all },
 })
 
-export const transaction = shape('Transaction', 't', shownFields(fields))
+const shown = shownFields(fields)
+
+export const transaction = shape('Transaction', 't', shown)
+
+/** As the export shows it: with what the list has no field for. */
+export const transactionExport = shape('TransactionExport', 't', {
+  ...shown,
+  updated_at: instant('When it was last changed.'),
+  subscription_id: text('Subscription it paid for.', { nullable: true }),
+})
 
 /** The joins that its columns need, besides `transactions t`. */
 export const JOINS = 'left join funnels f on f.project_id = t.project_id and f.id = t.funnel_id'

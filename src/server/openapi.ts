@@ -44,11 +44,13 @@ export async function describePublic(listener: FastifyInstance): Promise<void> {
 
 const TAGS = [
   { name: 'Funnels', description: 'The funnels of the project.' },
+  { name: 'Experiments', description: 'Experiments that sessions took part in.' },
   { name: 'Profiles', description: 'Persons, and the erasure of their data.' },
   { name: 'Sessions', description: 'Visits of a funnel with their form replies.' },
   { name: 'Subscriptions', description: 'What was sold for a time.' },
   { name: 'Products', description: 'What can be sold, with prices.' },
   { name: 'Transactions', description: 'Payments as the data API tells them.' },
+  { name: 'Export', description: 'Everything that changed, in one answer.' },
   { name: 'Billing', description: 'Charges on a saved card, refunds, what a customer owns, the payment report.' },
   { name: 'Webhooks', description: 'Requests that an endpoint of a project receives.' },
   { name: 'Health', description: 'For load balancers and monitors.' },

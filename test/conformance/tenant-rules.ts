@@ -45,6 +45,9 @@ export const RULES: Record<string, Rule> = {
 
   listFunnels: filtered((it) => ({ 'filter[alias]': it.mark })),
   getFunnel: item,
+  listExperiments: list,
+  listReplies: filtered((it) => ({ 'filter[funnel_id]': it.mark })),
+  exportRecords: list,
   listProfiles: filtered((it) => ({ 'filter[funnel_id]': it.mark })),
   getProfile: item,
   listSessions: filtered((it) => ({ 'filter[profile_id]': it.mark })),

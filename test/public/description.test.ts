@@ -72,12 +72,15 @@ describe('the description of the data API', () => {
   test('the operations of the data API are those of the contract', () => {
     const names = operations.map(({ method, path }) => `${method} ${path.slice('/public/v1'.length)}`)
     assert.deepEqual(names.sort(), [
+      'GET /experiments',
+      'GET /export',
       'GET /funnels',
       'GET /funnels/{id}',
       'GET /products',
       'GET /products/{id}',
       'GET /profiles',
       'GET /profiles/{id}',
+      'GET /replies',
       'GET /sessions',
       'GET /sessions/{id}',
       'GET /sessions/{id}/replies',
@@ -107,10 +110,16 @@ describe('the description of the data API', () => {
       'filter[created_after]': '2026-01-01T00:00:00Z',
       'filter[updated_at.from]': '2026-01-01T00:00:00Z',
       'filter[updated_at.to]': '2030-01-01T00:00:00Z',
+      from: '2026-01-01T00:00:00Z',
+      to: '2030-01-01T00:00:00Z',
     }
     for (const operation of operations) {
       for (const { name } of operation.parameters.filter((one) => one.in === 'query')) {
-        const cursor = async () => (await project.get(at(operation, ''), { limit: '1' })).body.pagination.next_cursor
+        const cursor = async () => {
+          if (operation.operationId === 'exportRecords')
+            return /"cursor":"([^"]+)"/.exec((await project.get('/export')).text)![1]!
+          return (await project.get(at(operation, ''), { limit: '1' })).body.pagination.next_cursor
+        }
         const value = name === 'cursor' ? ((await cursor()) ?? kindOf(operation)) : (samples[name] ?? 'x')
         const answer = await project.get(at(operation, ''), { [name]: value })
         assert.equal(answer.status, 200, `${operation.path} ${name}`)

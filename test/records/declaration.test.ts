@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { shape, text } from '../../src/lib/shape/shape.ts'
 import { listOf } from '../../src/lists/list.ts'
-import { experimentRecord } from '../../src/records/experiment.ts'
 import { profile, profileRecord } from '../../src/records/profile.ts'
 import { COUNTED, KINDS } from '../../src/records/records.ts'
+import { replyRecord } from '../../src/records/reply.ts'
 import { type Imports, openImports } from '../support/imports.ts'
 
 let imports: Imports
@@ -18,8 +18,8 @@ const rest = { shape: profile, alias: 'p', joins: '', maxLimit: 100, sync: true 
 const filter = { schema: {}, where: () => '' }
 
 test('a list without counters, or with a filter whose counter is not kept, does not compile', () => {
-  // @ts-expect-error: experiments are not counted.
-  listOf(experimentRecord, { ...rest, filters: {} })
+  // @ts-expect-error: replies are not counted.
+  listOf(replyRecord, { ...rest, filters: {} })
   const byCountry = { ...rest, filters: { country: { ...filter, counter: 'country' as const } } }
   // @ts-expect-error: profiles are not counted by country.
   listOf(profileRecord, byCountry)

@@ -125,6 +125,7 @@ function folded(table: Table, row: Columns): Columns {
 
 const COUNTED: Partial<Record<Table, string[]>> = {
   funnels: [],
+  experiments: [],
   profiles: ['funnel_id'],
   sessions: ['funnel_id'],
   products: [],

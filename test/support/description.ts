@@ -42,9 +42,17 @@ export async function describeServer(server: TestServer): Promise<Description> {
       const declared = responses[answer.status]
       assert.ok(declared, `${what} is not declared: ${answer.text}`)
       const pointer = [path, method.toLowerCase(), 'responses', String(answer.status)].map(escapePointer).join('/')
-      const schema = { $ref: `document#/paths/${pointer}/content/application~1json/schema` }
-      const validate = ajv.compile(schema)
-      assert.ok(validate(answer.body), `${what}: ${ajv.errorsText(validate.errors)} in ${answer.text}`)
+      const isLines = declared.content?.['application/x-ndjson'] !== undefined
+      const type = isLines ? 'application~1x-ndjson' : 'application~1json'
+      const validate = ajv.compile({ $ref: `document#/paths/${pointer}/content/${type}/schema` })
+      const bodies = isLines
+        ? answer.text
+            .trimEnd()
+            .split('\n')
+            .map((line) => JSON.parse(line))
+        : [answer.body]
+      for (const body of bodies)
+        assert.ok(validate(body), `${what}: ${ajv.errorsText(validate.errors)} in ${JSON.stringify(body)}`)
     },
   }
 }

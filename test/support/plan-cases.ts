@@ -38,7 +38,7 @@ const WINDOWS: PlanCase['filters'][] = [
 ]
 
 export const isList = ({ method, path, parameters }: Operation) =>
-  method === 'GET' && path.startsWith('/public/v1/') && parameters.some(({ name }) => name === 'cursor')
+  method === 'GET' && path.startsWith('/public/v1/') && parameters.some(({ name }) => name === 'limit')
 
 /** Every filter alone, the window alone, each filter with it, and two filters together; at the usual limit and at the largest. */
 export function casesOf({ path, parameters }: Operation): PlanCase[] {
@@ -54,7 +54,8 @@ export function casesOf({ path, parameters }: Operation): PlanCase[] {
   const often = filters.map((name) => ({ [name]: VALUES[name]![0]! }) as PlanCase['filters'])
   const pairs = often.flatMap((one, n) => often.slice(n + 1).map((other) => ({ ...one, ...other })))
   const { maximum } = parameters.find(({ name }) => name === 'limit')!.schema
-  const table = path.split('/').at(-1)!
+  const name = path.split('/').at(-1)!
+  const table = TABLES[name] ?? name
   const cases = (limit: number, ...filters: PlanCase['filters'][]) =>
     filters.map((filters) => ({ path, table, filters, limit }))
   const exact = [{}, ...singles, ...windows, ...both]
@@ -71,6 +72,9 @@ export const REPORT_CASES: PlanCase[] = [{}, { subs_id: '7' }, { order_id: '7' }
       limit,
     })),
 )
+
+// Where the items of a list are the rows of another table.
+const TABLES: Record<string, string> = { replies: 'sessions' }
 
 const isFilter = (name: string) => !name.startsWith('updated_at')
 

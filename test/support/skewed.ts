@@ -61,6 +61,8 @@ const STATEMENTS = [
      ${often('default', 'rare')}, ${AT}, ${AT}, case when n % 3 = 0 then ${AT} end ${rows(3000)}`,
   `insert into products (project_id, id, name, status, created_at, updated_at)
    select :project, case n when 2 then 'product-rare' else 'product-' || n end, 'x', 'active', ${AT}, ${AT} ${rows(3000)}`,
+  `insert into experiments (project_id, id, created_at, updated_at)
+   select :project, 'experiment-' || n, ${AT}, ${CHANGED} ${rows(3000)}`,
   `insert into profiles (project_id, id, created_at, updated_at, email, email_folded, funnel_id)
    select :project, 'pro-' || n, ${AT}, ${CHANGED}, ${EMAIL}, ${EMAIL}, ${FUNNEL} ${rows()}`,
   `insert into sessions (project_id, id, created_at, updated_at, profile_id, funnel_id)

@@ -98,6 +98,7 @@ function records(mark: string) {
   const refers = { profile_id: mark, funnel_id: mark, session_id: mark }
   return {
     funnels: of({ title: mark, alias: mark, type: mark }),
+    experiments: of({ title: mark }),
     profiles: of({ email: `${mark}@example.com`, phone: mark, funnel_id: mark }),
     sessions: of({ profile_id: mark, funnel_id: mark, user_agent: mark, ip: mark }),
     replies: [{ session_id: mark, value: mark, element_id: mark, screen_id: mark }],

@@ -1,0 +1,152 @@
+// The export: one streamed answer with every record that changed in a window, a JSON line each, for warehouses.
+import { Readable } from 'node:stream'
+import type { FastifyInstance } from 'fastify'
+import { ApiError } from '../lib/errors.ts'
+import { problems } from '../lib/http/problems.ts'
+import type { Row } from '../lib/pg/row-bytes.ts'
+import { type Schema, Type } from '../lib/shape/schema.ts'
+import { instantFromPg } from '../lib/time.ts'
+import { readCursor, writeCursor } from '../lists/cursor.ts'
+import { weightOf } from '../lists/page.ts'
+import type { Reads, Source } from '../lists/source.ts'
+import type { PublicContext } from './context.ts'
+import { EXPORT_KINDS, type ExportKind, PAGE_ROWS, PLACE_COLUMNS } from './export-kinds.ts'
+import { answer, describe } from './resource.ts'
+
+const MEDIA_TYPE = 'application/x-ndjson'
+// Before every record: a cursor has an id.
+const BEGINNING = { at: '0001-01-01T00:00:00.000000Z', id: '!' }
+
+interface Window {
+  projectId: string
+  from: string
+  /** At most the horizon: of what is later, not everything is visible yet. */
+  to: string
+}
+
+/** Behind which record the export goes on. */
+interface Place {
+  kind: number
+  at: string
+  id: string
+  /** How far the database's log was when the export began, where replicas are read. */
+  mark: bigint | undefined
+}
+
+const query = Type.Object({
+  from: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      description: 'Records with `updated_at` at or after this instant; by default all.',
+    }),
+  ),
+  to: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      description: 'Records with `updated_at` before this instant; at most, and by default, the sync horizon.',
+    }),
+  ),
+  cursor: Type.Optional(
+    Type.String({
+      description: 'The last `cursor` line of an export that broke off, with its other parameters as they were.',
+    }),
+  ),
+})
+
+export function exports(app: FastifyInstance, { reads }: PublicContext): void {
+  const schema = {
+    ...describe({
+      operationId: 'exportRecords',
+      tag: 'Export',
+      summary: 'Export every record of a window',
+      description:
+        'One streamed answer of newline-delimited JSON: `{"record", "data"}` for each record that changed in the window, now and then `{"cursor"}` to resume behind it, and at the end `{"horizon"}`, the `from` of the next export. An answer without that last line broke off.',
+    }),
+    querystring: query,
+    response: { 200: ndjson(), ...problems(400, 401) },
+  }
+  app.get('/export', { schema }, async (request, reply) => {
+    const { projectId } = request
+    const given = request.query as { from?: string; to?: string; cursor?: string }
+    const { window, place } = await begin(reads, projectId, given)
+    reply.header('content-type', MEDIA_TYPE).header('x-sync-horizon', window.to)
+    // The framework would read the stream to its end and drop it.
+    if (request.method === 'HEAD') return reply.send()
+    return reply.send(Readable.from(lines(reads, window, place), { objectMode: false, highWaterMark: 1 }))
+  })
+}
+
+/** The window and where to begin in it: at the beginning, or where the cursor says, in the window it was made for. */
+async function begin(reads: Reads, projectId: string, given: { from?: string; to?: string; cursor?: string }) {
+  const { from = BEGINNING.at, to, cursor } = given
+  const asked = JSON.stringify([projectId, 'export', from, to])
+  if (cursor !== undefined) {
+    const { place, horizon } = readPlace(cursor, asked)
+    return { window: { projectId, from, to: horizon, asked }, place }
+  }
+  return reads.run(projectId, async (source) => {
+    const horizon = await source.horizon(projectId)
+    const end = to !== undefined && to < horizon ? to : horizon
+    const place: Place = { kind: 0, ...BEGINNING, mark: await source.mark() }
+    return { window: { projectId, from, to: end, asked }, place }
+  })
+}
+
+type Asked = Window & { asked: string }
+
+/** A page at a time, each when the one before has been sent: a slow reader holds no connection and no memory. */
+async function* lines(reads: Reads, window: Asked, begun: Place): AsyncIterable<Buffer> {
+  let place = begun
+  while (place.kind < EXPORT_KINDS.length) {
+    const kind = EXPORT_KINDS[place.kind]!
+    const rows = await reads.run(window.projectId, (source) => readPage(source, kind, window, place))
+    const last = rows.at(-1)
+    if (last) place = { ...place, at: instantFromPg(last.text(0)!), id: last.text(1)! }
+    if (rows.length < PAGE_ROWS) place = { ...place, kind: place.kind + 1, ...BEGINNING }
+    if (last) yield writeLines(kind, rows, { cursor: writePlace(place, window) })
+  }
+  yield Buffer.from(`${JSON.stringify({ horizon: window.to })}\n`)
+}
+
+async function readPage(source: Source, { page }: ExportKind, window: Window, { at, id, mark }: Place): Promise<Row[]> {
+  await source.reach(mark)
+  const { projectId, from, to } = window
+  return source.fair(projectId, weightOf(PAGE_ROWS), () => source.read(page, [projectId, from, to, at, id]))
+}
+
+function writeLines({ name, shape }: ExportKind, rows: Row[], after: object): Buffer {
+  const before = Buffer.from(`{"record":"${name}","data":`)
+  const end = Buffer.from('}\n')
+  const records = rows.flatMap((row) => [before, shape.write(row, PLACE_COLUMNS), end])
+  return Buffer.concat([...records, Buffer.from(`${JSON.stringify(after)}\n`)])
+}
+
+// The number of the kind, then a cursor as lists have it.
+function writePlace({ kind, at, id, mark }: Place, { to, asked }: Asked): string {
+  return `${kind}.${writeCursor({ at, id, total: 0, horizon: to, ...(mark !== undefined && { mark }) }, asked + kind)}`
+}
+
+function readPlace(cursor: string, asked: string): { place: Place; horizon: string } {
+  const [, kind = '', inner = ''] = /^([0-9])\.(.+)$/.exec(cursor) ?? []
+  const position = readCursor(inner, asked + kind)
+  if (position?.horizon === undefined) {
+    throw new ApiError(400, 'invalid_cursor', 'cursor must be from an export with the same from and to, unchanged.')
+  }
+  const { at, id, mark, horizon } = position
+  return { place: { kind: Number(kind), at, id, mark }, horizon }
+}
+
+function ndjson(): object {
+  const lines: Schema[] = EXPORT_KINDS.map(({ name, shape }) =>
+    Type.Object(
+      { record: Type.Literal(name, { description: 'Kind of record.' }), data: shape.schema },
+      { title: `${shape.name}Line`, additionalProperties: false },
+    ),
+  )
+  const cursor = Type.String({ description: 'Resumes the export behind the lines so far.' })
+  const horizon = Type.String({ format: 'date-time', description: 'The end of the window: the `from` of the next.' })
+  lines.push(Type.Object({ cursor }, { title: 'ExportCursor', additionalProperties: false }))
+  lines.push(Type.Object({ horizon }, { title: 'ExportEnd', additionalProperties: false }))
+  const schema = Type.Union(lines, { title: 'ExportLine', description: 'A line of the answer.' })
+  return { ...answer('A line for each record.', schema, true), content: { [MEDIA_TYPE]: { schema } } }
+}
