@@ -13,9 +13,8 @@ import { reconnect, unsettled } from './lib/pg/pooler.ts'
 import { makeMasterKeyIn, masterKeyIn, openSeal, type Seal } from './lib/secrets.ts'
 import { type Limits, openLimits } from './limits/limits.ts'
 import { type AmongWorkers, type Metrics, openMetrics } from './metrics/metrics.ts'
-import { fixedProviders } from './providers/fixed.ts'
+import { openProviders } from './providers/open.ts'
 import type { Providers } from './providers/provider.ts'
-import { SimulatorProvider } from './providers/simulator.ts'
 import { openPlayMoney, registered } from './simulator/play-money.ts'
 import { type KeyCache, openKeyCache } from './tenants/key-cache.ts'
 
@@ -87,11 +86,18 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     closers.push(() => limits.close())
     const metrics = openMetrics(db, options.among)
     const audit = openAudit(seal, auditHeadsPath(config), log)
-    const providers = await openProviders(
-      { config, db, clock: systemClock, log, metrics },
-      { run: options.simulator ?? 'never', follow: options.among !== undefined },
-      closers,
-    )
+    const simulator = await findSimulator({ config, db, clock: systemClock, log }, options)
+    if (simulator.close) closers.push(simulator.close)
+    const providers = openProviders({
+      db,
+      clock: systemClock,
+      seal,
+      deadlineMs: config.providerTimeoutMs,
+      simulatorUrl: simulator.url,
+      stripeApiUrl: config.stripeApiUrl,
+      wrap: metrics.measure,
+    })
+    closers.push(async () => providers.close())
     const shared = {
       config,
       databaseUrl: directUrl ?? databaseUrl,
@@ -114,25 +120,19 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
   }
 }
 
-/** The providers this program can reach. Play money reaches production only by an address that somebody set. */
-async function openProviders(
-  shared: Parameters<typeof openPlayMoney>[0] & { metrics: Metrics },
-  { run, follow }: { run: 'embedded' | 'always' | 'never'; follow: boolean },
-  closers: (() => Promise<void>)[],
-): Promise<Providers> {
-  const { config, db, clock } = shared
-  let url: string | (() => string) | undefined = config.simulatorUrl
-  if (url === undefined && (run === 'always' || (run === 'embedded' && config.databaseUrl === undefined))) {
-    const playMoney = await openPlayMoney(shared, { follow })
-    closers.push(() => playMoney.close())
-    url = playMoney.url
+/** Where the simulator is, if this program may use it: play money reaches production only by an address that was set. */
+async function findSimulator(
+  shared: Parameters<typeof openPlayMoney>[0],
+  { simulator: run = 'never', among }: OpenOptions,
+): Promise<{ url: string | (() => string) | undefined; close?: () => Promise<void> }> {
+  const { config, db } = shared
+  if (config.simulatorUrl !== undefined) return { url: config.simulatorUrl }
+  if (run === 'always' || (run === 'embedded' && config.databaseUrl === undefined)) {
+    const { url, close } = await openPlayMoney(shared, { follow: among !== undefined })
+    return { url, close }
   }
   // A short command asks the one that a server of this data folder runs.
-  if (url === undefined && config.databaseUrl === undefined) url = await registered(db)
-  if (url === undefined) return fixedProviders([])
-  const provider = new SimulatorProvider({ url, clock, deadlineMs: config.providerTimeoutMs })
-  closers.push(async () => provider.close())
-  return fixedProviders([shared.metrics.measure(provider)])
+  return { url: config.databaseUrl === undefined ? await registered(db) : undefined }
 }
 
 const plain = (log: Logger) => ({ info: (text: string) => log.info(text), warn: (text: string) => log.warn(text) })

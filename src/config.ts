@@ -29,6 +29,8 @@ export interface Config {
   secretHeaderCase: 'exact' | 'any'
   erasureLedger: string
   simulatorUrl: string | undefined
+  /** Another address of Stripe's API than its own, for tests and the demo. */
+  stripeApiUrl: string | undefined
   providerTimeoutMs: number
   webhookAllowPrivate: boolean
   logLevel: string
@@ -87,6 +89,17 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     return value
   }
 
+  function stripeApiUrl(): string | undefined {
+    const value = url('STRIPE_API_URL', ['http:', 'https:'])
+    if (value?.startsWith('http') && !URL.canParse(value))
+      mistakes.push('STRIPE_API_URL must be an address such as http://127.0.0.1:8091.')
+    else if (value?.startsWith('http:') && !['127.0.0.1', '[::1]', 'localhost'].includes(new URL(value).hostname))
+      mistakes.push(
+        'STRIPE_API_URL must begin with https:// unless it is an address of this machine: it gets secret keys.',
+      )
+    return value
+  }
+
   function masterKey(): Buffer | undefined {
     const value = text('MASTER_KEY')
     const key = value === undefined ? undefined : Buffer.from(value, 'base64')
@@ -131,6 +144,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     secretHeaderCase: choice('SECRET_HEADER_CASE', 'exact', ['exact', 'any']),
     erasureLedger: resolve(text('ERASURE_LEDGER') ?? `${dataDir}/erasures.ndjson`),
     simulatorUrl: simulatorUrl(),
+    stripeApiUrl: stripeApiUrl(),
     providerTimeoutMs: integer('PROVIDER_TIMEOUT_MS', 30_000, 100, 300_000),
     webhookAllowPrivate: choice('WEBHOOK_ALLOW_PRIVATE', 'false', ['true', 'false']) === 'true',
     logLevel: choice('LOG_LEVEL', 'info', LOG_LEVELS),

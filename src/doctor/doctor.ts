@@ -8,10 +8,8 @@ import { systemClock } from '../lib/clock.ts'
 import { openEmbedded } from '../lib/embedded/embedded.ts'
 import { UsageError } from '../lib/errors.ts'
 import { type Db, openDb } from '../lib/pg/db.ts'
-import { masterKeyIn, masterKeyPath, openSeal } from '../lib/secrets.ts'
-import { fixedProviders } from '../providers/fixed.ts'
-import type { Providers } from '../providers/provider.ts'
-import { SimulatorProvider } from '../providers/simulator.ts'
+import { masterKeyIn, masterKeyPath, openSeal, type Seal } from '../lib/secrets.ts'
+import { openProviders } from '../providers/open.ts'
 import { registered } from '../simulator/play-money.ts'
 import { checkClock, checkMigrations, checkServer, checkSync } from './database.ts'
 import { checkFigures } from './figures.ts'
@@ -156,16 +154,21 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     ...(await checkFigures(db)),
     ...(await checkLedgers(db, config.erasureLedger)),
     ...(await checkAudit(db, seal, auditHeadsPath(config))),
-    ...(await checkProviders(db, await providersOf(config, db), config.simulatorUrl !== undefined)),
+    ...(await checkProvidersOf(config, db, seal)),
     await checkCharges(db),
   ]
 }
 
-async function providersOf(config: Config, db: Db): Promise<Providers> {
-  const url = config.simulatorUrl ?? (config.databaseUrl ? undefined : await registered(db))
-  if (!url) return fixedProviders([])
-  const provider = new SimulatorProvider({ url, clock: systemClock, deadlineMs: PROVIDER_PATIENCE_MS })
-  return fixedProviders([provider])
+async function checkProvidersOf(config: Config, db: Db, seal: Seal | undefined): Promise<Finding[]> {
+  const simulatorUrl = config.simulatorUrl ?? (config.databaseUrl ? undefined : await registered(db))
+  const { stripeApiUrl } = config
+  const deadlineMs = PROVIDER_PATIENCE_MS
+  const providers = openProviders({ db, clock: systemClock, seal, deadlineMs, simulatorUrl, stripeApiUrl })
+  try {
+    return await checkProviders(db, providers, config.simulatorUrl !== undefined)
+  } finally {
+    providers.close()
+  }
 }
 
 /** What went wrong and what to do. PostgreSQL's own sentences name the user or the database, never the password. */

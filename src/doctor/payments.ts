@@ -10,7 +10,7 @@ export async function checkProviders(db: Db, providers: Providers, simulatorIsRe
   const all = await providers.all()
   const findings = await Promise.all(
     all.map(async ({ provider }) => {
-      const reachable = await provider.isReachable().finally(() => provider.close())
+      const reachable = await provider.isReachable()
       if (reachable) return ok('providers', `${provider.name} answers.`)
       const message = `${provider.name} does not answer.`
       if (provider.name !== 'simulator')

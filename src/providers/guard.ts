@@ -1,5 +1,5 @@
 // Stands before every call to a provider: one deadline, a bounded number at a time, a bounded queue, the circuit.
-import type { Clock } from '../lib/clock.ts'
+import { type Clock, systemClock } from '../lib/clock.ts'
 import { Circuit, type CircuitLimits } from './circuit.ts'
 import { ProviderTrouble, type Unknown } from './provider.ts'
 
@@ -10,6 +10,8 @@ export interface GuardOptions {
   deadlineMs?: number
   maxInFlight?: number
   maxWaiting?: number
+  /** Calls a second, on average; left out: as many as come. */
+  maxPerSecond?: number
   circuit?: Partial<CircuitLimits>
 }
 
@@ -18,6 +20,9 @@ export interface GuardOptions {
 export const defaultMaxInFlight = 128
 const defaultMaxWaiting = 1_024
 const defaultDeadlineMs = 30_000
+// With a rate, calls are spread evenly behind a burst of this long, and no new charge is begun when they would wait longer.
+const BURST_MS = 250
+const MOST_BEHIND_MS = 1_000
 
 /** We gave up before the provider had its chance: no sign of its health. */
 class OwnTrouble extends ProviderTrouble {}
@@ -28,17 +33,22 @@ export class Guard {
   readonly #maxInFlight: number
   readonly #maxWaiting: number
   readonly #waiting = new Set<() => void>()
+  readonly #msPerCall: number
   #inFlight = 0
+  /** When the calls so far are spread out to. */
+  #spreadToMs = Number.NEGATIVE_INFINITY
 
   constructor(options: GuardOptions) {
     this.circuit = new Circuit(options.clock, options.circuit)
     this.deadlineMs = options.deadlineMs ?? defaultDeadlineMs
     this.#maxInFlight = options.maxInFlight ?? defaultMaxInFlight
     this.#maxWaiting = options.maxWaiting ?? defaultMaxWaiting
+    this.#msPerCall = options.maxPerSecond === undefined ? 0 : 1000 / options.maxPerSecond
   }
 
   admits(): boolean {
-    return this.#waiting.size < this.#maxWaiting && this.circuit.admits()
+    const isBehind = this.#spreadToMs - performance.now() > MOST_BEHIND_MS
+    return !isBehind && this.#waiting.size < this.#maxWaiting && this.circuit.admits()
   }
 
   /**
@@ -60,6 +70,7 @@ export class Guard {
     if (outer?.aborted) giveUp()
     outer?.addEventListener('abort', giveUp, { once: true })
     try {
+      if (this.#msPerCall > 0) await this.#keepRate(abort.signal)
       await this.#enter(abort.signal)
       return await this.#underWatch(call, abort.signal, moves)
     } catch (error) {
@@ -83,6 +94,14 @@ export class Guard {
     } finally {
       this.#leave()
     }
+  }
+
+  async #keepRate(signal: AbortSignal): Promise<void> {
+    const now = performance.now()
+    this.#spreadToMs = Math.max(this.#spreadToMs, now - BURST_MS) + this.#msPerCall
+    const waitMs = this.#spreadToMs - now
+    if (waitMs > 0) await systemClock.sleep(waitMs, signal)
+    if (signal.aborted) throw new OwnTrouble('not sent: the rate of the account did not allow it in time')
   }
 
   /** Takes a place, or waits in line for one; the place of who leaves goes to the first in line. */

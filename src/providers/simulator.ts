@@ -23,6 +23,10 @@ import { type Answer, type Question, Transport } from './transport.ts'
 export interface SimulatorOptions extends GuardOptions {
   /** The simulator's address; a function when it can change, for another process may take the simulator over. */
   url: string | (() => string)
+  /** The merchant account; left out: every one. */
+  merchantId?: string
+  /** Connections that several accounts share, and that their owner closes. */
+  transport?: Transport
 }
 
 type Kind = 'charges' | 'refunds'
@@ -35,7 +39,7 @@ const afterLookUp = [...afterRefusal, 'not_found'] as const
 
 export class SimulatorProvider implements Provider {
   readonly name = 'simulator'
-  readonly merchantId = '*'
+  readonly merchantId: string
   readonly isSandbox = true
   readonly traits: Traits = {
     prepares: false,
@@ -47,10 +51,14 @@ export class SimulatorProvider implements Provider {
   }
   readonly #guard: Guard
   readonly #transport: Transport
+  readonly #sharesTransport: boolean
 
-  constructor({ url, ...limits }: SimulatorOptions) {
+  constructor({ url, merchantId = '*', transport, ...limits }: SimulatorOptions) {
+    this.merchantId = merchantId
     this.#guard = new Guard(limits)
-    this.#transport = new Transport(typeof url === 'string' ? () => url : url, limits.maxInFlight ?? defaultMaxInFlight)
+    this.#sharesTransport = transport !== undefined
+    const address = typeof url === 'string' ? () => url : url
+    this.#transport = transport ?? new Transport(address, limits.maxInFlight ?? defaultMaxInFlight)
   }
 
   /** The simulator takes every amount and currency that the core lets pass. */
@@ -128,7 +136,7 @@ export class SimulatorProvider implements Provider {
   }
 
   close(): void {
-    this.#transport.close()
+    if (!this.#sharesTransport) this.#transport.close()
   }
 
   #order(

@@ -41,6 +41,21 @@ test('no more calls at a time than places; the others wait their turn', async ()
   assert.deepEqual(order, [1, 2, 3, 4, 5, 6])
 })
 
+test('a rate spreads calls out behind a short burst, and refuses new charges when they would wait for long', async () => {
+  const guard = new Guard({ clock: new HandClock(), maxPerSecond: 100 })
+  const begunMs = performance.now()
+  await Promise.all(Array.from({ length: 35 }, () => guard.run(async () => {})))
+  // A burst of a quarter of a second lets 25 calls through at once.
+  assert.ok(performance.now() - begunMs >= 95, `${performance.now() - begunMs} ms`)
+  assert.equal(guard.admits(), true)
+  const stop = new AbortController()
+  const many = Array.from({ length: 200 }, () => guard.run(async () => {}, stop.signal))
+  assert.equal(guard.admits(), false)
+  stop.abort()
+  const outcomes = await Promise.all(many)
+  assert.ok(outcomes.some((one) => one?.outcome === 'unknown'))
+})
+
 test('a full queue turns callers away, unsent, and its circuit stays closed', async () => {
   const guard = new Guard({
     clock: new HandClock(),

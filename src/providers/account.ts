@@ -1,0 +1,64 @@
+// A merchant account that is connected to its provider, as the database has it: credentials sealed under the master key.
+import type { Db } from '../lib/pg/db.ts'
+import { bytesFromPg, type Row } from '../lib/pg/row-bytes.ts'
+import type { Seal } from '../lib/secrets.ts'
+
+/** Names a merchant account. */
+export interface AccountName {
+  organizationId: string
+  psp: string
+  merchantId: string
+}
+
+export interface Account extends AccountName {
+  isSandbox: boolean
+  secretKey: string
+  /** In capitals; empty: all that the provider can charge. */
+  currencies: string[]
+  /** Changes when anything changes that the provider was opened with. */
+  version: string
+}
+
+const COLUMNS = 'organization_id, psp, psp_merchant_id, is_sandbox, currencies, credentials'
+
+const FIND = {
+  name: 'find connected merchant account',
+  text: `select ${COLUMNS} from merchant_accounts
+         where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and credentials is not null`,
+}
+
+/** undefined: there is no such account, or it is not connected. */
+export async function findAccount(db: Db, seal: Seal, name: AccountName): Promise<Account | undefined> {
+  const [row] = await db.read(FIND, [name.organizationId, name.psp, name.merchantId])
+  return row && open(seal, row)
+}
+
+const LIST = {
+  name: 'list connected merchant accounts',
+  text: `select ${COLUMNS} from merchant_accounts where credentials is not null order by 1, 2, 3`,
+}
+
+/** Every connected account of every organization. */
+export async function listAccounts(db: Db, seal: Seal): Promise<Account[]> {
+  return (await db.readLong(LIST, [])).map((row) => open(seal, row))
+}
+
+function open(seal: Seal, row: Row): Account {
+  const [organizationId, psp, merchantId, sandbox, currencies, sealed] = row.texts() as string[]
+  const name = { organizationId: organizationId!, psp: psp!, merchantId: merchantId! }
+  return {
+    ...name,
+    isSandbox: sandbox === 't',
+    secretKey: seal.open(bytesFromPg(sealed!), credentialsOf(name)),
+    currencies: JSON.parse(currencies!),
+    version: `${sealed} ${sandbox} ${currencies}`,
+  }
+}
+
+/** What the credentials of an account are sealed for, so that they cannot be opened as those of another. */
+export const credentialsOf = ({ organizationId, psp, merchantId }: AccountName) =>
+  `credentials ${JSON.stringify([organizationId, psp, merchantId])}`
+
+/** The same for the secrets of its notifications. */
+export const webhookSecretsOf = ({ organizationId, psp, merchantId }: AccountName) =>
+  `webhook secrets ${JSON.stringify([organizationId, psp, merchantId])}`

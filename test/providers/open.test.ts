@@ -1,0 +1,33 @@
+// Each merchant account has a circuit of its own: one that fails takes no charges from others.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { type Billing, startBilling } from '../support/billing.ts'
+
+let billing: Billing
+before(async () => {
+  billing = await startBilling({}, { worker: false })
+})
+after(() => billing.stop())
+
+// As many failures in a row open a circuit.
+const FAILURES = 20
+
+test('503 for the merchant account that fails, 200 for others of the same organization and of another', async () => {
+  const [shop, other] = [await billing.organization(), await billing.organization()]
+  const failing = await Promise.all(
+    Array.from({ length: FAILURES }, () => shop.customer({ token: 'sim_drop_no_charge', merchantId: 'failing' })),
+  )
+  const good = await shop.customer({ merchantId: 'failing' })
+  const neighbours = await Promise.all(['good', 'failing'].map((merchantId) => other.customer({ merchantId })))
+  const sibling = await shop.customer({ merchantId: 'good' })
+  for (const answer of await Promise.all(failing.map((user) => shop.charge(user))))
+    assert.equal(answer.body.checkout_status, 'processing', answer.text)
+
+  const refused = await shop.charge(good)
+  assert.deepEqual([refused.status, refused.headers['retry-after']], [503, '5'], refused.text)
+  for (const answer of [
+    await shop.charge(sibling),
+    ...(await Promise.all(neighbours.map((user) => other.charge(user)))),
+  ])
+    assert.equal(answer.body.checkout_status, 'succeeded', answer.text)
+})
