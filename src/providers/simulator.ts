@@ -18,7 +18,7 @@ import {
   type Traits,
   type Unknown,
 } from './provider.ts'
-import { type Answer, type Question, Transport } from './transport.ts'
+import { type Answer, fieldsOf, type Question, Transport } from './transport.ts'
 
 export interface SimulatorOptions extends GuardOptions {
   /** The simulator's address; a function when it can change, for another process may take the simulator over. */
@@ -264,10 +264,6 @@ function parse(line: string): unknown {
   } catch {
     throw new ProviderTrouble('listed something that is not JSON')
   }
-}
-
-function fieldsOf(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null ? { ...value } : {}
 }
 
 function isPayable(amountMinor: bigint, currencyCode: string): boolean {

@@ -1,5 +1,6 @@
-// JSON over kept-alive HTTP connections to one provider; everything that can go wrong on the way is `ProviderTrouble`.
+// Calls over kept-alive HTTP or HTTPS connections to one provider, answered in JSON; every trouble is `ProviderTrouble`.
 import http from 'node:http'
+import https from 'node:https'
 import { ProviderTrouble } from './provider.ts'
 
 export interface Answer {
@@ -8,28 +9,39 @@ export interface Answer {
 }
 
 export interface Question {
-  method: 'GET' | 'POST'
+  method: 'GET' | 'POST' | 'DELETE'
   path: string
   body?: object
+  /** A form-encoded body, in place of `body`. */
+  form?: string
   headers?: Record<string, string>
+  /** An answer about one charge is some 2 KB; more than this is not an answer. */
+  maxAnswerBytes?: number
 }
 
-// An answer about one charge is some 2 KB; more than this is not an answer.
-const maxAnswerBytes = 256 * 1024
+const defaultMaxAnswerBytes = 256 * 1024
+
+/** No connection was made, so the provider has not seen the call. */
+export class NotSent extends ProviderTrouble {}
+
+// Errors of name resolution, of connecting and of the TLS handshake: before the first byte of the call.
+const NOT_SENT =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|ERR_TLS_CERT_ALTNAME_INVALID|CERT_\w+|UNABLE_TO_\w+|SELF_SIGNED_\w+|DEPTH_ZERO_\w+)$/
 
 export class Transport {
   readonly #address: () => string
-  readonly #agent: http.Agent
+  readonly #agents: { 'http:': http.Agent; 'https:': https.Agent }
 
   /** @param address asked before each call: the provider may move */
   constructor(address: () => string, maxSockets: number) {
     this.#address = address
-    this.#agent = new http.Agent({ keepAlive: true, maxSockets, maxFreeSockets: maxSockets })
+    const kept = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets }
+    this.#agents = { 'http:': new http.Agent(kept), 'https:': new https.Agent(kept) }
   }
 
   async ask(question: Question, signal: AbortSignal): Promise<Answer> {
     const response = await this.#send(question, signal)
-    const text = await readText(response, signal)
+    const text = await readText(response, question.maxAnswerBytes ?? defaultMaxAnswerBytes, signal)
     try {
       return { status: response.statusCode ?? 0, body: JSON.parse(text) }
     } catch {
@@ -57,20 +69,14 @@ export class Transport {
   }
 
   close(): void {
-    this.#agent.destroy()
+    this.#agents['http:'].destroy()
+    this.#agents['https:'].destroy()
   }
 
-  #send({ method, path, body, headers }: Question, signal: AbortSignal): Promise<http.IncomingMessage> {
-    const payload = body && JSON.stringify(body)
+  #send(question: Question, signal: AbortSignal): Promise<http.IncomingMessage> {
+    const payload = question.form ?? (question.body && JSON.stringify(question.body))
     return new Promise((resolve, reject) => {
-      const request = http.request(new URL(path, this.#address()), {
-        method,
-        agent: this.#agent,
-        headers: {
-          ...headers,
-          ...(payload && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
-        },
-      })
+      const request = this.#open(question, payload)
       const stop = () => request.destroy()
       if (signal.aborted) stop()
       signal.addEventListener('abort', stop, { once: true })
@@ -84,9 +90,28 @@ export class Transport {
       request.end(payload)
     })
   }
+
+  #open({ method, path, form, headers }: Question, payload: string | undefined): http.ClientRequest {
+    const url = new URL(path, this.#address())
+    const type = form === undefined ? 'application/json' : 'application/x-www-form-urlencoded'
+    const isSecure = url.protocol === 'https:'
+    return (isSecure ? https : http).request(url, {
+      method,
+      agent: this.#agents[isSecure ? 'https:' : 'http:'],
+      headers: {
+        ...headers,
+        ...(payload !== undefined && { 'content-type': type, 'content-length': Buffer.byteLength(payload) }),
+      },
+    })
+  }
 }
 
-async function readText(response: http.IncomingMessage, signal: AbortSignal): Promise<string> {
+/** The fields of a value that should be an object; {} of anything else. */
+export function fieldsOf(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? { ...value } : {}
+}
+
+async function readText(response: http.IncomingMessage, maxAnswerBytes: number, signal: AbortSignal): Promise<string> {
   const chunks: Buffer[] = []
   let size = 0
   try {
@@ -103,6 +128,8 @@ async function readText(response: http.IncomingMessage, signal: AbortSignal): Pr
 
 function broken(error: NodeJS.ErrnoException, signal: AbortSignal): ProviderTrouble {
   if (signal.reason instanceof ProviderTrouble) return signal.reason
+  if (error.code !== undefined && NOT_SENT.test(error.code))
+    return new NotSent(`no connection was made (${error.code})`)
   return new ProviderTrouble(`the connection broke${error.code ? ` (${error.code})` : ''}`)
 }
 

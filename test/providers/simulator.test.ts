@@ -19,6 +19,7 @@ providerContract(
   },
   {
     good: 'pm_card_visa',
+    mostMinor: 9_223_372_036_854_775_807n,
     declined: {
       pm_card_chargeDeclined: 'card_declined',
       pm_card_chargeDeclinedInsufficientFunds: 'insufficient_funds',
@@ -31,7 +32,7 @@ providerContract(
     chargeThenDrop: 'sim_charge_then_drop',
     dropNoCharge: 'sim_drop_no_charge',
     late: 'sim_late_300ms',
-    slow: 'sim_slow_1200ms',
+    slow: 'sim_slow_3000ms',
     refundThenDrop: 'sim_refund_then_drop',
     refundDropped: 'sim_refund_drop',
   },

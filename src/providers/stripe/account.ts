@@ -1,0 +1,53 @@
+// Describes the account that a secret key belongs to: its mode, its country and the currencies it can charge.
+import type { NotBegun, Unknown } from '../provider.ts'
+import { fieldsOf } from '../transport.ts'
+import { pathOf, type StripeApi, trouble, turnedAway } from './api.ts'
+import { stripeCurrencies } from './money.ts'
+import { textOf } from './objects.ts'
+
+export interface AccountDescription {
+  outcome: 'described'
+  accountId: string
+  displayName: string | null
+  country: string | null
+  /** Whether the key is one of the test mode. */
+  isSandbox: boolean
+  chargesEnabled: boolean
+  /** In capitals; those that the account can charge and amounts can be converted for. */
+  currencies: string[]
+}
+
+/** `not_begun` with the cause `credentials`: the key is wrong, was revoked, or lacks the permission to read the account. */
+export async function describeAccount(
+  api: StripeApi,
+  signal: AbortSignal,
+): Promise<AccountDescription | NotBegun | Unknown> {
+  const account = await api.get('/v1/account', {}, signal)
+  const balance = await api.get('/v1/balance', {}, signal)
+  for (const { status, error } of [account, balance]) {
+    const cause = turnedAway(status)
+    if (cause) return { outcome: 'not_begun', why: trouble(status, error).message, cause }
+    if (status !== 200) throw trouble(status, error)
+  }
+  const { id, country, charges_enabled, settings, business_profile } = account.body
+  const names = [fieldsOf(fieldsOf(settings)['dashboard'])['display_name'], fieldsOf(business_profile)['name']]
+  return {
+    outcome: 'described',
+    accountId: String(id),
+    displayName: names.map(textOf).find((name) => name !== null) ?? null,
+    country: textOf(country),
+    isSandbox: balance.body['livemode'] !== true,
+    chargesEnabled: charges_enabled === true,
+    currencies: await currenciesOf(api, textOf(country), signal),
+  }
+}
+
+/** By the country's list; all that can be converted where Stripe has none for the country. */
+async function currenciesOf(api: StripeApi, country: string | null, signal: AbortSignal): Promise<string[]> {
+  if (country === null) return [...stripeCurrencies]
+  const { status, body } = await api.get(pathOf('country_specs', country), {}, signal)
+  const listed = status === 200 ? body['supported_payment_currencies'] : undefined
+  if (!Array.isArray(listed)) return [...stripeCurrencies]
+  const codes = new Set(listed.map((code) => String(code).toUpperCase()))
+  return stripeCurrencies.filter((code) => codes.has(code))
+}

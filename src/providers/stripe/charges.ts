@@ -1,0 +1,86 @@
+// Charges a prepared PaymentIntent, looks it up by its id, cancels it, or finds it again by our key.
+import type { NotFound, Prepared, Reference, Refused, Settled, Unknown } from '../provider.ts'
+import { fieldsOf } from '../transport.ts'
+import { pathOf, type StripeAnswer, type StripeApi, trouble } from './api.ts'
+import { cancel, conclude, findIntent, judge, retrieve, type Verdict, WITH_CHARGE } from './intents.ts'
+import { type Intent, idOf, readIntent } from './objects.ts'
+import { prepared } from './prepare.ts'
+
+/** Charges the card. Whatever is not a clear answer is looked up once. */
+export async function confirm(
+  api: StripeApi,
+  request: Reference & { handle: string },
+  signal: AbortSignal,
+): Promise<Settled | Unknown | Refused> {
+  const params = { off_session: true, error_on_requires_action: true, ...WITH_CHARGE }
+  const answer = await api.post(
+    pathOf('payment_intents', request.handle, 'confirm'),
+    params,
+    `${request.key}-confirm`,
+    signal,
+  )
+  const { status, body, error } = answer
+  if (status >= 500 || status === 409 || status < 200) throw trouble(status, error)
+  const verdict = await conclude(
+    api,
+    await intentAfter(api, request.handle, status, body, error, signal),
+    request,
+    signal,
+  )
+  if (verdict.outcome !== 'unconfirmed') return verdict
+  return { outcome: 'unknown', why: trouble(status, error).message }
+}
+
+/** The payment as a confirmation left it: of the answer where that holds it, else looked up. */
+async function intentAfter(
+  api: StripeApi,
+  handle: string,
+  status: number,
+  body: StripeAnswer['body'],
+  error: StripeAnswer['error'],
+  signal: AbortSignal,
+): Promise<Intent> {
+  if (status === 200) return readIntent(body)
+  if (status === 402 && error['payment_intent']) return readIntent(fieldsOf(error['payment_intent']))
+  return retrieve(api, handle, signal)
+}
+
+/** By the handle; without one no confirmation was sent. */
+export async function lookUp(api: StripeApi, reference: Reference, signal: AbortSignal): Promise<Verdict | NotFound> {
+  if (reference.handle === null) return { outcome: 'not_found' }
+  return conclude(api, await retrieve(api, reference.handle, signal), reference, signal)
+}
+
+/** Cancels the payment, or returns what it has already become. */
+export async function refuse(
+  api: StripeApi,
+  reference: Reference,
+  signal: AbortSignal,
+): Promise<Settled | Unknown | Refused> {
+  if (reference.handle === null) return { outcome: 'refused' }
+  const verdict = judge(await cancel(api, reference.handle, signal), reference)
+  return verdict.outcome === 'unconfirmed' ? { outcome: 'unknown', why: 'could not be cancelled' } : verdict
+}
+
+/** The payment made under a key since an instant; the one that charged, if there are several. */
+export async function findByKey(
+  api: StripeApi,
+  request: Reference & { token: string; providerCustomer: string | null },
+  since: string,
+  signal: AbortSignal,
+): Promise<Prepared | Settled | NotFound | Unknown> {
+  const customer = request.providerCustomer ?? (await customerIfKnown(api, request.token, signal))
+  const intent = await findIntent(api, request.key, customer, since, signal)
+  if (!intent) return { outcome: 'not_found' }
+  const verdict = await conclude(api, intent, request, signal)
+  if (verdict.outcome === 'unconfirmed') return prepared(intent, customer)
+  // A cancelled one can charge no more: another may be made.
+  return verdict.outcome === 'refused' ? { outcome: 'not_found' } : verdict
+}
+
+async function customerIfKnown(api: StripeApi, token: string, signal: AbortSignal): Promise<string | null> {
+  const { status, body, error } = await api.get(pathOf('payment_methods', token), {}, signal)
+  if (status === 404) return null
+  if (status !== 200) throw trouble(status, error)
+  return idOf(body['customer'])
+}

@@ -1,0 +1,35 @@
+// Disputes of a payment: what Stripe took from the account, and what it gave back.
+import type { Dispute } from '../provider.ts'
+import { fieldsOf } from '../transport.ts'
+import type { Fields, StripeApi } from './api.ts'
+import { idOf, readSum, readTime, textOf } from './objects.ts'
+
+/** All disputes of a payment, oldest first. */
+export async function disputesOf(api: StripeApi, chargeTransactionId: string, signal: AbortSignal): Promise<Dispute[]> {
+  const disputes: Dispute[] = []
+  for await (const item of api.all('/v1/disputes', { payment_intent: chargeTransactionId }, signal)) {
+    disputes.unshift(readDispute(item))
+  }
+  return disputes
+}
+
+export function readDispute(body: Fields): Dispute {
+  const movements = Array.isArray(body['balance_transactions']) ? body['balance_transactions'].map(fieldsOf) : []
+  const moved = (isIn: boolean) => movements.some(({ amount }) => (isIn ? Number(amount) > 0 : Number(amount) < 0))
+  return {
+    disputeId: String(body['id']),
+    chargeTransactionId: idOf(body['payment_intent']) ?? String(idOf(body['charge'])),
+    status: statusOf(body['status']),
+    fundsWithdrawn: moved(false),
+    fundsReinstated: moved(true),
+    ...readSum(body, 'amount'),
+    reason: textOf(body['reason']),
+    at: readTime(body['created']),
+  }
+}
+
+/** Inquiries (`warning_…`) are open until they close without money moved; that end is as good as won. */
+function statusOf(status: unknown): Dispute['status'] {
+  if (status === 'won' || status === 'warning_closed' || status === 'prevented') return 'won'
+  return status === 'lost' ? 'lost' : 'open'
+}

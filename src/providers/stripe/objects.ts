@@ -1,0 +1,76 @@
+// What is read of Stripe's objects; anything that is not of the expected form is `ProviderTrouble`.
+import { ProviderTrouble } from '../provider.ts'
+import { fieldsOf } from '../transport.ts'
+import type { Fields } from './api.ts'
+import { fromStripeAmount } from './money.ts'
+
+/** An amount in minor units of ISO 4217. */
+export interface Sum {
+  amountMinor: bigint
+  currencyCode: string
+}
+
+export interface Intent {
+  id: string
+  status: string
+  /** What was asked for, and what was charged. */
+  asked: Sum
+  received: Sum
+  /** Of the metadata that we gave it; null on payments that are not ours. */
+  key: string | null
+  reference: string | null
+  customer: string | null
+  /** RFC 3339. */
+  createdAt: string
+  lastError: Fields | null
+  /** The latest charge where it was expanded, else {}. */
+  charge: Fields
+}
+
+export function readIntent(body: Fields): Intent {
+  const { id, object, status, metadata, last_payment_error, latest_charge } = body
+  if (object !== 'payment_intent' || typeof id !== 'string' || typeof status !== 'string') {
+    throw new ProviderTrouble('answered something that is no payment')
+  }
+  const meta = fieldsOf(metadata)
+  return {
+    id,
+    status,
+    asked: readSum(body, 'amount'),
+    received: readSum(body, 'amount_received'),
+    key: textOf(meta['tundish_key']),
+    reference: textOf(meta['tundish_order']),
+    customer: idOf(body['customer']),
+    createdAt: readTime(body['created']),
+    lastError: last_payment_error === null || last_payment_error === undefined ? null : fieldsOf(last_payment_error),
+    charge: fieldsOf(latest_charge),
+  }
+}
+
+export function readSum(body: Fields, field: string): Sum {
+  const [amount, currency] = [body[field], body['currency']]
+  if (!Number.isSafeInteger(amount) || typeof currency !== 'string') {
+    throw new ProviderTrouble(`answered without ${field} and currency`)
+  }
+  const currencyCode = currency.toUpperCase()
+  const amountMinor = fromStripeAmount(BigInt(amount as number), currencyCode)
+  if (amountMinor === undefined)
+    throw new ProviderTrouble(`answered ${amount} ${currencyCode}, which cannot be converted`)
+  return { amountMinor, currencyCode }
+}
+
+/** Seconds since 1970 as RFC 3339. */
+export function readTime(value: unknown): string {
+  if (!Number.isSafeInteger(value)) throw new ProviderTrouble('answered without a time')
+  return new Date((value as number) * 1000).toISOString().replace('Z', '000Z')
+}
+
+/** The id of an object that may have been expanded. */
+export function idOf(value: unknown): string | null {
+  return textOf(typeof value === 'object' ? fieldsOf(value)['id'] : value)
+}
+
+/** A string that is not empty, else null. */
+export function textOf(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null
+}
