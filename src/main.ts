@@ -1,9 +1,13 @@
-// The command line: one line a command; of their modules only the one that runs is loaded.
+// The command line: a table of its commands. Only the module of the command that runs is loaded.
 import { Command, CommanderError } from 'commander'
 import { guard, watchOutput } from './commands/command.ts'
+import { takeEnvFile } from './commands/env-file.ts'
 import { tundishVersion } from './lib/version.ts'
 
-const COMMANDS: Record<string, () => Promise<{ register: (program: Command) => void }>> = {
+type Load = () => Promise<{ register: (program: Command) => void }>
+
+/** A text describes a group whose commands are all operations of the operator's API. */
+const COMMANDS: Record<string, Load | string> = {
   serve: () => import('./commands/serve.ts'),
   worker: () => import('./commands/worker.ts'),
   migrate: () => import('./commands/migrate.ts'),
@@ -18,14 +22,15 @@ const COMMANDS: Record<string, () => Promise<{ register: (program: Command) => v
   reconcile: () => import('./commands/reconcile.ts'),
   charges: () => import('./commands/charges.ts'),
   operator: () => import('./commands/operator.ts'),
-  search: () => import('./commands/search.ts'),
-  order: () => import('./commands/order.ts'),
-  refund: () => import('./commands/refund.ts'),
+  search: 'find people, subscriptions and orders',
+  order: 'custom charges, their timelines and refunds',
+  refund: 'refunds whose outcome is not known',
   webhook: () => import('./commands/webhook.ts'),
-  event: () => import('./commands/event.ts'),
-  delivery: () => import('./commands/delivery.ts'),
-  'merchant-account': () => import('./commands/merchant-account.ts'),
-  figures: () => import('./commands/figures.ts'),
+  profile: 'profiles of a project',
+  event: 'events of a project and their deliveries',
+  delivery: 'deliveries of events',
+  'merchant-account': 'merchant accounts of an organization',
+  figures: 'sums by day of sales, sessions and subscriptions',
   audit: () => import('./commands/audit.ts'),
   backup: () => import('./commands/backup.ts'),
   restore: () => import('./commands/restore.ts'),
@@ -39,12 +44,16 @@ const program = new Command('tundish')
   )
   .version(tundishVersion(), '--version', 'show the version')
   .helpOption('-h, --help', 'show help')
+  .option('--env-file <file>', 'read settings from this file; those of the environment go first')
   .exitOverride()
   .showHelpAfterError('(add --help for help)')
 
-const asked = process.argv.slice(2).find((word) => Object.hasOwn(COMMANDS, word))
+const words = process.argv.slice(2)
+const asked = words.find((word) => Object.hasOwn(COMMANDS, word))
 for (const [name, load] of Object.entries(COMMANDS)) {
-  if (asked === undefined || asked === name) (await load()).register(program)
+  if (asked !== undefined && asked !== name) continue
+  if (typeof load === 'string') (await import('./commands/operations.ts')).addGroup(program, name, load)
+  else (await load()).register(program)
 }
 // Subcommands take their behaviour at an error from their parent only while they are made.
 for (const command of [program, ...program.commands, ...program.commands.flatMap(({ commands }) => commands)])
@@ -52,8 +61,9 @@ for (const command of [program, ...program.commands, ...program.commands.flatMap
 
 watchOutput()
 await guard(async () => {
+  const rest = takeEnvFile(words)
   try {
-    await program.parseAsync()
+    await program.parseAsync(rest, { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     // Commander has said what is wrong. Help that was asked for is no mistake.

@@ -43,6 +43,7 @@ export const auditLog: Operation[] = [
   list({
     id: 'listAuditEntries',
     command: 'audit list',
+    columns: ['sequence', 'at', 'actor_kind', 'actor', 'action', 'target'],
     path: '/audit',
     tag: 'Audit',
     summary: 'List what operators did',

@@ -118,6 +118,7 @@ export const events: Operation[] = [
   list({
     id: 'listEvents',
     command: 'event list',
+    columns: ['id', 'type', 'object_id', 'sequence', 'created_at'],
     path: PATH,
     tag: TAG,
     summary: 'List events',
@@ -140,6 +141,7 @@ export const events: Operation[] = [
   list({
     id: 'listAttempts',
     command: 'event attempts',
+    columns: ['number', 'attempted_at', 'status', 'duration_ms', 'error', 'answer'],
     path: `${PATH}/:event_id/attempts`,
     tag: TAG,
     summary: 'List the attempts to deliver an event',
@@ -155,6 +157,7 @@ export const events: Operation[] = [
   list({
     id: 'listDeliveries',
     command: 'delivery list',
+    columns: ['event_id', 'event_type', 'url', 'status', 'failures', 'next_attempt_at'],
     path: '/projects/:project_id/deliveries',
     tag: TAG,
     summary: 'List deliveries',
@@ -174,6 +177,7 @@ export const events: Operation[] = [
   list({
     id: 'listFailingDeliveries',
     command: 'delivery failing',
+    columns: ['project_id', 'event_id', 'event_type', 'url', 'status', 'failures', 'next_attempt_at'],
     path: '/deliveries/failing',
     tag: TAG,
     summary: 'List deliveries that keep failing',

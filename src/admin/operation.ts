@@ -30,6 +30,8 @@ interface Declared {
 export interface Reading extends Declared {
   method: 'GET'
   query?: ObjectSchema
+  /** The fields that the table of a list shows at the command line; --json has all. */
+  columns?: readonly string[]
   run(app: App, input: Input): Promise<object | string>
 }
 
@@ -45,7 +47,7 @@ export interface Act extends Declared {
   method: 'POST'
   body?: ObjectSchema
   entry(input: Input): Entry
-  act(app: App, input: Input): Promise<object>
+  act(app: App, input: Input, actor: Actor): Promise<object>
 }
 
 export type Operation = Reading | Change | Act
@@ -63,7 +65,7 @@ export async function perform(operation: Operation, app: App, actor: Actor, inpu
       return answer
     }
     await audited(app, actor, async () => ({ entry: operation.entry(input), result: undefined }))
-    return await operation.act(app, input)
+    return await operation.act(app, input, actor)
   } catch (error) {
     // What the shared verbs refuse in the words of the command line.
     if (error instanceof UsageError) throw new ApiError(400, 'invalid_value', error.message)

@@ -6,6 +6,7 @@ import { keys } from './keys.ts'
 import { merchantAccounts } from './merchant-accounts.ts'
 import type { Operation } from './operation.ts'
 import { orders } from './orders.ts'
+import { profiles } from './profiles.ts'
 import { rateLimits } from './rate-limits.ts'
 import { refunds } from './refunds.ts'
 import { searching } from './search.ts'
@@ -16,6 +17,7 @@ export const operations: readonly Operation[] = [
   ...searching,
   ...orders,
   ...refunds,
+  ...profiles,
   ...webhooks,
   ...events,
   ...figures,

@@ -125,6 +125,7 @@ export const orders: Operation[] = [
   list({
     id: 'listOrders',
     command: 'order list',
+    columns: ['order_id', 'external_id', 'status', 'amount', 'currency_code', 'created_at'],
     path: PATH,
     tag: TAG,
     summary: 'List orders',
@@ -156,6 +157,7 @@ export const orders: Operation[] = [
   listStuck({
     id: 'listStuckOrders',
     command: 'order stuck',
+    columns: ['organization_id', 'order_id', 'external_id', 'amount', 'currency_code', 'created_at', 'looks'],
     path: '/orders/stuck',
     summary: 'List charges in progress too long',
     shape: order,

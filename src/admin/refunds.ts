@@ -24,6 +24,7 @@ export const refunds: Operation[] = [
   listStuck({
     id: 'listStuckRefunds',
     command: 'refund stuck',
+    columns: ['organization_id', 'refund_id', 'order_id', 'amount', 'currency_code', 'created_at', 'looks'],
     path: '/refunds/stuck',
     summary: 'List refunds in progress too long',
     shape: refundInProgress,

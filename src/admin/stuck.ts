@@ -5,7 +5,7 @@ import { type ListDeclaration, list } from './list.ts'
 import type { Reading } from './operation.ts'
 
 interface StuckDeclaration
-  extends Pick<ListDeclaration, 'id' | 'command' | 'path' | 'summary' | 'shape' | 'from' | 'key'> {
+  extends Pick<ListDeclaration, 'id' | 'command' | 'columns' | 'path' | 'summary' | 'shape' | 'from' | 'key'> {
   /** What the table whose rows may be stuck is called in `from`. */
   table: string
 }

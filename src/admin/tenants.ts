@@ -8,10 +8,18 @@ import { absent, requireOrganization } from './exist.ts'
 import { list } from './list.ts'
 import type { Change, Operation, Reading } from './operation.ts'
 
+/** As `org set --rate-limit` takes it. */
+const rateLimit = (table: string, what: string) =>
+  text(`${what}, and how many at once; \`off\`, or \`default\` for the setting RATE_LIMIT.`, {
+    sql: `case when ${table}.rate_limit is null then 'default' when ${table}.rate_limit = 0 then 'off' else ${table}.rate_limit || '/' || ${table}.rate_limit_burst end`,
+    example: 'default',
+  })
+
 const organization = shape('Organization', 'o', {
   id: text('Identifier.', { example: 'acme' }),
   name: text('Name for people.', { example: 'Acme Inc.' }),
   created_at: instant('When it was made.'),
+  rate_limit: rateLimit('o', 'Requests a second of its key'),
   one_off_charge_enabled: boolean('Whether custom charges are allowed.'),
   one_off_charge_max_amount: json('Largest amount of a charge in major units, by currency; `*` holds for all others.', {
     schema: { type: 'object', additionalProperties: { type: 'string' } },
@@ -24,13 +32,17 @@ const project = shape('Project', 'p', {
   organization_id: text('The organization it belongs to.', { example: 'acme' }),
   name: text('Name for people.', { example: 'Web shop' }),
   created_at: instant('When it was made.'),
+  rate_limit: rateLimit('p', 'Requests a second of each of its keys'),
 })
 
-const made = (what: string) =>
+const made = (what: 'organization' | 'project') =>
   Type.Object(
     {
       id: Type.String({ description: `The ${what}.` }),
       secret_key: Type.String({ description: 'Its first secret key, shown only now.' }),
+      ...(what === 'project' && {
+        webhook_secret: Type.String({ description: 'The same key in the form that webhook libraries take.' }),
+      }),
     },
     { title: `${what[0]!.toUpperCase()}${what.slice(1)}Made`, additionalProperties: false },
   )

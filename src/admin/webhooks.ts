@@ -151,6 +151,7 @@ export const webhooks: Operation[] = [
   list({
     id: 'listWebhooks',
     command: 'webhook list',
+    columns: ['id', 'url', 'kinds', 'enabled', 'disabled_because'],
     path: PATH,
     tag: TAG,
     summary: 'List webhook endpoints',

@@ -17,7 +17,7 @@ export function register(program: Command): void {
       .description('make a new key and end the old ones')
       .option('--org <id>', 'the organization whose key it is')
       .option('--project <id>', 'the project whose key it is')
-      .option('--overlap <time>', 'how long the old keys live on: 24h, 90m, 7d'),
+      .option('--overlap <time>', 'how long the old keys stay valid: 24h, 90m, 7d'),
     async (app, { org, project, overlap }: { org?: string; project?: string; overlap?: string }) => {
       if ((org === undefined) === (project === undefined)) throw new UsageError('Give either --org or --project.')
       const seconds = overlap === undefined ? 0 : readSpan('--overlap', overlap)
@@ -28,10 +28,14 @@ export function register(program: Command): void {
         return { entry: { action: 'keys.regenerated', target, after }, result }
       })
       const until = made.previous_expires_at
-      const old = until ? `The old keys live until ${until}.` : 'The old keys are dead.'
+      const old = until ? `The old keys are valid until ${until}.` : 'The old keys are no longer valid.'
+      const webhook = project === undefined ? {} : { webhook_secret: webhookSecret(made.secret_key) }
+      const forWebhooks = webhook.webhook_secret
+        ? `The same key in the form that webhook libraries take:\n${webhook.webhook_secret}\n`
+        : ''
       return {
-        json: project === undefined ? made : { ...made, webhook_secret: webhookSecret(made.secret_key) },
-        text: `The new secret key, shown only now:\n${made.secret_key}\n${old}`,
+        json: { ...made, ...webhook },
+        text: `The new secret key, shown only now:\n${made.secret_key}\n${forWebhooks}${old}`,
       }
     },
   )

@@ -7,9 +7,11 @@ import type { App } from '../app.ts'
 import type { Actor } from '../audit/audit.ts'
 import { ApiError, Refusal, UsageError } from '../lib/errors.ts'
 import { bodyCheck } from '../lib/http/body.ts'
+import { HTTP_CODES } from '../lib/http/error-codes.ts'
 import { readQuery } from '../lib/http/query.ts'
 import type { ObjectSchema } from '../lib/shape/schema.ts'
 import { action } from './command.ts'
+import { readSpan } from './span.ts'
 import { describeAnswer } from './text.ts'
 
 /** Who acts at the command line. */
@@ -30,8 +32,20 @@ export async function runOperation(id: string, app: App, input: Partial<Input>):
     >
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    throw error.status === 400 ? new UsageError(error.message) : new Refusal(error.message)
+    throw isBadUsage(operation, error) ? new UsageError(error.message) : new Refusal(error.message)
   }
+}
+
+/** A 400 is bad usage, except where the billing API answers its refusals with it. */
+const isBadUsage = (operation: Operation, { status, code }: ApiError) =>
+  status === 400 && (!('act' in operation) || Object.hasOwn(HTTP_CODES, code))
+
+/** Registers a group whose commands are all operations, or a single operation that has the group's name. */
+export function addGroup(program: Command, name: string, description: string): void {
+  const group = program.command(name).description(description)
+  const [only] = operations.filter(({ command }) => command === name)
+  if (only) addCommand(group, [only])
+  else addOperations(group)
 }
 
 /** Adds the commands of a group (`webhook create`, `webhook list`, …) to it, but those that `but` names. */
@@ -43,19 +57,13 @@ export function addOperations(group: Command, but: readonly string[] = []): void
   }
 }
 
-/** Makes the operation of a command without a second word its own. */
-export function beOperation(command: Command): void {
-  addCommand(
-    command,
-    operations.filter((operation) => operation.command === command.name()),
-  )
-}
-
-// Tenants are named by option, whatever else is in the path by its place.
+// Tenants are given by option, all other parameters of the path by position; `org show ID` takes its tenant by position.
 const TENANTS: Record<string, { flag: string; option: string }> = {
   organization_id: { flag: '--org <id>', option: 'org' },
   project_id: { flag: '--project <id>', option: 'project' },
 }
+const isTenant = ({ command }: Operation, name: string) =>
+  name in TENANTS && TENANTS[name]!.option !== command.split(' ')[0]
 
 interface Schema {
   type?: string | string[]
@@ -65,7 +73,7 @@ interface Schema {
 function addCommand(command: Command, alike: Operation[]): void {
   const [first] = alike as [Operation]
   command.description(first.summary)
-  const tenants = alike.map((operation) => paramsOf(operation).filter((name) => name in TENANTS))
+  const tenants = alike.map((operation) => paramsOf(operation).filter((name) => isTenant(operation, name)))
   for (const name of new Set(tenants.flat())) {
     const { flag } = TENANTS[name]!
     if (alike.length === 1) command.requiredOption(flag, `the ${name.replace('_id', '')}`)
@@ -75,7 +83,7 @@ function addCommand(command: Command, alike: Operation[]): void {
   for (const name of places) command.argument(`<${name}>`, propertiesOf(first)[name]?.description)
   for (const [name, schema] of Object.entries(propertiesOf(first))) {
     if (places.includes(name)) continue
-    const flag = `--${name.replaceAll('_', '-')} <value>`
+    const flag = flagOf(name)
     if (schemaOf(first)?.required?.includes(name)) command.requiredOption(flag, helpOf(schema))
     else command.option(flag, helpOf(schema))
   }
@@ -84,7 +92,7 @@ function addCommand(command: Command, alike: Operation[]): void {
     const values = Object.fromEntries(places.map((name, n) => [name, given[n] as string]))
     const operation = choose(alike, options)
     const json = await runOperation(operation.id, app, inputOf(operation, options, values))
-    return { json, text: describeAnswer(json) }
+    return { json, text: describeAnswer(json, isReading(operation) ? operation.columns : undefined) }
   })
 }
 
@@ -95,7 +103,7 @@ const helpOf = ({ type, description }: Schema) =>
 /** Of the operations that share a command, the one whose tenant was given. */
 function choose(alike: Operation[], options: Record<string, string | undefined>): Operation {
   const given = alike.filter((operation) =>
-    paramsOf(operation).every((name) => !(name in TENANTS) || options[TENANTS[name]!.option] !== undefined),
+    paramsOf(operation).every((name) => !isTenant(operation, name) || options[TENANTS[name]!.option] !== undefined),
   )
   if (given.length === 1) return given[0]!
   throw new UsageError('Give either --org or --project.')
@@ -106,13 +114,14 @@ function inputOf(
   options: Record<string, string | undefined>,
   places: Record<string, string>,
 ): Input {
-  const params = paramsOf(operation).map((name) => {
-    const tenant = TENANTS[name]
-    return [name, (tenant ? options[tenant.option] : places[name])!]
-  })
+  const params = paramsOf(operation).map((name) => [
+    name,
+    (isTenant(operation, name) ? options[TENANTS[name]!.option] : places[name])!,
+  ])
   const given = Object.keys(propertiesOf(operation)).flatMap((name) => {
     const value = places[name] ?? options[optionName(name)]
-    return value === undefined ? [] : [[name, value] as const]
+    if (value === undefined) return []
+    return [[name, isSpan(name) ? String(readSpan(`--${wordsOf(name)}`, value)) : value] as const]
   })
   const input: Input = { params: Object.fromEntries(params), query: {}, body: {} }
   const schema = schemaOf(operation)
@@ -149,8 +158,13 @@ const schemaOf = (operation: Operation): ObjectSchema | undefined =>
 const propertiesOf = (operation: Operation) => (schemaOf(operation)?.properties ?? {}) as Record<string, Schema>
 /** What is given by its place: the rest of the path, and what a query cannot do without. */
 const placesOf = (operation: Operation) => [
-  ...paramsOf(operation).filter((name) => !(name in TENANTS)),
+  ...paramsOf(operation).filter((name) => !isTenant(operation, name)),
   ...(isReading(operation) ? (operation.query?.required ?? []) : []),
 ]
+// What a body takes in seconds is a duration at the command line: `overlap_seconds` is `--overlap 24h`.
+const SECONDS = '_seconds'
+const isSpan = (name: string) => name.endsWith(SECONDS)
+const wordsOf = (name: string) => (isSpan(name) ? name.slice(0, -SECONDS.length) : name).replaceAll('_', '-')
+const flagOf = (name: string) => `--${wordsOf(name)} <${isSpan(name) ? 'time' : 'value'}>`
 /** The name under which commander keeps an option's value. */
-const optionName = (name: string) => name.replace(/_([a-z])/g, (_all, letter: string) => letter.toUpperCase())
+const optionName = (name: string) => wordsOf(name).replace(/-([a-z])/g, (_all, letter: string) => letter.toUpperCase())

@@ -1,7 +1,7 @@
 // tundish operator: makes, lists and ends the keys of the operator's API.
 import { type Command, Option } from 'commander'
 import { audited } from '../audit/audit.ts'
-import { ApiError, Refusal } from '../lib/errors.ts'
+import { ApiError, Refusal, UsageError } from '../lib/errors.ts'
 import { createOperator, endOperator, type Scope } from '../tenants/operator-keys.ts'
 import { checkName } from '../tenants/tenants.ts'
 import { action } from './command.ts'
@@ -15,12 +15,13 @@ export function register(program: Command): void {
     operator
       .command('create')
       .description('make a key and print it, once')
-      .requiredOption('--name <name>', 'whose it is or what for')
+      .requiredOption('--name <name>', 'who uses it, or what for')
       .addOption(new Option('--scope <scope>', 'what it may do').choices(['read', 'write']).default('read'))
-      .option('--expires <time>', 'how long it lives: 12h, 90d'),
+      .option('--expires <time>', 'how long it is valid: 12h, 90d'),
     async (app, { name, scope, expires }: { name: string; scope: Scope; expires?: string }) => {
       checkName(name)
       const seconds = expires === undefined ? undefined : readSpan('--expires', expires)
+      if (seconds === 0) throw new UsageError('--expires must be more than 0.')
       const made = await audited(app, commandLine(), async (query) => {
         const result = await createOperator(query, { name, scope, seconds })
         const after = { name, scope, ...(expires !== undefined && { expires_in: expires }) }
@@ -39,6 +40,6 @@ export function register(program: Command): void {
       })
       return { entry: { action: 'operator.revoked', target: `operator key ${id}` }, result: undefined }
     })
-    return { json: { id }, text: `The operator key ${id} is dead.` }
+    return { json: { id }, text: `The operator key ${id} is no longer valid.` }
   })
 }

@@ -4,6 +4,7 @@ import { UsageError } from '../lib/errors.ts'
 import { listOrganizations } from '../tenants/tenants.ts'
 import { action } from './command.ts'
 import { addOperations, runOperation } from './operations.ts'
+import { describeAnswer, table } from './text.ts'
 
 interface Rules {
   oneOffCharge?: string
@@ -30,10 +31,8 @@ export function register(program: Command): void {
   )
   action(org.command('list').description('list the organizations'), async ({ db }) => {
     const list = await listOrganizations(db)
-    return {
-      json: list,
-      text: list.map(({ id, name }) => `${id}\t${name}`).join('\n') || 'There is no organization yet.',
-    }
+    const columns = ['id', 'name', 'one_off_charge_enabled', 'created_at']
+    return { json: list, text: list.length > 0 ? table(list, columns) : 'There is no organization yet.' }
   })
   action(
     org
@@ -70,13 +69,13 @@ export function register(program: Command): void {
           one_off_charge_max_amount: limits,
         },
       })
-      const json = { ...settings, ...limited }
-      return { json, text: JSON.stringify(json, null, 2) }
+      const shown = await runOperation('getOrganization', app, { params })
+      return { json: { ...settings, ...limited }, text: describeAnswer(shown) }
     },
   )
 }
 
-/** `500` holds for every currency, `JPY=50000` for one; what stands there is judged where it is set. */
+/** `500` is for every currency, `JPY=50000` for one. The amount is checked where it is set. */
 const readLimit = (text: string): [currency: string, amount: string] => {
   const equals = text.indexOf('=')
   return equals < 0 ? ['*', text] : [text.slice(0, equals), text.slice(equals + 1)]

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { listProjects } from '../tenants/tenants.ts'
 import { action } from './command.ts'
 import { addOperations, runOperation } from './operations.ts'
+import { table } from './text.ts'
 
 export function register(program: Command): void {
   const project = program.command('project').description('projects, each with its own records and key')
@@ -19,7 +20,13 @@ export function register(program: Command): void {
         params: { organization_id: org },
         body: { id, ...(name !== undefined && { name }) },
       })
-      return { json: made, text: `Project ${made.id} is made. Its secret key, shown only now:\n${made.secret_key}` }
+      const text = [
+        `Project ${made.id} is made. Its secret key, shown only now:`,
+        made.secret_key,
+        'The same key in the form that webhook libraries take:',
+        made.webhook_secret,
+      ]
+      return { json: made, text: text.join('\n') }
     },
   )
   action(
@@ -35,12 +42,12 @@ export function register(program: Command): void {
   )
   action(project.command('list').description('list the projects'), async ({ db }) => {
     const list = await listProjects(db)
-    const line = ({ id, organization_id, name }: (typeof list)[number]) => `${id}\t${organization_id}\t${name}`
-    return { json: list, text: list.map(line).join('\n') || 'There is no project yet.' }
+    const columns = ['id', 'organization_id', 'name', 'created_at']
+    return { json: list, text: list.length > 0 ? table(list, columns) : 'There is no project yet.' }
   })
 }
 
-/** `off`, `default`, or `200/1000`, as part of a sentence. */
+/** `off`, `default` or `200/1000` as part of a sentence. */
 function describeRate(limit: string): string {
   if (limit === 'off') return 'without limit'
   if (limit === 'default') return 'as fast as RATE_LIMIT says'

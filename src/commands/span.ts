@@ -1,13 +1,13 @@
-// Reads a span of time as it is written at the command line.
+// Reads a duration of the command line.
 import { UsageError } from '../lib/errors.ts'
 
 const UNIT_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400 }
 const LONGEST_SECONDS = 365 * 86_400
 
-/** `24h`, `90m` or `7d` in seconds, at most a year. */
+/** `24h`, `90m`, `7d` or `0s` in seconds, at most a year. */
 export function readSpan(option: string, text: string): number {
-  const [, digits, unit] = /^([1-9][0-9]{0,6})([smhd])$/.exec(text) ?? []
+  const [, digits, unit] = /^([0-9]{1,8})([smhd])$/.exec(text) ?? []
   const seconds = Number(digits) * (UNIT_SECONDS[unit ?? ''] ?? Number.NaN)
   if (seconds <= LONGEST_SECONDS) return seconds
-  throw new UsageError(`${option} must be a time of at most a year such as 24h, 90m or 7d, not "${text}".`)
+  throw new UsageError(`${option} must be a duration of at most a year such as 24h, 90m or 7d, not "${text}".`)
 }

@@ -1,43 +1,58 @@
-// Shows an answer of the operator's API to a person: lists as tables, the rest as lines of names and values.
+// Shows an answer of the operator's API to a person: lists as tables, everything else as lines of names and values.
 
-const WIDEST = 48
+type Row = Record<string, unknown>
 
-/** The answer as text; nested objects are told in JSON. */
-export function describeAnswer(answer: Record<string, unknown>): string {
+/**
+ * The answer as text. A list shows `columns`, by default all of its fields; where a table is wider than the terminal, each
+ * row becomes lines of names and values. No value is cut.
+ */
+export function describeAnswer(answer: Row, columns?: readonly string[], width = terminalWidth()): string {
   const parts: string[] = []
-  const plain = Object.entries(answer).filter(([name, value]) => !isTable(name, value) && !isObject(value))
-  if (plain.length > 0) parts.push(lines(Object.fromEntries(plain)))
-  for (const [name, value] of Object.entries(answer)) {
-    if (isTable(name, value)) parts.push(value.length > 0 ? table(value) : 'There is nothing.')
-    else if (isObject(value) && name === 'pagination') parts.push(...further(value))
-    else if (isObject(value)) parts.push(lines(value))
+  const entries = Object.entries(answer)
+  if (!entries.some(([name, value]) => isTable(name, value))) return lines(answer)
+  for (const [name, value] of entries) {
+    if (isTable(name, value)) parts.push(value.length > 0 ? table(value, columns, width) : 'There is nothing.')
+    else if (name === 'pagination' && isObject(value)) parts.push(...further(value))
+    else parts.push(isObject(value) ? lines(value) : lines({ [name]: value }))
   }
   return parts.join('\n\n')
 }
 
-function further({ next_cursor }: Record<string, unknown>): string[] {
+/** Unlimited in a pipe or a file. */
+const terminalWidth = () => process.stdout.columns ?? Number.POSITIVE_INFINITY
+
+function further({ next_cursor }: Row): string[] {
   return next_cursor === undefined ? [] : [`There are more: --cursor ${String(next_cursor)}`]
 }
 
-function lines(object: Record<string, unknown>): string {
-  const width = Math.max(...Object.keys(object).map((name) => name.length))
+function lines(object: Row): string {
+  const width = Math.max(0, ...Object.keys(object).map((name) => name.length))
   return Object.entries(object)
     .map(([name, value]) => `${name.padEnd(width)}  ${show(value)}`)
     .join('\n')
 }
 
-function table(rows: Record<string, unknown>[]): string {
-  const names = Object.keys(rows[0]!)
-  const cells = [names, ...rows.map((row) => names.map((name) => cut(show(row[name]))))]
-  const widths = names.map((_name, n) => Math.max(...cells.map((row) => row[n]!.length)))
-  return cells
-    .map((row) =>
-      row
-        .map((cell, n) => cell.padEnd(widths[n]!))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
+/** A table, or blocks of lines where it does not fit into `width`. */
+export function table(rows: Row[], columns: readonly string[] = Object.keys(rows[0]!), width = terminalWidth()) {
+  const cells = [[...columns], ...rows.map((row) => columns.map((name) => cell(row[name])))]
+  const widths = columns.map((_name, n) => Math.max(...cells.map((row) => row[n]!.length)))
+  // Details at the end of a line may be wrapped by the terminal.
+  const measured = rows.some((row) => isObject(row[columns.at(-1)!])) ? widths.slice(0, -1) : widths
+  if (measured.reduce((sum, one) => sum + one + GAP.length, 0) - GAP.length > width)
+    return rows.map((row) => lines(Object.fromEntries(columns.map((name) => [name, row[name]])))).join('\n\n')
+  const line = (row: string[]) => row.map((text, n) => text.padEnd(widths[n]!)).join(GAP)
+  return cells.map((row) => line(row).trimEnd()).join('\n')
+}
+
+const GAP = '  '
+
+/** Of an object, the fields that are known. */
+function cell(value: unknown): string {
+  if (isObject(value)) {
+    const known = Object.entries(value).filter(([, one]) => one !== null && one !== '')
+    return known.map(([name, one]) => `${name}=${show(one)}`).join(' ')
+  }
+  return show(value)
 }
 
 function show(value: unknown): string {
@@ -45,10 +60,8 @@ function show(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-const cut = (text: string) => (text.length > WIDEST ? `${text.slice(0, WIDEST - 1)}…` : text)
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-// What a list of none is a list of can be told by its name alone: an endpoint's kinds are no rows.
+const isObject = (value: unknown): value is Row => typeof value === 'object' && value !== null && !Array.isArray(value)
+// An empty list is shown as a list of rows only under these names; an endpoint's kinds are no rows.
 const LISTS = ['data', 'results', 'timeline']
-const isTable = (name: string, value: unknown): value is Record<string, unknown>[] =>
+const isTable = (name: string, value: unknown): value is Row[] =>
   Array.isArray(value) && (value.length > 0 ? value.every(isObject) : LISTS.includes(name))

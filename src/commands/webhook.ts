@@ -1,7 +1,50 @@
-// tundish webhook: webhook endpoints of a project.
+// tundish webhook: the endpoints of a project, and `listen`, which forwards its events to a program on this machine.
 import type { Command } from 'commander'
+import { openApp } from '../app.ts'
+import { readConfig } from '../config.ts'
+import { eventTypes } from '../events/catalogue.ts'
+import { forwardEvents } from '../events/forward.ts'
+import { UsageError } from '../lib/errors.ts'
+import { guard, stopSignal } from './command.ts'
 import { addOperations } from './operations.ts'
 
+interface Options {
+  project: string
+  forwardTo: string
+  kinds?: string
+}
+
 export function register(program: Command): void {
-  addOperations(program.command('webhook').description('webhook endpoints of a project'))
+  const webhook = program.command('webhook').description('webhook endpoints of a project')
+  addOperations(webhook)
+  webhook
+    .command('listen')
+    .description('forward new events, signed, to a program on this machine until Ctrl-C; no endpoint is made')
+    .requiredOption('--project <id>', 'the project')
+    .requiredOption('--forward-to <url>', 'where they are posted, such as http://127.0.0.1:3000/webhooks')
+    .option('--kinds <kinds>', 'only these kinds, separated by commas')
+    .action((options: Options) => guard(() => listen(options)))
+}
+
+async function listen({ project, forwardTo, kinds }: Options): Promise<void> {
+  const url = URL.canParse(forwardTo) ? new URL(forwardTo) : undefined
+  if (!url || !['http:', 'https:'].includes(url.protocol))
+    throw new UsageError(`--forward-to must be an http:// or https:// address, not "${forwardTo}".`)
+  const wanted = kinds === undefined ? [...eventTypes] : kinds.split(',')
+  const unknown = wanted.find((kind) => !(eventTypes as readonly string[]).includes(kind))
+  if (unknown !== undefined) throw new UsageError(`--kinds: there is no kind of event "${unknown}".`)
+  const app = await openApp(readConfig(process.env), { connections: { read: 1, plain: 2 } })
+  try {
+    const stopping = new AbortController()
+    void stopSignal().then(() => stopping.abort())
+    const say = (line: string) => process.stdout.write(`${line}\n`)
+    const begin = () => say(`Forwarding the events of project ${project} to ${url.href}. Ctrl-C stops it.`)
+    const target = { projectId: project, url: url.href, kinds: wanted, signal: stopping.signal }
+    for await (const { type, id, outcome, durationMs } of forwardEvents(app, target, begin)) {
+      const result = outcome.status === undefined ? outcome.error : `${outcome.status}, ${Math.round(durationMs)} ms`
+      say(`${type}  ${id}  ${result}`)
+    }
+  } finally {
+    await app.close()
+  }
 }

@@ -7,7 +7,7 @@ import { isUnavailable } from '../lib/pg/db.ts'
 import type { Seal } from '../lib/secrets.ts'
 import { anythingDue, fanOut, giveBack, type Lane, settle, type Taken, take } from './queue.ts'
 import { type Resolve, resolverFor, send } from './send.ts'
-import { sign } from './signature.ts'
+import { deliveryHeaders } from './signature.ts'
 import { signingKeys } from './signing-keys.ts'
 
 interface Shared {
@@ -122,11 +122,7 @@ function openDesk(app: Shared, { resolve, deadlineMs = DEADLINE_MS }: DeliveryOp
   }
 
   function sendSigned(taken: Taken, keys: string[]) {
-    const headers = {
-      'content-type': 'application/json; charset=utf-8',
-      'user-agent': 'Tundish-Webhooks/1',
-      ...sign(taken.event_id, taken.nowSeconds, taken.body, keys),
-    }
+    const headers = deliveryHeaders(taken.event_id, taken.nowSeconds, taken.body, keys)
     return send(taken.url, headers, taken.body, sendOptions)
   }
 

@@ -154,26 +154,27 @@ interface UrlRules {
 }
 
 const MOST_URL_CHARACTERS = 2048
+const LOCAL =
+  'For a program on this machine, run "tundish webhook listen --forward-to URL", or set WEBHOOK_ALLOW_PRIVATE=true.'
 
 /** The address in its normal form. What can be seen to be wrong is refused here; names are checked at each delivery. */
 function checkUrl(given: string, { allowPrivate }: UrlRules): string {
   const url = URL.canParse(given) ? new URL(given) : undefined
   const rule = allowPrivate ? 'begin with https:// or http://' : 'begin with https://'
   const protocols = allowPrivate ? ['https:', 'http:'] : ['https:']
-  if (!url || !protocols.includes(url.protocol))
-    throw new ApiError(400, 'invalid_endpoint_url', `url must be an address and ${rule}.`)
+  if (!url || !protocols.includes(url.protocol)) {
+    const hint = url?.protocol === 'http:' ? ` ${LOCAL}` : ''
+    throw new ApiError(400, 'invalid_endpoint_url', `url must be an address and ${rule}.${hint}`)
+  }
   if (url.username || url.password)
     throw new ApiError(400, 'invalid_endpoint_url', 'url must not hold a user name or password.')
   if (url.hash) throw new ApiError(400, 'invalid_endpoint_url', 'url must not hold a fragment (#).')
   if (url.href.length > MOST_URL_CHARACTERS)
     throw new ApiError(400, 'invalid_endpoint_url', `url must have at most ${MOST_URL_CHARACTERS} characters.`)
   const host = url.hostname.replace(/^\[|\]$/g, '')
-  if (!allowPrivate && isIP(host) && !isPublicAddress(host))
-    throw new ApiError(
-      400,
-      'endpoint_address_not_public',
-      'url must be at a public address (WEBHOOK_ALLOW_PRIVATE=true allows others).',
-    )
+  const isPublic = isIP(host) ? isPublicAddress(host) : !/(^|\.)localhost\.?$/i.test(host)
+  if (!allowPrivate && !isPublic)
+    throw new ApiError(400, 'endpoint_address_not_public', `url must be at a public address. ${LOCAL}`)
   return url.href
 }
 

@@ -148,7 +148,8 @@ const SENTENCES: Record<string, string> = {
 }
 
 function reason(error: unknown, { deadlineMs, signal }: SendOptions): string {
-  if (error instanceof RefusedAddress) return 'The host is not at a public address.'
+  if (error instanceof RefusedAddress)
+    return 'The host is not at a public address (WEBHOOK_ALLOW_PRIVATE=true allows others).'
   const { name, code, message } = error as NodeJS.ErrnoException
   if (signal?.aborted) return 'Tundish was stopped.'
   if (name === 'AbortError' || name === 'TimeoutError') return `There was no answer within ${deadlineMs / 1000} s.`

@@ -20,3 +20,10 @@ export function sign(id: string, timestampSeconds: number, body: string, keys: s
     'webhook-signature': signatures.join(' '),
   }
 }
+
+/** All headers of a delivery of `body`. */
+export const deliveryHeaders = (id: string, timestampSeconds: number, body: string, keys: string[]) => ({
+  'content-type': 'application/json; charset=utf-8',
+  'user-agent': 'Tundish-Webhooks/1',
+  ...sign(id, timestampSeconds, body, keys),
+})

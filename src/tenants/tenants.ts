@@ -4,7 +4,7 @@ import { Refusal, UsageError } from '../lib/errors.ts'
 import { minorUnits } from '../lib/money.ts'
 import { type Db, sqlState } from '../lib/pg/db.ts'
 import type { Query } from '../lib/pg/types.ts'
-import { hashKey, makeKey, type Seal } from '../lib/secrets.ts'
+import { hashKey, makeKey, type Seal, webhookSecret } from '../lib/secrets.ts'
 import { isName } from '../lib/text.ts'
 import { instantFromPg } from '../lib/time.ts'
 
@@ -67,7 +67,8 @@ export async function createProject(
       query('insert into projects (id, organization_id, name) values ($1, $2, $3)', [id, organization, name ?? id]),
     )
     await query('insert into project_clocks (project_id) values ($1)', [id])
-    return { id, secret_key: await addKey(query, seal, { organization_id: organization, project_id: id }) }
+    const secret_key = await addKey(query, seal, { organization_id: organization, project_id: id })
+    return { id, secret_key, webhook_secret: webhookSecret(secret_key) }
   })
 }
 

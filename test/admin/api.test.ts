@@ -138,6 +138,7 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
     return [`/projects/${PROJECT}/events/${await events.event()}/send`, undefined]
   },
   refundOrder: async () => [`/organizations/${ORGANIZATION}/orders/${await orderId()}/refund`, { reason: 'asked' }],
+  eraseProfile: async () => [`/projects/${PROJECT}/profiles/${await profileId()}/erase`, undefined],
   importRecords: async () => [
     `/projects/${PROJECT}/import?dry_run=true`,
     '{"record":"funnel","data":{"id":"f","title":"F","created_at":"2026-01-01T00:00:00Z"}}\n',
@@ -147,6 +148,11 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
 const keyId = async (kind: string, id: string) => {
   await admin.call('POST', `/${kind}/${id}/keys`, { name: 'one more' })
   return (await admin.call('GET', `/${kind}/${id}/keys`)).body.data.find((key: { living: boolean }) => key.living).id
+}
+const profileId = async () => {
+  const line = { record: 'profile', data: { id: 'pro_audited', created_at: '2026-01-01T00:00:00Z' } }
+  await admin.call('POST', `/projects/${PROJECT}/import`, `${JSON.stringify(line)}\n`)
+  return 'pro_audited'
 }
 const webhookId = () => events.endpoint('http://127.0.0.1:9/')
 /** An order that was charged somewhere else, so that a refund is refused: what was tried must be known all the same. */

@@ -90,6 +90,7 @@ describe('organizations, projects and keys', () => {
     await run('org', 'create', 'owner')
     const made = await json('project', 'create', 'shop', '--org', 'owner')
     assert.match(made.secret_key, KEY)
+    assert.equal(made.webhook_secret, `whsec_${Buffer.from(made.secret_key).toString('base64')}`)
     const [listed] = await json('project', 'list')
     assert.deepEqual([listed.id, listed.organization_id], ['shop', 'owner'])
     const { code, stderr } = await run('project', 'create', 'other', '--org', 'nobody')
@@ -114,6 +115,8 @@ describe('organizations, projects and keys', () => {
     assert.notEqual(second.secret_key, first)
     assert.equal(second.previous_expires_at, null)
     const third = await json('keys', 'regenerate', '--org', 'rotating', '--overlap', '24h')
+    const fourth = await json('keys', 'regenerate', '--org', 'rotating', '--overlap', '0s')
+    assert.equal(fourth.previous_expires_at, null)
     const hours = (Date.parse(third.previous_expires_at) - Date.now()) / 3_600_000
     assert.ok(hours > 23.9 && hours < 24.1, third.previous_expires_at)
   })

@@ -17,7 +17,16 @@ import { RULES, type Rule } from './tenant-rules.ts'
 
 // The description itself, its page, and the numbers of the operator's listener: no tenant is in them.
 // "*" is the 404 of the data API, behind its key, for whatever else begins like it.
-const UNDESCRIBED = ['*', '/openapi.json', '/docs', '/docs/', '/docs/reference.js', '/metrics']
+const PAGES = [
+  '/',
+  '/favicon.ico',
+  '/favicon.svg',
+  '/docs/pages.css',
+  '/docs/guides',
+  '/docs/guides/',
+  '/docs/guides/*',
+]
+const UNDESCRIBED = ['*', '/*', '/openapi.json', '/docs', '/docs/', '/docs/reference.js', '/metrics', ...PAGES]
 
 let billing: Billing
 let ours: TenantWithKeys
@@ -162,6 +171,7 @@ async function checkOtherKey(operation: MatrixOperation, us: Tenant, them: Tenan
 const TENANT_PARAMS = { org_id: 'organization', organization_id: 'organization', project_id: 'project' } as const
 const OBJECT_PARAMS: Record<string, keyof Tenant> = {
   id: 'mark',
+  profile_id: 'mark',
   psp: 'mark',
   psp_merchant_id: 'mark',
   order_id: 'order',

@@ -82,6 +82,7 @@ export const RULES: Record<string, Rule> = {
   refundOrder: { ...item, body: () => partOfIt() },
   listStuckOrders: everywhere,
   listStuckRefunds: everywhere,
+  eraseProfile: item,
 
   listWebhooks: list,
   createWebhook: set({ url: 'http://127.0.0.1:9/' }),

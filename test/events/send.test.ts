@@ -17,7 +17,7 @@ const at =
 const post = (url: string, options: Partial<SendOptions> = {}) =>
   send(url, {}, '{}', { allowPrivate: false, resolve: at('127.0.0.1'), deadlineMs: 500, ...options })
 
-const REFUSED = 'The host is not at a public address.'
+const REFUSED = 'The host is not at a public address (WEBHOOK_ALLOW_PRIVATE=true allows others).'
 
 test('refused after its name was resolved: a name that leads to a private address', async () => {
   const url = `http://hooks.example.com:${target.port}/`

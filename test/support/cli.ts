@@ -17,7 +17,7 @@ export function tundish(
   env: Record<string, string> = {},
   input: string | Buffer = '',
 ): Promise<Outcome> {
-  const program = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, ...args], {
+  const program = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--', MAIN, ...args], {
     env: { PATH: process.env['PATH'], ...env },
     timeout: PATIENCE_MS,
   })

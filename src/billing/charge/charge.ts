@@ -157,9 +157,12 @@ function isOffered(currencyCode: string, currencies: string | null): boolean {
 
 function disabled(): ApiError {
   const extra = { code: 'one_off_charge_disabled' }
-  return new ApiError(400, 'one_off_charge_disabled', 'Custom charges are not enabled for this organization.', {
-    extra,
-  })
+  return new ApiError(
+    400,
+    'one_off_charge_disabled',
+    'Custom charges are not enabled for this organization: its operator runs "tundish org set ID --one-off-charge on".',
+    { extra },
+  )
 }
 
 /**
