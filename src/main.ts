@@ -30,7 +30,7 @@ const COMMANDS: Record<string, Load | string> = {
   event: 'events of a project and their deliveries',
   delivery: 'deliveries of events',
   'merchant-account': 'merchant accounts of an organization',
-  figures: 'sums by day of sales, sessions and subscriptions',
+  figures: 'read or rebuild the figures of a project or an organization',
   audit: () => import('./commands/audit.ts'),
   backup: () => import('./commands/backup.ts'),
   restore: () => import('./commands/restore.ts'),
