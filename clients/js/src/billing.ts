@@ -1,0 +1,119 @@
+// The billing API: charges, refunds, what a customer owns, and the report. Amounts are decimal texts.
+import { type Http, wait } from './http.ts'
+import type { MyAssets, OneOffCharge, Refund, ReportTransaction } from './records.ts'
+
+export interface ChargeOptions {
+  /** Your own unique identifier of the user. */
+  externalId: string
+  /** In major units, as text: `10.50`. */
+  amount: string
+  /** ISO 4217. */
+  currencyCode: string
+  /** One key for each purchase intent. Send the same one with every retry: a fresh key charges again. */
+  idempotencyKey: string
+  clientMetadata?: Record<string, unknown>
+  signal?: AbortSignal
+}
+
+export interface SettleOptions extends ChargeOptions {
+  /** How long to wait for the outcome; 120,000 by default. After that the charge is returned as it is, `processing`. */
+  settleTimeoutMs?: number
+}
+
+export interface RefundOptions {
+  externalId: string
+  orderId: string
+  /** In major units, as text; without it all that is left is refunded. With it the key is required. */
+  amount?: string
+  idempotencyKey?: string
+  softRefund?: boolean
+  reason?: string
+  comment?: string
+  signal?: AbortSignal
+}
+
+export interface ReportOptions {
+  /** Rows with a later `trx_created_at`; by default all. */
+  since?: string
+  subscriptionId?: string
+  orderId?: string
+  oneoffId?: string
+  signal?: AbortSignal
+}
+
+export interface Billing {
+  /** Charges the customer's saved card, at most once for each key; retried with that key where no outcome arrived. */
+  charge(options: ChargeOptions): Promise<OneOffCharge>
+  /** The same, and while the outcome is not known it asks again. */
+  chargeUntilSettled(options: SettleOptions): Promise<OneOffCharge>
+  refund(options: RefundOptions): Promise<Refund>
+  assets(externalId: string, options?: { signal?: AbortSignal }): Promise<MyAssets>
+  /** The report's rows, oldest first, each once. */
+  report(options?: ReportOptions): AsyncGenerator<ReportTransaction>
+}
+
+const REPORT_ROWS = 500
+const BEGINNING = '1970-01-01T00:00:00Z'
+const LONGEST_PAUSE_MS = 15_000
+
+export function openBilling(http: Http, organizationId: string, key: string): Billing {
+  async function post<T>(path: string, body: object, retry: 'safe' | 'refused', signal?: AbortSignal): Promise<T> {
+    const headers = { 'service-secret-key': key }
+    const whole = `/${encodeURIComponent(organizationId)}/v1${path}`
+    return parseExact((await http.text({ path: whole, headers, body, retry, signal })).text) as T
+  }
+
+  const charge = ({ externalId, currencyCode, idempotencyKey, clientMetadata, amount, signal }: ChargeOptions) =>
+    post<OneOffCharge>(
+      '/payment/one_off_charge',
+      {
+        external_id: externalId,
+        amount,
+        currency_code: currencyCode,
+        idempotency_key: idempotencyKey,
+        ...(clientMetadata && { client_metadata: clientMetadata }),
+      },
+      'safe',
+      signal,
+    )
+
+  async function* report(options: ReportOptions = {}): AsyncGenerator<ReportTransaction> {
+    const { subscriptionId: subs_id, orderId: order_id, oneoffId: oneoff_id, signal } = options
+    let since = options.since ?? BEGINNING
+    for (;;) {
+      const body = { last_transaction_date: since, limit: REPORT_ROWS, subs_id, order_id, oneoff_id }
+      const answer = await post<{ transactions: ReportTransaction[] }>('/transaction_report', body, 'safe', signal)
+      yield* answer.transactions
+      if (answer.transactions.length < REPORT_ROWS) return
+      since = answer.transactions.at(-1)!.trx_created_at
+    }
+  }
+
+  return {
+    charge,
+    async chargeUntilSettled({ settleTimeoutMs = 120_000, ...options }) {
+      const end = Date.now() + settleTimeoutMs
+      for (let pauseMs = 1000; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+        const answer = await charge(options)
+        if (answer.checkout_status !== 'processing' || Date.now() + pauseMs > end) return answer
+        await wait(pauseMs, options.signal)
+      }
+    },
+    refund({ externalId, orderId, idempotencyKey, softRefund, signal, ...rest }) {
+      const names = { external_id: externalId, order_id: orderId }
+      const body = { ...names, ...rest, idempotency_key: idempotencyKey, soft_refund: softRefund }
+      // Without a key a second request is a second refund, unless nothing was left after the first.
+      return post<Refund>('/payment/refund', body, idempotencyKey === undefined ? 'refused' : 'safe', signal)
+    },
+    assets: (externalId, { signal } = {}) => post<MyAssets>('/my_assets', { external_id: externalId }, 'safe', signal),
+    report,
+  }
+}
+
+// A quote within a JSON text is escaped, so that this matches names of properties only.
+const AMOUNTS = /(?<!\\)"(amount|amount_usd|amount_refunded)":(-?[0-9.]+)/g
+
+/** JSON whose amounts become text with every digit that was sent. */
+function parseExact(text: string): unknown {
+  return JSON.parse(text.replace(AMOUNTS, '"$1":"$2"'))
+}

@@ -1,0 +1,140 @@
+// The client: the data API of a project and the billing API of an organization.
+import { type Billing, openBilling } from './billing.ts'
+import {
+  type Change,
+  type ChangePage,
+  type ChangePagesOptions,
+  type ChangesOptions,
+  changePages,
+  changes,
+  type End,
+} from './changes.ts'
+import { type Http, type HttpOptions, openHttp } from './http.ts'
+import { type List, list } from './lists.ts'
+import type {
+  Experiment,
+  Funnel,
+  ListOptions,
+  Product,
+  Profile,
+  ReplyDetail,
+  Session,
+  SessionDetail,
+  SessionReplies,
+  Subscription,
+  SubscriptionDetail,
+  Transaction,
+} from './records.ts'
+import type { operations } from './schema.ts'
+
+export interface TundishOptions extends HttpOptions {
+  /** The secret key of a project, for the data API. */
+  projectKey?: string
+  /** An organization and its secret key, for the billing API. */
+  organization?: { id: string; key: string }
+}
+
+interface Gettable<Item> {
+  get(id: string, options?: { signal?: AbortSignal }): Promise<Item>
+}
+
+interface Listable<Item, Name extends keyof operations> {
+  list(options?: ListOptions<Name>): List<Item>
+}
+
+export class Tundish {
+  readonly #http: Http
+  readonly #options: TundishOptions
+
+  constructor(options: TundishOptions) {
+    this.#options = options
+    this.#http = openHttp(options)
+  }
+
+  get funnels(): Listable<Funnel, 'listFunnels'> & Gettable<Funnel> {
+    return { ...this.#list('/funnels', 100), ...this.#get('/funnels') }
+  }
+
+  get experiments(): Listable<Experiment, 'listExperiments'> {
+    return this.#list('/experiments', 100)
+  }
+
+  get products(): Listable<Product, 'listProducts'> & Gettable<Product> {
+    return { ...this.#list('/products', 100), ...this.#get('/products') }
+  }
+
+  get profiles(): Listable<Profile, 'listProfiles'> &
+    Gettable<Profile> & {
+      /** Removes the personal data of these profiles, all or nothing. Returns the server's sentence. */
+      anonymize(ids: string[], options?: { signal?: AbortSignal }): Promise<string>
+    } {
+    const anonymize = async (ids: string[], { signal }: { signal?: AbortSignal } = {}) => {
+      const call = { path: '/public/v1/profiles/anonymize', headers: this.#headers(), retry: 'safe', signal } as const
+      const { text } = await this.#http.text({ ...call, body: { profile_ids: ids } })
+      return (JSON.parse(text) as { message: string }).message
+    }
+    return { ...this.#list('/profiles', 500), ...this.#get('/profiles'), anonymize }
+  }
+
+  get sessions(): Listable<Session, 'listSessions'> &
+    Gettable<SessionDetail> & {
+      /** The session's replies in screen order. */
+      replies(id: string, options?: { signal?: AbortSignal }): Promise<ReplyDetail[]>
+    } {
+    const replies = (id: string, options = {}) => this.#read<ReplyDetail[]>(`/sessions/${segment(id)}/replies`, options)
+    return { ...this.#list('/sessions', 500), ...this.#get('/sessions'), replies }
+  }
+
+  /** The replies of all sessions, an item for each session. */
+  get replies(): Listable<SessionReplies, 'listReplies'> {
+    return this.#list('/replies', 100)
+  }
+
+  get subscriptions(): Listable<Subscription, 'listSubscriptions'> & Gettable<SubscriptionDetail> {
+    return { ...this.#list('/subscriptions', 500), ...this.#get('/subscriptions') }
+  }
+
+  get transactions(): Listable<Transaction, 'listTransactions'> {
+    return this.#list('/transactions', 500)
+  }
+
+  /** Everything that changed since a horizon, each record once, and at the end `{ horizon }`, the next `since`. */
+  changes(options?: ChangesOptions): AsyncGenerator<Change | End> {
+    return changes(this.#http, () => this.#headers(), options)
+  }
+
+  /** The same page by page, with a cursor to store beside each page. */
+  changePages(options?: ChangePagesOptions): AsyncGenerator<ChangePage> {
+    return changePages(this.#http, () => this.#headers(), options)
+  }
+
+  get billing(): Billing {
+    const { organization } = this.#options
+    if (!organization) throw new TypeError('Give the client an organization to use the billing API.')
+    return openBilling(this.#http, organization.id, organization.key)
+  }
+
+  #headers(): Record<string, string> {
+    const { projectKey } = this.#options
+    if (!projectKey) throw new TypeError('Give the client a projectKey to use the data API.')
+    // In this case: the server looks at it.
+    return { 'Service-Secret': projectKey }
+  }
+
+  #list<Item, Name extends keyof operations>(path: string, largest: number): Listable<Item, Name> {
+    return {
+      list: (options) => list<Item>(this.#http, `/public/v1${path}`, () => this.#headers(), options ?? {}, largest),
+    }
+  }
+
+  #get<Item>(path: string): Gettable<Item> {
+    return { get: (id, options) => this.#read<Item>(`${path}/${segment(id)}`, options) }
+  }
+
+  async #read<T>(path: string, { signal }: { signal?: AbortSignal } = {}): Promise<T> {
+    const call = { path: `/public/v1${path}`, headers: this.#headers(), retry: 'safe', signal } as const
+    return JSON.parse((await this.#http.text(call)).text) as T
+  }
+}
+
+const segment = (id: string) => encodeURIComponent(id)

@@ -1,0 +1,53 @@
+// What a call can fail with: an answer that is a refusal, or no answer at all.
+
+/** The server refused the request, or could not carry it out. */
+export class TundishError extends Error {
+  override name = 'TundishError'
+  readonly status: number
+  /** The stable word of `X-Error-Code`, such as `charge_in_progress`; empty when a proxy answered. */
+  readonly code: string
+  /** Leads to the request in the server's log. */
+  readonly requestId: string
+  /** How long the server asks to wait, if it does. */
+  readonly retryAfterMs: number | undefined
+  /** The body of the answer. */
+  readonly body: unknown
+
+  constructor(message: string, answer: Pick<TundishError, 'status' | 'code' | 'requestId' | 'retryAfterMs' | 'body'>) {
+    super(message)
+    this.status = answer.status
+    this.code = answer.code
+    this.requestId = answer.requestId
+    this.retryAfterMs = answer.retryAfterMs
+    this.body = answer.body
+  }
+}
+
+/** No answer arrived: the connection failed or the time ran out. The request may have been carried out. */
+export class TundishConnectionError extends Error {
+  override name = 'TundishConnectionError'
+}
+
+/** The error of an answer whose status is not 2xx. */
+export async function errorOf(response: Response): Promise<TundishError> {
+  const text = await response.text().catch(() => '')
+  const body = parsed(text)
+  const { message } = (body ?? {}) as { message?: unknown }
+  const { status, headers } = response
+  const seconds = Number(headers.get('retry-after') ?? Number.NaN)
+  return new TundishError(typeof message === 'string' ? message : `The server answered ${status}.`, {
+    status,
+    code: headers.get('x-error-code') ?? '',
+    requestId: headers.get('x-request-id') ?? '',
+    retryAfterMs: seconds >= 0 ? seconds * 1000 : undefined,
+    body: body ?? text,
+  })
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

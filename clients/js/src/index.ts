@@ -1,0 +1,12 @@
+// @tundish/client: what it exports.
+import { unwrap } from './webhooks.ts'
+
+export type { Billing, ChargeOptions, RefundOptions, ReportOptions, SettleOptions } from './billing.ts'
+export type { Change, ChangePage, ChangePagesOptions, ChangesOptions, End } from './changes.ts'
+export { Tundish, type TundishOptions } from './client.ts'
+export { TundishConnectionError, TundishError } from './errors.ts'
+export type { List, Page } from './lists.ts'
+export type * from './records.ts'
+export type { components, operations, paths } from './schema.ts'
+export type { WebhookEvent } from './webhooks.ts'
+export const webhooks = { unwrap }

@@ -1,0 +1,61 @@
+// The records of the API by name, and the filters of its lists, taken from the generated types.
+import type { components, operations } from './schema.ts'
+
+type Schemas = components['schemas']
+
+export type Funnel = Schemas['Funnel']
+export type Experiment = Schemas['Experiment']
+export type Product = Schemas['Product']
+export type Price = Schemas['Price']
+export type Profile = Schemas['Profile']
+export type Session = Schemas['Session']
+export type SessionDetail = Schemas['SessionDetail']
+export type SessionReplies = Schemas['SessionReplies']
+export type ReplyDetail = Schemas['ReplyDetail']
+export type Subscription = Schemas['Subscription']
+export type SubscriptionDetail = Schemas['SubscriptionDetail']
+export type Transaction = Schemas['Transaction']
+export type TransactionExport = Schemas['TransactionExport']
+
+/** Amounts of money as text, with the digits the server sent: a float would lose some. */
+export type Exact<T> = {
+  [K in keyof T]: K extends 'amount' | 'amount_usd' | 'amount_refunded'
+    ? string | Extract<T[K], null>
+    : T[K] extends (infer Item)[]
+      ? Exact<Item>[]
+      : T[K]
+}
+
+export type OneOffCharge = Schemas['OneOffChargeOut']
+export type Refund = Exact<Schemas['RefundOut']>
+export type MyAssets = Exact<Schemas['MyAssets']>
+export type ReportTransaction = Exact<Schemas['ReportTransaction']>
+
+/** The query of an operation. */
+type Query<Name extends keyof operations> = NonNullable<operations[Name]['parameters']['query']>
+
+/** `filter[status]` as `status`, `filter[updated_at.from]` as `updatedFrom`. */
+type FilterName<Key> = Key extends 'filter[updated_at.from]'
+  ? 'updatedFrom'
+  : Key extends 'filter[updated_at.to]'
+    ? 'updatedTo'
+    : Key extends `filter[${infer Name}]`
+      ? Name
+      : never
+
+/** The filters of a list, and how many items a page holds. */
+export type ListOptions<Name extends keyof operations> = {
+  [Key in keyof Query<Name> as FilterName<Key>]?: Query<Name>[Key]
+} & { limit?: number; signal?: AbortSignal }
+
+/** What an export contains, by list. */
+export interface Exported {
+  funnels: Funnel
+  experiments: Experiment
+  products: Product
+  profiles: Profile
+  sessions: Session
+  replies: SessionReplies
+  subscriptions: SubscriptionDetail
+  transactions: TransactionExport
+}
