@@ -115,7 +115,12 @@ export async function audited<T>(
   work: (query: Query) => Promise<{ entry: Entry; result: T }>,
 ): Promise<T> {
   const { head, result } = await db.tx(async (query, commit) => {
-    const [done] = await Promise.all([work(query), endWhenStalled(query)])
+    const working = work(query)
+    const bounded = endWhenStalled(query)
+    // After a failure of the work it fails too; the caller gets the error of the work.
+    bounded.catch(() => {})
+    const done = await working
+    await bounded
     return { head: await audit.append({ query, commit }, actor, done.entry), result: done.result }
   })
   await audit.confirm(head)
