@@ -48,6 +48,8 @@ export interface OpenOptions {
   meanwhile?: () => void
   /** For one of several workers, whose supervisor runs the simulator. */
   among?: AmongWorkers
+  /** Gives up opening: what is open is closed again, and the promise rejects with the signal's reason. */
+  signal?: AbortSignal | undefined
   /** Short commands need few connections. */
   connections?: { read: number; plain: number }
 }
@@ -62,9 +64,15 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
   try {
     const embedded =
       config.databaseUrl === undefined
-        ? await openEmbedded({ dataDir: config.dataDir, log: plain(log), meanwhile: options.meanwhile })
+        ? await openEmbedded({
+            dataDir: config.dataDir,
+            log: plain(log),
+            meanwhile: options.meanwhile,
+            signal: options.signal,
+          })
         : undefined
     if (embedded) closers.push(() => embedded.close())
+    options.signal?.throwIfAborted()
     const databaseUrl = embedded?.url ?? config.databaseUrl!
     const { directDatabaseUrl: directUrl, statementTimeoutMs } = config
     const settings = settingsOf({ statementTimeoutMs })
@@ -80,6 +88,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     })
     closers.push(() => db.close())
     if (directUrl) await checkPooler(db, settings, log)
+    options.signal?.throwIfAborted()
     const seal = await reachable(openSealOf(db, config))
     const keys = openKeyCache(db, systemClock)
     const limits = openLimits({ config, db, clock: systemClock, log })

@@ -108,14 +108,9 @@ const SAME_WISH_MS = 1000
 
 const ON_TERMINAL = isatty(0)
 
-/** Lets SIGHUP do nothing until `stopSignal` gives it a meaning: a program that is about to start needs no restart. */
-export function ignoreHangUp(): void {
-  process.on('SIGHUP', () => {})
-}
-
-/** What a program does at signals beside stopping. */
-interface Signalled {
-  /** At SIGHUP; without it that ends the program like everywhere. */
+/** What a server does at signals beside stopping; what is not there yet, while it starts, is not done. */
+export interface Signalled {
+  /** At SIGHUP. */
   restart?(): void
   /** Before it ends at once. */
   kill?(): void
@@ -123,15 +118,15 @@ interface Signalled {
 
 /**
  * Resolves at the first SIGINT or SIGTERM, or when the program's terminal is closed; another one a second later ends the
- * program at once.
+ * program at once. Without `signalled` SIGHUP ends it too, as by default.
  */
-export function stopSignal({ restart, kill }: Signalled = {}): Promise<void> {
+export function stopSignal(signalled?: Signalled): Promise<void> {
   const terminalIsClosed = () => ON_TERMINAL && !isatty(0)
   return new Promise((resolve) => {
     let firstMs: number | undefined
     const stop = () => {
       if (firstMs !== undefined && performance.now() - firstMs > SAME_WISH_MS) {
-        kill?.()
+        signalled?.kill?.()
         process.exit(130)
       }
       firstMs ??= performance.now()
@@ -139,9 +134,9 @@ export function stopSignal({ restart, kill }: Signalled = {}): Promise<void> {
     }
     process.on('SIGINT', stop)
     process.on('SIGTERM', stop)
-    if (!restart) return
+    if (!signalled) return
     // A terminal that is closed sends it too, and is none any more.
-    process.on('SIGHUP', () => (terminalIsClosed() ? stop() : restart()))
+    process.on('SIGHUP', () => (terminalIsClosed() ? stop() : signalled.restart?.()))
     if (terminalIsClosed()) stop()
   })
 }

@@ -6,7 +6,7 @@ import { readConfig } from '../config.ts'
 import { checkPorts } from '../server/ports.ts'
 import type { Running } from '../server/server.ts'
 import { readWorkers } from '../workers/shares.ts'
-import { guard, ignoreHangUp, stopSignal } from './command.ts'
+import { guard, type Signalled, stopSignal } from './command.ts'
 
 interface Options {
   demo?: boolean
@@ -28,32 +28,40 @@ export function register(program: Command): void {
 const SUPERVISOR_CONNECTIONS = { read: 1, plain: 4 }
 
 async function serve(options: Options): Promise<void> {
-  ignoreHangUp()
-  const config = readConfig(process.env)
   const simulator = options.demo ? 'always' : 'embedded'
   if (cluster.isWorker) {
     const { serveAsWorker } = await import('../workers/worker.ts')
-    return serveAsWorker(config, simulator)
+    return serveAsWorker(readConfig(process.env), simulator)
   }
-  const count = options.workers === undefined ? undefined : readWorkers(options.workers)
-  await checkPorts(config)
-  const app = await openApp(
-    config,
-    count
-      ? { simulator, connections: SUPERVISOR_CONNECTIONS }
-      : { simulator, meanwhile: () => loadServer().catch(() => {}) },
-  )
+  // From the first moment: a start may take minutes, and what it has begun must not stay behind.
+  const signalled: Signalled = {}
+  const stopping = new AbortController()
+  const stopped = stopSignal(signalled).then(() => stopping.abort())
   try {
-    const running = await (count ? superviseWorkers(app, count, options) : serveAlone(app, options))
-    const stopped = stopSignal(running)
-    await greet(running, options)
-    await stopped
-    app.log.info('Stopping: requests in flight are finished first. Another Ctrl-C or SIGTERM stops at once.')
-    await running.stop()
-  } finally {
-    await app.close()
+    const app = await open(options, simulator, stopping.signal)
+    try {
+      const running = await (options.workers === undefined
+        ? serveAlone(app, options)
+        : superviseWorkers(app, options, { signal: stopping.signal, signalled }))
+      Object.assign(signalled, running)
+      await Promise.race([greet(running, options), stopped])
+      await stopped
+      app.log.info('Stopping: requests in flight are finished first. Another Ctrl-C or SIGTERM stops at once.')
+      await running.stop()
+    } finally {
+      await app.close()
+    }
+    app.log.info('Stopped.')
+  } catch (error) {
+    if (error !== stopping.signal.reason) throw error
   }
-  app.log.info('Stopped.')
+}
+
+async function open({ workers }: Options, simulator: 'always' | 'embedded', signal: AbortSignal): Promise<App> {
+  const config = readConfig(process.env)
+  await checkPorts(config)
+  if (workers !== undefined) return openApp(config, { simulator, signal, connections: SUPERVISOR_CONNECTIONS })
+  return openApp(config, { simulator, signal, meanwhile: () => loadServer().catch(() => {}) })
 }
 
 // Most of a start is loading this, and the database takes its time too: both at once. What is wrong with it shows later.
@@ -65,9 +73,13 @@ async function serveAlone(app: App, { worker }: Options) {
   return { ...(await startServer(app, { worker })), restart }
 }
 
-async function superviseWorkers(app: App, count: number | 'auto', { worker }: Options) {
+async function superviseWorkers(
+  app: App,
+  { worker, workers = 'auto' }: Options,
+  start: { signal: AbortSignal; signalled: Signalled },
+) {
   const { startWorkers } = await import('../workers/supervisor.ts')
-  return startWorkers(app, { count, work: worker })
+  return startWorkers(app, { count: readWorkers(workers), work: worker, ...start })
 }
 
 async function greet(running: Running, { demo }: Options): Promise<void> {

@@ -1,6 +1,6 @@
-// Whose the files are that we make: when we are root, they go to the owner of the folder they lie in. Else one command that
-// somebody runs as root would keep the service, which runs as another user, from its own files.
-import { lchownSync, mkdirSync, statSync } from 'node:fs'
+// Makes files and folders. Those that root makes are given to the owner of the folder they are in: else one command run as
+// root would lock the service, which runs as another user, out of its own files.
+import { existsSync, lchownSync, mkdirSync, statSync } from 'node:fs'
 import { constants, type FileHandle, open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { isRoot } from './embedded/account.ts'
@@ -15,17 +15,28 @@ export function giveToFolder(path: string): void {
     // Never what a link points to.
     lchownSync(path, uid, gid)
   } catch {
-    // Some disks and containers allow it to nobody. The doctor tells of files that are another's.
+    // Some disks and containers do not allow it at all. The doctor names files that belong to another user.
   }
 }
 
-/** Makes the folder, and those above it that are missing. */
-export function makeFolder(path: string): void {
-  const first = mkdirSync(path, { recursive: true })
-  if (first === undefined) return
-  const made: string[] = []
-  for (let folder = resolve(path); folder.length >= resolve(first).length; folder = dirname(folder)) made.push(folder)
-  for (const folder of made.reverse()) giveToFolder(folder)
+/**
+ * Makes the folder, and those above it that are missing; the folder itself gets `mode`. Returns whether it was missing.
+ * Not by Node's `recursive`: below /proc, where mkdir fails with ENOENT though the parent exists, that never returns.
+ */
+export function makeFolder(path: string, mode = 0o777): boolean {
+  const folder = resolve(path)
+  if (existsSync(folder)) return false
+  makeFolder(dirname(folder))
+  try {
+    mkdirSync(folder, { mode })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    // Another program was first; or it is a link that leads nowhere.
+    if (existsSync(folder)) return false
+    throw Object.assign(error as NodeJS.ErrnoException, { code: 'ENOENT' })
+  }
+  giveToFolder(folder)
+  return true
 }
 
 /** Opens a file to append to it and to read it, for its owner alone, and makes it with its folder if need be. */

@@ -42,10 +42,14 @@ export function openChannel(count: () => Promise<Counted>): Channel {
     if (said.is === 'count') void count().then((counted) => tell({ is: 'counted', counted }))
     if (said.is === 'all') answer(said.counted)
   })
-  process.on('disconnect', () => {
+  const alone = () => {
     stop.resolve()
     answer([])
-  })
+  }
+  process.on('disconnect', alone)
+  // The supervisor has ended, and its end is noticed by a message that does not reach it.
+  process.on('error', alone)
+  if (!process.connected) alone()
   return {
     begin: begin.promise,
     work: work.promise,

@@ -6,29 +6,55 @@ import { divide } from './shares.ts'
 import { WorkerPool } from './worker-pool.ts'
 
 export interface Supervised extends Running {
-  /** Puts new workers in the place of the old ones, one after another. */
+  /** Replaces the workers by new ones, one after another. */
   restart(): void
   /** Ends the workers at once. */
   kill(): void
 }
 
+export interface SupervisorOptions {
+  count: number | 'auto'
+  /** Whether one of the workers does the background work. */
+  work: boolean
+  /** Gives up starting: the workers are stopped, and the promise rejects with the signal's reason. */
+  signal: AbortSignal
+  /** Gets `kill` as soon as there are workers. */
+  signalled: { kill?(): void }
+}
+
 /** Starts the workers, which run this very command line, and hands every connection to one of them in turn. */
 export async function startWorkers(
   app: App,
-  { count, work }: { count: number | 'auto'; work: boolean },
+  { count, work, signal, signalled }: SupervisorOptions,
 ): Promise<Supervised> {
   const { workers, share, notice } = divide(count, app.config.databaseConnections)
   if (notice) app.log.warn(notice)
   cluster.schedulingPolicy = cluster.SCHED_RR
-  // Numbers that are none survive it.
+  // Messages keep NaN and Infinity.
   cluster.setupPrimary({ serialization: 'advanced' })
   const pool = new WorkerPool({ workers, share, work, log: app.log, clock: app.clock })
-  const addresses = await pool.begin()
+  signalled.kill = () => pool.kill()
+  const addresses = await begin(pool, signal)
   return {
     app,
     ...addresses,
     restart: () => void pool.restart(),
     stop: () => pool.stop(),
     kill: () => pool.kill(),
+  }
+}
+
+async function begin(pool: WorkerPool, signal: AbortSignal) {
+  const stop = () => void pool.stop()
+  signal.addEventListener('abort', stop)
+  try {
+    signal.throwIfAborted()
+    return await pool.begin()
+  } catch (error) {
+    // That workers ended before they were ready is then no news.
+    signal.throwIfAborted()
+    throw error
+  } finally {
+    signal.removeEventListener('abort', stop)
   }
 }

@@ -1,6 +1,5 @@
 // One worker as its supervisor sees it: a process that begins, becomes ready, leaves, and ends in one way or another.
 import cluster from 'node:cluster'
-import { once } from 'node:events'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { saveConnections } from './hand-over.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
@@ -74,12 +73,12 @@ export function startMember(number: number, share: Share, hear: (said: FromWorke
   return member
 }
 
-async function endOf(worker: ReturnType<typeof cluster.fork>): Promise<End> {
-  try {
-    const [code, signal] = (await once(worker, 'exit')) as [number | null, string | null]
-    return { code, signal }
-  } catch (error) {
-    // No process could be made at all.
-    return { code: null, signal: (error as NodeJS.ErrnoException).code ?? 'unknown' }
-  }
+function endOf(worker: ReturnType<typeof cluster.fork>): Promise<End> {
+  return new Promise((resolve) => {
+    worker.once('exit', (code, signal) => resolve({ code, signal }))
+    // A message that a dying worker cannot take is an error too; its end follows. Without a process there is none.
+    worker.on('error', (error: NodeJS.ErrnoException) => {
+      if (worker.process.pid === undefined) resolve({ code: null, signal: error.code ?? 'unknown' })
+    })
+  })
 }

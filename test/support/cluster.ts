@@ -34,7 +34,7 @@ export async function openCluster(given?: string): Promise<Cluster> {
   chmodSync(folder, 0o711)
   const home = await openHome(folder)
   // Not a throwaway: what it has committed has to survive its crashes.
-  if (!existsSync(home.cluster)) await makeCluster(home, false, () => {})
+  if (!existsSync(home.cluster)) await makeCluster(home, { throwaway: false, say: () => {} })
   let sockets = ''
 
   const pid = () => lastServer(home.cluster)?.pid

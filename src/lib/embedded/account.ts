@@ -1,4 +1,4 @@
-// The account PostgreSQL runs as: ours, or, as PostgreSQL refuses to run as root, another one; and how to run a program as it.
+// The account that PostgreSQL runs as: ours, or another one, since PostgreSQL refuses to run as root; and programs run as it.
 import { spawn } from 'node:child_process'
 import { statSync } from 'node:fs'
 import { UsageError } from '../errors.ts'
@@ -19,7 +19,7 @@ export function isRoot(): boolean {
   return process.geteuid?.() === 0
 }
 
-/** Who is to own a new database under `folder`; undefined means: we do. The folder's own owner comes before any other. */
+/** The account to own a new database under `folder`; undefined: ours. The folder's own owner is preferred. */
 export async function newOwner(folder: string): Promise<Account | undefined> {
   if (!isRoot()) return undefined
   const { uid } = statSync(folder)
@@ -30,7 +30,7 @@ export async function newOwner(folder: string): Promise<Account | undefined> {
   throw new UsageError('PostgreSQL does not run as root: add a user named "tundish", or start Tundish as another user.')
 }
 
-/** Who has to run the server of an existing `cluster`: its owner. */
+/** The account that has to run the server of an existing `cluster`: its owner. Undefined: ours. */
 export function ownerOf(cluster: string): Account | undefined {
   if (!isRoot()) return undefined
   const { uid, gid } = statSync(cluster)
@@ -45,20 +45,33 @@ export async function canEnter(account: Account, folder: string): Promise<boolea
   return code === 0
 }
 
-/** Runs a program to its end; never throws: a program that cannot be started answers code -1 and the reason. */
+interface RunOptions {
+  account?: Account | undefined
+  input?: string
+  /** Interrupts the program. */
+  signal?: AbortSignal | undefined
+}
+
+/** Runs a program to its end; never throws: for a program that cannot be started, code is -1 and output the reason. */
 export function run(
   program: string,
   args: string[],
-  { account, input = '' }: { account?: Account | undefined; input?: string } = {},
+  { account, input = '', signal }: RunOptions = {},
 ): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
-    // The folder we stand in may be closed to the account.
+    // The current folder may be closed to the account.
     const child = spawn(program, args, { ...account, cwd: '/', env: ENVIRONMENT })
+    const interrupt = () => void child.kill('SIGINT')
+    if (signal?.aborted) interrupt()
+    signal?.addEventListener('abort', interrupt, { once: true })
     let output = ''
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
     child.on('error', ({ message }) => resolve({ code: -1, output: message }))
-    child.on('close', (code) => resolve({ code: code ?? -1, output }))
-    // It may end without reading what it is told.
+    child.on('close', (code) => {
+      signal?.removeEventListener('abort', interrupt)
+      resolve({ code: code ?? -1, output })
+    })
+    // It may end without reading its input.
     child.stdin.on('error', () => {})
     child.stdin.end(input)
   })

@@ -38,21 +38,29 @@ export function checkVersion({ cluster }: Home): void {
   if (theirs !== ours) throw otherVersion(cluster, theirs, ours)
 }
 
+export interface Making {
+  throwaway: boolean
+  /** Logs what takes long. */
+  say: (what: string) => void
+  signal?: AbortSignal | undefined
+}
+
 /** Makes the cluster of `home`; when another program does the same at the same time, one of the two stays. */
-export async function makeCluster(home: Home, throwaway: boolean, say: (what: string) => void): Promise<void> {
+export async function makeCluster(home: Home, { throwaway, say, signal }: Making): Promise<void> {
   removeAbandonedDrafts(home.folder)
   const account = await newOwner(home.dataDir)
   const programs = await usablePrograms(home, account, say)
   // initdb calls postgres through a shell, with no more than quotes around its path.
   if (/["$`\\]/.test(programs)) throw unspeakablePath(programs)
+  say(`Making the database in ${home.cluster}. This takes some seconds, and minutes on a busy machine.`)
   const draft = join(home.folder, `draft-${process.pid}-${randomBytes(4).toString('hex')}`)
   const passwordFile = `${draft}.password`
   try {
     mkdirSync(draft, { mode: 0o700 })
     writeFileSync(passwordFile, `${home.password}\n`, { mode: 0o600, flag: 'wx' })
     if (account) for (const path of [draft, passwordFile]) chownSync(path, account.uid, account.gid)
-    await initialize(home, programs, draft, { account, passwordFile, throwaway })
-    await createDatabase(home, programs, draft, account)
+    await initialize(home, programs, draft, { account, passwordFile, throwaway, signal })
+    await createDatabase(home, programs, draft, { account, signal })
     if (!existsSync(home.cluster)) renameSync(draft, home.cluster)
   } catch (error) {
     // A folder that is not empty cannot be renamed over: the other program was first.
@@ -63,13 +71,14 @@ export async function makeCluster(home: Home, throwaway: boolean, say: (what: st
   }
 }
 
-interface Making {
+interface Initializing {
   account: Account | undefined
   passwordFile: string
   throwaway: boolean
+  signal: AbortSignal | undefined
 }
 
-async function initialize(home: Home, programs: string, draft: string, making: Making): Promise<void> {
+async function initialize(home: Home, programs: string, draft: string, making: Initializing): Promise<void> {
   const settings = { ...SETTINGS, ...(making.throwaway ? THROWAWAY : {}) }
   const args = [
     `--pgdata=${draft}`,
@@ -86,6 +95,7 @@ async function initialize(home: Home, programs: string, draft: string, making: M
     ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
   ]
   const { code, output } = await run(join(programs, 'bin', 'initdb'), args, making)
+  making.signal?.throwIfAborted()
   if (code !== 0) throw outputSentence(output, 'make its database', home)
 }
 
@@ -94,13 +104,15 @@ async function createDatabase(
   home: Home,
   programs: string,
   draft: string,
-  account: Account | undefined,
+  { account, signal }: Pick<Initializing, 'account' | 'signal'>,
 ): Promise<void> {
   const args = ['--single', '-D', draft, 'template1']
   const { code, output } = await run(join(programs, 'bin', 'postgres'), args, {
     account,
+    signal,
     input: `create database ${DATABASE}\n`,
   })
+  signal?.throwIfAborted()
   if (code !== 0 || /\b(?:ERROR|FATAL|PANIC):/.test(output)) throw outputSentence(output, 'make its database', home)
 }
 

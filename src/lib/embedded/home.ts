@@ -12,9 +12,9 @@ import {
   rmdirSync,
   symlinkSync,
 } from 'node:fs'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, join } from 'node:path'
 import { UsageError } from '../errors.ts'
-import { giveToFolder, makeFolder } from '../files.ts'
+import { makeFolder } from '../files.ts'
 import { writeNew } from '../new-file.ts'
 import { type Account, canEnter, isRoot, newOwner } from './account.ts'
 
@@ -73,11 +73,7 @@ export function socketFolder({ folder, cluster }: Home, account: Account | undef
 
 /** Folders above it that are missing are made as `mkdir -p` makes them; DATA_DIR itself holds secrets. */
 function makeDataDir(dataDir: string): void {
-  if (existsSync(dataDir)) return
-  makeFolder(dirname(resolve(dataDir)))
-  if (!mkdirSync(dataDir, { recursive: true, mode: 0o700 })) return
-  giveToFolder(dataDir)
-  openToServer(dataDir)
+  if (makeFolder(dataDir, 0o700)) openToServer(dataDir)
 }
 
 async function existingFolder(dataDir: string): Promise<string | undefined> {
@@ -93,7 +89,7 @@ async function newFolder(dataDir: string): Promise<string> {
   const inside = join(dataDir, 'postgres')
   const account = await newOwner(dataDir)
   if (account && !(await canEnter(account, dataDir))) return newFolderElsewhere(dataDir, inside)
-  if (mkdirSync(inside, { recursive: true, mode: 0o700 })) giveToFolder(inside)
+  makeFolder(inside, 0o700)
   openToServer(inside)
   return inside
 }

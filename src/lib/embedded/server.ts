@@ -21,6 +21,7 @@ import { usablePrograms } from './programs.ts'
 
 /** A server that this program has just started; `end` is set once it has ended again. */
 export interface Starting {
+  pid: number
   end?: { code: number | null; output: string }
 }
 
@@ -28,6 +29,9 @@ const LONGEST_LOG = 8 * 1024 * 1024
 
 // A shutdown writes out what is in memory; a slow disk may need this long for it.
 const STOP_TIMEOUT_MS = 60_000
+
+// How long a server that is given up gets to react to one signal before it gets a stronger one.
+const GIVE_UP_MS = 20_000
 
 // A server writes its lock file right after making it; an empty one this old was left by a machine that lost power.
 const EMPTY_LOCK_MS = 5_000
@@ -52,7 +56,7 @@ const FIXED = {
   log_checkpoints: 'off',
 }
 
-/** Starts the server and returns at once. Only one of several that are started on a cluster stays; PostgreSQL sees to that. */
+/** Starts the server and returns at once. Of several that are started on a cluster PostgreSQL lets only one stay. */
 export async function startServer(home: Home, say: (what: string) => void): Promise<Starting> {
   const account = ownerOf(home.cluster)
   const programs = await usablePrograms(home, account, say)
@@ -78,7 +82,7 @@ export async function startServer(home: Home, say: (what: string) => void): Prom
   })
   closeSync(log)
   child.unref()
-  const starting: Starting = {}
+  const starting: Starting = { pid: child.pid ?? 0 }
   child.on('error', ({ message }) => {
     starting.end = { code: -1, output: message }
   })
@@ -88,6 +92,20 @@ export async function startServer(home: Home, say: (what: string) => void): Prom
     starting.end = { code, output }
   })
   return starting
+}
+
+/** Ends a server that this program has started and that it cannot use: it must not stay behind. */
+export async function giveUpServer(starting: Starting): Promise<void> {
+  for (const signal of ['SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
+    if (starting.end || starting.pid === 0) return
+    try {
+      process.kill(starting.pid, signal)
+    } catch {
+      return
+    }
+    const giveUpAt = performance.now() + GIVE_UP_MS
+    while (!starting.end && performance.now() < giveUpAt) await sleep(10)
+  }
 }
 
 /** What a cluster's lock file says of its server, dead or alive; `sockets` is empty until it listens. */

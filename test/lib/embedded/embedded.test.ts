@@ -9,6 +9,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
@@ -50,8 +51,8 @@ after(async () => {
 
 const newFolder = (name = 'data') => join(base, String(++folders), name)
 
-async function open(dataDir: string, throwaway = true): Promise<Embedded> {
-  const embedded = await openEmbedded({ dataDir, log: silent, throwaway })
+async function open(dataDir: string, options: { throwaway?: boolean; signal?: AbortSignal } = {}): Promise<Embedded> {
+  const embedded = await openEmbedded({ dataDir, log: silent, throwaway: true, ...options })
   opened.push(embedded)
   return embedded
 }
@@ -172,7 +173,7 @@ test('a server orphaned by kill -9 is taken over, and stopped by the last to lea
 
 test('a server that dies under a program is started again, with what was committed', async () => {
   const dataDir = newFolder()
-  const { url, close } = await open(dataDir, false)
+  const { url, close } = await open(dataDir, { throwaway: false })
   await ask(url, 'create table kept as select 42 as n')
   const pid = pidOf(dataDir)
   process.kill(pid, 'SIGKILL')
@@ -252,7 +253,7 @@ test('a password that is missing or wrong is a sentence', async () => {
     open(dataDir),
     (error) => error instanceof UsageError && /is not that of the database/.test(error.message),
   )
-  process.kill(pidOf(dataDir), 'SIGINT')
+  assert.ok(isStopped(dataDir), 'a server that was started for nothing is stopped again')
   rmSync(file)
   await assert.rejects(
     open(dataDir),
@@ -308,6 +309,33 @@ test('a normal user needs nobody else', { skip: !readable }, async () => {
     await close()
   } else await leave()
   assert.ok(isStopped(dataDir))
+})
+
+test('a folder below /proc is a sentence, and no endless loop', { skip: !existsSync('/proc/self') }, async () => {
+  await assert.rejects(open('/proc/foo'), (error) => {
+    return error instanceof UsageError && /^\/proc\/foo cannot be made/.test(error.message)
+  })
+})
+
+test('a start that is given up leaves neither a draft nor a server', async () => {
+  for (const file of ['postgres/data/PG_VERSION', 'postgres/data/postmaster.pid']) {
+    const dataDir = newFolder()
+    const stopping = new AbortController()
+    const reason = new Error('enough')
+    const opening = open(dataDir, { signal: stopping.signal })
+    while (!existsSync(join(dataDir, file))) await sleep(1)
+    stopping.abort(reason)
+    await opening.then(
+      // It may have been a moment too late.
+      (embedded) => embedded.close(),
+      (error) => assert.equal(error, reason),
+    )
+    assert.ok(isStopped(dataDir))
+    assert.deepEqual(
+      readdirSync(join(dataDir, 'postgres')).filter((name) => name.startsWith('draft')),
+      [],
+    )
+  }
 })
 
 test('a folder that cannot be made is a sentence', async () => {

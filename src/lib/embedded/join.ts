@@ -1,0 +1,143 @@
+// Joins the server of a data folder: waits for it, or makes the database and starts it, and holds the presence lock.
+import { existsSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { makeCluster, SUPERUSER } from './cluster.ts'
+import { type Home, PORT } from './home.ts'
+import { noAnswer, outputSentence, wrongPassword } from './sentences.ts'
+import { giveUpServer, isServerOf, lastServer, type Starting, startServer } from './server.ts'
+
+export interface JoinOptions {
+  log: { info(message: string): void }
+  throwaway?: boolean | undefined
+  /** Called when PostgreSQL has been started. */
+  meanwhile?: (() => void) | undefined
+  signal?: AbortSignal | undefined
+}
+
+/**
+ * The advisory lock that every program on the server holds, shared, on a connection of its own; only the program that has
+ * it alone may stop the server. The kernel closes the connection of a program that is killed, and PostgreSQL frees its
+ * lock, so this cannot be out of date as a list of programs could.
+ */
+export const PRESENCE = [0x74756e64, 1]
+
+const POLL_MS = 10
+// How long a running server may neither accept a connection nor say that it is starting or recovering. It counts from the
+// start of the server: making the database takes as long as the machine is busy. With 0.4 % of a core it was 40 s.
+const PATIENCE_MS = 120_000
+const LONGEST_RECOVERY_MS = 30 * 60_000
+const TELL_EVERY_MS = 5_000
+
+/** A connection that holds the presence lock. Throws a `UsageError`; a server that this call started is then stopped. */
+export async function joinServer(home: Home, options: JoinOptions): Promise<pg.Client> {
+  const joining: Joining = { patience: newPatience(), problem: 'nothing listens', starting: undefined }
+  try {
+    for (;;) {
+      options.signal?.throwIfAborted()
+      const client = await tryToJoin(home, options, joining)
+      if (client) return client
+      if (joining.patience.isOver()) throw noAnswer(home, joining.problem, othersServer(home, joining))
+      joining.patience.tell(options.log, joining.problem)
+      await sleep(POLL_MS)
+    }
+  } catch (error) {
+    if (joining.starting) await giveUpServer(joining.starting)
+    throw error
+  }
+}
+
+/** The server that another program started, and that we must not stop. */
+const othersServer = ({ cluster }: Home, { starting }: Joining) => (starting ? undefined : lastServer(cluster)?.pid)
+
+interface Joining {
+  patience: Patience
+  problem: string
+  starting: Starting | undefined
+}
+
+async function tryToJoin(home: Home, options: JoinOptions, joining: Joining): Promise<pg.Client | undefined> {
+  const server = lastServer(home.cluster)
+  if (server?.sockets) {
+    const found = await enter(home, server.sockets)
+    if (found instanceof pg.Client) return found
+    if (found.busy) joining.patience.extend()
+    joining.problem = found.problem
+  }
+  if (joining.starting?.end) {
+    refuseFailure(joining.starting.end, home)
+    joining.starting = undefined
+  }
+  if (!joining.starting && !(server && (await isServerOf(home.cluster, server.pid)))) {
+    joining.starting = await makeAndStart(home, options)
+    joining.patience = newPatience()
+    options.meanwhile?.()
+  }
+  return undefined
+}
+
+interface Patience {
+  extend(): void
+  isOver(): boolean
+  /** Logs now and then what is waited for. */
+  tell(log: JoinOptions['log'], problem: string): void
+}
+
+function newPatience(): Patience {
+  const begunMs = performance.now()
+  let untilMs = begunMs + PATIENCE_MS
+  let tellMs = begunMs + TELL_EVERY_MS
+  return {
+    extend() {
+      untilMs = Math.min(performance.now() + PATIENCE_MS, begunMs + LONGEST_RECOVERY_MS)
+    },
+    isOver: () => performance.now() > untilMs,
+    tell(log, problem) {
+      const nowMs = performance.now()
+      if (nowMs < tellMs) return
+      log.info(`Waiting for PostgreSQL since ${Math.round((nowMs - begunMs) / 1000)} s: ${problem}.`)
+      tellMs = nowMs + TELL_EVERY_MS
+    },
+  }
+}
+
+/** Connects and takes the presence lock; or returns why not, and whether the server said that it is busy. */
+async function enter(home: Home, host: string): Promise<pg.Client | { busy: boolean; problem: string }> {
+  const client = new pg.Client({
+    host,
+    port: PORT,
+    user: SUPERUSER,
+    password: home.password,
+    database: 'postgres',
+    application_name: 'tundish presence',
+    ssl: false,
+  })
+  // The end of the connection is an error event too; without a listener it would end the program.
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    // Waits while the last program to leave stops the server, and fails when it has.
+    await client.query('select pg_advisory_lock_shared($1, $2)', PRESENCE)
+    return client
+  } catch (error) {
+    void client.end().catch(() => {})
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === '28P01') throw wrongPassword(home.dataDir)
+    if (code === 'EACCES') throw error
+    // 57P03, 57P01, 57P02: it is starting up, shutting down, or recovering from a crash.
+    return { busy: code?.startsWith('57P') ?? false, problem: message }
+  }
+}
+
+/** Throws unless another program's server was first, or the last one's processes are still ending: then we try again. */
+function refuseFailure({ code, output }: NonNullable<Starting['end']>, home: Home): void {
+  if (code === 0 || /\block file\b|shared memory block .* still in use/.test(output)) return
+  throw outputSentence(output, 'start', home)
+}
+
+async function makeAndStart(home: Home, { log, throwaway = false, signal }: JoinOptions): Promise<Starting> {
+  const say = (what: string) => log.info(what)
+  if (!existsSync(home.cluster)) await makeCluster(home, { throwaway, say, signal })
+  signal?.throwIfAborted()
+  return await startServer(home, say)
+}
