@@ -29,7 +29,7 @@ const COMMANDS: Record<string, Load | string> = {
   profile: 'profiles of a project',
   event: 'events of a project and their deliveries',
   delivery: 'deliveries of events',
-  'merchant-account': 'merchant accounts of an organization',
+  'merchant-account': () => import('./commands/merchant-account.ts'),
   figures: 'read or rebuild the figures of a project or an organization',
   audit: () => import('./commands/audit.ts'),
   backup: () => import('./commands/backup.ts'),

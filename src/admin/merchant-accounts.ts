@@ -2,15 +2,14 @@
 
 import { ApiError } from '../lib/errors.ts'
 import { minorUnits } from '../lib/money.ts'
-import { packRow } from '../lib/pg/row-bytes.ts'
 import { Type } from '../lib/shape/schema.ts'
-import { instant, json, shape, text } from '../lib/shape/shape.ts'
+import { boolean, instant, json, shape, text } from '../lib/shape/shape.ts'
 import { isName } from '../lib/text.ts'
 import { requireOrganization } from './exist.ts'
 import { list } from './list.ts'
 import type { Change, Operation } from './operation.ts'
 
-const merchantAccount = shape('MerchantAccount', 'm', {
+export const merchantAccount = shape('MerchantAccount', 'm', {
   psp: text('Payment provider.', { example: 'simulator' }),
   psp_merchant_id: text('The account there.', { example: 'merchant-1' }),
   region: text('Region.', { nullable: true, example: 'eu' }),
@@ -18,6 +17,16 @@ const merchantAccount = shape('MerchantAccount', 'm', {
     schema: { type: 'array', items: { type: 'string' } },
     example: ['EUR', 'USD'],
   }),
+  sandbox: boolean('Whether it is of the provider’s test mode; null: it was never connected.', {
+    sql: 'm.is_sandbox',
+    nullable: true,
+  }),
+  key_last4: text('End of the provider’s secret key; null: it is not connected.', {
+    sql: 'm.credentials_last4',
+    nullable: true,
+    example: '4f2a',
+  }),
+  connected_at: instant('When its credentials were last set.', { nullable: true }),
   created_at: instant('When it was made.'),
   updated_at: instant('When it was last changed.'),
 })
@@ -56,8 +65,8 @@ const putMerchantAccount: Change = {
     const currencies = given.currencies?.map(checkCurrency) ?? JSON.parse(before?.currencies ?? '[]')
     const region = given.region === undefined ? (before?.region ?? null) : given.region
     await query(SET_ACCOUNT, [...key, region, JSON.stringify(currencies)])
-    const [row] = await query(`${READ_ACCOUNT}`, key)
-    const result = merchantAccountOf(row!)
+    const [row] = await query(ANSWER_ACCOUNT, key)
+    const result = JSON.parse(merchantAccount.writeNamed(row!).toString())
     const target = `merchant account ${psp} ${psp_merchant_id} of organization ${organization_id}`
     const entry = { action: 'merchant_account.set', target, after: { region, currencies } }
     return {
@@ -69,7 +78,9 @@ const putMerchantAccount: Change = {
   },
 }
 
-const READ_ACCOUNT = 'select * from merchant_accounts where organization_id = $1 and psp = $2 and psp_merchant_id = $3'
+const WHERE = 'm.organization_id = $1 and m.psp = $2 and m.psp_merchant_id = $3'
+const READ_ACCOUNT = `select region, currencies from merchant_accounts m where ${WHERE}`
+const ANSWER_ACCOUNT = `select ${merchantAccount.namedColumns} from merchant_accounts m where ${WHERE}`
 const SET_ACCOUNT = `
   insert into merchant_accounts as m (organization_id, psp, psp_merchant_id, region, currencies, created_at, updated_at)
   select $1, $2, $3, $4, $5, at, at from (select db_clock() as at) now
@@ -77,13 +88,8 @@ const SET_ACCOUNT = `
   set region = excluded.region, currencies = excluded.currencies,
     updated_at = greatest(excluded.updated_at, m.updated_at + interval '1 microsecond')`
 
-function merchantAccountOf(row: Record<string, string | null>): object {
-  const names = ['psp', 'psp_merchant_id', 'region', 'currencies', 'created_at', 'updated_at']
-  return JSON.parse(merchantAccount.write(packRow(names.map((name) => row[name]!))).toString())
-}
-
 /** A payment names its account by these; what is empty, or cannot be seen, names none. */
-function checkLabel(field: string, text: string): void {
+export function checkLabel(field: string, text: string): void {
   if (isName(text, LONGEST_LABEL)) return
   throw new ApiError(
     400,

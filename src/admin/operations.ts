@@ -1,5 +1,6 @@
 // All operations of the operator's side, in the order its description shows them.
 import { auditLog } from './audit-log.ts'
+import { connections } from './connections.ts'
 import { events } from './events.ts'
 import { figures } from './figures.ts'
 import { keys } from './keys.ts'
@@ -24,6 +25,7 @@ export const operations: readonly Operation[] = [
   ...keys,
   ...tenants,
   ...merchantAccounts,
+  ...connections,
   ...rateLimits,
   ...auditLog,
 ]

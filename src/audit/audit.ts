@@ -115,12 +115,7 @@ export async function audited<T>(
   work: (query: Query) => Promise<{ entry: Entry; result: T }>,
 ): Promise<T> {
   const { head, result } = await db.tx(async (query, commit) => {
-    const working = work(query)
-    const bounded = endWhenStalled(query)
-    // After a failure of the work it fails too; the caller gets the error of the work.
-    bounded.catch(() => {})
-    const done = await working
-    await bounded
+    const [, done] = await Promise.all([endWhenStalled(query), work(query)])
     return { head: await audit.append({ query, commit }, actor, done.entry), result: done.result }
   })
   await audit.confirm(head)

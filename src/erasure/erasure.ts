@@ -33,7 +33,7 @@ export async function erase(
   ids: string[],
 ): Promise<string[]> {
   const { missing, head } = await db.tx(async (query, commit) => {
-    const [found] = await Promise.all([lockProfiles(query, projectId, ids), endWhenStalled(query)])
+    const [, found] = await Promise.all([endWhenStalled(query), lockProfiles(query, projectId, ids)])
     const missing = ids.filter((id) => !found.has(id))
     if (missing.length > 0) return { missing }
     const erased_at = await wipe(query, projectId, found)

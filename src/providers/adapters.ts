@@ -1,14 +1,55 @@
-// The adapters of payment providers by their psp: what opens one merchant account.
+// The adapters of payment providers by their psp: how an account is opened, and whose secret key a text is.
 import type { Account } from './account.ts'
 import type { GuardOptions } from './guard.ts'
-import type { Provider } from './provider.ts'
+import type { NotBegun, Provider, Unknown } from './provider.ts'
+import { type AccountDescription, StripeProvider } from './stripe/stripe.ts'
 
 export interface AdapterOptions extends GuardOptions {
   /** Another address of Stripe's API, for tests and the demo. */
-  stripeApiUrl?: string
+  stripeApiUrl?: string | undefined
 }
 
-/** Opens a provider for one account. Each has a guard of its own: deadline, circuit, places and rate. */
-export type OpenAdapter = (account: Omit<Account, 'version' | 'organizationId'>, options: AdapterOptions) => Provider
+export interface Adapter {
+  /** Its name in sentences. */
+  title: string
+  /** Opens one account. Each has a guard of its own: deadline, circuit, places and rate. */
+  open(
+    account: Pick<Account, 'secretKey' | 'merchantId' | 'isSandbox' | 'currencies'>,
+    options: AdapterOptions,
+  ): Provider
+  /** The mode that a secret key is for, by its form; undefined: this is no secret key of the provider. */
+  modeOf(secretKey: string): 'live' | 'sandbox' | undefined
+  /** Whether a text has the form of a secret that signs the provider's notifications. */
+  isWebhookSecret(text: string): boolean
+  /** Asks the provider whose key it is. */
+  describe(secretKey: string, options: AdapterOptions): Promise<AccountDescription | NotBegun | Unknown>
+}
 
-export const adapters: Readonly<Record<string, OpenAdapter>> = {}
+// Stripe answers 429 from about 100 calls a second in live mode and 25 in test mode.
+const STRIPE_CALLS_PER_SECOND = { live: 80, sandbox: 20 }
+
+const stripe: Adapter = {
+  title: 'Stripe',
+  open: (account, options) => openStripe(account, options),
+  modeOf: (secretKey) => {
+    const mode = /^(?:sk|rk)_(test|live)_[A-Za-z0-9_]{8,247}$/.exec(secretKey)?.[1]
+    return mode === undefined ? undefined : mode === 'test' ? 'sandbox' : 'live'
+  },
+  isWebhookSecret: (text) => /^whsec_[A-Za-z0-9_+/=]{8,247}$/.test(text),
+  async describe(secretKey, options) {
+    const provider = openStripe({ secretKey, merchantId: '', isSandbox: true, currencies: [] }, options)
+    return provider.describeAccount().finally(() => provider.close())
+  },
+}
+
+function openStripe(account: Parameters<Adapter['open']>[0], { stripeApiUrl, ...guard }: AdapterOptions) {
+  const maxPerSecond = STRIPE_CALLS_PER_SECOND[account.isSandbox ? 'sandbox' : 'live']
+  return new StripeProvider({
+    ...guard,
+    ...account,
+    maxPerSecond,
+    ...(stripeApiUrl !== undefined && { apiUrl: stripeApiUrl }),
+  })
+}
+
+export const adapters: Readonly<Partial<Record<string, Adapter>>> = { stripe }

@@ -74,8 +74,10 @@ export function openProviders(options: ProvidersOptions): OpenProviders {
   }
 
   function openAccount(account: Account): Provider | undefined {
-    const open = adapters[account.psp]
-    return open && keep(placeOf(account), account.organizationId, account.version, () => open(account, options))
+    const adapter = adapters[account.psp]
+    const { clock, deadlineMs, stripeApiUrl } = options
+    const open = () => adapter!.open(account, { clock, deadlineMs, stripeApiUrl })
+    return adapter && keep(placeOf(account), account.organizationId, account.version, open)
   }
 
   return {

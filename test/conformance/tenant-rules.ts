@@ -17,6 +17,8 @@ export interface Rule {
   foreign: Foreign
   /** Speaks of all tenants at once, for the operator of the installation. */
   everywhere?: boolean
+  /** The status for the tenant's own objects, where a success needs more than the database; else 200. */
+  own?: number
   /** Needs no key, and knows no tenant. */
   open?: boolean
   /** Names objects of `it`; the caller is `ours`. */
@@ -127,6 +129,12 @@ export const RULES: Record<string, Rule> = {
   },
   getProject: list,
   listMerchantAccounts: list,
+  connectMerchantAccount: {
+    foreign: absent(400),
+    own: 400,
+    body: () => ({ sandbox: true, secret_key: 'sk_test_12345678' }),
+  },
+  disconnectMerchantAccount: item,
   setMerchantAccount: { foreign: { like: 'own' }, body: () => ({ region: 'eu' }) },
   setOrganizationRateLimit: set({ rate_limit: 'default' }),
   setProjectRateLimit: set({ rate_limit: 'default' }),

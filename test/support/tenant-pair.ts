@@ -45,6 +45,12 @@ export async function makeTenant(billing: Billing, mark: string): Promise<Tenant
      values ($1, 'simulator', $1, '[]', db_clock(), db_clock())`,
     [mark],
   )
+  await db.query(
+    `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, credentials, credentials_last4,
+       connected_at, created_at, updated_at)
+     values ($1, $1, $1, true, 'sealed', '0000', db_clock(), db_clock(), db_clock())`,
+    [mark],
+  )
   const names = { mark, organization: mark, project, customer, order: body.order_id as string }
   await followProject(db, project)
   await db.query('update secret_keys set name = $1 where organization_id = $1', [mark])

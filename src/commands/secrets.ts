@@ -1,0 +1,43 @@
+// Reads secrets for a command: from a file, from a pipe, or asked for at a terminal without showing them. Never an argument.
+import { readFile } from 'node:fs/promises'
+import { createInterface } from 'node:readline/promises'
+import { Writable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { Refusal } from '../lib/errors.ts'
+
+/** The lines of the file, of standard input (also `-`), or the answers to these questions at a terminal; none is empty. */
+export async function readSecrets(file: string | undefined, questions: string[]): Promise<string[]> {
+  const lines = await linesFrom(file, questions)
+  const secrets = lines.map((line) => line.trim()).filter((line) => line !== '')
+  if (secrets.length === 0) throw new Refusal('No secret was given.')
+  return secrets
+}
+
+async function linesFrom(file: string | undefined, questions: string[]): Promise<string[]> {
+  if (file !== undefined && file !== '-') return (await contentOf(file)).split('\n')
+  if (file === undefined && process.stdin.isTTY) return askHidden(questions)
+  return (await text(process.stdin)).split('\n')
+}
+
+async function contentOf(file: string): Promise<string> {
+  return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new Refusal(`${file} cannot be read (${error.code}).`)
+  })
+}
+
+/** The terminal shows the questions on standard error, and not what is typed. */
+async function askHidden(questions: string[]): Promise<string[]> {
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
+  const terminal = createInterface({ input: process.stdin, output: nowhere, terminal: true })
+  const answers: string[] = []
+  try {
+    for (const question of questions) {
+      process.stderr.write(`${question}: `)
+      answers.push(await terminal.question(''))
+      process.stderr.write('\n')
+    }
+  } finally {
+    terminal.close()
+  }
+  return answers
+}

@@ -1,0 +1,170 @@
+// Connects a merchant account to its payment provider: the account is asked whose key it is, and the key is sealed.
+import type { Clock } from '../lib/clock.ts'
+import { ApiError, tryLater } from '../lib/errors.ts'
+import type { Db } from '../lib/pg/db.ts'
+import { bytesFromPg } from '../lib/pg/row-bytes.ts'
+import type { NamedRow, Query } from '../lib/pg/types.ts'
+import type { Seal } from '../lib/secrets.ts'
+import { type AccountName, credentialsOf, webhookSecretsOf } from './account.ts'
+import { type Adapter, adapters } from './adapters.ts'
+import type { AccountDescription } from './stripe/stripe.ts'
+
+export interface Connecting {
+  /** Left out: the key stays as it is. */
+  secretKey?: string | undefined
+  /** All of them; left out: they stay as they are. */
+  webhookSecrets?: readonly string[] | undefined
+  /** Whether the account is one of the provider's test mode. */
+  isSandbox: boolean
+}
+
+export interface ConnectContext {
+  db: Db
+  seal: Seal
+  clock: Clock
+  stripeApiUrl: string | undefined
+  deadlineMs: number
+}
+
+// While one is rotated there are two.
+const MOST_WEBHOOK_SECRETS = 5
+
+/**
+ * Stores the credentials of a merchant account, which is made if need be. Everything that can be known to be wrong is
+ * refused with an `ApiError`: the mode, the account, a key that the provider does not take. Changes nothing then.
+ */
+export async function connectAccount(context: ConnectContext, name: AccountName, given: Connecting): Promise<object> {
+  const { db, seal } = context
+  const adapter = adapterOf(name.psp)
+  const [before] = await db.query(FIND, keyOf(name))
+  checkSecrets(adapter, given, before)
+  checkMode(adapter, given, before)
+  const account = given.secretKey === undefined ? undefined : await describe(context, adapter, name, given)
+  const currencies = offered(JSON.parse(before?.currencies ?? '[]'), account?.currencies)
+  const { secretKey, webhookSecrets } = given
+  const [row] = await db.query(CONNECT, [
+    ...keyOf(name),
+    given.isSandbox,
+    JSON.stringify(currencies),
+    secretKey === undefined ? null : seal.seal(secretKey, credentialsOf(name)),
+    secretKey?.slice(-4) ?? null,
+    webhookSecrets === undefined ? null : seal.seal(JSON.stringify(webhookSecrets), webhookSecretsOf(name)),
+  ])
+  return {
+    psp: name.psp,
+    psp_merchant_id: name.merchantId,
+    sandbox: given.isSandbox,
+    key_last4: row!.credentials_last4,
+    webhook_secrets: webhookSecretsIn(seal, name, row!).length,
+    currencies,
+    charges_enabled: account?.chargesEnabled ?? null,
+    provider_account: account?.accountId ?? null,
+    provider_account_name: account?.displayName ?? null,
+    notifications_path: `/${name.organizationId}/v1/providers/${name.psp}/${encodeURIComponent(name.merchantId)}/events`,
+  }
+}
+
+/** Removes the credentials of an account; its history stays. Throws a 404 where there are none. */
+export async function disconnectAccount(query: Query, name: AccountName): Promise<{ key_last4: string }> {
+  const [row] = await query(
+    `with old as (select credentials_last4 from merchant_accounts where ${WHERE} and credentials is not null for update)
+     update merchant_accounts m set credentials = null, credentials_last4 = null, webhook_secrets = null,
+       connected_at = null, updated_at = greatest(db_clock(), m.updated_at + interval '1 microsecond')
+     from old where ${WHERE} returning old.credentials_last4`,
+    keyOf(name),
+  )
+  if (!row) throw new ApiError(404, 'object_not_found', 'There is no such merchant account that is connected.')
+  return { key_last4: row.credentials_last4! }
+}
+
+/** The secrets that sign the notifications of an account. */
+export function webhookSecretsIn(seal: Seal, name: AccountName, { webhook_secrets }: NamedRow): string[] {
+  if (!webhook_secrets) return []
+  return JSON.parse(seal.open(bytesFromPg(webhook_secrets), webhookSecretsOf(name)))
+}
+
+const WHERE = 'organization_id = $1 and psp = $2 and psp_merchant_id = $3'
+const FIND = `select currencies, is_sandbox, credentials is not null as is_connected from merchant_accounts where ${WHERE}`
+
+const CONNECT = `
+  insert into merchant_accounts as m (organization_id, psp, psp_merchant_id, is_sandbox, currencies, credentials,
+    credentials_last4, webhook_secrets, connected_at, created_at, updated_at)
+  select $1, $2, $3, $4, $5, $6, $7, $8, at, at, at from (select db_clock() as at) now
+  on conflict (organization_id, psp, psp_merchant_id) do update set
+    is_sandbox = excluded.is_sandbox, currencies = excluded.currencies,
+    credentials = coalesce(excluded.credentials, m.credentials),
+    credentials_last4 = coalesce(excluded.credentials_last4, m.credentials_last4),
+    webhook_secrets = coalesce(excluded.webhook_secrets, m.webhook_secrets),
+    connected_at = excluded.connected_at, updated_at = greatest(excluded.updated_at, m.updated_at + interval '1 microsecond')
+  returning credentials_last4, webhook_secrets`
+
+const keyOf = ({ organizationId, psp, merchantId }: AccountName) => [organizationId, psp, merchantId]
+
+function adapterOf(psp: string): Adapter {
+  const adapter = adapters[psp]
+  if (adapter) return adapter
+  const known = Object.keys(adapters).join(', ')
+  const why = psp === 'simulator' ? 'The simulator needs no credentials.' : `The psp must be one of: ${known}.`
+  throw new ApiError(400, 'invalid_value', `This merchant account cannot be connected. ${why}`)
+}
+
+function checkSecrets({ title, isWebhookSecret }: Adapter, given: Connecting, before: NamedRow | undefined): void {
+  const { secretKey, webhookSecrets } = given
+  if (secretKey === undefined && webhookSecrets === undefined)
+    throw new ApiError(400, 'property_required', 'secret_key or webhook_secrets is required.')
+  if (secretKey === undefined && before?.is_connected !== 't')
+    throw new ApiError(400, 'property_required', 'secret_key is required: the merchant account is not connected yet.')
+  if (webhookSecrets && webhookSecrets.length > MOST_WEBHOOK_SECRETS)
+    throw new ApiError(400, 'invalid_value', `webhook_secrets may be at most ${MOST_WEBHOOK_SECRETS}.`)
+  if (webhookSecrets?.some((text) => !isWebhookSecret(text)))
+    throw new ApiError(400, 'invalid_value', `webhook_secrets must be signing secrets of ${title}.`)
+}
+
+/** Play money and real money are never mixed in one account, neither by the key nor by what it was connected as. */
+function checkMode(adapter: Adapter, { secretKey, isSandbox }: Connecting, before: NamedRow | undefined): void {
+  const mode = secretKey === undefined ? undefined : adapter.modeOf(secretKey)
+  if (secretKey !== undefined && mode === undefined)
+    throw new ApiError(400, 'invalid_value', `secret_key must be a secret key of ${adapter.title}.`)
+  if (mode === 'sandbox' && !isSandbox)
+    throw new ApiError(409, 'wrong_mode', 'This key is of the test mode: mark the merchant account as a sandbox.')
+  if (mode === 'live' && isSandbox)
+    throw new ApiError(409, 'wrong_mode', 'This key is of the live mode, and moves real money: it is no sandbox.')
+  const was = before?.is_sandbox ?? null
+  if (was !== null && (was === 't') !== isSandbox)
+    throw new ApiError(
+      409,
+      'wrong_mode',
+      `The merchant account was connected in ${was === 't' ? 'test' : 'live'} mode, and its charges are of that mode: use another psp_merchant_id.`,
+    )
+}
+
+async function describe(
+  { clock, deadlineMs, stripeApiUrl }: ConnectContext,
+  { title, describe }: Adapter,
+  { merchantId }: AccountName,
+  { secretKey, isSandbox }: Connecting,
+): Promise<AccountDescription> {
+  const account = await describe(secretKey!, { clock, deadlineMs, stripeApiUrl })
+  if (account.outcome === 'not_begun' && account.cause === 'credentials')
+    throw new ApiError(400, 'credentials_refused', `${title} refuses this key, or it may not read the account.`)
+  if (account.outcome !== 'described')
+    throw tryLater(
+      'provider_unavailable',
+      `${title} cannot be asked about this key now (${account.why}): try again.`,
+      5,
+    )
+  if (account.isSandbox !== isSandbox)
+    throw new ApiError(409, 'wrong_mode', `${title} says that this key is of the other mode.`)
+  if (merchantId.startsWith('acct_') && merchantId !== account.accountId)
+    throw new ApiError(400, 'wrong_account', `This key belongs to the account ${account.accountId}.`)
+  return account
+}
+
+/** The currencies of the account, or those of them that it was narrowed to by hand. */
+function offered(narrowed: string[], told: readonly string[] | undefined): readonly string[] {
+  if (!told || narrowed.length === 0) return told ?? narrowed
+  const both = narrowed.filter((code) => told.includes(code))
+  if (both.length > 0) return both
+  const message = `The account can charge none of the currencies that it is narrowed to (${narrowed.join(', ')}).`
+  throw new ApiError(400, 'invalid_value', message)
+}
