@@ -1,18 +1,19 @@
-// Keeps erasures away from whoever writes what callers say of customers.
+// Blocks erasure of customers' profiles while metadata of these customers is written.
 import type { Query, Statement } from '../lib/pg/types.ts'
 
 /**
- * Whoever writes what may be personal data of a profile (metadata in an order, in an event) locks it first and looks in a
- * later statement whether it is erased; an erasure waits for the commit, and then wipes what was written. The lock is the
- * weakest that keeps an erasure out: an import that is changing the profile does not block it. All who lock several do so
- * in one order. An import that links a customer to an erased profile waits for the customer's, and then wipes again.
+ * Blocks erasure of these customers' profiles until commit, so that metadata written now is not missed: call it first,
+ * and read in a later statement whether the profile is erased. Both locks are the weakest that block an erasure, so that
+ * imports which change customers or profiles go on; an import that links a customer to another profile meanwhile does
+ * not matter, for an erasure of that profile waits for this lock of the customer too, and then wipes again. Rows are
+ * locked in one order, so that transactions that lock several do not deadlock.
  */
-export async function keepErasureAway(query: Query, organizationId: string, externalIds: string[]): Promise<void> {
-  await query(KEEP_ERASURE_AWAY, [organizationId, externalIds])
+export async function lockOutErasure(query: Query, organizationId: string, externalIds: string[]): Promise<void> {
+  await query(LOCK_OUT_ERASURE, [organizationId, externalIds])
 }
 
-const KEEP_ERASURE_AWAY: Statement = {
-  name: 'keep erasure away',
+const LOCK_OUT_ERASURE: Statement = {
+  name: 'lock out erasure',
   text: `
     with c as materialized (
       select project_id, profile_id from customers

@@ -1,8 +1,9 @@
-// The refusals of a payment provider that this process does not have, or that keeps failing.
+// The refusals of a payment provider that is not set up here, that keeps failing, or that turned a charge away.
 import { ApiError, tryLater } from '../lib/errors.ts'
-import type { Provider, Providers } from '../providers/provider.ts'
+import type { NotBegun, Provider, Providers } from '../providers/provider.ts'
+import type { BillingContext } from './context.ts'
 
-// What the circuit of a provider rests before it lets somebody try again.
+// What the circuit of a provider rests before it admits a trial.
 const REST_SECONDS = 5
 
 /** The provider that holds the customer's card, or a 400. */
@@ -24,4 +25,21 @@ export async function providerOf(
 export function unreachable(): ApiError {
   const sentence = 'The payment provider cannot be reached at the moment: nothing was begun, try again.'
   return tryLater('provider_unavailable', sentence, REST_SECONDS)
+}
+
+/** The provider turned a charge or refund away before it began: the key is free again. */
+export function notBegun(context: Pick<BillingContext, 'log'>, provider: Provider, answer: NotBegun): ApiError {
+  logNotBegun(context, provider, answer)
+  return unreachable()
+}
+
+/** Logs why a provider turned a call away; wrong credentials are an error that an operator must mend. */
+export function logNotBegun(
+  { log }: Pick<BillingContext, 'log'>,
+  { name, merchantId }: Provider,
+  { cause, why }: NotBegun,
+): void {
+  const about = { psp: name, merchant_id: merchantId, cause, why }
+  if (cause === 'credentials') log.error(about, 'The payment provider refuses our credentials.')
+  else log.warn(about, 'The payment provider turned a call away.')
 }

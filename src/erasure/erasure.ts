@@ -46,9 +46,35 @@ export async function erase(
     const entry = { action: 'profiles.erased', target: `project ${projectId}`, after: { profile_ids: ids } }
     return { missing, head: await audit.append({ query, commit }, actor, entry) }
   })
-  if (head) await audit.confirm(head)
+  if (head) {
+    await audit.confirm(head)
+    await wipeBeside(db, projectId, ids)
+  }
   return missing
 }
+
+/**
+ * Wipes again what transactions beside the erasure wrote: a charge or refund that was claimed while an import linked its
+ * customer to one of these profiles has locked the profile of before. Each such customer is waited for with no other lock.
+ */
+async function wipeBeside(db: Db, projectId: string, ids: string[]): Promise<void> {
+  const busy = await db.query<Linked>(FIND_BUSY, [projectId, ids])
+  for (const { organization_id, external_id } of busy) await db.query(AWAIT_CUSTOMER, [organization_id, external_id])
+  const profiles = [...new Set(busy.map(({ profile_id }) => profile_id))]
+  if (profiles.length > 0) await wipeAgain(db, projectId, profiles)
+}
+
+type Linked = { organization_id: string; external_id: string; profile_id: string }
+
+const FIND_BUSY = `
+  with free as materialized (
+    select organization_id, external_id from customers where project_id = $1 and profile_id = any($2)
+    for update skip locked)
+  select c.organization_id, c.external_id, c.profile_id from customers c
+  where c.project_id = $1 and c.profile_id = any($2)
+    and not exists (select from free f where f.organization_id = c.organization_id and f.external_id = c.external_id)`
+
+const AWAIT_CUSTOMER = 'select from customers where organization_id = $1 and external_id = $2 for update'
 
 /**
  * Erases again whoever stands in a ledger, project by project: of those that exist here, whoever is not erased.
@@ -172,6 +198,8 @@ const ON_BELONGINGS = [
    where project_id = $1 and session_id in (${SESSIONS}) and ${hasPersonalData(replyRecord)}`,
   `update orders set client_metadata = null
    where (organization_id, external_id) in (${CUSTOMERS}) and client_metadata is not null`,
+  `update refunds set reason = '', comment = ''
+   where (organization_id, external_id) in (${CUSTOMERS}) and (reason <> '' or comment <> '')`,
   `update customers set ${erasedColumns(customerRecord)}
    where project_id = $1 and profile_id = any($2) and ${hasPersonalData(customerRecord)}`,
   ...emptied(EVENTS_THAT_SHOW),

@@ -14,6 +14,8 @@ export const eventTypes = [
   'charge.succeeded',
   'charge.failed',
   'charge.cancelled',
+  'charge.disputed',
+  'charge.dispute_won',
   'refund.succeeded',
   'refund.failed',
   'consumable.granted',

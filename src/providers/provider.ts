@@ -178,7 +178,7 @@ export interface Provider {
   ): Promise<Prepared | Settled | NotBegun | Unknown | Refused | Conflict>
   /** Charges a prepared payment, at most once for its handle. Present where `traits.prepares`. */
   confirm?(
-    request: Reference & { handle: string },
+    request: Reference & { handle: string; traceparent?: string },
     signal?: AbortSignal,
   ): Promise<Settled | Pending | Unknown | Refused>
   /** Moves money at most once for each key; a known key returns its outcome. Present unless `traits.prepares`. */
@@ -218,6 +218,8 @@ export interface Provider {
   /** All disputes of one charge. Absent where the provider has none. */
   disputesOf?(charge: { chargeTransactionId: string }, signal?: AbortSignal): Promise<Dispute[] | Unknown>
 
+  /** Every dispute opened since an instant (RFC 3339). Throws `ProviderTrouble`. Absent where the provider has none. */
+  listDisputes?(since: string): AsyncIterable<Dispute>
   /** Every movement of money since an instant (RFC 3339), oldest first. Throws `ProviderTrouble` when it breaks off. */
   list(since: string): AsyncIterable<Movement>
 

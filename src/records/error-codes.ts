@@ -48,6 +48,10 @@ const CHARGE: ErrorCodes = {
   metadata_too_large: { status: 400, meaning: '`client_metadata` has more than 16 KiB.' },
   no_saved_card: { status: 400, meaning: 'The customer has no saved card.' },
   no_successful_payment: { status: 400, meaning: 'The customer has no successful payment yet.' },
+  not_accepted_by_provider: {
+    status: 400,
+    meaning: 'The payment provider of the saved card can never charge this amount in this currency.',
+  },
   one_off_charge_disabled: { status: 400, meaning: 'Custom charges are not enabled for the organization.' },
   unknown_currency: { status: 400, meaning: 'The currency is not one of ISO 4217.' },
   unknown_customer: { status: 400, meaning: 'There is no customer with this `external_id`.' },

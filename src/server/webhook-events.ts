@@ -1,4 +1,5 @@
 // Describes the webhooks in the OpenAPI document: one schema for each kind of event.
+import { disputeEventData } from '../billing/adopt/disputes.ts'
 import { chargeEventData } from '../billing/charge/answer.ts'
 import { consumable } from '../billing/effects/consumable.ts'
 import { refundOut } from '../billing/refund/answer.ts'
@@ -29,10 +30,15 @@ const KINDS: Record<EventType, { when: string; data: Schema }> = {
   'charge.succeeded': { when: 'A charge succeeded.', data: chargeEventData },
   'charge.failed': { when: 'A charge was declined.', data: chargeEventData },
   'charge.cancelled': { when: 'A charge ended without being made.', data: chargeEventData },
+  'charge.disputed': { when: 'A customer disputed a charge at their bank.', data: disputeEventData },
+  'charge.dispute_won': { when: 'A dispute of a charge was won.', data: disputeEventData },
   'refund.succeeded': { when: 'A refund succeeded.', data: refundOut },
-  'refund.failed': { when: 'A refund failed.', data: refundOut },
-  'consumable.granted': { when: 'A charge granted a consumable.', data: consumable.schema },
-  'consumable.revoked': { when: 'A full refund revoked a consumable.', data: consumable.schema },
+  'refund.failed': { when: 'A refund failed, perhaps after it had succeeded.', data: refundOut },
+  'consumable.granted': {
+    when: 'A charge granted a consumable, or one that had been revoked is active again.',
+    data: consumable.schema,
+  },
+  'consumable.revoked': { when: 'A full refund or a dispute revoked a consumable.', data: consumable.schema },
   'endpoint.test': { when: 'The operator tests an endpoint.', data: idOf('endpoint', 'TestedEndpoint') },
 }
 

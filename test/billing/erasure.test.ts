@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { keepErasureAway } from '../../src/billing/lock-out-erasure.ts'
+import { lockOutErasure } from '../../src/billing/lock-out-erasure.ts'
 import { importRecords } from '../../src/ingest/load.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import { until } from '../support/cluster.ts'
@@ -120,7 +120,7 @@ describe('an import that links the customer to an erased profile', () => {
     const run = await link(user)
     let importing: ReturnType<typeof run>
     await billing.db.tx(async (query) => {
-      await keepErasureAway(query, shop.id, [user])
+      await lockOutErasure(query, shop.id, [user])
       importing = run()
       await untilLocked(billing.db.query, 'customers')
       await query(`insert into orders select (json_populate_record(o, $2)).* from orders o where external_id = $1`, [
@@ -130,6 +130,49 @@ describe('an import that links the customer to an erased profile', () => {
     })
     assert.equal((await importing!).erased, 1)
     assert.deepEqual(await findMarker(), [])
+  })
+})
+
+test('an import that links the customer to a profile which is erased while a charge is claimed', async () => {
+  const { user } = await person()
+  await shop.charge(user)
+  const { erase } = await person()
+  const profileId = `pro_${people}`
+  let erasing: Promise<unknown>
+  await billing.db.tx(async (query) => {
+    await lockOutErasure(query, shop.id, [user])
+    await query(`insert into orders select (json_populate_record(o, $2)).* from orders o where external_id = $1`, [
+      user,
+      JSON.stringify({ order_id: randomUUID(), idempotency_key: 'beside', ...metadata }),
+    ])
+    await billing.db.query('update customers set profile_id = $2 where external_id = $1', [user, profileId])
+    erasing = erase()
+    await untilLocked(billing.db.query, 'customers')
+  })
+  await erasing!
+  assert.deepEqual(await findMarker(), [])
+})
+
+describe('reason and comment of a refund', () => {
+  const notes = { reason: MARKER, comment: MARKER }
+  const kept = async (user: string) =>
+    (await billing.db.query('select reason, comment from refunds where external_id = $1', [user]))[0]
+
+  test('are wiped by an erasure', async () => {
+    const { user, erase } = await person()
+    const { order_id } = (await shop.charge(user)).body
+    await shop.refund(user, order_id, notes)
+    assert.deepEqual(await kept(user), notes)
+    await erase()
+    assert.deepEqual(await kept(user), { reason: '', comment: '' })
+  })
+
+  test('are not stored of a person who is erased already', async () => {
+    const { user, erase } = await person()
+    const { order_id } = (await shop.charge(user)).body
+    await erase()
+    assert.equal((await shop.refund(user, order_id, notes)).body.refund_status, 'succeeded')
+    assert.deepEqual(await kept(user), { reason: '', comment: '' })
   })
 })
 

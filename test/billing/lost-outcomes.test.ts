@@ -3,10 +3,10 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { oneOffCharge } from '../../src/billing/charge/charge.ts'
-import { takeDue } from '../../src/billing/charge/orders.ts'
+import { type Order, ordersInProgress } from '../../src/billing/charge/orders.ts'
 import type { ChargeRequest } from '../../src/billing/charge/request.ts'
 import type { BillingContext } from '../../src/billing/context.ts'
-import { lookIntoCharge } from '../../src/billing/unknown/ask-provider.ts'
+import { CHARGE, look } from '../../src/billing/unknown/look.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
 import { findEither, resolve } from '../../src/billing/unknown/resolve.ts'
 import { ApiError } from '../../src/lib/errors.ts'
@@ -57,6 +57,9 @@ const order = async () =>
       [shop.id, user],
     )
   )[0]
+
+const { takeDue } = ordersInProgress
+const lookIntoCharge = (at: BillingContext, order: Order) => look(at, CHARGE, order)
 
 const never = async (): Promise<never> => {
   throw new Error('must not be called')

@@ -31,6 +31,7 @@ const row = (external_id: string): ReportRow => ({
   psp_transaction_type: 'sale',
   psp: 'simulator',
   psp_merchant_id: null,
+  psp_customer_id: null,
   region: null,
   payment_method_token: null,
   details: noDetails,

@@ -25,7 +25,9 @@ const KEPT: Record<string, string> = {
   replies: 'project_id session_id screen_id element_id screen_custom_id element_type element_custom_id',
   customers: 'organization_id external_id project_id profile_id',
   orders:
-    'organization_id external_id project_id idempotency_key currency_code status failed_message_for_user psp psp_merchant_id region payment_method_token provider_key resolved_because',
+    'organization_id external_id project_id idempotency_key currency_code status failed_message_for_user psp psp_merchant_id region payment_method_token provider_key provider_handle provider_customer provider_mismatch charge_transaction_id asked_currency_code resolved_because',
+  refunds:
+    'organization_id external_id idempotency_key currency_code status provider_key origin provider_transaction_id provider_mismatch resolved_because',
   events: 'project_id type object_id profile_id',
   webhook_attempts: 'project_id error',
 }
@@ -62,6 +64,7 @@ describe('an erasure leaves no trace', () => {
     await insert(server.db, project, {
       customers: [{ external_id: 'user', profile_id: 'a', ...PERSONAL.customers }],
       orders: [{ order_id: ORDER, external_id: 'user', ...PERSONAL.orders }],
+      refunds: [{ refund_id: EVENTS[0], order_id: ORDER, external_id: 'user', ...PERSONAL.refunds }],
       events: [
         {
           id: EVENTS[0],

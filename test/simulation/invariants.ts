@@ -113,7 +113,10 @@ export class Invariants {
       () => this.#stays(refund.refund_id, refund.status),
       () => refund.rows < Number(isSettled) && `${refund.status} refund without a row in the report`,
       () => refund.events !== Number(isSettled) && `${refund.status} refund with ${refund.events} events`,
-      () => this.#agrees('refund', refund.provider_key, refund.status, isAtRest),
+      () =>
+        refund.soft
+          ? this.#ledger.find('refund', refund.provider_key) !== undefined && 'a soft refund moved money'
+          : this.#agrees('refund', refund.provider_key, refund.status, isAtRest),
     ])
   }
 
@@ -216,7 +219,7 @@ const STATE = {
           'refund_id', r.refund_id, 'order_id', r.order_id, 'provider_key', r.provider_key, 'status', r.status,
           'minor', (r.amount * 100)::int, 'soft', r.soft_refund,
           'rows', (select count(*) from report_transactions t where t.organization_id = $1
-            and t.order_id = r.order_id and t.psp_transaction_type = 'refund'),
+            and t.order_id = r.order_id and t.psp_transaction_type in ('refund', 'soft_refund')),
           'events', (select count(*) from events e where e.project_id = $2 and e.object_id = r.refund_id::text)
         ) order by r.refund_id), '[]') from refunds r where r.organization_id = $1),
       'transactions', (select count(*) from transactions where project_id = $2),

@@ -9,14 +9,14 @@ export interface Plant {
 
 export const plants: Record<string, Plant> = {
   'time-out-is-failure': {
-    file: 'billing/charge/charge.ts',
-    code: `return await leaveToSettling(context, order)\n  } catch`,
-    bug: `return { ...(await leaveToSettling(context, order)), status: 'failed' }\n  } catch`,
+    file: 'billing/unknown/look.ts',
+    code: `else await kind.rows.handOver(db, row)\n  return row`,
+    bug: `else await kind.rows.handOver(db, row)\n  return { ...row, status: 'failed' }`,
   },
   'cancelled-without-refusal': {
-    file: 'billing/unknown/ask-provider.ts',
-    code: `=== 'unconfirmed' ? refuse() : found`,
-    bug: `=== 'unconfirmed' ? { outcome: 'refused' } : found`,
+    file: 'billing/unknown/look.ts',
+    code: `if (!isWaitedOut) return kind.refuse(context, provider, row, signal)`,
+    bug: `if (!isWaitedOut) return { outcome: 'refused' }`,
   },
   'another-key-for-looks': {
     file: 'billing/charge/orders.ts',
@@ -24,14 +24,14 @@ export const plants: Record<string, Plant> = {
     bug: `return { key: provider_key + order.looks, reference: order_id`,
   },
   'refund-by-old-sums': {
-    file: 'billing/refund/refunds.ts',
+    file: 'billing/refund/claim.ts',
     code: `const order = await findRefundable(query, organizationId, request)`,
     bug: `const order = { ...(await findRefundable(query, organizationId, request)), amount_refunded: '0' }`,
   },
   'soft-refund-revokes': {
     file: 'billing/refund/settle.ts',
-    code: `amount_refunded_hard = amount as is_whole`,
-    bug: `amount_refunded = amount as is_whole`,
+    code: `const hard = outcome.soft_refund === 't' ? 0n : minor(amount)`,
+    bug: `const hard = minor(amount)`,
   },
   'lease-forgotten': {
     file: 'billing/charge/claim.ts',

@@ -14,6 +14,8 @@ export function makeUuid(): string {
   return `${hex(series, 8)}-0000-7000-8000-${hex(++count, 12)}`
 }
 
+export const isUuid = (text: string) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
+
 export function makeRecordId(prefix: string): string {
   return `${prefix}_${series}-${++count}`
 }

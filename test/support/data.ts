@@ -14,6 +14,7 @@ export type Table =
   | 'transactions'
   | 'customers'
   | 'orders'
+  | 'refunds'
   | 'events'
 
 /** A row of a table by column; times as date-times. */
@@ -70,12 +71,20 @@ const DEFAULTS: Record<Table, Columns> = {
     amount_refunded: 0,
     amount_refunded_hard: 0,
   },
+  refunds: {
+    created_at: T,
+    amount: '1',
+    currency_code: 'USD',
+    status: 'succeeded',
+    provider_key: 'refund-key',
+    settled_at: T,
+  },
   events: { created_at: T, sequence: 1, pending: false, data: {} },
 }
 
 // An order in which every row finds what it refers to.
 const ORDER = Object.keys(DEFAULTS) as Table[]
-const OF_ORGANIZATIONS = new Set<Table>(['customers', 'orders'])
+const OF_ORGANIZATIONS = new Set<Table>(['customers', 'orders', 'refunds'])
 
 /** Puts rows into a project, with what is left out from `DEFAULTS`, and counts them as every writer does. */
 export async function insert(db: Db, project: { id: string; organizationId: string }, rows: Rows): Promise<void> {
@@ -103,7 +112,7 @@ async function insertRows(
   const owner = OF_ORGANIZATIONS.has(table) ? { organization_id: project.organizationId } : {}
   const full: Columns[] = rows.map((row) => ({
     ...DEFAULTS[table],
-    project_id: project.id,
+    ...(table !== 'refunds' && { project_id: project.id }),
     ...owner,
     ...folded(table, row),
     ...row,

@@ -14,6 +14,7 @@ export const PERSONAL: Record<string, Columns> = {
   replies: { value: [MARK] },
   customers: { email: MARK },
   orders: { client_metadata: { note: MARK } },
+  refunds: { reason: MARK, comment: MARK },
   events: { data: { client_metadata: { note: MARK } } },
   webhook_attempts: { answer: MARK },
 }

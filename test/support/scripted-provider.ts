@@ -30,7 +30,7 @@ export function scriptedProvider(script: Partial<Provider>): Provider {
     refund: unknown,
     lookUpRefund: unknown,
     refuseRefund: unknown,
-    refundsOf: unknown,
+    refundsOf: async () => [],
     async *list() {},
     close() {},
     ...script,

@@ -707,6 +707,46 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "charge.disputed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * charge.disputed
+         * @description A customer disputed a charge at their bank. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         */
+        post: operations["onChargeDisputed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "charge.dispute_won": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * charge.dispute_won
+         * @description A dispute of a charge was won. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         */
+        post: operations["onChargeDispute_won"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "refund.succeeded": {
         parameters: {
             query?: never;
@@ -738,7 +778,7 @@ export interface webhooks {
         put?: never;
         /**
          * refund.failed
-         * @description A refund failed. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A refund failed, perhaps after it had succeeded. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onRefundFailed"];
         delete?: never;
@@ -758,7 +798,7 @@ export interface webhooks {
         put?: never;
         /**
          * consumable.granted
-         * @description A charge granted a consumable. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A charge granted a consumable, or one that had been revoked is active again. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onConsumableGranted"];
         delete?: never;
@@ -778,7 +818,7 @@ export interface webhooks {
         put?: never;
         /**
          * consumable.revoked
-         * @description A full refund revoked a consumable. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A full refund or a dispute revoked a consumable. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onConsumableRevoked"];
         delete?: never;
@@ -834,6 +874,56 @@ export interface components {
              */
             sequence: number;
             data: components["schemas"]["ChargeEventData"];
+        };
+        ChargeDispute_wonEvent: {
+            /**
+             * Format: uuid
+             * @description Identifier of the event.
+             */
+            id: string;
+            /**
+             * @description Kind of event.
+             * @enum {string}
+             */
+            type: "charge.dispute_won";
+            /**
+             * Format: date-time
+             * @description When it was written.
+             */
+            created_at: string;
+            /** @description The project. */
+            project_id: string;
+            /**
+             * Format: int64
+             * @description Grows by one with each event of the same object.
+             */
+            sequence: number;
+            data: components["schemas"]["DisputeEventData"];
+        };
+        ChargeDisputedEvent: {
+            /**
+             * Format: uuid
+             * @description Identifier of the event.
+             */
+            id: string;
+            /**
+             * @description Kind of event.
+             * @enum {string}
+             */
+            type: "charge.disputed";
+            /**
+             * Format: date-time
+             * @description When it was written.
+             */
+            created_at: string;
+            /** @description The project. */
+            project_id: string;
+            /**
+             * Format: int64
+             * @description Grows by one with each event of the same object.
+             */
+            sequence: number;
+            data: components["schemas"]["DisputeEventData"];
         };
         ChargeEventData: {
             /** @description Always empty: a custom charge has no authentication step. */
@@ -1022,6 +1112,46 @@ export interface components {
              */
             sequence: number;
             data: components["schemas"]["Consumable"];
+        };
+        DisputeEventData: {
+            /** @description The provider’s identifier of the dispute. */
+            dispute_id: string;
+            /**
+             * Format: uuid
+             * @description Order of the charge.
+             * @example 0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20
+             */
+            order_id: string;
+            /** @description Identifier of the user. */
+            external_id: string;
+            /**
+             * @description State of the dispute.
+             * @enum {string}
+             */
+            dispute_status: "open" | "won" | "lost";
+            /**
+             * Format: double
+             * @description Disputed amount in major units.
+             * @example 10.5
+             */
+            amount: number;
+            /**
+             * @description ISO 4217 code.
+             * @example USD
+             */
+            currency_code: string;
+            /**
+             * @description The provider’s word for the reason.
+             * @example fraudulent
+             */
+            reason: string | null;
+            /** @description Whether the amount was taken back, which revokes the consumable. */
+            funds_withdrawn: boolean;
+            /**
+             * Format: date-time
+             * @description When the dispute was opened.
+             */
+            opened_at: string;
         };
         EndpointTestEvent: {
             /**
@@ -2691,7 +2821,7 @@ export interface components {
     requestBodies: never;
     headers: {
         /** @description Why the request was refused: a stable word for programs. The list of them is in the introduction. */
-        "X-Error-Code": "body_incomplete" | "body_required" | "invalid_host" | "invalid_http" | "invalid_json" | "invalid_parameter" | "invalid_property" | "invalid_query_string" | "invalid_url" | "parameter_required" | "property_required" | "repeated_parameter" | "unknown_parameter" | "unknown_property" | "path_not_found" | "method_not_allowed" | "request_timeout" | "body_too_large" | "uri_too_long" | "unsupported_media_type" | "unsupported_content_encoding" | "expectation_failed" | "headers_too_large" | "internal_error" | "database_timeout" | "database_unavailable" | "server_busy" | "write_conflict" | "invalid_cursor" | "unauthorized" | "object_not_found" | "rate_limited" | "profiles_not_found" | "amount_above_what_is_left" | "amount_not_positive" | "amount_too_many_decimals" | "charge_reference_unknown" | "idempotency_key_required" | "idempotency_key_reused" | "invalid_amount" | "nothing_left_to_refund" | "order_not_charged_here" | "order_not_succeeded" | "provider_not_set_up" | "refund_in_progress" | "unknown_order" | "provider_unavailable" | "amount_above_maximum" | "amount_too_large" | "card_data_in_metadata" | "charge_in_progress" | "currency_not_offered" | "metadata_too_large" | "no_saved_card" | "no_successful_payment" | "one_off_charge_disabled" | "unknown_currency" | "unknown_customer" | "audit_log_busy" | "migrations_pending";
+        "X-Error-Code": "body_incomplete" | "body_required" | "invalid_host" | "invalid_http" | "invalid_json" | "invalid_parameter" | "invalid_property" | "invalid_query_string" | "invalid_url" | "parameter_required" | "property_required" | "repeated_parameter" | "unknown_parameter" | "unknown_property" | "path_not_found" | "method_not_allowed" | "request_timeout" | "body_too_large" | "uri_too_long" | "unsupported_media_type" | "unsupported_content_encoding" | "expectation_failed" | "headers_too_large" | "internal_error" | "database_timeout" | "database_unavailable" | "server_busy" | "write_conflict" | "invalid_cursor" | "unauthorized" | "object_not_found" | "rate_limited" | "profiles_not_found" | "amount_above_what_is_left" | "amount_not_positive" | "amount_too_many_decimals" | "charge_reference_unknown" | "idempotency_key_required" | "idempotency_key_reused" | "invalid_amount" | "nothing_left_to_refund" | "order_not_charged_here" | "order_not_succeeded" | "provider_not_set_up" | "refund_in_progress" | "unknown_order" | "provider_unavailable" | "amount_above_maximum" | "amount_too_large" | "card_data_in_metadata" | "charge_in_progress" | "currency_not_offered" | "metadata_too_large" | "no_saved_card" | "no_successful_payment" | "not_accepted_by_provider" | "one_off_charge_disabled" | "unknown_currency" | "unknown_customer" | "audit_log_busy" | "migrations_pending";
     };
     pathItems: never;
 }
@@ -5066,6 +5196,64 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ChargeCancelledEvent"];
+            };
+        };
+        responses: {
+            /** @description The event has arrived. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onChargeDisputed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChargeDisputedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event has arrived. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onChargeDispute_won: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChargeDispute_wonEvent"];
             };
         };
         responses: {

@@ -1,29 +1,29 @@
-// A custom charge, told top to bottom: claimed, seen before or refused? Then charge, settle, answer.
+// A custom charge, told top to bottom: seen before or refused? Then claim, prepare, confirm (or charge), settle, answer.
 import { ApiError } from '../../lib/errors.ts'
-import { formatMinor, MOST_MINOR, minorUnits, toMinor, tooManyDecimals } from '../../lib/money.ts'
-import { shorten } from '../../lib/text.ts'
-import type { ChargeRequest as ChargeAtProvider, Provider, Providers } from '../../providers/provider.ts'
-import { compare, fromDatabase, minorFromDatabase } from '../amount.ts'
-import { notPositive } from '../body.ts'
+import { formatMinor } from '../../lib/money.ts'
+import { instantFromPg } from '../../lib/time.ts'
+import type { NotBegun, Provider } from '../../providers/provider.ts'
+import { compare, fromDatabase } from '../amount.ts'
 import type { BillingContext } from '../context.ts'
 import { keyReused } from '../keys.ts'
-import { providerOf, unreachable } from '../psp.ts'
-import { lookIntoCharge } from '../unknown/ask-provider.ts'
-import { leaseAllowsCall, leaseMs } from '../unknown/lease.ts'
-import { keep, timed } from '../unknown/provider-calls.ts'
+import { notBegun, providerOf, unreachable } from '../psp.ts'
+import { inTime } from '../unknown/in-time.ts'
+import { leaseMs } from '../unknown/lease.ts'
+import { type Answer, CHARGE, conclude } from '../unknown/look.ts'
+import { keep, type Note, timed } from '../unknown/provider-calls.ts'
 import { type ChargeAnswer, chargeAnswer } from './answer.ts'
-import { type Account, type Claimed, claim, type Standing } from './claim.ts'
-import { handOver, type Order, reference } from './orders.ts'
+import { type Account, type Claimed, claim } from './claim.ts'
+import { chargeRequest, type Order, ordersInProgress, reference, storeHandle } from './orders.ts'
 import type { ChargeRequest } from './request.ts'
-import { isVerdict, settle } from './settle.ts'
+import { exactAmount, inProgressRefusal, type Refusal, refusalOf } from './rules.ts'
 
 // Each further turn needs another charge of the same customer to begin and settle within a statement.
 const MOST_TURNS = 20
 
 /**
  * Charges a customer's saved card, at most once for each key of the customer. Throws an `ApiError` for what is refused
- * before anything is begun; from the claim on every way ends in an answer, and no failure of ours or of the way to the
- * provider is ever told as `failed`.
+ * before anything is begun at the provider; after that every way ends in an answer, and neither our own failure nor that
+ * of the network is ever reported as `failed`.
  */
 export async function oneOffCharge(
   context: BillingContext,
@@ -32,176 +32,132 @@ export async function oneOffCharge(
 ): Promise<ChargeAnswer> {
   const claimed = await claimAllowed(context, organizationId, request)
   if (!claimed.isNew) return answerFor(request, claimed.order, true)
-  return answerFor(request, await charge(context, claimed), false)
+  return answerFor(request, await make(context, claimed), false)
 }
 
 /**
- * The order that the key stands for, made now or before; throws why there may be none. Another charge of the customer
- * may begin or settle while we ask; then it is asked again.
+ * The order that the key stands for, made now or before. Throws why there may be none. Another charge of the customer may
+ * begin or settle between two statements; then it claims again.
  */
 async function claimAllowed(
   { db, clock, providers, providerTimeoutMs }: BillingContext,
   organizationId: string,
   request: ChargeRequest,
 ): Promise<Claimed> {
-  const ready = readyOnes(providers, organizationId)
+  const { currencyCode } = request
   const exact = exactAmount(request)
-  const amount = exact instanceof ApiError ? null : exact
-  const asked = { organizationId, request, amount, leaseMs: leaseMs(providerTimeoutMs, 1), clock }
+  const amountMinor = exact instanceof ApiError ? undefined : exact
+  const amount = amountMinor === undefined ? null : formatMinor(amountMinor, currencyCode)
+  const takes = (provider: Provider) =>
+    amountMinor !== undefined && provider.accepts({ amountMinor, currencyCode }) === undefined
+  // An open circuit would spend its one trial by being asked.
+  const isReady = (one: Provider) => !one.circuitIsOpen() && takes(one) && one.admits()
+  const ready = [...providers.opened(organizationId)].filter(isReady).map(accountOf)
   for (let turn = 1; turn <= MOST_TURNS; turn++) {
-    const claimed = await claim(db, { ...asked, ready })
+    const claimed = await claim(db, {
+      organizationId,
+      request,
+      amount,
+      ready,
+      leaseMs: leaseMs(providerTimeoutMs, 1),
+      clock,
+    })
     if (claimed.order) return claimed
-    const { standing } = claimed
-    const provider = await allow(organizationId, request, exact, standing, ready, providers)
-    if (standing.is_busy === 't') break
-    if (!isReady(ready, provider)) ready.push(accountOf(provider))
+    const { refusal } = claimed
+    const { rule } = refusal
+    if (rule === null) continue
+    if (rule === 'amount_refused') throw exact
+    if (rule !== 'provider_not_ready' && rule !== 'currency_not_offered') throw refusalOf(rule, request, refusal)
+    const card = { psp: refusal.card_psp!, psp_merchant_id: refusal.card_psp_merchant_id }
+    const provider = await providerOf(providers, organizationId, card)
+    if (rule === 'currency_not_offered') throw refusalOf(rule, request, refusal)
+    ready.push(readied(provider, refusal, amountMinor!, currencyCode))
   }
-  throw new ApiError(400, 'charge_in_progress', 'Another charge of this customer is in progress.')
-}
-
-/** The providers that need no trial: asking those with an open circuit could spend one. */
-function readyOnes(providers: Providers, organizationId: string): Account[] {
-  const opened = [...providers.opened(organizationId)]
-  return opened.filter((one) => !one.circuitIsOpen() && one.admits()).map(accountOf)
+  throw inProgressRefusal()
 }
 
 const accountOf = ({ name, merchantId }: Provider): Account => ({ psp: name, merchant_id: merchantId })
 
-const isReady = (ready: readonly Account[], { name, merchantId }: Provider) =>
-  ready.some((one) => one.psp === name && one.merchant_id === merchantId)
+/** The account of a provider that takes the charge now. Throws a 400 for what it can never take, and else a 503. */
+function readied(provider: Provider, { is_busy }: Refusal, amountMinor: bigint, currencyCode: string): Account {
+  const why = provider.accepts({ amountMinor, currencyCode })
+  if (why !== undefined) throw new ApiError(400, 'not_accepted_by_provider', why)
+  // A customer with a charge in progress makes no call, and would spend the trial of an open circuit for nothing.
+  if ((is_busy === 't' && provider.circuitIsOpen()) || !provider.admits()) throw unreachable()
+  return accountOf(provider)
+}
 
-/** The answer of an order; the key may turn out to stand for another amount, here or at the provider. */
+/** The answer of an order; its key may turn out to stand for another amount, here or at the provider. */
 function answerFor(request: ChargeRequest, order: Order, isReplay: boolean): ChargeAnswer {
+  const { asked_amount, asked_currency_code } = order
   const isSame =
-    request.currencyCode === order.currency_code && compare(request.amount, fromDatabase(order.amount)) === 0
+    request.currencyCode === asked_currency_code && compare(request.amount, fromDatabase(asked_amount)) === 0
   if (!isSame) throw keyReused('another amount or currency')
   return chargeAnswer(order, isReplay)
 }
 
 /**
- * Goes through the rules in the order that the contract gives them; the first that is broken answers. The claim keeps the
- * same rules, in SQL.
+ * Makes a claimed charge at the provider and returns the order as it is then. Whatever goes wrong, the order stays
+ * `processing` and settling finds the outcome: a time-out is not a failure. Throws a 503 when the provider turned the
+ * charge away before it began, so that the key is free again.
  */
-async function allow(
-  organizationId: string,
-  request: ChargeRequest,
-  exact: string | ApiError,
-  standing: Standing,
-  ready: readonly Account[],
-  providers: Providers,
-): Promise<Provider> {
-  if (standing.one_off_charge_enabled !== 't') throw disabled()
-  if (exact instanceof ApiError) throw exact
-  keepMaximum(request, standing)
-  if (standing.customer_project_id === null) {
-    throw new ApiError(
-      400,
-      'unknown_customer',
-      `There is no customer with the external_id "${shorten(request.externalId, 64)}".`,
-    )
-  }
-  if (standing.has_payment !== 't')
-    throw new ApiError(400, 'no_successful_payment', 'The customer has no successful payment yet.')
-  if (standing.card_token === null) throw new ApiError(400, 'no_saved_card', 'The customer has no saved card.')
-  const card = { psp: standing.card_psp!, psp_merchant_id: standing.card_psp_merchant_id }
-  const provider = await providerOf(providers, organizationId, card)
-  if (!isOffered(request.currencyCode, standing.currencies)) {
-    throw new ApiError(
-      400,
-      'currency_not_offered',
-      `${request.currencyCode} is not offered by the merchant account of the saved card.`,
-    )
-  }
-  // Whoever has a charge in progress makes no call, and would spend the trial of an open circuit for nothing.
-  const mayCall = () => !(standing.is_busy === 't' && provider.circuitIsOpen()) && provider.admits()
-  if (!isReady(ready, provider) && !mayCall()) throw unreachable()
-  return provider
-}
-
-/** The amount in major units with all decimals of its currency, or why there is none to charge. */
-function exactAmount({ amount, amountSent, currencyCode }: ChargeRequest): string | ApiError {
-  if (amount.digits <= 0n) return notPositive(amountSent)
-  if (minorUnits(currencyCode) === undefined) {
-    return new ApiError(400, 'unknown_currency', `currency_code "${currencyCode}" is not a currency of ISO 4217.`)
-  }
-  const minor = toMinor(amount, currencyCode)
-  if (minor === undefined)
-    return new ApiError(400, 'amount_too_many_decimals', `amount ${tooManyDecimals(currencyCode)}.`)
-  if (minor > MOST_MINOR) {
-    return new ApiError(
-      400,
-      'amount_too_large',
-      `amount must be at most ${formatMinor(MOST_MINOR, currencyCode)} ${currencyCode}.`,
-    )
-  }
-  return formatMinor(minor, currencyCode)
-}
-
-function keepMaximum({ amount, currencyCode }: ChargeRequest, standing: Standing): void {
-  const limits = JSON.parse(standing.one_off_charge_max_amount) as Record<string, string | number | undefined>
-  const most = String(limits[currencyCode] ?? limits['*'] ?? 0)
-  if (compare(amount, fromDatabase(most)) > 0) {
-    throw new ApiError(
-      400,
-      'amount_above_maximum',
-      `amount is above the organization's maximum of ${most} ${currencyCode}.`,
-    )
-  }
-}
-
-/** A merchant account that nobody described, or that names no currencies, offers all. */
-function isOffered(currencyCode: string, currencies: string | null): boolean {
-  const offered = JSON.parse(currencies ?? '[]') as string[]
-  return offered.length === 0 || offered.includes(currencyCode)
-}
-
-function disabled(): ApiError {
-  const extra = { code: 'one_off_charge_disabled' }
-  return new ApiError(
-    400,
-    'one_off_charge_disabled',
-    'Custom charges are not enabled for this organization: its operator runs "tundish org set ID --one-off-charge on".',
-    { extra },
-  )
-}
-
-/**
- * Charges a claimed order, and answers it as it stands then. Whatever goes wrong from here on, the order stays
- * `processing`, and settling finds out what became of it: a time-out is not a failure.
- */
-async function charge(context: BillingContext, { order, sentMs }: Claimed): Promise<Order> {
-  const { db, clock, log, providerTimeoutMs } = context
+async function make(context: BillingContext, { order, sentMs, restoredFrom }: Claimed): Promise<Order> {
   try {
     const provider = await providerOf(context.providers, order.organization_id, order)
-    if (!leaseAllowsCall(providerTimeoutMs, clock.monotonicMs() - sentMs)) return await leaveToSettling(context, order)
-    const { answer: verdict, note } = await timed(context, order, 'charge', () =>
-      chargeAt(provider, { ...reference(order), ...money(order), traceparent: context.traceparent }),
+    const held = await inTime(context, ordersInProgress, order, sentMs)
+    if (!held) return order
+    if (provider.traits.prepares) return await prepareAndConfirm(context, provider, held, restoredFrom)
+    const { answer, note } = await timed(context, held, 'charge', () =>
+      provider.charge!(chargeRequest(held, context.traceparent)),
     )
-    if (isVerdict(verdict)) return await settle(db, order, verdict, { note })
-    keep(context, note)
-    if (verdict.outcome === 'conflict') return await lookIntoCharge(context, order)
-    return await leaveToSettling(context, order)
+    return await concludeOrGiveBack(context, provider, held, answer, note)
   } catch (error) {
-    log.error({ err: error, order_id: order.order_id }, 'A charge is left to settling.')
+    if (error instanceof ApiError) throw error
+    context.log.error({ err: error, order_id: order.order_id }, 'A charge is left to settling.')
     return order
   }
 }
 
-function chargeAt(provider: Provider, request: ChargeAtProvider) {
-  if (!provider.charge) throw new Error(`Bug: ${provider.name} does not charge in one step`)
-  return provider.charge(request)
-}
-
-async function leaveToSettling({ db }: BillingContext, order: Order): Promise<Order> {
-  await handOver(db, order)
-  return order
-}
-
-function money({ amount, currency_code, payment_method_token }: Order) {
-  return {
-    amountMinor: minorFromDatabase(amount, currency_code),
-    currencyCode: currency_code,
-    token: payment_method_token,
-    providerCustomer: null,
+/**
+ * Prepares the payment, stores its handle, and only then confirms it: an order without a handle was never charged. A
+ * database that was restored from a backup may have forgotten a charge, so there the provider is asked for the key first.
+ */
+async function prepareAndConfirm(
+  context: BillingContext,
+  provider: Provider,
+  order: Order,
+  restoredFrom: string | null,
+): Promise<Order> {
+  const { db, clock, providerTimeoutMs, traceparent } = context
+  const request = chargeRequest(order, traceparent)
+  if (restoredFrom !== null && provider.findByKey) {
+    const ask = () => provider.findByKey!(request, instantFromPg(restoredFrom))
+    const { answer, note } = await timed(context, order, 'find_by_key', ask)
+    if (answer.outcome !== 'not_found') return conclude(context, CHARGE, provider, order, answer, note)
+    keep(context, note)
   }
+  const { answer: prepared, note } = await timed(context, order, 'prepare', () => provider.prepare!(request))
+  if (prepared.outcome !== 'prepared') return concludeOrGiveBack(context, provider, order, prepared, note)
+  keep(context, note)
+  const sentMs = clock.monotonicMs()
+  const stored = await storeHandle(db, order, prepared, leaseMs(providerTimeoutMs, 1))
+  const held = stored && (await inTime(context, ordersInProgress, stored, sentMs))
+  if (!held) return stored ?? order
+  const confirmed = await timed(context, held, 'confirm', () =>
+    provider.confirm!({ ...reference(held), handle: prepared.handle, traceparent }),
+  )
+  return conclude(context, CHARGE, provider, held, confirmed.answer, confirmed.note)
+}
+
+/** Deletes the order of a charge that never began at the provider, and throws; any other answer is concluded. */
+async function concludeOrGiveBack(
+  context: BillingContext,
+  provider: Provider,
+  order: Order,
+  answer: Answer | NotBegun,
+  note: Note,
+): Promise<Order> {
+  if (answer.outcome !== 'not_begun') return conclude(context, CHARGE, provider, order, answer, note)
+  await ordersInProgress.giveBack(context.db, order)
+  throw notBegun(context, provider, answer)
 }

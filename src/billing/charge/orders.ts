@@ -1,10 +1,11 @@
-// Orders, one a custom charge: find, hand over to settling, take what is due. Claiming and settling have files of their own.
-
+// Orders, one for each custom charge: their columns, how the provider knows them, and the handle of a prepared payment.
 import type { Lanes } from '../../lib/batching.ts'
+import { isUuid } from '../../lib/ids.ts'
 import type { Db } from '../../lib/pg/db.ts'
-import type { NamedRow, Query, Statement } from '../../lib/pg/types.ts'
-import type { Reference } from '../../providers/provider.ts'
-import { pauseSeconds } from '../unknown/lease.ts'
+import type { Query, Statement } from '../../lib/pg/types.ts'
+import type { Prepared, Provider, Reference } from '../../providers/provider.ts'
+import { minorFromDatabase } from '../amount.ts'
+import { inProgress } from '../unknown/in-progress.ts'
 
 export type Status = 'processing' | 'succeeded' | 'failed' | 'cancelled'
 
@@ -14,8 +15,12 @@ export type Order = {
   order_id: string
   external_id: string
   project_id: string
+  /** What is to be charged, or was. */
   amount: string
   currency_code: string
+  /** What the caller asked for; another amount than `amount` when the provider charged another. */
+  asked_amount: string
+  asked_currency_code: string
   status: Status
   failed_message_for_user: string
   psp: string
@@ -23,91 +28,103 @@ export type Order = {
   region: string | null
   payment_method_token: string
   provider_key: string
+  provider_handle: string | null
+  provider_customer: string | null
   looks: string
+  /** Milliseconds since a process began it, and since the first look-up in a row that did not find it. */
+  age_ms: string
+  not_found_ms: string | null
   has_metadata: 't' | 'f'
 }
 
 export const ORDER_COLUMNS = `o.organization_id, o.order_id, o.external_id, o.project_id, o.amount, o.currency_code,
-  o.status, o.failed_message_for_user, o.psp, o.psp_merchant_id, o.region, o.payment_method_token, o.provider_key, o.looks,
+  coalesce(o.asked_amount, o.amount) as asked_amount,
+  coalesce(o.asked_currency_code, o.currency_code) as asked_currency_code,
+  o.status, o.failed_message_for_user, o.psp, o.psp_merchant_id, o.region, o.payment_method_token, o.provider_key,
+  o.provider_handle, o.provider_customer, o.looks,
+  extract(epoch from db_clock() - coalesce(o.begun_at, o.created_at)) * 1000 as age_ms,
+  extract(epoch from db_clock() - o.not_found_at) * 1000 as not_found_ms,
   o.client_metadata is not null as has_metadata`
+
+/** Orders in progress: leases and the queue of looks. */
+export const ordersInProgress = inProgress<Order>({
+  name: 'orders',
+  noun: 'order',
+  alias: 'o',
+  id: 'order_id',
+  columns: ORDER_COLUMNS,
+})
 
 /** An organization's charges are claimed and settled in turns: while one set is under way, the next of each kind grows. */
 export const chargeLanes: Lanes = new WeakMap()
 
-/** Gives the order up to settling: its outcome is unknown, and its holder will do nothing more about it. */
-export async function handOver(db: Db, order: Order): Promise<void> {
+/**
+ * Stores the handle of a prepared payment, committed before anything can be charged through it, and begins the lease
+ * anew. Undefined: another process has the order or settled it, so this one must not confirm.
+ */
+export async function storeHandle(
+  db: Db,
+  order: Order,
+  prepared: Prepared,
+  leaseMs: number,
+): Promise<Order | undefined> {
   const { organization_id, order_id, looks } = order
-  await db.query(HAND_OVER, [organization_id, order_id, looks, pauseSeconds(Number(looks))])
+  const { handle, providerCustomer = null } = prepared
+  const params = [organization_id, order_id, looks, handle, providerCustomer, leaseMs / 1000]
+  const [stored] = await db.query<Order>(STORE_HANDLE, params)
+  return stored
 }
 
-// `looks` tells whether the order is still in the hands of whoever gives it up.
-const HAND_OVER: Statement = {
-  name: 'hand over order',
-  text: `update orders set lease_until = null, next_look_at = db_clock() + make_interval(secs => $4)
-         where organization_id = $1 and order_id = $2 and looks = $3 and status = 'processing'`,
-}
-
-/** Takes up to `limit` orders that are due, of any organization, for as long as the lease. */
-export async function takeDue(db: Db, limit: number, leaseMs: number): Promise<Order[]> {
-  return db.query<Order>(TAKE_DUE, [limit, leaseMs / 1000])
-}
-
-const TAKE_DUE: Statement = {
-  name: 'take due orders',
+const STORE_HANDLE: Statement = {
+  name: 'store handle of prepared payment',
   text: `
-    with due as (
-      select organization_id, order_id from orders
-      where status = 'processing' and next_look_at <= (select db_clock())
-        and (lease_until is null or lease_until <= (select db_clock()))
-      order by next_look_at limit $1 for update skip locked)
-    update orders o set looks = o.looks + 1, lease_until = t.until, next_look_at = t.until
-    from due, (select db_clock() + make_interval(secs => $2) as until) t
-    where o.organization_id = due.organization_id and o.order_id = due.order_id
+    update orders o set provider_handle = $4, provider_customer = coalesce($5, provider_customer),
+      prepared_at = t.now, begun_at = t.now, lease_until = t.now + make_interval(secs => $6),
+      next_look_at = t.now + make_interval(secs => $6)
+    from (select db_clock() as now) t
+    where organization_id = $1 and order_id = $2 and looks = $3 and status = 'processing'
     returning ${ORDER_COLUMNS}`,
 }
 
-/** The orders that a provider knows by these keys, of any organization. */
-export async function findByProviderKeys(query: Query, keys: string[]): Promise<Order[]> {
-  return query<Order>(`select ${ORDER_COLUMNS} from orders o where o.provider_key = any($1)`, [keys])
-}
-
-/** Takes one order in progress, due or not, unless somebody holds it. */
-export async function take(db: Db, order: Order, leaseMs: number): Promise<Order | undefined> {
-  const [taken] = await db.query<Order>(TAKE, [order.organization_id, order.order_id, leaseMs / 1000])
-  return taken
-}
-
-const TAKE = `
-  update orders o set looks = o.looks + 1, lease_until = t.until, next_look_at = t.until
-  from (select db_clock() + make_interval(secs => $3) as until) t
-  where o.organization_id = $1 and o.order_id = $2 and o.status = 'processing'
-    and (o.lease_until is null or o.lease_until <= (select db_clock()))
-  returning ${ORDER_COLUMNS}`
-
-/** Orders that succeeded at a provider since an instant. */
-export async function findSucceededSince(query: Query, psp: string, since: string): Promise<Order[]> {
+/** Orders of a provider that succeeded since an instant; of one merchant account unless it serves all of them. */
+export async function findSucceededSince(query: Query, provider: AtProvider, since: string): Promise<Order[]> {
   return query<Order>(
-    `select ${ORDER_COLUMNS} from orders o where o.psp = $1 and o.status = 'succeeded' and o.settled_at >= $2`,
-    [psp, since],
+    `select ${ORDER_COLUMNS} from orders o where o.status = 'succeeded' and o.settled_at >= $1 and ${AT_PROVIDER}`,
+    [since, ...provider],
   )
 }
 
-/** What names an order's charge at the provider. */
+/** The psp, merchant id (`*`: any) and organization (null: any) as parameters 2 to 4 of a statement on orders `o`. */
+export type AtProvider = [psp: string, merchantId: string, organizationId: string | null]
+
+export const AT_PROVIDER = `o.psp = $2 and ($3 = '*' or o.psp_merchant_id = $3)
+  and ($4::text is null or o.organization_id = $4)`
+
+/** The reference of an order's charge at the provider. */
 export function reference(order: Order): Reference {
-  const { provider_key, order_id, psp_merchant_id, region } = order
-  return { key: provider_key, reference: order_id, merchantId: psp_merchant_id ?? '', region, handle: null }
+  const { provider_key, order_id, psp_merchant_id, region, provider_handle } = order
+  return { key: provider_key, reference: order_id, merchantId: psp_merchant_id ?? '', region, handle: provider_handle }
 }
 
-/** Finds an order by its id alone, for operators. */
-export async function findOrder(query: Query, orderId: string): Promise<Order | undefined> {
-  const [order] = await query<Order>(`select ${ORDER_COLUMNS} from orders o where o.order_id = $1`, [orderId])
-  return order
+/** The request that charges an order. */
+export function chargeRequest(
+  order: Order,
+  traceparent: string | undefined,
+): Parameters<NonNullable<Provider['charge']>>[0] {
+  const { amount, currency_code, payment_method_token, provider_customer } = order
+  return {
+    ...reference(order),
+    amountMinor: minorFromDatabase(amount, currency_code),
+    currencyCode: currency_code,
+    token: payment_method_token,
+    providerCustomer: provider_customer,
+    traceparent,
+  }
 }
 
-/** How many charges are in progress, and when the oldest of them began: for metrics and `doctor`. */
-export async function inProgress(db: Db): Promise<{ count: number; oldest: string | null }> {
-  const [row] = await db.query<NamedRow>(
-    `select count(*) as count, min(created_at) as oldest from orders where status = 'processing'`,
-  )
-  return { count: Number(row!.count), oldest: row!.oldest! }
+/** Whether this is the id of another order of the organization. */
+export async function isOtherOrder(query: Query, { organization_id, order_id }: Order, id: string): Promise<boolean> {
+  if (!isUuid(id) || id === order_id) return false
+  const found = await query('select 1 from orders where organization_id = $1 and order_id = $2', [organization_id, id])
+  return found.length > 0
 }

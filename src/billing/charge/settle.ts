@@ -1,23 +1,25 @@
-// Settles charges: the outcome and all that follows from it become true in one transaction, once. Those who settle together share it.
+// Settles charges: the outcome and all that follows from it are written in one transaction, once, for several orders at a time.
 import { writeFirst } from '../../events/outbox.ts'
 import { batched } from '../../lib/batching.ts'
 import { formatMinor } from '../../lib/money.ts'
 import type { Commit, Db } from '../../lib/pg/db.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import type { Refused, Settled } from '../../providers/provider.ts'
+import { compare, fromDatabase } from '../amount.ts'
 import { consumableOf, grant, grantedEvent } from '../effects/consumable.ts'
 import { addTransactions, createdEvent, transactionOf } from '../effects/data-transaction.ts'
 import { addReportRows, type ReportRow } from '../effects/report-rows.ts'
 import { joinRates, type Rates, toUsdMinor, writeUsd } from '../effects/usd.ts'
-import { keepErasureAway } from '../lock-out-erasure.ts'
+import { lockOutErasure } from '../lock-out-erasure.ts'
 import { type Note, write as writeNotes } from '../unknown/provider-calls.ts'
 import { chargeEvent } from './answer.ts'
 import { failedMessageForUser } from './declines.ts'
 import { chargeLanes, ORDER_COLUMNS, type Order } from './orders.ts'
 
-/** What a provider has decided: a charge that succeeded or failed, or one that it refuses for good. */
+/** What a provider has decided: a charge or refund that succeeded or failed, or one that it refuses for good. */
 export type Verdict = Settled | Refused
 
+/** Whether an answer is final. */
 export function isVerdict<T extends { outcome: string }>(answer: T): answer is Extract<T, Verdict> {
   return ['succeeded', 'failed', 'refused'].includes(answer.outcome)
 }
@@ -26,8 +28,10 @@ interface Asked {
   order: Order
   verdict: Verdict
   because: string | null
-  /** The call to the provider that told the verdict, when it is still to be noted. */
+  /** The call to the provider that gave the verdict, when it is still to be noted. */
   note: Note | undefined
+  /** The key was charged before this order was made, by one that a restored backup had forgotten. */
+  isAdopted: boolean
 }
 
 /** An order locked for settling, with all that settling needs to know. */
@@ -40,19 +44,21 @@ type Locked = Order &
     stamp: string
   }
 
-type Outcome = Locked & { status: 'succeeded' | 'failed' | 'cancelled' }
+/** A settled order with what its transaction read. */
+export type Outcome = Locked & { status: 'succeeded' | 'failed' | 'cancelled' }
 
 /** An order that is settled here and now. */
 interface Done {
   order: Outcome
   verdict: Verdict
   because: string | null
+  mismatch: 'amount' | 'currency' | null
 }
 
 /**
- * Settles an order in progress by the provider's verdict, and answers it as it stands then. An order that is settled
- * already stays as it is, whatever the verdict. `because` is an operator's reason for a verdict of their own, `note` the
- * provider's call that told it.
+ * Settles an order in progress by the provider's verdict and returns it as it is then. An order that is settled already
+ * does not change, whatever the verdict. `because` is an operator's reason for a verdict of their own, `note` the
+ * provider's call that gave it.
  */
 export function settle(
   db: Db,
@@ -60,37 +66,53 @@ export function settle(
   verdict: Verdict,
   { because = null, note }: { because?: string | null; note?: Note } = {},
 ): Promise<Order> {
-  return settleTogether(db, { order, verdict, because, note })
+  return settleTogether(db, { order, verdict, because, note, isAdopted: false })
 }
 
-// One organization's: they meet in its clock anyway, which each has alone to the commit.
+/** Settles an order by a charge that was made before it under its key; `more` follows in the same transaction. */
+export function settleAdopted(
+  db: Db,
+  order: Order,
+  verdict: Settled,
+  note: Note | undefined,
+  more: (query: Query, settled: Outcome) => Promise<void> = async () => {},
+): Promise<Order> {
+  return db.tx(async (query) => {
+    const asked = { order, verdict, because: null, note, isAdopted: true }
+    const { orders, done } = await settleAll(query, () => {}, [asked])
+    for (const { order: settled } of done) await more(query, settled)
+    return orders[0]!
+  })
+}
+
+// Those of one organization together: they wait for one another anyway, at its clock, which is locked to the commit.
 const settleTogether = batched<Asked, Order>({
   group: ({ order }) => order.organization_id,
   lanes: chargeLanes,
-  work: (db, all) => db.tx((query, commit) => settleAll(query, commit, all)),
+  work: (db, all) => db.tx(async (query, commit) => (await settleAll(query, commit, all)).orders),
 })
 
-async function settleAll(query: Query, commit: Commit, all: Asked[]): Promise<Order[]> {
+async function settleAll(query: Query, commit: Commit, all: Asked[]): Promise<{ orders: Order[]; done: Done[] }> {
   const organizationId = all[0]!.order.organization_id
   // An event holds the caller's metadata.
   const personal = all.filter(({ order }) => order.has_metadata === 't').map(({ order }) => order.external_id)
-  const kept = personal.length > 0 && keepErasureAway(query, organizationId, personal)
+  const kept = personal.length > 0 && lockOutErasure(query, organizationId, personal)
   const [orders] = await Promise.all([lock(query, organizationId, all), kept])
   const done: Done[] = []
-  for (const { order, verdict, because } of all) {
+  for (const { order, verdict, because, isAdopted } of all) {
     const locked = orders.get(order.order_id)
     if (!locked) throw new Error('Bug: an order is gone')
     if (locked.status !== 'processing') continue
-    const outcome = outcomeOf(locked, verdict)
-    // Whoever else asks for the same order finds it settled.
+    const outcome = outcomeOf(locked, verdict, isAdopted)
+    // A second request to settle the same order finds it settled.
     orders.set(order.order_id, outcome)
-    done.push({ order: outcome, verdict, because })
+    done.push({ order: outcome, verdict, because, mismatch: mismatchOf(outcome, verdict) })
   }
   const notes = all.flatMap(({ note }) => note ?? [])
   const written = write(query, organizationId, done, notes)
   commit()
   await written
-  return all.map(({ order }) => orders.get(order.order_id)!)
+  return { orders: all.map(({ order }) => orders.get(order.order_id)!), done }
 }
 
 /** The orders by their ids, for this transaction alone. */
@@ -105,7 +127,7 @@ async function lock(query: Query, organizationId: string, all: Asked[]): Promise
   return new Map(rows.map((row) => [row.order_id, row]))
 }
 
-// In one order, so that two processes which settle the same ones wait for one another and not in a circle.
+// In one order, so that two processes that settle the same orders wait for one another without a deadlock.
 const LOCK: Statement = {
   name: 'lock orders',
   text: `
@@ -121,19 +143,32 @@ const LOCK: Statement = {
     order by o.order_id for no key update of o`,
 }
 
-/** The order as it will be. The provider's word on amount and currency is the truth of what was charged. */
-function outcomeOf(locked: Locked, verdict: Verdict): Outcome {
+/**
+ * The order as it will be: what was charged is what the provider says. What was asked is kept beside it, except where the
+ * key was charged before: there it stands for that charge, and for nothing that was asked later.
+ */
+function outcomeOf(locked: Locked, verdict: Verdict, isAdopted: boolean): Outcome {
   const client_metadata = locked.erased === 't' ? null : locked.client_metadata
   if (verdict.outcome === 'refused') return { ...locked, client_metadata, status: 'cancelled' }
   const { outcome, details, amountMinor, currencyCode } = verdict
+  const amount = formatMinor(amountMinor, currencyCode)
   return {
     ...locked,
     client_metadata,
     status: outcome,
-    amount: formatMinor(amountMinor, currencyCode),
+    amount,
     currency_code: currencyCode,
+    ...(isAdopted && { asked_amount: amount, asked_currency_code: currencyCode }),
+    provider_customer: verdict.providerCustomer ?? locked.provider_customer,
     failed_message_for_user: outcome === 'failed' ? failedMessageForUser(details.psp_reason_code) : '',
   }
+}
+
+/** How a success differs from what was asked: a part of the amount, or another currency. */
+function mismatchOf(order: Outcome, verdict: Verdict): Done['mismatch'] {
+  if (verdict.outcome !== 'succeeded') return null
+  if (order.asked_currency_code !== order.currency_code) return 'currency'
+  return compare(fromDatabase(order.asked_amount), fromDatabase(order.amount)) === 0 ? null : 'amount'
 }
 
 /** Writes what follows from the outcomes, at one go. The report rows come last: their clock stays locked. */
@@ -162,6 +197,11 @@ async function finish(query: Query, organizationId: string, done: Done[]): Promi
     column(({ currency_code }) => currency_code),
     column(({ client_metadata }) => String(client_metadata === null)),
     done.map(({ because }) => because),
+    column(({ asked_amount }) => asked_amount),
+    column(({ asked_currency_code }) => asked_currency_code),
+    done.map(({ mismatch }) => mismatch),
+    done.map(({ order }) => order.provider_customer),
+    done.map(({ verdict }) => (verdict.outcome === 'succeeded' ? verdict.details.psp_transaction_id : null)),
   ])
 }
 
@@ -170,9 +210,14 @@ const FINISH: Statement = {
   text: `
     update orders o set status = a.status, failed_message_for_user = a.failed_message_for_user, amount = a.amount,
       currency_code = a.currency_code, client_metadata = case when not a.is_wiped then o.client_metadata end,
+      asked_amount = nullif(a.asked_amount, a.amount), asked_currency_code = nullif(a.asked_currency_code, a.currency_code),
+      provider_mismatch = a.mismatch, provider_customer = a.provider_customer,
+      charge_transaction_id = a.charge_transaction_id,
       resolved_because = a.because, settled_at = db_clock(), lease_until = null, next_look_at = null
-    from unnest($2::uuid[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::boolean[], $8::text[])
-      as a (order_id, status, failed_message_for_user, amount, currency_code, is_wiped, because)
+    from unnest($2::uuid[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::boolean[], $8::text[], $9::numeric[],
+        $10::text[], $11::text[], $12::text[], $13::text[])
+      as a (order_id, status, failed_message_for_user, amount, currency_code, is_wiped, because, asked_amount,
+        asked_currency_code, mismatch, provider_customer, charge_transaction_id)
     where o.organization_id = $1 and o.order_id = a.order_id and o.status = 'processing'`,
 }
 
@@ -187,7 +232,7 @@ function movementOf(order: Outcome, verdict: Settled): Movement {
   return { order, verdict, usdMinor: toUsdMinor(verdict.amountMinor, verdict.currencyCode, order) }
 }
 
-/** What customers of a project get for a success: the consumable, and a transaction under the profile; and what is told. */
+/** Writes the consumables and data API transactions of a project's successes, and the events of all its outcomes. */
 function deliver(query: Query, projectId: string, done: Done[], moved: Movement[]): Promise<void>[] {
   const bought = moved.filter(({ order }) => order.project_id === projectId && order.status === 'succeeded')
   const consumables = bought.map(({ order }) => consumableOf(order))
@@ -204,14 +249,14 @@ function deliver(query: Query, projectId: string, done: Done[], moved: Movement[
   return [
     ...(consumables.length > 0 ? [grant(query, consumables)] : []),
     ...(transactions.length > 0 ? [addTransactions(query, projectId, transactions)] : []),
-    // Nothing was told of an order before it is settled.
+    // An order has no events before it is settled.
     writeFirst(query, projectId, events),
   ]
 }
 
 function reportRow({ order, verdict, usdMinor }: Movement): ReportRow {
   const { external_id, order_id, amount, currency_code, status } = order
-  const { psp, psp_merchant_id, region, payment_method_token } = order
+  const { psp, psp_merchant_id, region, payment_method_token, provider_customer } = order
   return {
     external_id,
     order_id,
@@ -222,6 +267,7 @@ function reportRow({ order, verdict, usdMinor }: Movement): ReportRow {
     psp_transaction_type: 'sale',
     psp,
     psp_merchant_id,
+    psp_customer_id: provider_customer,
     region,
     payment_method_token,
     details: verdict.details,

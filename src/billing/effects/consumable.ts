@@ -51,21 +51,58 @@ export async function grant(query: Query, consumables: Consumable[]): Promise<vo
   await query(GRANT, [JSON.stringify(consumables.map(({ stamp, ...one }) => ({ ...one, granted_at: stamp })))])
 }
 
-/** Tells of a consumable that is granted. */
+/** The event of a consumable that is granted. */
 export function grantedEvent({ stamp, profile_id, ...one }: Consumable): Event {
   return event('consumable.granted', { ...one, is_active: 't', granted_at: stamp, revoked_at: null }, profile_id)
 }
 
-/** Revokes the consumable of a charge that is refunded in full; no event when it is revoked already. */
-export async function revoke(
-  query: Query,
-  order: Pick<Buyer, 'organization_id' | 'order_id' | 'profile_id' | 'stamp'>,
-): Promise<Event[]> {
-  const rows = await query<Row>(REVOKE, [order.organization_id, order.order_id, order.stamp])
-  return rows.map((row) => event('consumable.revoked', row, order.profile_id))
+/** The consumable of an order, as `HELD_COLUMNS` select it; all null when the order granted none. */
+export type Held = {
+  held_id: string | null
+  held_amount: string | null
+  held_currency_code: string | null
+  held_granted_at: string | null
+  held_is_active: string | null
+  /** Whether a dispute has taken the money of the order. */
+  is_charged_back: 't' | 'f'
 }
 
-const RETURNED = 'returning consumable_id, order_id, amount, currency_code, is_active, granted_at, revoked_at'
+/** Of a consumable `held` and its order `o`. */
+export const HELD_COLUMNS = `held.consumable_id as held_id, held.amount as held_amount,
+  held.currency_code as held_currency_code, held.granted_at as held_granted_at, held.is_active as held_is_active,
+  exists (select from disputes d where d.organization_id = o.organization_id and d.order_id = o.order_id
+    and d.funds_withdrawn_at is not null and d.funds_reinstated_at is null) as is_charged_back`
+
+/** An order and its consumable, locked. */
+export type Holder = Held & { organization_id: string; order_id: string; profile_id: string | null; stamp: string }
+
+/** Revokes the consumable of an order. */
+export async function revoke(query: Query, { organization_id, order_id, stamp }: Holder): Promise<void> {
+  await query(SET_ACTIVE, [organization_id, order_id, false, stamp])
+}
+
+/** Makes a revoked consumable active again. */
+export async function restore(query: Query, { organization_id, order_id }: Holder): Promise<void> {
+  await query(SET_ACTIVE, [organization_id, order_id, true, null])
+}
+
+export const revokedEvent = (holder: Holder) =>
+  event('consumable.revoked', rowOf(holder, holder.stamp), holder.profile_id)
+
+export const restoredEvent = (holder: Holder) => event('consumable.granted', rowOf(holder, null), holder.profile_id)
+
+function rowOf(holder: Holder, revokedAt: string | null): Row {
+  const { held_id, held_amount, held_currency_code, held_granted_at, order_id } = holder
+  return {
+    consumable_id: held_id!,
+    order_id,
+    amount: held_amount!,
+    currency_code: held_currency_code!,
+    is_active: revokedAt === null ? 't' : 'f',
+    granted_at: held_granted_at!,
+    revoked_at: revokedAt,
+  }
+}
 
 const GRANT: Statement = {
   name: 'grant consumables',
@@ -75,10 +112,10 @@ const GRANT: Statement = {
     from json_populate_recordset(null::consumables, $1)`,
 }
 
-const REVOKE: Statement = {
-  name: 'revoke consumable',
-  text: `update consumables set is_active = false, revoked_at = $3
-         where organization_id = $1 and order_id = $2 and is_active ${RETURNED}`,
+const SET_ACTIVE: Statement = {
+  name: 'revoke or restore consumable',
+  text: `update consumables set is_active = $3, revoked_at = $4::timestamptz
+         where organization_id = $1 and order_id = $2 and is_active <> $3`,
 }
 
 function event(type: 'consumable.granted' | 'consumable.revoked', row: Row, profile_id: string | null): Event {

@@ -1,4 +1,4 @@
-// Adds rows to the payment report: one for each movement of money whose outcome is known, in the order of their commits.
+// Adds rows to the transaction report: one for each movement of money whose outcome is known, in the order of commits.
 
 import { makeUuid } from '../../lib/ids.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
@@ -15,13 +15,16 @@ export interface ReportRow {
   amount_usd: string | null
   currency_code: string
   status: 'succeeded' | 'failed' | 'refunded'
-  psp_transaction_type: 'sale' | 'refund'
+  /** `soft_refund`: no money moved. `chargeback`, `chargeback_reversal`: of a dispute. */
+  psp_transaction_type: 'sale' | 'refund' | 'soft_refund' | 'chargeback' | 'chargeback_reversal'
   psp: string
   psp_merchant_id: string | null
+  /** The provider's customer that the card is attached to. */
+  psp_customer_id: string | null
   region: string | null
-  /** Null for refunds: a card that was paid back is no proof of a saved one. */
+  /** Null for refunds and disputes: they are no proof of a saved card. */
   payment_method_token: string | null
-  /** What the provider told of it. */
+  /** What the provider said of it. */
   details: PaymentDetails
 }
 
@@ -35,6 +38,7 @@ const OWN = [
   'psp_transaction_type',
   'psp',
   'psp_merchant_id',
+  'psp_customer_id',
   'region',
   'payment_method_token',
 ] as const satisfies (keyof ReportRow)[]
@@ -75,8 +79,8 @@ const ADD: Statement = {
 }
 
 /**
- * A provider's word in the form that its column takes. What does not fit is left out: money has moved, and settling must
- * not fail on a field of the report for ever.
+ * A provider's value in the form that its column takes. What does not fit is left out: money has moved, and settling must
+ * not fail for ever on a field of the report.
  */
 function fitting(name: keyof PaymentDetails, value: string | boolean | null): string | boolean | null {
   if (detailFlags.has(name)) return value === true

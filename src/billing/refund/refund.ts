@@ -1,30 +1,31 @@
-// A refund, told top to bottom: seen before? allowed? claim, pay back, settle, answer.
-import type { Transaction } from '../../audit/audit.ts'
-import type { Provider } from '../../providers/provider.ts'
-import { compare, fromDatabase, minorFromDatabase } from '../amount.ts'
-import { isVerdict } from '../charge/settle.ts'
+// A refund, told top to bottom: seen before or refused? Then claim, pay back, settle, answer.
+import { ApiError } from '../../lib/errors.ts'
+import { compare, fromDatabase } from '../amount.ts'
 import type { BillingContext } from '../context.ts'
 import { keyReused } from '../keys.ts'
-import { providerOf, unreachable } from '../psp.ts'
-import { lookIntoRefund } from '../unknown/ask-provider.ts'
-import { leaseAllowsCall, leaseMs } from '../unknown/lease.ts'
-import { noted } from '../unknown/provider-calls.ts'
+import { notBegun, providerOf, unreachable } from '../psp.ts'
+import { inTime } from '../unknown/in-time.ts'
+import { leaseMs } from '../unknown/lease.ts'
+import { conclude, REFUND } from '../unknown/look.ts'
+import { timed } from '../unknown/provider-calls.ts'
 import { refundAnswer } from './answer.ts'
-import { allow, claim, findByKey, findRefundable, handOver, type Refund, reference } from './refunds.ts'
+import { allow, claim, findRefundable, type OnClaim } from './claim.ts'
+import { findByKey, type Refund, refundRequest, refundsInProgress } from './refunds.ts'
 import type { RefundRequest } from './request.ts'
-import { settle } from './settle.ts'
+import { settle, softly } from './settle.ts'
 
 /** What the caller adds to the claim. */
 export interface Claiming {
-  /** Runs last in the claim's transaction, for what has to be true of every refund that was begun; may commit it. */
-  onClaim(transaction: Transaction, refund: Refund): Promise<void>
+  onClaim: OnClaim
   /** Runs the claim when it is its turn. Its lease counts from then on, however long that took. */
   inTurn<T>(claim: () => Promise<T>): Promise<T>
 }
 
+const PLAIN: Claiming = { onClaim: async () => {}, inTurn: (claim) => claim() }
+
 /**
  * Pays back a charge or a part of it, at most once for each key. Throws an `ApiError` for what is refused before anything
- * is begun; from the claim on, as with charges, every way ends in an answer and an unknown outcome is no failure.
+ * is begun at the provider; after that every way ends in an answer, as with charges, and an unknown outcome is no failure.
  */
 export async function refund(
   context: BillingContext,
@@ -37,65 +38,56 @@ export async function refund(
   if (seen) return answerFor(request, seen, true)
 
   const order = await findRefundable(db.query, organizationId, request)
-  // What stands in the way may be this very refund, begun since the key was looked for.
+  // What is in the way may be this very refund, begun since the key was looked for.
   const begun = await findByKey(db.query, organizationId, request)
   if (begun) return answerFor(request, begun, true)
   allow(order, request)
-  const provider = await providerOf(providers, organizationId, order)
-  if (!provider.admits()) throw unreachable()
+  if (!request.isSoft && !(await providerOf(providers, organizationId, order)).admits()) throw unreachable()
 
-  let begunMs = 0
+  let sentMs = 0
   const claimed = await claiming.inTurn(() => {
-    begunMs = clock.monotonicMs()
+    sentMs = clock.monotonicMs()
     return claim(db, organizationId, request, leaseMs(providerTimeoutMs, 1), claiming.onClaim)
   })
-  if (claimed.outcome === 'known') return answerFor(request, claimed.refund, true)
-
-  const outcome = await payBack(context, provider, claimed.refund, claimed.chargeTransactionId, begunMs)
-  return answerFor(request, outcome, false)
+  if (!claimed.isNew) return answerFor(request, claimed.refund, true)
+  return answerFor(request, await make(context, claimed.refund, sentMs), false)
 }
 
-const PLAIN: Claiming = { onClaim: async () => {}, inTurn: (claim) => claim() }
-
-/** The answer of a refund; the key may turn out to stand for another one. */
+/** The answer of a refund; its key may turn out to stand for another one. */
 function answerFor(request: RefundRequest, refund: Refund, isReplay: boolean) {
   const isSame =
     request.orderId === refund.order_id &&
     request.isSoft === (refund.soft_refund === 't') &&
-    (request.amount === undefined
-      ? refund.amount_given === 'f'
-      : refund.amount_given === 't' && compare(request.amount, fromDatabase(refund.amount)) === 0)
+    isSameAmount(request, refund)
   if (!isSame) throw keyReused('another refund')
   return refundAnswer(refund, isReplay)
 }
 
-/** Pays back a claimed refund, and answers it as it stands then. Whatever goes wrong from here on is left to settling. */
-async function payBack(
-  context: BillingContext,
-  provider: Provider,
-  refund: Refund,
-  chargeTransactionId: string,
-  begunMs: number,
-): Promise<Refund> {
-  const { db, clock, log, providerTimeoutMs } = context
-  try {
-    if (!leaseAllowsCall(providerTimeoutMs, clock.monotonicMs() - begunMs))
-      return await leaveToSettling(context, refund)
-    const { amount, currency_code: currencyCode } = refund
-    const money = { amountMinor: minorFromDatabase(amount, currencyCode), currencyCode }
-    const verdict = await noted(context, refund, 'refund', () =>
-      provider.refund({ ...reference(refund), ...money, chargeTransactionId, traceparent: context.traceparent }),
-    )
-    if (isVerdict(verdict)) return await settle(db, refund, verdict)
-    if (verdict.outcome === 'conflict') return await lookIntoRefund(context, refund)
-    return await leaveToSettling(context, refund)
-  } catch (error) {
-    log.error({ err: error, refund_id: refund.refund_id }, 'A refund is left to settling.')
-    return refund
-  }
+/** Of one that was adopted from the provider it is not known whether the caller gave an amount. */
+function isSameAmount({ amount }: RefundRequest, { amount_given, asked_amount, is_adopted }: Refund): boolean {
+  if (amount === undefined) return amount_given === 'f' || is_adopted === 't'
+  return amount_given === 't' && compare(amount, fromDatabase(asked_amount)) === 0
 }
 
-async function leaveToSettling({ db }: BillingContext, refund: Refund): Promise<Refund> {
-  await handOver(db, refund)
-  return refund
+/**
+ * Pays back a claimed refund and returns it as it is then. Whatever goes wrong is left to settling. Throws a 503 when the
+ * provider turned the refund away before it began, so that the key is free again.
+ */
+async function make(context: BillingContext, refund: Refund, sentMs: number): Promise<Refund> {
+  try {
+    if (refund.soft_refund === 't') return await settle(context.db, refund, softly(refund))
+    const provider = await providerOf(context.providers, refund.organization_id, refund)
+    const held = await inTime(context, refundsInProgress, refund, sentMs)
+    if (!held) return refund
+    const { answer, note } = await timed(context, held, 'refund', () =>
+      provider.refund(refundRequest(held, context.traceparent)),
+    )
+    if (answer.outcome !== 'not_begun') return await conclude(context, REFUND, provider, held, answer, note)
+    await refundsInProgress.giveBack(context.db, held)
+    throw notBegun(context, provider, answer)
+  } catch (error) {
+    if (error instanceof ApiError) throw error
+    context.log.error({ err: error, refund_id: refund.refund_id }, 'A refund is left to settling.')
+    return refund
+  }
 }

@@ -1,104 +1,178 @@
-// Settles a refund: its outcome, the order's sum, the consumable, the report row and the events, in one transaction, once.
+// Settles a refund: its outcome, the order's sums, the consumable, the report row and the events, in one transaction, once.
 import { type Event, write as writeEvents } from '../../events/outbox.ts'
 import { formatMinor } from '../../lib/money.ts'
-import type { Db } from '../../lib/pg/db.ts'
+import type { Commit, Db } from '../../lib/pg/db.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
-import { noDetails, type PaymentDetails } from '../../providers/provider.ts'
+import { noDetails, type PaymentDetails, type Settled } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
 import type { Verdict } from '../charge/settle.ts'
-import { revoke } from '../effects/consumable.ts'
+import { HELD_COLUMNS, type Held, restore, restoredEvent, revoke, revokedEvent } from '../effects/consumable.ts'
 import { addReportRows, type ReportRow } from '../effects/report-rows.ts'
 import { joinRates, type Rates, toUsdMinor, writeUsd } from '../effects/usd.ts'
+import { type Note, write as writeNotes } from '../unknown/provider-calls.ts'
 import { refundEvent } from './answer.ts'
 import { REFUND_COLUMNS, type Refund } from './refunds.ts'
 
-type Locked = Refund &
-  Rates & {
+/** A refund locked together with its order, with all that settling needs to know. */
+export type LockedRefund = Refund &
+  Rates &
+  Held & {
     profile_id: string | null
+    order_amount: string
+    amount_refunded_hard: string
     /** When all of this happens. */
     stamp: string
   }
 
-type Outcome = Locked & { status: 'succeeded' | 'failed' }
+export type SettledRefund = LockedRefund & { status: 'succeeded' | 'failed' }
 
 /**
- * Settles a refund in progress by the provider's verdict, and answers it as it stands then; one that is settled already
- * stays as it is. A refund that the provider refuses for good has failed: nothing was paid back. `because` is an
- * operator's reason for a verdict of their own.
+ * Settles a refund in progress by the provider's verdict and returns it as it is then; one that is settled already does
+ * not change. A refund that the provider refuses for good has failed: nothing was paid back. `because` is an operator's
+ * reason for a verdict of their own, `note` the provider's call that gave the verdict.
  */
 export async function settle(
   db: Db,
   refund: Refund,
   verdict: Verdict,
-  { because = null }: { because?: string | null } = {},
+  { because = null, note }: { because?: string | null; note?: Note } = {},
 ): Promise<Refund> {
-  return db.tx(async (query) => {
+  return db.tx(async (query, commit) => {
     const currency = verdict.outcome === 'refused' ? refund.currency_code : verdict.currencyCode
-    const [locked] = await query<Locked>(LOCK, [refund.organization_id, refund.refund_id, currency])
-    if (!locked) throw new Error('Bug: a refund is gone')
+    const locked = await lockRefund(query, refund, currency)
     if (locked.status !== 'processing') return locked
-    if (verdict.outcome === 'refused') return finish(query, { ...locked, status: 'failed' }, noDetails, because)
-    const amount = formatMinor(verdict.amountMinor, verdict.currencyCode)
-    return finish(query, { ...locked, status: verdict.outcome, amount }, verdict.details, because)
+    return finish(query, commit, locked, verdict, because, note ? [note] : [])
   })
+}
+
+/** Locks a refund and its order until commit. */
+export async function lockRefund(
+  query: Query,
+  { organization_id, refund_id }: Pick<Refund, 'organization_id' | 'refund_id'>,
+  currency: string,
+): Promise<LockedRefund> {
+  const [locked] = await query<LockedRefund>(LOCK, [organization_id, refund_id, currency])
+  if (!locked) throw new Error('Bug: a refund is gone')
+  return locked
 }
 
 const LOCK: Statement = {
   name: 'lock refund',
   text: `
-    select ${REFUND_COLUMNS}, c.profile_id, rates.currency_per_euro, rates.usd_per_euro,
-      db_clock() as stamp
+    select ${REFUND_COLUMNS}, c.profile_id, rates.currency_per_euro, rates.usd_per_euro, ${HELD_COLUMNS},
+      o.amount as order_amount, o.amount_refunded_hard, db_clock() as stamp
     from refunds r
     join orders o on o.organization_id = r.organization_id and o.order_id = r.order_id
     join customers c on c.organization_id = o.organization_id and c.external_id = o.external_id
+    left join consumables held on held.organization_id = o.organization_id and held.order_id = o.order_id
     ${joinRates('o.organization_id', '$3', 'r.created_at')}
     where r.organization_id = $1 and r.refund_id = $2 for no key update of o, r`,
 }
 
-/** Writes the outcome and all that follows; the report row last, for its clock stays locked. */
+/**
+ * Writes the outcome, all that follows from it and the commit at one go: the organization's clock is never locked while
+ * this program has to answer.
+ */
 async function finish(
   query: Query,
-  outcome: Outcome,
-  details: PaymentDetails,
+  commit: Commit,
+  locked: LockedRefund,
+  verdict: Verdict,
   because: string | null,
+  notes: Note[],
 ): Promise<Refund> {
-  const { organization_id, refund_id, status, amount } = outcome
-  await query(FINISH, [organization_id, refund_id, status, amount, because])
-  const { refund, revoked } = status === 'succeeded' ? await payBack(query, outcome) : { refund: outcome, revoked: [] }
-  await writeEvents(query, outcome.project_id, [refundEvent(refund), ...revoked])
-  await addReportRows(query, organization_id, [{ ...reportRow(outcome), details }])
+  const isRefused = verdict.outcome === 'refused'
+  const outcome: SettledRefund = {
+    ...locked,
+    status: isRefused ? 'failed' : verdict.outcome,
+    amount: isRefused ? locked.amount : formatMinor(verdict.amountMinor, verdict.currencyCode),
+    provider_transaction_id: isRefused ? null : verdict.details.psp_transaction_id,
+  }
+  const { refund, writes } = effectsOf(query, outcome)
+  const written = Promise.all([
+    ...(notes.length > 0 ? [writeNotes(query, notes)] : []),
+    query(FINISH, [
+      ...[outcome.organization_id, outcome.refund_id, outcome.status, outcome.amount, because],
+      outcome.provider_transaction_id,
+    ]),
+    ...writes,
+    addReportRows(query, outcome.organization_id, [reportRow(outcome, isRefused ? noDetails : verdict.details)]),
+  ])
+  commit()
+  await written
   return refund
 }
 
 const FINISH: Statement = {
   name: 'finish refund',
   text: `
-    update refunds set status = $3, amount = $4, settled_at = db_clock(), lease_until = null, next_look_at = null,
-      resolved_because = $5
+    update refunds set status = $3, amount = $4, asked_amount = nullif(coalesce(asked_amount, amount), $4::numeric),
+      settled_at = db_clock(), lease_until = null, next_look_at = null, resolved_because = $5,
+      provider_transaction_id = coalesce($6, provider_transaction_id), provider_mismatch = null, is_unsent = false
     where organization_id = $1 and refund_id = $2 and status = 'processing'`,
 }
 
-/** Adds to the order's sums; when all of it is paid back and not softly, what was bought goes too. */
-async function payBack(query: Query, outcome: Outcome): Promise<{ refund: Outcome; revoked: Event[] }> {
-  const { organization_id, order_id, amount, soft_refund } = outcome
-  const [sums] = await query<Sums>(PAY_BACK, [organization_id, order_id, amount, soft_refund === 't'])
-  const revoked = sums!.is_whole === 't' ? await revoke(query, outcome) : []
-  const consumable_revoked = revoked.length > 0 ? 't' : outcome.consumable_revoked
-  return { refund: { ...outcome, amount_refunded: sums!.amount_refunded, consumable_revoked }, revoked }
+/** The order's sums, the consumable and the events that follow from a refund that is settled now. */
+export function effectsOf(query: Query, outcome: SettledRefund): { refund: Refund; writes: Promise<unknown>[] } {
+  if (outcome.status === 'failed') return { refund: outcome, writes: [tell(query, outcome, [])] }
+  const { organization_id, order_id, amount, currency_code } = outcome
+  const minor = (text: string) => minorFromDatabase(text, currency_code)
+  const hard = outcome.soft_refund === 't' ? 0n : minor(amount)
+  const isWhole = minor(outcome.amount_refunded_hard) + hard === minor(outcome.order_amount)
+  const revokes = isWhole && outcome.held_is_active === 't'
+  const refund: SettledRefund = {
+    ...outcome,
+    amount_refunded: formatMinor(minor(outcome.amount_refunded) + minor(amount), currency_code),
+    consumable_revoked: revokes ? 't' : outcome.consumable_revoked,
+  }
+  const writes = [
+    query(ADD_TO_SUMS, [organization_id, order_id, amount, formatMinor(hard, currency_code)]),
+    ...(revokes ? [revoke(query, outcome)] : []),
+    tell(query, refund, revokes ? [revokedEvent(outcome)] : []),
+  ]
+  return { refund, writes }
 }
 
-type Sums = { amount_refunded: string; is_whole: 't' | 'f' }
-
-const PAY_BACK: Statement = {
-  name: 'pay back',
+const ADD_TO_SUMS: Statement = {
+  name: 'add refund to order',
   text: `
-    update orders set amount_refunded = amount_refunded + $3,
-      amount_refunded_hard = amount_refunded_hard + case when $4 then 0 else $3 end
-    where organization_id = $1 and order_id = $2
-    returning amount_refunded, amount_refunded_hard = amount as is_whole`,
+    update orders set amount_refunded = amount_refunded + $3, amount_refunded_hard = amount_refunded_hard + $4
+    where organization_id = $1 and order_id = $2`,
 }
 
-function reportRow(outcome: Outcome): Omit<ReportRow, 'details'> {
+const tell = (query: Query, refund: SettledRefund, more: Event[]) =>
+  writeEvents(query, refund.project_id, [refundEvent(refund), ...more])
+
+/**
+ * Takes a refund that had succeeded out of the order's sums; a consumable that it had revoked is granted again, with its
+ * event. The caller has locked the refund and writes its new status.
+ */
+export function undo(query: Query, locked: LockedRefund): { refund: SettledRefund; writes: Promise<unknown>[] } {
+  const { organization_id, order_id, amount, currency_code } = locked
+  const minor = (text: string) => minorFromDatabase(text, currency_code)
+  const hard = locked.soft_refund === 't' ? 0n : minor(amount)
+  const wasWhole = minor(locked.amount_refunded_hard) === minor(locked.order_amount)
+  const restores = hard > 0n && wasWhole && locked.held_is_active === 'f' && locked.is_charged_back === 'f'
+  const refund: SettledRefund = {
+    ...locked,
+    status: 'failed',
+    amount_refunded: formatMinor(minor(locked.amount_refunded) - minor(amount), currency_code),
+    consumable_revoked: restores ? 'f' : locked.consumable_revoked,
+  }
+  const events = restores ? [restoredEvent(locked)] : []
+  const sums = [organization_id, order_id, `-${amount}`, formatMinor(-hard, currency_code)]
+  const writes = [query(ADD_TO_SUMS, sums), ...(restores ? [restore(query, locked)] : []), tell(query, refund, events)]
+  return { refund, writes }
+}
+
+/** The verdict on a soft refund, which moves no money: the provider is not asked. */
+export function softly({ refund_id, amount, currency_code }: Refund): Settled {
+  const amountMinor = minorFromDatabase(amount, currency_code)
+  return { outcome: 'succeeded', reference: refund_id, amountMinor, currencyCode: currency_code, details: noDetails }
+}
+
+/** The report row of a refund; one that is soft moved no money and says so by its type. */
+export function reportRow(outcome: SettledRefund, details: PaymentDetails): ReportRow {
   const { external_id, order_id, amount, currency_code, status, psp, psp_merchant_id, region } = outcome
   const usdMinor = toUsdMinor(minorFromDatabase(amount, currency_code), currency_code, outcome)
   return {
@@ -108,10 +182,12 @@ function reportRow(outcome: Outcome): Omit<ReportRow, 'details'> {
     amount_usd: writeUsd(usdMinor),
     currency_code,
     status: status === 'succeeded' ? 'refunded' : 'failed',
-    psp_transaction_type: 'refund',
+    psp_transaction_type: outcome.soft_refund === 't' ? 'soft_refund' : 'refund',
     psp,
     psp_merchant_id,
+    psp_customer_id: null,
     region,
     payment_method_token: null,
+    details,
   }
 }

@@ -1,4 +1,4 @@
-// How long whoever makes or settles a charge or refund has it alone, and when others look at it.
+// How long a process has a charge or refund to itself, and when unknown outcomes are looked at again.
 
 // A lease outlives the provider's deadline by this share of it, so that what comes before the call (the claim's own
 // round trip) and after it (settling) fit in; never by less than a second, for a busy machine.
@@ -14,7 +14,7 @@ export function leaseMs(deadlineMs: number, calls: Calls): number {
 
 /**
  * Whether a call that takes up to the deadline still ends within the lease. Measured on this process's own clock from
- * before the claim was sent, so that the database's lease began later and ends later than we think.
+ * before the statement was sent that began the lease, so that the database's lease began later and ends later.
  */
 export function leaseAllowsCall(deadlineMs: number, passedMs: number): boolean {
   return passedMs < marginMs(deadlineMs)
@@ -30,4 +30,15 @@ const PAUSES_S = [1, 5, 15, 60, 5 * 60, 15 * 60]
 /** The pause, in seconds, before the next look after this many looks. */
 export function pauseSeconds(looks: number): number {
   return PAUSES_S[Math.min(looks, PAUSES_S.length - 1)]!
+}
+
+/** Seconds between the two look-ups that must both find nothing where a provider cannot cancel. */
+export const NEGATIVE_LOOKS_APART_S = 3 * 60
+
+const HOUR_S = 3_600
+
+/** The pause before the next look at an outcome that the provider decides later: an hour, six hours, then daily. */
+export function pendingPauseSeconds(ageMs: number): number {
+  const ageHours = ageMs / 1000 / HOUR_S
+  return ageHours < 1 ? HOUR_S : ageHours < 7 ? 6 * HOUR_S : 24 * HOUR_S
 }

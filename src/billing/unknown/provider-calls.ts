@@ -1,4 +1,4 @@
-// Remembers each call to a provider about an order: what an operator wants to know when somebody asks what happened.
+// Logs each call to a provider beside its order, for operators who find out what happened to a charge.
 
 import { batched } from '../../lib/batching.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -13,19 +13,19 @@ interface About {
   refund_id?: string | null
 }
 
-/** A call to a provider and what came of it. */
+/** A call to a provider and its outcome. */
 export interface Note extends About {
-  call: 'charge' | 'look_up' | 'refuse' | 'refund'
+  call: 'prepare' | 'confirm' | 'charge' | 'find_by_key' | 'look_up' | 'refuse' | 'refund'
   outcome: string
   duration_ms: number
-  /** Since when, by this clock. */
+  /** When it was begun, by the monotonic time of `clock`. */
   begunMs: number
   clock: Clock
 }
 
 /**
- * Calls a provider and notes the outcome beside the order. Nobody waits for the note, and one that cannot be written
- * changes nothing: money does not depend on it.
+ * Calls a provider and notes the outcome beside the order. The caller does not wait for the note, and one that cannot be
+ * written changes nothing: money does not depend on it.
  */
 export async function noted<T extends { outcome: string }>(
   context: BillingContext,
@@ -38,7 +38,7 @@ export async function noted<T extends { outcome: string }>(
   return answer
 }
 
-/** Calls a provider; the note of it is for the caller to write, with what follows from the answer, or to `keep`. */
+/** Calls a provider; the caller writes the note together with what follows from the answer, or hands it to `keep`. */
 export async function timed<T extends { outcome: string }>(
   { clock }: BillingContext,
   { organization_id, order_id, refund_id = null }: About,
@@ -52,7 +52,7 @@ export async function timed<T extends { outcome: string }>(
   return { answer, note }
 }
 
-/** Writes a note for which nobody waits. */
+/** Writes a note without being waited for. */
 export function keep({ db, log }: BillingContext, note: Note): void {
   keepTogether(db, note).catch((error) => {
     if (!isUnavailable(error)) log.warn({ err: error, order_id: note.order_id }, 'A call to a provider was not noted.')

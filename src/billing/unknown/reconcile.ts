@@ -1,12 +1,14 @@
-// Compares our orders and refunds with what the providers did since an instant, both ways, and settles what we forgot.
+// Compares our orders and refunds with what the providers did since an instant, both ways, settles and adopts what it can.
 import { minorUnits } from '../../lib/money.ts'
 import { type Movement, type Provider, ProviderTrouble } from '../../providers/provider.ts'
+import { recordDisputes } from '../adopt/disputes.ts'
+import { adoptRefundsOfCharge } from '../adopt/refunds.ts'
 import { minorFromDatabase } from '../amount.ts'
-import * as charges from '../charge/orders.ts'
+import { type AtProvider, findSucceededSince as findCharges, type Order } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
-import * as refunds from '../refund/refunds.ts'
-import { lookIntoCharge, lookIntoRefund, orUnsettled } from './ask-provider.ts'
+import { findSucceededSince as findRefunds, type Refund } from '../refund/refunds.ts'
 import { leaseMs } from './lease.ts'
+import { CHARGE, type Kind, look, orUnsettled, REFUND } from './look.ts'
 
 export type Difference = 'mismatch' | 'missing_here' | 'missing_there' | 'duplicate'
 
@@ -14,7 +16,7 @@ export interface Finding {
   difference: Difference
   psp: string
   type: Movement['type']
-  /** Our id of the order or refund, as the provider has it. */
+  /** Our id of the order or refund, as the provider has it; its own id for what was not made by us. */
   reference: string
   what: string
 }
@@ -23,144 +25,150 @@ export interface Reconciliation {
   match: number
   /** In progress here until now, settled by this. */
   settled: number
-  /** In the hands of a process that is making or settling it at this moment. */
+  /** Refunds and disputes of orders that are here, which were missing and were written by this. */
+  adopted: number
+  /** Held by a process that is making or settling it at this moment. */
   in_progress: number
   findings: Finding[]
 }
 
-/** What a charge and a refund have in common here. */
-interface Ours {
-  id: string
-  key: string
-  status: string
-  amount: string
-  currency_code: string
+/** One merchant account while it is compared. */
+interface Pass {
+  context: BillingContext
+  provider: Provider
+  at: AtProvider
+  /** Type and key of the movements so far. */
+  seen: Set<string>
+  result: Reconciliation
 }
-
-type Kind = ReturnType<typeof kinds>['charge']
 
 // How many movements are looked up at once.
 const BATCH = 500
 
 /** Throws `ProviderTrouble` when a provider cannot tell. */
 export async function reconcile(context: BillingContext, since: string): Promise<Reconciliation> {
-  const result: Reconciliation = { match: 0, settled: 0, in_progress: 0, findings: [] }
-  for (const { provider } of await context.providers.all()) {
-    const seen = new Set<string>()
-    for await (const batch of batches(provider.list(since))) {
-      for (const kind of Object.values(kinds(context, provider))) {
-        await compareBatch(
-          provider,
-          kind,
-          batch.filter((one) => one.type === kind.type),
-          seen,
-          result,
-        )
-      }
-    }
-    for (const kind of Object.values(kinds(context, provider)))
-      await findMissingThere(provider, kind, since, seen, result)
+  const result: Reconciliation = { match: 0, settled: 0, adopted: 0, in_progress: 0, findings: [] }
+  const incomplete: string[] = []
+  for (const { organizationId, provider } of await context.providers.all()) {
+    const at: AtProvider = [provider.name, provider.merchantId, organizationId]
+    const before = result.findings.length
+    await compareAccount({ context, provider, at, seen: new Set(), result }, since)
+    if (organizationId !== null && result.findings.slice(before).some(isForgottenCharge))
+      incomplete.push(organizationId)
   }
+  await context.db.query(CLEAR_RESTORED, [since, incomplete])
   return result
 }
 
+const isForgottenCharge = ({ difference, type }: Finding) => difference === 'missing_here' && type === 'charge'
+
+// Until then a charge asks the provider for its key before it is made. A forgotten charge of a provider that serves all
+// organizations does not count: that one remembers keys for ever.
+const CLEAR_RESTORED = `
+  update organizations set restored_from = null
+  where restored_from >= $1::timestamptz and not (id = any($2::text[]))`
+
+async function compareAccount(pass: Pass, since: string): Promise<void> {
+  const { context, provider, at, result } = pass
+  for await (const batch of batches(provider.list(since))) {
+    await compareBatch(pass, CHARGE, batch)
+    await compareBatch(pass, REFUND, batch)
+  }
+  if (provider.listDisputes) result.adopted += await recordDisputes(context, at, provider.listDisputes(since))
+  await findMissingThere(pass, CHARGE, await findCharges(context.db.query, at, since))
+  await findMissingThere(pass, REFUND, await findRefunds(context.db.query, at, since))
+}
+
 /** Movements there against rows here. */
-async function compareBatch(
-  { name: psp }: Provider,
-  kind: Kind,
-  movements: Movement[],
-  seen: Set<string>,
-  result: Reconciliation,
+async function compareBatch<Row extends Order | Refund>(
+  pass: Pass,
+  kind: Kind<Row>,
+  batch: readonly Movement[],
 ): Promise<void> {
+  const { context, seen } = pass
+  const movements = batch.filter(({ type }) => type === kind.type)
   const keys = movements.flatMap(({ key }) => key ?? [])
-  const rows = new Map((await kind.find(keys)).map((row) => [row.key, row]))
+  const found = await kind.rows.findByProviderKeys(context.db.query, keys)
+  const rows = new Map(found.map((row) => [row.provider_key, row]))
   for (const movement of movements) {
-    const { type, key, reference } = movement
-    // Not made by us.
-    if (key === null || reference === null) continue
-    const report = (difference: Difference, what: string) =>
-      result.findings.push({ difference, psp, type, reference, what })
-    const place = `${type} ${key}`
-    if (seen.has(place)) report('duplicate', 'moved twice under one key')
-    else if (!rows.has(key)) report('missing_here', `${worth(movement)} that nothing here stands for`)
-    else await compareOne(kind, rows.get(key)!, movement, report, result)
+    const { type, key, transactionId } = movement
+    const row = key === null ? undefined : rows.get(key)
+    const place = `${type} ${key ?? transactionId}`
+    if (seen.has(place)) report(pass, movement, 'duplicate', 'moved twice under one key')
+    else if (row) await compareOne(pass, kind, row, movement)
+    else await compareMissing(pass, movement)
     seen.add(place)
   }
 }
 
-async function compareOne(
-  kind: Kind,
-  row: Ours,
+function report({ provider, result }: Pass, movement: Movement, difference: Difference, what: string): void {
+  const reference = movement.reference ?? movement.transactionId
+  result.findings.push({ difference, psp: provider.name, type: movement.type, reference, what })
+}
+
+/** Adopts a refund of an order that is here. A movement that was not made by us, of no order here, is none of ours. */
+async function compareMissing(pass: Pass, movement: Movement): Promise<void> {
+  const { chargeTransactionId, key, type } = movement
+  if (type === 'refund' && chargeTransactionId !== undefined) {
+    const adoptions = await adoptRefundsOfCharge(pass.context, pass.provider, pass.at, chargeTransactionId)
+    if (adoptions?.includes('mismatch'))
+      return report(pass, movement, 'mismatch', `${worth(movement)} there, which cannot be settled here`)
+    if (adoptions) {
+      pass.result.adopted += adoptions.filter((one) => one === 'adopted' || one === 'failed_later').length
+      return
+    }
+  }
+  if (key !== null) report(pass, movement, 'missing_here', `${worth(movement)} that nothing here stands for`)
+}
+
+async function compareOne<Row extends Order | Refund>(
+  pass: Pass,
+  kind: Kind<Row>,
+  row: Row,
   movement: Movement,
-  report: (difference: Difference, what: string) => void,
-  result: Reconciliation,
 ): Promise<void> {
+  const { result } = pass
   const isForgotten = row.status === 'processing'
-  const now = isForgotten ? await kind.settle(row) : row
-  if (now === 'unsettled') report('mismatch', `${worth(movement)} there, which cannot be settled here`)
+  const now = isForgotten ? await settleForgotten(pass.context, kind, row) : row
+  const differs = (what: string) => report(pass, movement, 'mismatch', `${worth(movement)} there, ${what}`)
+  if (now === 'unsettled') differs('which cannot be settled here')
   else if (!now) result.in_progress++
-  else if (now.status === 'processing')
-    report('mismatch', `${worth(movement)} there, of which nothing certain can be heard`)
-  else if (now.status !== 'succeeded') report('mismatch', `${worth(movement)} there, ${now.status} here`)
-  else if (!isSameMoney(now, movement))
-    report('mismatch', `${worth(movement)} there, ${now.amount} ${now.currency_code} here`)
+  else if (now.status === 'processing') differs('of which nothing certain can be heard')
+  else if (now.status !== 'succeeded') differs(`${now.status} here`)
+  else if (!isSameMoney(now, movement)) differs(`${now.amount} ${now.currency_code} here`)
   else if (isForgotten) result.settled++
   else result.match++
 }
 
-/** Rows here that no movement stood for: the provider is asked about each, for it may have moved earlier. */
-async function findMissingThere(
-  { name: psp }: Provider,
-  kind: Kind,
-  since: string,
-  seen: Set<string>,
-  result: Reconciliation,
+async function settleForgotten<Row extends Order | Refund>(
+  context: BillingContext,
+  kind: Kind<Row>,
+  row: Row,
+): Promise<Row | 'unsettled' | undefined> {
+  const taken = await kind.rows.take(context.db, row, leaseMs(context.providerTimeoutMs, 2))
+  return taken && orUnsettled(context, taken, () => look(context, kind, taken))
+}
+
+/** Rows here without a movement: the provider is asked about each, for it may have moved earlier. */
+async function findMissingThere<Row extends Order | Refund>(
+  { provider, seen, result }: Pass,
+  kind: Kind<Row>,
+  rows: readonly Row[],
 ): Promise<void> {
-  for (const row of await kind.succeededSince(since)) {
-    if (seen.has(`${kind.type} ${row.key}`)) continue
-    const told = await kind.lookUp(row)
-    if (told.outcome === 'unknown') throw new ProviderTrouble(told.why)
-    if (told.outcome === 'succeeded') result.match++
+  const { name: psp } = provider
+  for (const row of rows) {
+    if (seen.has(`${kind.type} ${row.provider_key}`)) continue
+    const answer = await kind.lookUp(provider, row)
+    if (answer.outcome === 'unknown' || answer.outcome === 'pending') throw new ProviderTrouble(answer.why)
+    if (answer.outcome === 'succeeded') result.match++
     else {
-      const what = `succeeded here with ${row.amount} ${row.currency_code}, ${told.outcome.replace('_', ' ')} there`
-      result.findings.push({ difference: 'missing_there', psp, type: kind.type, reference: row.id, what })
+      const what = `succeeded here with ${row.amount} ${row.currency_code}, ${answer.outcome.replace('_', ' ')} there`
+      result.findings.push({ difference: 'missing_there', psp, type: kind.type, reference: kind.id(row), what })
     }
   }
 }
 
-/** The verbs of both kinds of movement, by one set of names. */
-function kinds(context: BillingContext, provider: Provider) {
-  const { db, providerTimeoutMs } = context
-  const lease = leaseMs(providerTimeoutMs, 2)
-  const order = (row: charges.Order) => ({ ...row, id: row.order_id, key: row.provider_key })
-  const refund = (row: refunds.Refund) => ({ ...row, id: row.refund_id, key: row.provider_key })
-  return {
-    charge: {
-      type: 'charge' as Movement['type'],
-      find: async (keys: string[]): Promise<Ours[]> => (await charges.findByProviderKeys(db.query, keys)).map(order),
-      succeededSince: async (since: string): Promise<Ours[]> =>
-        (await charges.findSucceededSince(db.query, provider.name, since)).map(order),
-      lookUp: (row: Ours) => provider.lookUp(charges.reference(row as Ours & charges.Order)),
-      async settle(row: Ours): Promise<Ours | 'unsettled' | undefined> {
-        const taken = await charges.take(db, row as Ours & charges.Order, lease)
-        return taken && orUnsettled(context, taken, async () => order(await lookIntoCharge(context, taken)))
-      },
-    },
-    refund: {
-      type: 'refund' as Movement['type'],
-      find: async (keys: string[]): Promise<Ours[]> => (await refunds.findByProviderKeys(db.query, keys)).map(refund),
-      succeededSince: async (since: string): Promise<Ours[]> =>
-        (await refunds.findSucceededSince(db.query, provider.name, since)).map(refund),
-      lookUp: (row: Ours) => provider.lookUpRefund(refunds.reference(row as Ours & refunds.Refund)),
-      async settle(row: Ours): Promise<Ours | 'unsettled' | undefined> {
-        const taken = await refunds.take(db, row as Ours & refunds.Refund, lease)
-        return taken && orUnsettled(context, taken, async () => refund(await lookIntoRefund(context, taken)))
-      },
-    },
-  }
-}
-
-function isSameMoney(row: Ours, { amountMinor, currencyCode }: Movement): boolean {
+function isSameMoney(row: Order | Refund, { amountMinor, currencyCode }: Movement): boolean {
   if (row.currency_code !== currencyCode || minorUnits(currencyCode) === undefined) return false
   return minorFromDatabase(row.amount, currencyCode) === amountMinor
 }

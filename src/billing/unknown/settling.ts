@@ -1,25 +1,21 @@
-// Settles, in the background, what nobody heard the outcome of: takes what is due, wherever it was begun, and looks into it.
+// Settles unknown outcomes in the background: takes what is due, whichever process began it, and looks into it.
 import { isUnavailable } from '../../lib/pg/db.ts'
-import * as charges from '../charge/orders.ts'
+import type { Order } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
-import * as refunds from '../refund/refunds.ts'
-import { lookIntoCharge, lookIntoRefund } from './ask-provider.ts'
+import type { Refund } from '../refund/refunds.ts'
 import { leaseMs } from './lease.ts'
+import { CHARGE, type Kind, look, REFUND } from './look.ts'
 
 // Twice a second: a lost outcome is looked for a second after it was lost, at the earliest.
 const PAUSE_MS = 500
 // Of each kind, for one process: well within what the provider's guard lets through beside new charges.
 const MOST_AT_ONCE = 16
 
-/** Starts to settle; answers what stops it, once the looks at hand have ended. */
+/** Starts to settle; returns what stops it, once the looks at hand have ended. */
 export function startSettling(context: BillingContext): () => Promise<void> {
   const stopping = new AbortController()
   const { signal } = stopping
-  const lease = leaseMs(context.providerTimeoutMs, 2)
-  const kinds = [
-    keepLooking(context, signal, (limit) => charges.takeDue(context.db, limit, lease), lookIntoCharge),
-    keepLooking(context, signal, (limit) => refunds.takeDue(context.db, limit, lease), lookIntoRefund),
-  ]
+  const kinds = [keepLooking(context, CHARGE, signal), keepLooking(context, REFUND, signal)]
   return async () => {
     stopping.abort()
     await Promise.all(kinds)
@@ -27,12 +23,12 @@ export function startSettling(context: BillingContext): () => Promise<void> {
 }
 
 /** Takes what is due whenever there is room, without waiting for the slowest look. */
-async function keepLooking<T>(
+async function keepLooking<Row extends Order | Refund>(
   context: BillingContext,
+  kind: Kind<Row>,
   signal: AbortSignal,
-  take: (limit: number) => Promise<T[]>,
-  look: (context: BillingContext, due: T, signal: AbortSignal) => Promise<unknown>,
 ): Promise<void> {
+  const lease = leaseMs(context.providerTimeoutMs, 2)
   const looking = new Set<Promise<void>>()
   const complain = (error: unknown): undefined => {
     // What was taken is due again when its lease ends.
@@ -40,9 +36,9 @@ async function keepLooking<T>(
   }
   while (!signal.aborted) {
     const room = MOST_AT_ONCE - looking.size
-    const due = room > 0 ? await take(room).catch(complain) : []
-    for (const one of due ?? []) {
-      const done = look(context, one, signal)
+    const due = room > 0 ? await kind.rows.takeDue(context.db, room, lease).catch(complain) : []
+    for (const row of due ?? []) {
+      const done = look(context, kind, row, signal)
         .then(() => {}, complain)
         .finally(() => looking.delete(done))
       looking.add(done)

@@ -1,0 +1,163 @@
+// Takes over refunds that a provider has of a charge and this database does not: forgotten by a backup, or made there.
+import { isUuid, makeUuid } from '../../lib/ids.ts'
+import { formatMinor } from '../../lib/money.ts'
+import type { Query, Statement } from '../../lib/pg/types.ts'
+import type { RefundAtProvider } from '../../providers/provider.ts'
+import type { Order } from '../charge/orders.ts'
+import { addReportRows } from '../effects/report-rows.ts'
+import { effectsOf, lockRefund, reportRow, type SettledRefund, undo } from '../refund/settle.ts'
+
+/** What became of a refund at the provider in this database. */
+export type Adoption =
+  /** A row was made for it. */
+  | 'adopted'
+  /** Its row had succeeded, and it failed after all. */
+  | 'failed_later'
+  /** Its row says the same already, or it moved no money. */
+  | 'known'
+  /** Its row is in progress: it is settled by a look, which asks the provider. */
+  | 'in_progress'
+  /** Its row, amount or currency contradicts the provider: an operator must judge it. */
+  | 'mismatch'
+
+/** Takes over all refunds of an order, in the caller's transaction, which has locked or just settled the order. */
+export async function adoptRefunds(
+  query: Query,
+  order: Pick<Order, 'organization_id' | 'order_id' | 'external_id'>,
+  refunds: readonly RefundAtProvider[],
+): Promise<void> {
+  for (const refund of refunds) await adoptOne(query, order, refund)
+}
+
+type Known = { refund_id: string; status: string; amount: string }
+
+/** Brings one refund up to date with the provider. */
+export async function adoptOne(
+  query: Query,
+  order: Pick<Order, 'organization_id' | 'order_id' | 'external_id'>,
+  refund: RefundAtProvider,
+): Promise<{ adoption: Adoption; refundId?: string }> {
+  const { organization_id, order_id } = order
+  const [locked] = await query<OrderSums>(LOCK_ORDER, [organization_id, order_id])
+  if (locked?.status !== 'succeeded') return { adoption: 'mismatch' }
+  const [known] = await query<Known>(FIND, [organization_id, order_id, refund.transactionId, refund.key])
+  if (known) {
+    const adoption = await compareKnown(query, organization_id, known, refund)
+    return { adoption, refundId: known.refund_id }
+  }
+  if (refund.status === 'failed') return { adoption: 'known' }
+  if (refund.currencyCode !== locked.currency_code) return { adoption: 'mismatch' }
+  const refundId = await insert(query, order, refund)
+  if (refundId === undefined) return { adoption: 'mismatch' }
+  if (refund.status === 'succeeded') await succeed(query, organization_id, refundId, refund)
+  return { adoption: 'adopted', refundId }
+}
+
+type OrderSums = { status: string; currency_code: string }
+
+const LOCK_ORDER: Statement = {
+  name: 'lock order to adopt refund',
+  text: `select status, currency_code from orders where organization_id = $1 and order_id = $2 for no key update`,
+}
+
+// By the provider's id, or by the key that we gave it.
+const FIND: Statement = {
+  name: 'find refund at provider',
+  text: `
+    select refund_id, status, amount from refunds
+    where organization_id = $1 and order_id = $2 and not soft_refund
+      and (provider_transaction_id = $3 or provider_key = $4)
+    order by provider_transaction_id is null limit 1`,
+}
+
+async function compareKnown(
+  query: Query,
+  organizationId: string,
+  known: Known,
+  refund: RefundAtProvider,
+): Promise<Adoption> {
+  if (known.status === 'processing') return 'in_progress'
+  if (known.status === refund.status) return 'known'
+  if (known.status !== 'succeeded') return refund.status === 'succeeded' ? 'mismatch' : 'known'
+  if (refund.status !== 'failed') return 'mismatch'
+  await failLater(query, organizationId, known.refund_id, refund)
+  return 'failed_later'
+}
+
+/**
+ * Undoes a refund that had succeeded and failed after all: its own row in the report, the order's sum, `refund.failed`,
+ * and a consumable that it had revoked is granted again.
+ */
+async function failLater(
+  query: Query,
+  organizationId: string,
+  refundId: string,
+  { currencyCode, details }: RefundAtProvider,
+): Promise<void> {
+  const locked = await lockRefund(query, { organization_id: organizationId, refund_id: refundId }, currencyCode)
+  const { refund, writes } = undo(query, locked)
+  await Promise.all([
+    query(FAIL_LATER, [organizationId, refundId]),
+    ...writes,
+    addReportRows(query, organizationId, [reportRow(refund, details)]),
+  ])
+}
+
+const FAIL_LATER: Statement = {
+  name: 'fail refund later',
+  text: `update refunds set status = 'failed', failed_later_at = db_clock()
+         where organization_id = $1 and refund_id = $2 and status = 'succeeded'`,
+}
+
+/** Makes the row, in progress; its amount has to fit into what is left of the order. Undefined: it does not. */
+async function insert(
+  query: Query,
+  { organization_id, order_id, external_id }: Pick<Order, 'organization_id' | 'order_id' | 'external_id'>,
+  { key, reference, transactionId, amountMinor, currencyCode }: RefundAtProvider,
+): Promise<string | undefined> {
+  const id = reference !== null && isUuid(reference) ? reference.toLowerCase() : makeUuid()
+  const [made] = await query<{ refund_id: string }>(INSERT, [
+    ...[organization_id, id, makeUuid(), order_id, external_id, formatMinor(amountMinor, currencyCode), currencyCode],
+    ...[key ?? transactionId, key === null ? 'provider' : 'tundish', transactionId],
+  ])
+  return made?.refund_id
+}
+
+// The id that it had here before, unless another refund has it.
+const INSERT: Statement = {
+  name: 'adopt refund',
+  text: `
+    insert into refunds (organization_id, refund_id, order_id, external_id, amount, amount_given, currency_code,
+      provider_key, origin, is_adopted, provider_transaction_id, created_at, next_look_at)
+    select $1, case when exists (select from refunds r where r.organization_id = $1 and r.refund_id = $2) then $3::uuid
+        else $2::uuid end,
+      $4, $5, $6, true, $7, $8, $9, true, $10, t.now, t.now + interval '1 hour'
+    from (select db_clock() as now) t
+    where exists (select from orders o where o.organization_id = $1 and o.order_id = $4
+        and o.amount_refunded + $6::numeric <= o.amount)
+      and not exists (select from refunds r where r.organization_id = $1 and r.order_id = $4 and r.status = 'processing')
+    on conflict do nothing
+    returning refund_id`,
+}
+
+async function succeed(
+  query: Query,
+  organizationId: string,
+  refundId: string,
+  { currencyCode, details }: RefundAtProvider,
+): Promise<void> {
+  const locked = await lockRefund(query, { organization_id: organizationId, refund_id: refundId }, currencyCode)
+  const outcome: SettledRefund = { ...locked, status: 'succeeded' }
+  const { writes } = effectsOf(query, outcome)
+  await Promise.all([
+    query(SUCCEED, [organizationId, refundId]),
+    ...writes,
+    addReportRows(query, organizationId, [reportRow(outcome, details)]),
+  ])
+}
+
+const SUCCEED: Statement = {
+  name: 'succeed adopted refund',
+  text: `update refunds set status = 'succeeded', settled_at = db_clock(), lease_until = null, next_look_at = null
+         where organization_id = $1 and refund_id = $2 and status = 'processing'`,
+}

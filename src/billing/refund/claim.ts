@@ -1,0 +1,164 @@
+// Claims refunds: reads the order under its lock, judges the rules by what holds then, and makes the refund.
+import type { Transaction } from '../../audit/audit.ts'
+import { ApiError } from '../../lib/errors.ts'
+import { makeUuid } from '../../lib/ids.ts'
+import { formatMinor, toMinor, tooManyDecimals } from '../../lib/money.ts'
+import type { Db } from '../../lib/pg/db.ts'
+import type { Query, Statement } from '../../lib/pg/types.ts'
+import { minorFromDatabase } from '../amount.ts'
+import { nthRefundKey, refundKey } from '../keys.ts'
+import { lockOutErasure } from '../lock-out-erasure.ts'
+import { findByKey, REFUND_COLUMNS, type Refund } from './refunds.ts'
+import type { RefundRequest } from './request.ts'
+
+/** The order to refund, as far as the rules need it. */
+export type Refundable = {
+  status: string
+  amount: string
+  currency_code: string
+  amount_refunded: string
+  psp: string
+  psp_merchant_id: string | null
+  in_progress: 't' | 'f'
+  /** How many refunds the order has, of any status. */
+  refunds: string
+  /** The provider's id of the charge; null when an operator settled the charge. */
+  charge_transaction_id: string | null
+}
+
+/** The order, if it is this customer's and was charged here. Throws a 400. */
+export async function findRefundable(
+  query: Query,
+  organizationId: string,
+  { orderId, externalId }: RefundRequest,
+): Promise<Refundable> {
+  const [order] = await query<Refundable>(FIND_REFUNDABLE, [organizationId, orderId, externalId])
+  if (order) return order
+  const [imported] = await query(FIND_IMPORTED, [organizationId, orderId, externalId])
+  if (imported) {
+    throw new ApiError(
+      400,
+      'order_not_charged_here',
+      `The order "${orderId}" was not charged through Tundish: refund it where it was.`,
+    )
+  }
+  throw new ApiError(400, 'unknown_order', `The customer has no order "${orderId}".`)
+}
+
+const FIND_REFUNDABLE: Statement = {
+  name: 'find refundable',
+  text: `
+    select o.status, o.amount, o.currency_code, o.amount_refunded, o.psp, o.psp_merchant_id, o.charge_transaction_id,
+      exists (select from refunds r where r.organization_id = $1 and r.order_id = $2 and r.status = 'processing')
+        as in_progress,
+      (select count(*) from refunds r where r.organization_id = $1 and r.order_id = $2) as refunds
+    from orders o where o.organization_id = $1 and o.order_id = $2 and o.external_id = $3`,
+}
+
+const FIND_IMPORTED: Statement = {
+  name: 'find imported payment',
+  text: 'select 1 from report_transactions where organization_id = $1 and order_id = $2 and external_id = $3 limit 1',
+}
+
+/** The amount to pay back, in major units with all decimals. Throws a 400 for the first rule that is broken. */
+export function allow(order: Refundable, { amount, orderId, isSoft }: RefundRequest): string {
+  const { currency_code } = order
+  const refuse = (code: string, sentence: string) => new ApiError(400, code, sentence)
+  if (order.status !== 'succeeded')
+    throw refuse('order_not_succeeded', `The order "${orderId}" is ${order.status}, not succeeded.`)
+  const minor = amount && toMinor(amount, currency_code)
+  if (amount && minor === undefined)
+    throw refuse('amount_too_many_decimals', `amount ${tooManyDecimals(currency_code)}.`)
+  const left = minorFromDatabase(order.amount, currency_code) - minorFromDatabase(order.amount_refunded, currency_code)
+  if (left === 0n) throw refuse('nothing_left_to_refund', 'The charge is paid back already: nothing is left of it.')
+  if ((minor ?? 0n) > left) {
+    const most = `${formatMinor(left, currency_code)} ${currency_code}`
+    throw refuse('amount_above_what_is_left', `amount is above what is left of the charge: ${most}.`)
+  }
+  if (order.in_progress === 't') throw refuse('refund_in_progress', 'Another refund of this order is in progress.')
+  if (order.charge_transaction_id === null && !isSoft) {
+    throw refuse(
+      'charge_reference_unknown',
+      'The provider’s id of this charge is not known: refund it at the provider.',
+    )
+  }
+  return formatMinor(minor ?? left, currency_code)
+}
+
+/** Runs last in the claim's transaction, for what has to be true of every refund that was begun; may commit it. */
+export type OnClaim = (transaction: Transaction, refund: Refund) => Promise<void>
+
+/**
+ * Makes the refund, which is the right to pay back; `isNew` is false for one that the key stands for already. The order
+ * is locked, so that the rules are judged by what holds then; only a key that another order's refund takes at this moment
+ * is left to the database. Throws a 400.
+ */
+export async function claim(
+  db: Db,
+  organizationId: string,
+  request: RefundRequest,
+  leaseMs: number,
+  onClaim: OnClaim,
+): Promise<{ refund: Refund; isNew: boolean }> {
+  return db.tx(async (query, commit) => {
+    if (hasNotes(request)) await lockOutErasure(query, organizationId, [request.externalId])
+    await query(LOCK_ORDER, [organizationId, request.orderId])
+    const known = await findByKey(query, organizationId, request)
+    if (known) return { refund: known, isNew: false }
+    const order = await findRefundable(query, organizationId, request)
+    const amount = allow(order, request)
+    const refund = await insert(query, organizationId, request, order, amount, leaseMs)
+    if (refund) {
+      await onClaim({ query, commit }, refund)
+      return { refund, isNew: true }
+    }
+    const winner = await findByKey(query, organizationId, request)
+    if (!winner) throw new Error('Bug: a refund was not made, and none is in its way')
+    return { refund: winner, isNew: false }
+  })
+}
+
+/** Reason and comment may hold personal data. */
+const hasNotes = ({ reason, comment }: RefundRequest) => reason !== '' || comment !== ''
+
+const LOCK_ORDER: Statement = {
+  name: 'lock order for refund',
+  text: 'select 1 from orders where organization_id = $1 and order_id = $2 for no key update',
+}
+
+async function insert(
+  query: Query,
+  organizationId: string,
+  request: RefundRequest,
+  order: Refundable,
+  amount: string,
+  leaseMs: number,
+): Promise<Refund | undefined> {
+  const { orderId, externalId, idempotencyKey, isSoft, reason, comment } = request
+  const key =
+    idempotencyKey === null
+      ? nthRefundKey(organizationId, orderId, Number(order.refunds))
+      : refundKey(organizationId, externalId, idempotencyKey)
+  const [refund] = await query<Refund>(INSERT, [
+    ...[organizationId, makeUuid(), orderId, externalId, idempotencyKey, amount, request.amount !== undefined],
+    ...[order.currency_code, isSoft, reason, comment, key, leaseMs / 1000],
+  ])
+  return refund
+}
+
+// Reason and comment of a customer whose profile is erased are not stored.
+const INSERT: Statement = {
+  name: 'insert refund',
+  text: `
+    with r as (
+      insert into refunds (organization_id, refund_id, order_id, external_id, idempotency_key, amount, amount_given,
+        currency_code, soft_refund, reason, comment, provider_key, created_at, lease_until, next_look_at)
+      select $1, $2, $3, $4, $5, $6, $7, $8, $9, case when erased.profile then '' else $10 end,
+        case when erased.profile then '' else $11 end, $12,
+        t.now, t.now + make_interval(secs => $13), t.now + make_interval(secs => $13)
+      from (select db_clock() as now) t, (
+        select exists (select from customers c join profiles p on p.project_id = c.project_id and p.id = c.profile_id
+          where c.organization_id = $1 and c.external_id = $4 and p.anonymized_at is not null) as profile) erased
+      on conflict do nothing returning *)
+    select ${REFUND_COLUMNS} from r join orders o using (organization_id, order_id)`,
+}

@@ -1,0 +1,237 @@
+// Finds the outcome of a charge or refund and settles it: asks the provider, ends what never came, or looks again later.
+import { isClash, isUnavailable } from '../../lib/pg/db.ts'
+import { instantFromPg } from '../../lib/time.ts'
+import type {
+  Conflict,
+  NotBegun,
+  NotFound,
+  Pending,
+  Prepared,
+  Provider,
+  Refused,
+  Settled,
+  Unconfirmed,
+  Unknown,
+} from '../../providers/provider.ts'
+import { type Order, reference as orderReference, ordersInProgress } from '../charge/orders.ts'
+import { isVerdict, type Verdict } from '../charge/settle.ts'
+import { settleByVerdict as settleCharge } from '../charge/verdict.ts'
+import type { BillingContext } from '../context.ts'
+import { logNotBegun } from '../psp.ts'
+import { type Refund, reference as refundReference, refundRequest, refundsInProgress } from '../refund/refunds.ts'
+import { softly } from '../refund/settle.ts'
+import { settleByVerdict as settleRefund } from '../refund/verdict.ts'
+import type { InProgress, inProgress } from './in-progress.ts'
+import { leaseMs, NEGATIVE_LOOKS_APART_S, pendingPauseSeconds } from './lease.ts'
+import { keep, type Note, noted } from './provider-calls.ts'
+
+/** What a provider may say of a charge or refund that was begun. */
+export type Answer = Settled | Refused | Pending | Unknown | NotFound | Conflict | Prepared | Unconfirmed
+
+/** How the provider's answer differs from what was asked, so that an operator has to judge it. */
+export type Mismatch = { mismatch: 'reference' | 'currency' }
+
+/** A charge and a refund by one set of verbs. */
+export interface Kind<Row extends InProgress> {
+  type: 'charge' | 'refund'
+  rows: ReturnType<typeof inProgress<Row>>
+  id(row: Row): string
+  lookUp(provider: Provider, row: Row, signal?: AbortSignal): ReturnType<Provider['lookUp']>
+  /** Asks for the outcome, and has the provider refuse what it does not know. */
+  ask(context: BillingContext, provider: Provider, row: Row, signal?: AbortSignal): Promise<Answer | NotBegun>
+  /** Has the provider refuse a payment that is prepared or not known. */
+  refuse(context: BillingContext, provider: Provider, row: Row, signal?: AbortSignal): Promise<Answer>
+  settle(
+    context: BillingContext,
+    provider: Provider | undefined,
+    row: Row,
+    verdict: Verdict,
+    how: { because?: string; note?: Note },
+  ): Promise<Row | Mismatch | Unknown>
+}
+
+export const CHARGE: Kind<Order> = {
+  type: 'charge',
+  rows: ordersInProgress,
+  id: ({ order_id }) => order_id,
+  lookUp: (provider, order, signal) => provider.lookUp(orderReference(order), signal),
+  ask: (context, provider, order, signal) =>
+    provider.traits.prepares && order.provider_handle === null
+      ? askForUnprepared(context, provider, order, signal)
+      : askThenRefuse(context, CHARGE, provider, order, provider.traits.refuse === 'wait_out', signal),
+  refuse: (context, provider, order, signal) =>
+    noted(context, order, 'refuse', () => provider.refuse(orderReference(order), signal)),
+  settle: settleCharge,
+}
+
+export const REFUND: Kind<Refund> = {
+  type: 'refund',
+  rows: refundsInProgress,
+  id: ({ refund_id }) => refund_id,
+  lookUp: (provider, refund, signal) => provider.lookUpRefund(refundReference(refund), signal),
+  async ask(context, provider, refund, signal) {
+    if (refund.soft_refund === 't') return softly(refund)
+    // No call was made for it, so this is its first: not later than the provider remembers the key.
+    if (refund.is_unsent === 't' && keyLives(provider, refund))
+      return noted(context, refund, 'refund', () => provider.refund(refundRequest(refund, undefined), signal))
+    return askThenRefuse(context, REFUND, provider, refund, !provider.refuseRefund, signal)
+  },
+  async refuse(context, provider, refund, signal) {
+    if (!provider.refuseRefund) return { outcome: 'unknown', why: 'the provider cannot cancel a refund' }
+    return noted(context, refund, 'refuse', () => provider.refuseRefund!(refundReference(refund), signal))
+  },
+  settle: settleRefund,
+}
+
+/** Looks into a row whose lease the caller holds, and returns it as it is then. */
+export async function look<Row extends Order | Refund>(
+  context: BillingContext,
+  kind: Kind<Row>,
+  row: Row,
+  signal?: AbortSignal,
+): Promise<Row> {
+  const provider = await context.providers.of(row.organization_id, row.psp, row.psp_merchant_id)
+  if (!provider) {
+    await kind.rows.handOver(context.db, row)
+    return row
+  }
+  const answer = await kind.ask(context, provider, row, signal)
+  if (answer.outcome === 'not_begun') logNotBegun(context, provider, answer)
+  return conclude(
+    context,
+    kind,
+    provider,
+    row,
+    answer.outcome === 'not_begun' ? { ...answer, outcome: 'unknown' } : answer,
+  )
+}
+
+/** Settles a row by the provider's answer, or gives it back with the time of its next look. */
+export async function conclude<Row extends Order | Refund>(
+  context: BillingContext,
+  kind: Kind<Row>,
+  provider: Provider,
+  row: Row,
+  answer: Answer,
+  note?: Note,
+): Promise<Row> {
+  const { db } = context
+  if (isVerdict(answer)) return settleOrHandOver(context, kind, provider, row, answer, note)
+  if (note) keep(context, note)
+  if (answer.outcome === 'conflict') return look(context, kind, row)
+  if (answer.outcome === 'prepared' || answer.outcome === 'unconfirmed') {
+    const named = answer.outcome === 'prepared' ? { ...row, provider_handle: answer.handle } : row
+    return conclude(context, kind, provider, row, await kind.refuse(context, provider, named))
+  }
+  if (answer.outcome === 'pending')
+    await kind.rows.handOver(db, row, { pauseS: pendingPauseSeconds(Number(row.age_ms)) })
+  else if (answer.outcome === 'not_found' && isOver(context, row))
+    await kind.rows.handOver(db, row, { pauseS: NEGATIVE_LOOKS_APART_S, isNotFound: true })
+  else await kind.rows.handOver(db, row)
+  return row
+}
+
+async function settleOrHandOver<Row extends Order | Refund>(
+  context: BillingContext,
+  kind: Kind<Row>,
+  provider: Provider,
+  row: Row,
+  verdict: Verdict,
+  note?: Note,
+): Promise<Row> {
+  try {
+    const settled = await kind.settle(context, provider, row, verdict, { note })
+    if ('status' in settled) return settled
+    const mismatch = 'mismatch' in settled ? settled.mismatch : undefined
+    if (mismatch) {
+      const message =
+        'The provider answers for another charge or refund, or in another currency: an operator must judge it.'
+      context.log.error({ ...idsOf(row), mismatch }, message)
+    }
+    await kind.rows.handOver(context.db, row, { mismatch })
+    return row
+  } catch (error) {
+    // What cannot be settled is looked into after the usual pause, and by an operator meanwhile, not whenever its lease
+    // ends. Where the database is away, the end of the lease says when.
+    await kind.rows.handOver(context.db, row).catch(() => {})
+    throw error
+  }
+}
+
+/** For operators: what cannot be settled by the provider's answer, a matter for them, is logged and returned as such. */
+export async function orUnsettled<T>(
+  { log }: BillingContext,
+  row: Order | Refund,
+  settle: () => Promise<T>,
+): Promise<T | 'unsettled'> {
+  try {
+    return await settle()
+  } catch (error) {
+    // These pass: it can be settled soon.
+    if (isUnavailable(error) || isClash(error)) throw error
+    log.error({ err: error, ...idsOf(row) }, 'The provider’s answer cannot be settled.')
+    return 'unsettled'
+  }
+}
+
+/** The ids of a row for a line of the log. */
+export const idsOf = (row: Order | Refund) => ({
+  order_id: row.order_id,
+  ...('refund_id' in row && { refund_id: row.refund_id }),
+})
+
+/**
+ * That the provider does not know a request proves nothing: it may still be on its way. Only when the provider has
+ * refused it for good, or when it has not come long after its deadline, is it certain that no money moves.
+ */
+async function askThenRefuse<Row extends Order | Refund>(
+  context: BillingContext,
+  kind: Kind<Row>,
+  provider: Provider,
+  row: Row,
+  isWaitedOut: boolean,
+  signal?: AbortSignal,
+): Promise<Answer> {
+  if (provider.traits.lookUp === 'replay' && !keyLives(provider, row))
+    return { outcome: 'unknown', why: 'the provider may have forgotten the key' }
+  const found = await noted(context, row, 'look_up', () => kind.lookUp(provider, row, signal))
+  if (found.outcome === 'unconfirmed') return kind.refuse(context, provider, row, signal)
+  if (found.outcome !== 'not_found') return found
+  if (!isWaitedOut) return kind.refuse(context, provider, row, signal)
+  return isNotFoundTwice(context, row) ? { outcome: 'refused' } : found
+}
+
+/**
+ * An order without a handle was never confirmed, and nobody waits for it any more: it is cancelled. In a database restored
+ * from a backup the handle may be lost instead; there the provider is asked for the key.
+ */
+async function askForUnprepared(
+  { db, ...context }: BillingContext,
+  provider: Provider,
+  order: Order,
+  signal?: AbortSignal,
+): Promise<Answer> {
+  const { organization_id, payment_method_token, provider_customer } = order
+  const [organization] = await db.query('select restored_from from organizations where id = $1', [organization_id])
+  const restoredFrom = organization?.restored_from ?? null
+  if (restoredFrom === null || !provider.findByKey) return { outcome: 'refused' }
+  const card = { token: payment_method_token, providerCustomer: provider_customer }
+  const found = await noted({ db, ...context }, order, 'find_by_key', () =>
+    provider.findByKey!({ ...orderReference(order), ...card }, instantFromPg(restoredFrom), signal),
+  )
+  return found.outcome === 'not_found' ? { outcome: 'refused' } : found
+}
+
+/** Whether a request that is still on its way would have arrived by now. */
+const isOver = ({ providerTimeoutMs }: BillingContext, { age_ms }: Order | Refund) =>
+  Number(age_ms) > leaseMs(providerTimeoutMs, 1)
+
+const isNotFoundTwice = (context: BillingContext, row: Order | Refund) =>
+  isOver(context, row) && row.not_found_ms !== null && Number(row.not_found_ms) >= NEGATIVE_LOOKS_APART_S * 1000
+
+// Of a day, an hour stays free.
+const KEY_LIFE_MARGIN = 24
+
+/** Whether the provider certainly still knows the row's idempotency key. */
+const keyLives = ({ traits: { keyLifeMs } }: Provider, { age_ms }: Order | Refund) =>
+  Number(age_ms) < keyLifeMs - keyLifeMs / KEY_LIFE_MARGIN || keyLifeMs === Number.POSITIVE_INFINITY
