@@ -23,6 +23,8 @@ export interface StripeSimulatorOptions {
   livemode?: boolean
   /** Fills an empty account with so many made-up customers and their history of two years. */
   demoCustomers?: number
+  /** Milliseconds since 1970 by another clock than the machine's. */
+  wallClockMs?: () => number
   /** Every call is answered that much later, as over a network. */
   latencyMs?: number
 }
@@ -35,7 +37,7 @@ export async function startStripeSimulator(options: StripeSimulatorOptions): Pro
       file: options.ledgerFile,
       fsync: options.fsync ?? true,
       livemode: options.livemode ?? false,
-      wallClockMs: Date.now,
+      wallClockMs: options.wallClockMs ?? Date.now,
       randomId: (prefix) => `${prefix}_${randomName()}`,
       sleep: systemClock.sleep,
     })
