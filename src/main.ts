@@ -19,6 +19,7 @@ const COMMANDS: Record<string, Load | string> = {
   simulator: () => import('./commands/simulator.ts'),
   erasures: () => import('./commands/erasures.ts'),
   rates: () => import('./commands/rates.ts'),
+  report: () => import('./commands/report.ts'),
   reconcile: () => import('./commands/reconcile.ts'),
   charges: () => import('./commands/charges.ts'),
   operator: () => import('./commands/operator.ts'),

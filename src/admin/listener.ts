@@ -21,6 +21,7 @@ Send an operator key as \`Authorization: Bearer operator_…\`; \`tundish operat
 const TAGS = [
   { name: 'Search', description: 'People, subscriptions and orders across all projects.' },
   { name: 'Orders', description: 'Custom charges with their timelines, and refunds.' },
+  { name: 'Finance', description: 'Payments, refunds and chargebacks for bookkeeping.' },
   { name: 'Profiles', description: 'The erasure of a person.' },
   { name: 'Webhooks', description: 'Endpoints that are told of events.' },
   { name: 'Events', description: 'What happened, what was delivered of it, and sending it again.' },

@@ -3,6 +3,7 @@ import { auditLog } from './audit-log.ts'
 import { connections } from './connections.ts'
 import { events } from './events.ts'
 import { figures } from './figures.ts'
+import { finance } from './finance.ts'
 import { keys } from './keys.ts'
 import { merchantAccounts } from './merchant-accounts.ts'
 import type { Operation } from './operation.ts'
@@ -18,6 +19,7 @@ export const operations: readonly Operation[] = [
   ...searching,
   ...orders,
   ...refunds,
+  ...finance,
   ...profiles,
   ...webhooks,
   ...events,

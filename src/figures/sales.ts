@@ -1,4 +1,5 @@
 // Figures of revenue: sales, refunds and chargebacks, filed under the day the money moved.
+import { moveOf } from '../records/payment-move.ts'
 import { dayOf, type Family, orNone, within } from './family.ts'
 
 /** SQL: a transaction that a subscription is paid with: of more than nothing, and not for its trial. `t`, `u`. */
@@ -70,17 +71,8 @@ const REPORT = `
   left join profiles p on p.project_id = c.project_id and p.id = c.profile_id
   cross join lateral (select ${minor('r.amount', 'r.currency_code')} as amount,
     coalesce(round(r.amount_usd * 100), 0) as usd,
-    case
-      when r.psp_transaction_type = 'sale' and r.status = 'succeeded' and (
-        c.profile_id is null or (not r.imported and not exists (${HAS_TRANSACTION}))) then 'sale'
-      when r.psp_transaction_type = 'refund' and r.status in ('refunded', 'succeeded') then 'refund'
-      when r.psp_transaction_type = 'refund' and r.status = 'failed' and r.psp_transaction_id is not null and exists (
-        select from report_transactions o where o.organization_id = r.organization_id and o.order_id = r.order_id
-          and o.trx_created_at < r.trx_created_at and o.psp_transaction_type = 'refund' and o.status = 'refunded'
-          and o.psp_transaction_id = r.psp_transaction_id) then 'refund_failed'
-      when r.psp_transaction_type = 'chargeback' and r.status <> 'failed' then 'chargeback'
-      when r.psp_transaction_type = 'chargeback_reversal' and r.status <> 'failed' then 'chargeback_reversal'
-    end as move) moved
+    case when r.psp_transaction_type = 'sale' and c.profile_id is not null
+      and (r.imported or exists (${HAS_TRANSACTION})) then null else ${moveOf('r')} end as move) moved
   where j.id = $1 and move is not null`
 
 export const sales: Family = {
