@@ -38,6 +38,9 @@ export interface Config {
   rateLimit: { rate: number; burst: number }
   /** Refusals a second for one address that sends no living key. */
   unauthorizedRate: number
+  /** The server that `tundish sync` copies, and the key of the project. */
+  syncUrl: string | undefined
+  syncKey: string | undefined
   trustedProxies: TrustedProxies
   maxConcurrentPerKey: number
   /** What the public listener lets in. */
@@ -153,6 +156,8 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       burst: integer('RATE_LIMIT_BURST', 5000, 1, 10_000_000),
     },
     unauthorizedRate: integer('UNAUTHORIZED_RATE', 10, 1, 1_000_000),
+    syncUrl: url('SYNC_URL', ['http:', 'https:']),
+    syncKey: text('SYNC_KEY'),
     trustedProxies: proxies(),
     maxConcurrentPerKey: integer('MAX_CONCURRENT_PER_KEY', 1024, 1, 1_000_000),
     bounds: {

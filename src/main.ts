@@ -35,6 +35,7 @@ const COMMANDS: Record<string, Load | string> = {
   audit: () => import('./commands/audit.ts'),
   backup: () => import('./commands/backup.ts'),
   restore: () => import('./commands/restore.ts'),
+  sync: () => import('./commands/sync.ts'),
 }
 
 const EXIT_USAGE = 2

@@ -1,0 +1,143 @@
+// tundish sync: keeps a copy of a project in files or another database.
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { SingleBar } from 'cli-progress'
+import { type Command, Option } from 'commander'
+import { Tundish } from '../../clients/js/src/client.ts'
+import { TundishConnectionError, TundishError } from '../../clients/js/src/errors.ts'
+import type { Config } from '../config.ts'
+import { Refusal, UsageError } from '../lib/errors.ts'
+import { targetOf } from '../sync/open-target.ts'
+import { countChanges, run } from '../sync/sync.ts'
+import { FORMATS, type Format, type State, type Target } from '../sync/target.ts'
+import { type Result, stopSignal, withSettings } from './command.ts'
+
+interface Options {
+  to: string
+  url?: string
+  keyFile?: string
+  format?: Format
+  follow?: boolean
+  every: string
+  json?: boolean
+}
+
+const LONGEST_PAUSE_S = 86_400
+
+export function register(program: Command): void {
+  const command = program
+    .command('sync')
+    .description('keep a copy of a project: everything at first, then what changed')
+    .requiredOption('--to <target>', 'a folder, sqlite:FILE, duckdb:FILE or postgres://…')
+    .option('--url <url>', 'the server to copy from; else SYNC_URL, else this machine')
+    .option('--key-file <file>', "a file with the project's secret key, - for standard input; else SYNC_KEY")
+    .addOption(new Option('--format <format>', 'of the files in a folder; ndjson by default').choices(FORMATS))
+    .option('--follow', 'go on, and copy changes as they come')
+    .option('--every <seconds>', 'how long to wait between two looks with --follow', '10')
+  withSettings(command, async (config, given) => {
+    const options = given as Options
+    const everyMs = pauseOf(options.every)
+    const url = addressOf(options, config)
+    const tundish = new Tundish({ url, projectKey: keyOf(options, config) })
+    const stopping = new AbortController()
+    void stopSignal().then(() =>
+      stopping.abort(new Refusal('Stopped. The copy goes on where it is with the next sync.')),
+    )
+    const target = await targetOf(options.to, options.format)
+    try {
+      const copy = () => once(tundish, target, url, stopping.signal)
+      const state = await copy()
+      if (options.follow) return await follow(copy, state, options, everyMs, stopping.signal)
+      return resultOf(state, options)
+    } catch (error) {
+      throw explained(error)
+    } finally {
+      await target.close()
+    }
+  })
+}
+
+/** One run, with its progress on a terminal. */
+async function once(tundish: Tundish, target: Target, url: string, signal: AbortSignal): Promise<State> {
+  const state = await target.open()
+  const bar = process.stderr.isTTY ? await openBar(tundish, state) : undefined
+  try {
+    return await run(tundish, target, state, { url, signal, onProgress: (records) => bar?.update(records) })
+  } finally {
+    bar?.stop()
+  }
+}
+
+async function openBar(tundish: Tundish, state: State | undefined): Promise<SingleBar> {
+  const format = '{bar} {percentage}% | {value} of {total} records | {eta_formatted} left'
+  const bar = new SingleBar({ format, stream: process.stderr, clearOnComplete: true, gracefulExit: false })
+  bar.start(await countChanges(tundish, state?.since ?? null), state?.cursor ? state.records : 0)
+  return bar
+}
+
+/** Goes on until it is stopped, also when the server cannot be reached for a while. */
+async function follow(
+  copy: () => Promise<State>,
+  first: State,
+  options: Options,
+  everyMs: number,
+  signal: AbortSignal,
+): Promise<Result> {
+  let last = first
+  for (;;) {
+    if (last.records > 0) report(last, options)
+    await sleep(everyMs, undefined, { signal }).catch(() => {})
+    if (signal.aborted) return { json: resultOf(last, options).json, text: 'Stopped.' }
+    try {
+      last = await copy()
+    } catch (error) {
+      if (signal.aborted) continue
+      const mayPass = error instanceof TundishConnectionError || (error instanceof TundishError && error.status >= 500)
+      if (!mayPass) throw error
+      process.stderr.write(`${error.message} Trying again.\n`)
+      last = { ...last, records: 0 }
+    }
+  }
+}
+
+function report(state: State, options: Options): void {
+  const { json, text } = resultOf(state, options)
+  process.stdout.write(`${options.json ? JSON.stringify(json) : text}\n`)
+}
+
+function resultOf({ records, since }: State, { to }: Options): Result {
+  const target = to.replace(/\/\/[^@/]*@/, '//…@')
+  const stored = records === 1 ? '1 record' : `${records} records`
+  return { json: { records, horizon: since, target }, text: `${stored} stored in ${target}: complete up to ${since}.` }
+}
+
+function addressOf({ url }: Options, { syncUrl, host, port }: Config): string {
+  const address = url ?? syncUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+  if (!/^https?:\/\//.test(address) || !URL.canParse(address)) {
+    throw new UsageError('--url must be an address such as https://tundish.example.com.')
+  }
+  return address.replace(/\/+$/, '')
+}
+
+function keyOf({ keyFile }: Options, { syncKey }: Config): string {
+  // A key in an argument could be read by everybody on the machine.
+  const key = keyFile === undefined ? syncKey : readFileSync(keyFile === '-' ? 0 : keyFile, 'utf8').trim()
+  if (!key) throw new UsageError("Give the project's secret key in SYNC_KEY or with --key-file.")
+  return key
+}
+
+function pauseOf(seconds: string): number {
+  const value = /^[0-9]{1,5}$/.test(seconds) ? Number(seconds) : 0
+  if (value < 1 || value > LONGEST_PAUSE_S) throw new UsageError('--every must be a number of seconds from 1 to 86400.')
+  return value * 1000
+}
+
+function explained(error: unknown): unknown {
+  if (error instanceof TundishError) return new Refusal(`The server refused: ${error.message}`)
+  if (error instanceof TundishConnectionError) {
+    return new Refusal(
+      `The server cannot be reached (${error.message}). The copy goes on where it is with the next sync.`,
+    )
+  }
+  return error
+}

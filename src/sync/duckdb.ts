@@ -1,0 +1,112 @@
+// A copy in a DuckDB file, by an optional package: each batch and the state in one transaction.
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Refusal } from '../lib/errors.ts'
+import { type ColumnType, TABLES, type Table } from './tables.ts'
+import { type Groups, movedByAnother, quoted, type State, sameState, type Target } from './target.ts'
+
+const PACKAGE = '@duckdb/node-api'
+
+const TYPES: Record<ColumnType, string> = {
+  text: 'varchar',
+  integer: 'bigint',
+  decimal: 'double',
+  boolean: 'boolean',
+  instant: 'timestamptz',
+  json: 'json',
+}
+
+/** The part of the package that is used. */
+interface DuckDb {
+  DuckDBInstance: { create(path: string): Promise<{ connect(): Promise<Connection>; closeSync(): void }> }
+}
+
+interface Connection {
+  run(sql: string, values?: unknown[]): Promise<unknown>
+  runAndReadAll(sql: string): Promise<{ getRowObjectsJson(): Record<string, unknown>[] }>
+  closeSync(): void
+}
+
+export async function duckdbTarget(path: string): Promise<Target> {
+  const { DuckDBInstance } = await load()
+  const isNew = !existsSync(path)
+  const instance = await DuckDBInstance.create(path)
+  if (isNew) chmodSync(path, 0o600)
+  const connection = await instance.connect()
+  const folder = mkdtempSync(join(tmpdir(), 'tundish-sync-'))
+
+  async function state(): Promise<State | undefined> {
+    const rows = (
+      await connection.runAndReadAll('select url, since, cursor, records from tundish_sync')
+    ).getRowObjectsJson()
+    return rows[0] && ({ ...rows[0], records: Number(rows[0]['records']) } as State)
+  }
+
+  /** Rows travel as a file of JSON lines: the package has no faster way for values of all types. */
+  async function storeRows(table: Table, groups: Groups): Promise<void> {
+    const ids = [...groups.keys()].map((id) => `'${id.replaceAll("'", "''")}'`)
+    await connection.run(`delete from ${quoted(table.name)} where ${quoted(table.group)} in (${ids})`)
+    const rows = [...groups.values()].flat()
+    const file = join(folder, `${table.name}.ndjson`)
+    writeFileSync(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''), { mode: 0o600 })
+    const columns = table.columns.map(({ name, type }) => `${quoted(name)}: '${TYPES[type]}'`)
+    const read = `read_json('${file}', format = 'newline_delimited', columns = {${columns}})`
+    const names = table.columns.map(({ name }) => quoted(name))
+    await connection.run(`insert into ${quoted(table.name)} (${names}) select ${names} from ${read}`)
+  }
+
+  return {
+    async open() {
+      await connection.run(`
+        create table if not exists tundish_sync (
+          one integer primary key, url varchar not null, since varchar, cursor varchar, records bigint not null)`)
+      for (const table of TABLES) await makeTable(connection, table)
+      return state()
+    },
+    async store(batch, before, { url, since, cursor, records }) {
+      await connection.run('begin')
+      try {
+        if (!sameState(await state(), before)) throw movedByAnother()
+        for (const [table, groups] of batch) await storeRows(table, groups)
+        await connection.run('insert or replace into tundish_sync values (1, $1, $2, $3, $4)', [
+          url,
+          since,
+          cursor,
+          records,
+        ])
+        await connection.run('commit')
+      } catch (error) {
+        await connection.run('rollback').catch(() => {})
+        throw error
+      }
+    },
+    async complete() {
+      await connection.run('checkpoint')
+    },
+    async close() {
+      connection.closeSync()
+      instance.closeSync()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function load(): Promise<DuckDb> {
+  try {
+    return await import(PACKAGE)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
+    throw new Refusal(
+      `duckdb: needs the package ${PACKAGE}, which is not installed. Run: npm install --no-save ${PACKAGE}`,
+    )
+  }
+}
+
+async function makeTable(connection: Connection, { name, columns, key }: Table): Promise<void> {
+  const definitions = columns.map((column) => `${quoted(column.name)} ${TYPES[column.type]}`)
+  await connection.run(`create table if not exists ${quoted(name)} (${definitions}, primary key (${key.map(quoted)}))`)
+  for (const definition of definitions) {
+    await connection.run(`alter table ${quoted(name)} add column if not exists ${definition}`)
+  }
+}

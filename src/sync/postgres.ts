@@ -1,0 +1,92 @@
+// A copy in a PostgreSQL database: tables in the schema `tundish`, each batch and the state in one transaction.
+import pg from 'pg'
+import { Refusal } from '../lib/errors.ts'
+import { type ColumnType, TABLES, type Table } from './tables.ts'
+import { type Groups, movedByAnother, quoted, type State, sameState, type Target } from './target.ts'
+
+const SCHEMA = 'tundish'
+
+const TYPES: Record<ColumnType, string> = {
+  text: 'text',
+  integer: 'bigint',
+  decimal: 'double precision',
+  boolean: 'boolean',
+  instant: 'timestamptz',
+  json: 'jsonb',
+}
+
+export function postgresTarget(url: string): Target {
+  const client = new pg.Client({ connectionString: url, application_name: 'tundish sync' })
+  // Between two statements a broken connection shows at the next one.
+  client.on('error', () => {})
+
+  async function state(): Promise<State | undefined> {
+    const { rows } = await client.query(`select url, since, cursor, records from ${SCHEMA}.sync for update`)
+    const [found] = rows as (Omit<State, 'records'> & { records: string })[]
+    return found && { ...found, records: Number(found.records) }
+  }
+
+  return {
+    async open() {
+      try {
+        await client.connect()
+      } catch (error) {
+        throw new Refusal(`The database of the copy cannot be reached (${(error as Error).message}).`)
+      }
+      await transaction(client, async () => {
+        await client.query(`create schema if not exists ${SCHEMA}`)
+        await client.query(`
+          create table if not exists ${SCHEMA}.sync (
+            one int primary key default 1 check (one = 1), url text not null, since text, cursor text, records bigint not null)`)
+        for (const table of TABLES) await makeTable(client, table)
+      })
+      return transaction(client, state)
+    },
+    async store(batch, before, { url, since, cursor, records }) {
+      await transaction(client, async () => {
+        if (!sameState(await state(), before)) throw movedByAnother()
+        for (const [table, groups] of batch) await storeRows(client, table, groups)
+        await client.query(
+          `insert into ${SCHEMA}.sync (url, since, cursor, records) values ($1, $2, $3, $4)
+           on conflict (one) do update set url = $1, since = $2, cursor = $3, records = $4`,
+          [url, since, cursor, records],
+        )
+      })
+    },
+    async complete() {},
+    close: () => client.end(),
+  }
+}
+
+async function transaction<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
+  await client.query('begin')
+  try {
+    const result = await work()
+    await client.query('commit')
+    return result
+  } catch (error) {
+    await client.query('rollback').catch(() => {})
+    throw error
+  }
+}
+
+const placeOf = ({ name }: Table) => `${SCHEMA}.${quoted(name)}`
+
+async function makeTable(client: pg.Client, table: Table): Promise<void> {
+  const definitions = table.columns.map(({ name, type }) => `${quoted(name)} ${TYPES[type]}`)
+  const key = table.key.map(quoted)
+  await client.query(`create table if not exists ${placeOf(table)} (${definitions}, primary key (${key}))`)
+  const missing = definitions.map((definition) => `add column if not exists ${definition}`)
+  await client.query(`alter table ${placeOf(table)} ${missing.join(', ')}`)
+}
+
+async function storeRows(client: pg.Client, table: Table, groups: Groups): Promise<void> {
+  const gone = [...groups.keys()]
+  await client.query(`delete from ${placeOf(table)} where ${quoted(table.group)} = any($1)`, [gone])
+  const names = table.columns.map(({ name }) => quoted(name))
+  await client.query(
+    `insert into ${placeOf(table)} (${names})
+     select ${names} from jsonb_populate_recordset(null::${placeOf(table)}, $1)`,
+    [JSON.stringify([...groups.values()].flat())],
+  )
+}

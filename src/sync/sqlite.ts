@@ -1,0 +1,135 @@
+// A copy in a SQLite file: each batch and the state in one transaction.
+import { chmodSync, existsSync } from 'node:fs'
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { type ColumnType, type Row, TABLES, type Table } from './tables.ts'
+import { type Groups, movedByAnother, quoted, type State, sameState, type Target } from './target.ts'
+
+const TYPES: Record<ColumnType, string> = {
+  text: 'text',
+  integer: 'integer',
+  decimal: 'real',
+  boolean: 'integer',
+  instant: 'text',
+  json: 'text',
+}
+
+export interface SqliteTarget extends Target {
+  /** All rows of a table in the order of its key. */
+  rows(table: Table): Iterable<Row>
+  /** The tables that changed since `written` was called for them. */
+  changed(): Set<string>
+  written(table: Table): void
+}
+
+export function sqliteTarget(path: string): SqliteTarget {
+  const isNew = !existsSync(path)
+  const db = new DatabaseSync(path)
+  // It holds personal data.
+  if (isNew) chmodSync(path, 0o600)
+  // What is erased or overwritten is overwritten in the file too.
+  db.exec(
+    'pragma journal_mode = wal; pragma synchronous = full; pragma secure_delete = on; pragma busy_timeout = 10000',
+  )
+  const writes = new Map<Table, { remove: StatementSync; insert: StatementSync }>()
+
+  function state(): State | undefined {
+    return db.prepare('select url, since, cursor, records from tundish_sync').get() as State | undefined
+  }
+
+  function storeRows(table: Table, groups: Groups): void {
+    const { remove, insert } = writes.get(table)!
+    for (const [group, rows] of groups) {
+      remove.run(group)
+      for (const row of rows) insert.run(...table.columns.map(({ name, type }) => stored(row[name], type)))
+    }
+    db.prepare('insert or ignore into tundish_changed (name) values (?)').run(table.name)
+  }
+
+  return {
+    async open() {
+      db.exec(`
+        create table if not exists tundish_sync (
+          one integer primary key check (one = 1), url text not null, since text, cursor text, records integer not null);
+        create table if not exists tundish_changed (name text primary key)`)
+      for (const table of TABLES) {
+        makeTable(db, table)
+        const names = table.columns.map(({ name }) => quoted(name))
+        writes.set(table, {
+          remove: db.prepare(`delete from ${quoted(table.name)} where ${quoted(table.group)} = ?`),
+          insert: db.prepare(`insert into ${quoted(table.name)} (${names}) values (${names.map(() => '?')})`),
+        })
+      }
+      return state()
+    },
+    async store(batch, before, { url, since, cursor, records }) {
+      db.exec('begin immediate')
+      try {
+        if (!sameState(state(), before)) throw movedByAnother()
+        for (const [table, groups] of batch) storeRows(table, groups)
+        db.prepare('insert or replace into tundish_sync (one, url, since, cursor, records) values (1, ?, ?, ?, ?)').run(
+          url,
+          since,
+          cursor,
+          records,
+        )
+        db.exec('commit')
+      } catch (error) {
+        if (db.isTransaction) db.exec('rollback')
+        throw error
+      }
+    },
+    async complete() {
+      // The log still holds pages as they were.
+      db.exec('pragma wal_checkpoint(truncate)')
+    },
+    async close() {
+      db.close()
+    },
+    *rows(table) {
+      const names = table.columns.map(({ name }) => quoted(name))
+      const order = table.key.map(quoted)
+      const found = db.prepare(`select ${names} from ${quoted(table.name)} order by ${order}`).iterate()
+      for (const row of found) yield restored(table, row as Row)
+    },
+    changed: () =>
+      new Set(
+        db
+          .prepare('select name from tundish_changed')
+          .all()
+          .map(({ name }) => String(name)),
+      ),
+    written: ({ name }) => void db.prepare('delete from tundish_changed where name = ?').run(name),
+  }
+}
+
+/** Makes the table, or adds the columns that a copy of an older version lacks. */
+function makeTable(db: DatabaseSync, { name, columns, key }: Table): void {
+  const definitions = columns.map((column) => `${quoted(column.name)} ${TYPES[column.type]}`)
+  db.exec(`create table if not exists ${quoted(name)} (${definitions}, primary key (${key.map(quoted)}))`)
+  const known = new Set(
+    db
+      .prepare('select name from pragma_table_info(?)')
+      .all(name)
+      .map((row) => row['name']),
+  )
+  for (const [n, column] of columns.entries()) {
+    if (!known.has(column.name)) db.exec(`alter table ${quoted(name)} add column ${definitions[n]}`)
+  }
+}
+
+function stored(value: unknown, type: ColumnType): SQLInputValue {
+  if (value === null || value === undefined) return null
+  if (type === 'json') return JSON.stringify(value)
+  return type === 'boolean' ? Number(value) : (value as SQLInputValue)
+}
+
+function restored({ columns }: Table, row: Row): Row {
+  return Object.fromEntries(
+    columns.map(({ name, type }) => {
+      const value = row[name]
+      if (value === null) return [name, null]
+      if (type === 'json') return [name, JSON.parse(value as string)]
+      return [name, type === 'boolean' ? value === 1 : value]
+    }),
+  )
+}

@@ -1,0 +1,82 @@
+// Copies a project: first everything, then what changed, each batch stored together with how far the copy is.
+import type { ChangePage } from '../../clients/js/src/changes.ts'
+import type { Tundish } from '../../clients/js/src/client.ts'
+import { Refusal } from '../lib/errors.ts'
+import { type Row, type Table, tableOf } from './tables.ts'
+import type { State, Target } from './target.ts'
+
+export interface RunOptions {
+  url: string
+  signal: AbortSignal
+  /** Called after each batch with the number of records that the run has stored. */
+  onProgress?: (records: number) => void
+}
+
+// Records of a transaction in the copy; a killed run repeats at most so many.
+const BATCH = 2000
+
+/**
+ * Reads everything that changed since the copy's horizon and stores it. A run that was killed goes on behind its last
+ * batch: the place is stored in the batch's own transaction, so that nothing is lost and nothing comes twice.
+ */
+export async function run(
+  tundish: Tundish,
+  target: Target,
+  begun: State | undefined,
+  { url, signal, onProgress }: RunOptions,
+): Promise<State> {
+  if (begun && begun.url !== url) {
+    throw new Refusal(`This copy is of ${begun.url}, not of ${url}: name another target, or the same server.`)
+  }
+  const since = begun?.since ?? null
+  const cursor = begun?.cursor ?? null
+  let records = cursor === null ? 0 : begun!.records
+  let state = begun
+  let batch: Collected = new Map()
+  let waiting = 0
+  for await (const page of tundish.changePages({ since: since ?? undefined, cursor: cursor ?? undefined, signal })) {
+    collect(batch, page)
+    records += page.changes.length
+    waiting += page.changes.length
+    const isEnd = 'horizon' in page
+    if (!isEnd && waiting < BATCH) continue
+    const after = isEnd
+      ? { url, since: page.horizon, cursor: null, records }
+      : { url, since, cursor: page.cursor, records }
+    await target.store(batch, state, after)
+    state = after
+    batch = new Map()
+    waiting = 0
+    onProgress?.(records)
+  }
+  await target.complete()
+  return state!
+}
+
+type Collected = Map<Table, Map<string, Row[]>>
+
+/** Of an item that comes twice, as history may that is imported meanwhile, the last one counts. */
+function collect(batch: Collected, { changes }: ChangePage): void {
+  for (const { list, item } of changes) {
+    const table = tableOf.get(list)!
+    const groups = batch.get(table) ?? new Map<string, Row[]>()
+    batch.set(table, groups.set(...table.rows(item)))
+  }
+}
+
+/** How many records a run is going to read, for its progress. */
+export async function countChanges(tundish: Tundish, since: string | null): Promise<number> {
+  const window = since === null ? {} : { updatedFrom: since }
+  const lists = [
+    tundish.funnels.list({ ...window, deleted: true }),
+    tundish.experiments.list(window),
+    tundish.products.list(window),
+    tundish.profiles.list(window),
+    tundish.sessions.list(window),
+    tundish.replies.list(window),
+    tundish.subscriptions.list(window),
+    tundish.transactions.list(window),
+  ]
+  const totals = await Promise.all(lists.map((list) => list.total()))
+  return totals.reduce((sum, total) => sum + total, 0)
+}

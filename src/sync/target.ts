@@ -1,0 +1,40 @@
+// What a target of a sync does.
+import { Refusal } from '../lib/errors.ts'
+import type { Row, Table } from './tables.ts'
+
+/** How far a copy is: committed together with the rows that it tells of. */
+export interface State {
+  /** The server that the copy is of. */
+  url: string
+  /** The horizon up to which the copy is complete; null while the first run is not. */
+  since: string | null
+  /** Where the present run goes on; null between runs. */
+  cursor: string | null
+  /** How many records the present run has stored. */
+  records: number
+}
+
+/** The rows of a batch by table and group; they replace what is stored of the group, which may leave none. */
+export type Batch = ReadonlyMap<Table, Groups>
+export type Groups = ReadonlyMap<string, readonly Row[]>
+
+export interface Target {
+  /** The state of the copy; undefined when there is none yet. Makes the tables. */
+  open(): Promise<State | undefined>
+  /** Stores the rows and the new state in one transaction. Throws when another sync has moved the state. */
+  store(batch: Batch, before: State | undefined, after: State): Promise<void>
+  /** What follows a complete run. */
+  complete(): Promise<void>
+  close(): Promise<void>
+}
+
+export const FORMATS = ['ndjson', 'csv', 'parquet'] as const
+export type Format = (typeof FORMATS)[number]
+
+export const movedByAnother = () =>
+  new Refusal('Another sync is writing to this copy: its state has moved. Nothing of this batch was stored.')
+
+export const sameState = (a: State | undefined, b: State | undefined) =>
+  a?.since === b?.since && a?.cursor === b?.cursor && a?.records === b?.records
+
+export const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`

@@ -1,0 +1,82 @@
+// Reads a copy of any kind: its rows by table, each as an object with plain values.
+import { createReadStream, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { DatabaseSync } from 'node:sqlite'
+import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
+import pg from 'pg'
+import type { Json } from '../support/server.ts'
+
+/** Reads the rows of a table, with JSON columns parsed. */
+export type ReadTable = (table: string) => Promise<Json[]>
+
+const JSON_COLUMNS = ['value', 'tags', 'metadata', 'prices', 'query_params', 'integrations']
+
+export function readerOf(to: string, format = ''): ReadTable {
+  if (to.startsWith('sqlite:')) return async (table) => sqlite(to.slice('sqlite:'.length), table)
+  if (to.startsWith('duckdb:')) return async (table) => duckdb(to.slice('duckdb:'.length), table)
+  if (to.startsWith('postgres')) return async (table) => postgres(to, table)
+  return async (table) => {
+    const path = join(to, `${table}.${format}`)
+    if (format === 'ndjson') return lines(path)
+    return format === 'csv' ? csv(path) : parquet(path)
+  }
+}
+
+function sqlite(path: string, table: string): Json[] {
+  const db = new DatabaseSync(path, { readOnly: true })
+  try {
+    return db.prepare(`select * from "${table}"`).all().map(parsed)
+  } finally {
+    db.close()
+  }
+}
+
+async function duckdb(path: string, table: string): Promise<Json[]> {
+  const { DuckDBInstance } = await import('@duckdb/node-api' as string)
+  const instance = await DuckDBInstance.create(path, { access_mode: 'READ_ONLY' })
+  const connection = await instance.connect()
+  const rows = (await connection.runAndReadAll(`select * from "${table}"`)).getRowObjectsJson()
+  connection.closeSync()
+  instance.closeSync()
+  return rows.map(parsed)
+}
+
+async function postgres(url: string, table: string): Promise<Json[]> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    return (await client.query(`select * from tundish."${table}"`)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+async function lines(path: string): Promise<Json[]> {
+  const rows: Json[] = []
+  for await (const line of createInterface({ input: createReadStream(path) })) rows.push(JSON.parse(line))
+  return rows
+}
+
+/** Enough for the tests' own values, which have no line breaks. */
+function csv(path: string): Json[] {
+  const [head, ...rest] = readFileSync(path, 'utf8').trimEnd().split('\n')
+  const names = head!.split(',')
+  return rest.map((line) => {
+    const fields = [...line.matchAll(/("(?:[^"]|"")*"|[^,]*)(?:,|$)/g)].map(([, field]) => field!)
+    const values = fields.map((field) => (field.startsWith('"') ? field.slice(1, -1).replaceAll('""', '"') : field))
+    return parsed(Object.fromEntries(names.map((name, n) => [name, values[n] === '' ? null : values[n]])))
+  })
+}
+
+async function parquet(path: string): Promise<Json[]> {
+  return (await parquetReadObjects({ file: await asyncBufferFromFile(path) })).map(parsed)
+}
+
+function parsed(row: Json): Json {
+  const entries = Object.entries<Json>(row).map(([name, value]) => {
+    const isText = typeof value === 'string' && JSON_COLUMNS.includes(name)
+    return [name, isText ? JSON.parse(value) : value]
+  })
+  return Object.fromEntries(entries)
+}

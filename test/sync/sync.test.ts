@@ -1,0 +1,247 @@
+// tundish sync: a copy in files or another database is equal to the project, whatever happens in between.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { tundish } from '../support/cli.ts'
+import { BASICS, insert } from '../support/data.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { type Json, type Project, startTestServer, type TestServer } from '../support/server.ts'
+import { type ReadTable, readerOf } from './copies.ts'
+
+const MAIN = join(import.meta.dirname, '../../src/main.ts')
+const EMAIL = 'ada.lovelace@example.com'
+const PROFILES = 2300
+
+const hasDuckDb = (() => {
+  try {
+    return Boolean(createRequire(import.meta.url).resolve('@duckdb/node-api'))
+  } catch {
+    return false
+  }
+})()
+
+let server: TestServer
+let folder: string
+before(async () => {
+  server = await startTestServer()
+  folder = mkdtempSync(join(tmpdir(), 'tundish-sync-test-'))
+})
+after(async () => {
+  await server.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function filled(): Promise<Project> {
+  const project = await server.project()
+  const refers = { profile_id: 'profile', funnel_id: 'funnel', session_id: 'session', experiment_id: 'experiment' }
+  await insert(server.db, project, {
+    ...BASICS,
+    funnels: [
+      { id: 'funnel', tags: ['a, "b"'] },
+      { id: 'gone', deleted_at: '2026-01-01T00:00:00Z' },
+    ],
+    profiles: [
+      { id: 'profile', email: EMAIL, integrations: { stripe: 'cus_1' } },
+      ...Array.from({ length: PROFILES }, (_, n) => ({ id: `p-${n}`, email: `p${n}@example.com` })),
+    ],
+    replies: [
+      { session_id: 'session', element_id: 'name', value: 'Ada Lovelace' },
+      { session_id: 'session', element_id: 'goals', value: ['sleep', 'calm'] },
+    ],
+    subscriptions: [{ id: 'subscription', product_id: 'product', price: 999_999_999_999, ...refers }],
+    transactions: [{ id: 'transaction', subscription_id: 'subscription', ...refers }],
+  })
+  return project
+}
+
+const env = (project: Project) => ({ SYNC_URL: server.url, SYNC_KEY: project.key })
+
+async function sync(project: Project, to: string, ...more: string[]) {
+  // The horizon may lag by a second.
+  await sleep(1100)
+  const { code, stdout, stderr } = await tundish(['sync', '--json', '--to', to, ...more], env(project))
+  assert.equal(code, 0, stderr)
+  return JSON.parse(stdout) as { records: number; horizon: string }
+}
+
+/** Compares the copy with the tables of the server. */
+async function checkEqual(project: Project, read: ReadTable): Promise<void> {
+  for (const [table, columns] of Object.entries(COMPARED)) {
+    const names = columns.split(' ')
+    const source = await server.db.query(`select to_json(t)::text as row from (${SOURCES[table]}) t`, [project.id])
+    const expected = source.map(({ row }) => plain(names, JSON.parse(row!))).sort()
+    assert.deepEqual((await read(table)).map((row) => plain(names, row)).sort(), expected, table)
+  }
+}
+
+const COMPARED: Record<string, string> = {
+  funnels: 'id title tags',
+  experiments: 'id title',
+  products: 'id name',
+  profiles: 'id email country integrations',
+  sessions: 'id profile_id attributes_ip',
+  replies: 'session_id screen_id element_id element_type value',
+  subscriptions: 'id status price profile_id profile_email product_name funnel_title session_id',
+  transactions: 'id subscription_id price funnel_id',
+}
+
+const own = (table: string) => `select * from ${table} where project_id = $1`
+const SOURCES: Record<string, string> = {
+  ...Object.fromEntries('funnels experiments products profiles replies'.split(' ').map((table) => [table, own(table)])),
+  sessions: 'select *, ip as attributes_ip from sessions where project_id = $1',
+  subscriptions: `select s.*, p.email as profile_email, d.name as product_name, f.title as funnel_title from subscriptions s
+    join profiles p on p.project_id = $1 and p.id = profile_id join products d on d.project_id = $1 and d.id = product_id
+    left join funnels f on f.project_id = $1 and f.id = s.funnel_id where s.project_id = $1`,
+  transactions: own('transactions'),
+}
+
+const plain = (names: string[], row: Json) =>
+  JSON.stringify(names.map((name) => (typeof row[name] === 'object' ? row[name] : String(row[name]))))
+
+const TARGETS: Record<string, { to: () => Promise<string>; format?: string; skip?: string }> = {
+  sqlite: { to: async () => `sqlite:${join(folder, 'copy.sqlite')}` },
+  postgres: { to: async () => (await freshDatabase()).url },
+  duckdb: {
+    to: async () => `duckdb:${join(folder, 'copy.duckdb')}`,
+    ...(!hasDuckDb && { skip: '@duckdb/node-api is not installed' }),
+  },
+  'a folder of NDJSON': { to: async () => join(folder, 'ndjson'), format: 'ndjson' },
+  'a folder of CSV': { to: async () => join(folder, 'csv'), format: 'csv' },
+  'a folder of Parquet': { to: async () => join(folder, 'parquet'), format: 'parquet' },
+}
+
+describe('a copy', () => {
+  for (const [name, { to, format, skip }] of Object.entries(TARGETS)) {
+    test(`${name}: everything, then what changed, and the erased are erased${skip ? ` (skipped: ${skip})` : ''}`, {
+      skip: skip !== undefined,
+    }, async () => {
+      const project = await filled()
+      const target = await to()
+      const read = readerOf(target, format)
+      const run = () => sync(project, target, ...(format ? ['--format', format] : []))
+      assert.equal((await run()).records, PROFILES + 1 + 8)
+      await checkEqual(project, read)
+      await server.db.query(
+        `update profiles set country = 'DE', updated_at = db_clock() where project_id = $1 and id = 'p-7'`,
+        [project.id],
+      )
+      assert.equal((await run()).records, 1)
+      await project.post('/profiles/anonymize', { profile_ids: ['profile'] })
+      // The profile, its session with replies, and its subscription.
+      assert.equal((await run()).records, 4)
+      await checkEqual(project, read)
+      assert.equal((await run()).records, 0)
+      if (!target.startsWith('postgres') && !target.startsWith('duckdb')) assert.deepEqual(filesWith(target, EMAIL), [])
+    })
+  }
+
+  test('its file is for its owner alone', () => {
+    assert.equal(statSync(join(folder, 'copy.sqlite')).mode & 0o077, 0)
+  })
+
+  test('a run that is killed again and again loses nothing and repeats nothing', async () => {
+    const project = await filled()
+    const target = `sqlite:${join(folder, 'killed.sqlite')}`
+    const writing = new AbortController()
+    const writer = write(project, writing.signal)
+    for (let kills = 0; kills < 8; kills += 1) {
+      const child = spawn(
+        process.execPath,
+        ['--disable-warning=ExperimentalWarning', '--', MAIN, 'sync', '--to', target],
+        {
+          env: { PATH: process.env['PATH'], ...env(project) },
+          stdio: 'ignore',
+        },
+      )
+      const ended = new Promise((resolve) => child.once('exit', resolve))
+      // Until it has opened the copy, then a moment that differs each time.
+      while (!existsSync(join(folder, 'killed.sqlite'))) await sleep(5)
+      await sleep(200 + kills * 60)
+      child.kill('SIGKILL')
+      await ended
+    }
+    writing.abort()
+    await writer
+    await sync(project, target)
+    await checkEqual(project, readerOf(target))
+  })
+
+  async function write(project: Project, signal: AbortSignal): Promise<void> {
+    for (let n = 0; !signal.aborted; n += 1) {
+      await server.db.tx(async (query) => {
+        await query('select begin_write($1)', [project.id])
+        await query(
+          `update profiles set country = $2, updated_at = greatest(db_clock(), updated_at + interval '1 microsecond')
+           where project_id = $1 and id = $3`,
+          [project.id, n % 2 === 0 ? 'DE' : 'FR', `p-${(n * 37) % PROFILES}`],
+        )
+      })
+    }
+  }
+
+  test('--follow brings changes as they come, until it is stopped', async () => {
+    const project = await filled()
+    const target = `sqlite:${join(folder, 'followed.sqlite')}`
+    const args = ['sync', '--follow', '--every', '1', '--to', target]
+    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--', MAIN, ...args], {
+      env: { PATH: process.env['PATH'], ...env(project) },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
+    const lines: string[] = []
+    child.stdout.setEncoding('utf8').on('data', (text: string) => lines.push(...text.split('\n').filter(Boolean)))
+    const waitFor = async (what: RegExp) => {
+      while (!lines.some((line) => what.test(line))) await sleep(20)
+    }
+    await waitFor(/^2309 records stored in sqlite:/)
+    await project.post('/profiles/anonymize', { profile_ids: ['profile'] })
+    await waitFor(/^4 records stored/)
+    await checkEqual(project, readerOf(target))
+    child.kill('SIGTERM')
+    assert.equal(await ended, 0)
+  })
+})
+
+describe('a sync that cannot be', () => {
+  const refused = async (args: string[], settings: Record<string, string>, code: number, sentence: RegExp) => {
+    const outcome = await tundish(['sync', ...args], settings)
+    assert.deepEqual([outcome.code, outcome.stdout], [code, ''], outcome.stderr)
+    assert.match(outcome.stderr, sentence)
+  }
+
+  test('2 without a key, for an address that is none, for a target that is none', async () => {
+    const to = ['--to', `sqlite:${join(folder, 'never.sqlite')}`]
+    await refused(to, { SYNC_URL: server.url }, 2, /SYNC_KEY or with --key-file/)
+    await refused([...to, '--url', 'ftp://x'], { SYNC_KEY: 'x' }, 2, /--url must be an address/)
+    await refused(['--to', 'mysql://x/y'], { SYNC_KEY: 'x' }, 2, /--to must be a folder/)
+    await refused([...to, '--format', 'csv'], { SYNC_KEY: 'x' }, 2, /--format is for a folder/)
+    await refused([...to, '--every', '0'], { SYNC_KEY: 'x' }, 2, /--every must be/)
+    assert.equal(existsSync(join(folder, 'never.sqlite')), false)
+  })
+
+  test('1 for a wrong key, a server that is away, a copy of another server', async () => {
+    const project = await filled()
+    const to = ['--to', `sqlite:${join(folder, 'other.sqlite')}`]
+    await refused(to, { SYNC_URL: server.url, SYNC_KEY: 'wrong' }, 1, /The server refused: Unauthorized/)
+    const file = join(folder, 'key')
+    writeFileSync(file, `${project.key}\n`)
+    const done = await tundish(['sync', ...to, '--key-file', file], { SYNC_URL: server.url })
+    assert.equal(done.code, 0, done.stderr)
+    const elsewhere = server.url.replace('127.0.0.1', 'localhost')
+    await refused(to, { SYNC_URL: elsewhere, SYNC_KEY: project.key }, 1, /This copy is of http:\/\/127/)
+  })
+})
+
+/** The files of a target in which the text stands. */
+function filesWith(target: string, text: string): string[] {
+  const path = target.replace(/^sqlite:/, '')
+  const files = statSync(path).isDirectory()
+    ? readdirSync(path, { recursive: true, encoding: 'utf8' }).map((name) => join(path, name))
+    : [path, `${path}-wal`].filter(existsSync)
+  return files.filter((file) => statSync(file).isFile() && readFileSync(file).includes(text))
+}
