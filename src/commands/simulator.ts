@@ -1,8 +1,8 @@
 // tundish simulator: the payment provider of play money, as a program of its own.
-import { mkdir } from 'node:fs/promises'
 import { type Command, Option } from 'commander'
 import { readConfig } from '../config.ts'
 import { UsageError } from '../lib/errors.ts'
+import { makeFolder } from '../lib/files.ts'
 import { openLog } from '../lib/log.ts'
 import { ledgerFile, stripeLedgerFile } from '../simulator/play-money.ts'
 import { startSimulator } from '../simulator/server.ts'
@@ -38,7 +38,7 @@ async function run({ port, dialect, demoCustomers }: Options): Promise<void> {
     throw new UsageError(`--port must be a whole number from 0 to 65535, not "${port}".`)
   if (demoCustomers !== undefined && (dialect !== 'stripe' || !/^[1-9][0-9]{0,5}$/.test(demoCustomers)))
     throw new UsageError('--demo-customers must be a whole number from 1 to 999999, with --dialect stripe.')
-  await mkdir(config.dataDir, { recursive: true })
+  makeFolder(config.dataDir)
   const isStripe = dialect === 'stripe'
   const start = isStripe ? startStripeSimulator : startSimulator
   const file = isStripe ? stripeLedgerFile(config.dataDir) : ledgerFile(config.dataDir)

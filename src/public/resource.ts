@@ -44,16 +44,17 @@ export function detailRoute(
   statement: Statement,
   about: Description,
 ): void {
+  const noun = about.tag.toLowerCase().replace(/s$/, '')
   const schema = {
     ...describe(about),
-    params: idParams(shape.name.toLowerCase()),
+    params: idParams(noun),
     querystring: Type.Object({}),
-    response: { 200: answer(`The ${shape.name.toLowerCase()}.`, shape.schema), ...problems(400, 401, 404) },
+    response: { 200: answer(`The ${noun}.`, shape.schema), ...problems(400, 401, 404) },
   }
   app.get<{ Params: { id: string } }>(path, { schema }, async ({ params, projectId }, reply) => {
     const row = await reads.run(projectId, async (source) => {
       const [found] = await findRows(source, statement, projectId, params.id)
-      if (!found) throw notFound(shape.name, params.id)
+      if (!found) throw notFound(noun, params.id)
       return found
     })
     return sendJson(reply, shape.write(row))

@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import type { Clock } from '../lib/clock.ts'
+import { makeFolder } from '../lib/files.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Simulator } from './server.ts'
 
@@ -79,6 +80,7 @@ async function tryToStart({ config, log }: Shared): Promise<Simulator | undefine
   // A server of its own, which most commands never run.
   const { startSimulator } = await import('./server.ts')
   const { LedgerTaken } = await import('./lock.ts')
+  makeFolder(config.dataDir)
   try {
     return await startSimulator({ port: 0, ledgerFile: ledgerFile(config.dataDir), log: log as never })
   } catch (error) {

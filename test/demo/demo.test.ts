@@ -1,8 +1,15 @@
 // The demo: what it holds, that the printed calls answer, and that a second start changes nothing.
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { prepareDemo } from '../../src/demo/demo.ts'
 import { demoRecords } from '../../src/demo/records.ts'
+import { until } from '../support/cluster.ts'
+import { freshDatabase } from '../support/postgres.ts'
 import { startTestServer, type TestServer } from '../support/server.ts'
 
 const STATUSES = ['active', 'cancelled', 'created', 'expired', 'paused', 'trialing', 'unpaid']
@@ -88,6 +95,29 @@ describe('the demo', () => {
       await other.stop()
     }
   })
+})
+
+test('serve --demo makes its DATA_DIR on a database of its own address', { timeout: 120_000 }, async () => {
+  const database = await freshDatabase()
+  const folder = mkdtempSync(join(tmpdir(), 'tundish-demo-'))
+  const MASTER_KEY = Buffer.alloc(32, 1).toString('base64')
+  const env = {
+    DATABASE_URL: database.url,
+    DATA_DIR: join(folder, 'not', 'there'),
+    MASTER_KEY,
+    PORT: '0',
+    ADMIN_PORT: '0',
+  }
+  const MAIN = join(import.meta.dirname, '../../src/main.ts')
+  const child = spawn(process.execPath, [MAIN, 'serve', '--demo'], { env: { PATH: process.env['PATH'], ...env } })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
+  const ended = once(child, 'exit')
+  await Promise.race([ended, until('the calls are printed', () => output.includes('payment/refund'), 90_000)])
+  child.kill('SIGTERM')
+  assert.deepEqual(await ended, [0, null], output)
+  await database.drop()
+  rmSync(folder, { recursive: true })
 })
 
 test('the demo data is the same each time, and payments agree with their subscriptions', () => {

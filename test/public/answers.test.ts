@@ -113,6 +113,13 @@ describe('every answer', () => {
       })
     }
 
+    test('calls each kind of object by its name', async () => {
+      for (const noun of ['funnel', 'profile', 'session', 'subscription', 'product']) {
+        const { body } = await call('GET', `/${noun}s/nobody`)
+        assert.equal(body.message, `There is no ${noun} with the id "nobody".`)
+      }
+    })
+
     test('whatever the method and the body, of which nothing is said', async () => {
       for (const path of ['/nothing', '/my_assets', '']) {
         for (const method of ['POST', 'DELETE', 'OPTIONS', 'PROPFIND']) {

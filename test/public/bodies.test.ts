@@ -73,6 +73,13 @@ describe('a body', () => {
     ['33 levels', `{"profile_ids": ${'['.repeat(32)}${']'.repeat(32)}}`, /nested deeper than 32/],
     ['invalid UTF-8', Buffer.from('{"profile_ids": ["\xff"]}', 'latin1'), /invalid UTF-8/],
     ['a surrogate in UTF-8', Buffer.from('{"profile_ids": ["\xed\xa0\xbd"]}', 'latin1'), /invalid UTF-8/],
+    [
+      'a number beyond a double',
+      '{"profile_ids": ["a", 1e400]}',
+      /^profile_ids\[1\] must be written without an exponent/,
+    ],
+    ['one without a field', '1e400', /not valid JSON: column 1: a number out of range/],
+    ['one, and another mistake', '{"profile_ids": [1e400}', /not valid JSON: column 18: a number out of range/],
     ['UTF-16', Buffer.from(good, 'utf16le'), /not valid JSON|U\+0000/],
   ] as const) {
     test(`400 for ${what}`, async () => {

@@ -3968,14 +3968,14 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The id of the subscriptiondetail. */
+                /** @description The id of the subscription. */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The subscriptiondetail. */
+            /** @description The subscription. */
             200: {
                 headers: {
                     /** @description The caller's request id if it sent one, else ours; it stands in the log. */

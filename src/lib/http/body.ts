@@ -2,7 +2,7 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
 import { ApiError } from '../errors.ts'
-import { JsonError, type JsonValue, readJson } from '../json/read.ts'
+import { JsonError, type JsonValue, NumberRangeError, pathOfNumber, readJson } from '../json/read.ts'
 import type { Schema } from '../shape/schema.ts'
 import { shorten } from '../text.ts'
 import { phraseOf } from './rule-phrases.ts'
@@ -49,10 +49,18 @@ export function parseBody(bytes: Uint8Array, { exact = false } = {}): JsonValue 
   try {
     return readJson(bytes, { exact })
   } catch (error) {
+    const field = error instanceof NumberRangeError && pathOfNumber(Buffer.from(bytes).toString(), error)
+    if (field) throw numberOutOfRange(field)
     if (error instanceof JsonError)
       throw new ApiError(400, 'invalid_json', `The body is not valid JSON: ${error.message}.`)
     throw error
   }
+}
+
+/** It is valid JSON: what is wrong is the property. */
+function numberOutOfRange(field: string): ApiError {
+  const rule = 'must be written without an exponent, and not be beyond the range of a double'
+  return new ApiError(400, 'invalid_property', `${shorten(field, 64)} ${rule}.`)
 }
 
 export function noBody(): ApiError {

@@ -5,6 +5,19 @@ import { shorten } from '../text.ts'
 /** The message says where and what, never the values: they may be personal. Names of properties may appear. */
 export class JsonError extends Error {}
 
+/** A number that is well-formed, but beyond what a double can hold: `1e400`, `1e-400`. */
+export class NumberRangeError extends JsonError {
+  /** Where the number begins and ends in the text. */
+  readonly start: number
+  readonly end: number
+
+  constructor(message: string, start: number, end: number) {
+    super(message)
+    this.start = start
+    this.end = end
+  }
+}
+
 /** How many names the text has, and where its numbers stand whose text is not what JavaScript would write for them. */
 export type Survey = { names: number; oddNumbers: { start: number; end: number }[] }
 
@@ -172,7 +185,12 @@ class Walk {
     const value = Number(digits)
     // What no double can hold is beyond PostgreSQL's numeric, too, or nearly so; 0e99999 would pass as a zero.
     const vanished = value === 0 && /^[-0.]*[1-9]/.test(digits)
-    if (!Number.isFinite(value) || vanished || /[eE][+-]?[0-9]{5}/.test(digits)) this.fail('a number out of range')
+    if (!Number.isFinite(value) || vanished || /[eE][+-]?[0-9]{5}/.test(digits))
+      throw new NumberRangeError(
+        `${place(this.text, this.at)}: a number out of range`,
+        this.at,
+        this.at + digits.length,
+      )
     const start = this.at
     this.at += digits.length
     if (String(value) !== digits) this.oddNumbers.push({ start, end: this.at })

@@ -1,8 +1,8 @@
 // Reads JSON strictly: nothing is repaired, nothing is dropped, and no digit of a number is lost unnoticed.
 
-import { JsonError, place, refuseDuplicateNames, type Survey, surveyJson } from './grammar.ts'
+import { JsonError, NumberRangeError, place, refuseDuplicateNames, type Survey, surveyJson } from './grammar.ts'
 
-export { JsonError }
+export { JsonError, NumberRangeError }
 
 export type JsonValue = null | boolean | number | string | JsonNumber | JsonValue[] | JsonObject
 export type JsonObject = { [name: string]: JsonValue }
@@ -40,6 +40,30 @@ export function readJson(input: Uint8Array | string, options: { exact?: boolean 
   // Of a name that comes twice in an object one property is left: the value then has fewer than the text has names.
   if (countNames(value) !== names) refuseDuplicateNames(text)
   return keepText ? unmarkNumbers(value) : value
+}
+
+/**
+ * The path of a number (`amount`, `items[2].price`) in a text that was refused for it; undefined when the text has further
+ * mistakes, or is nothing but the number.
+ */
+export function pathOfNumber(text: string, { start, end }: NumberRangeError): string | undefined {
+  try {
+    // U+0000 is allowed in no text.
+    return pathOfMark(JSON.parse(`${text.slice(0, start)}"\\u0000"${text.slice(end)}`) as JsonValue)
+  } catch {
+    return undefined
+  }
+}
+
+function pathOfMark(value: JsonValue, path = ''): string | undefined {
+  if (value === '\0') return path || undefined
+  if (typeof value !== 'object' || value === null) return undefined
+  for (const [name, inner] of Object.entries(value)) {
+    const below = Array.isArray(value) ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`
+    const found = pathOfMark(inner as JsonValue, below)
+    if (found !== undefined) return found
+  }
+  return undefined
 }
 
 export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
