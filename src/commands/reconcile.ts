@@ -15,10 +15,11 @@ export function register(program: Command): void {
       .description('compare orders and refunds with what the payment providers did; exit code 1 when they differ')
       .requiredOption('--since <time>', 'compare movements since this date-time, such as 2026-01-31T00:00:00Z'),
     async (app, { since }: { since: string }) => {
+      const from = instantOf(since)
       const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
       if ((await app.providers.all()).length === 0)
         throw new Refusal('There is no payment provider to compare with: set SIMULATOR_URL.')
-      const { findings, ...counts } = await reconcile(context, instantOf(since)).catch(tellTrouble)
+      const { findings, ...counts } = await reconcile(context, from).catch(tellTrouble)
       const numbers = DIFFERENCES.map((name) => [name, findings.filter(({ difference }) => difference === name).length])
       const json = { ...counts, ...Object.fromEntries(numbers), findings }
       const lines = findings.map((one) => `${one.difference}: ${one.psp} ${one.type} ${one.reference}: ${one.what}`)
