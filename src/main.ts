@@ -48,6 +48,8 @@ const program = new Command('tundish')
   .helpOption('-h, --help', 'show help')
   .option('--env-file <file>', 'read settings from this file; those of the environment go first')
   .exitOverride()
+  // Options belong to the command they follow: `import` and `import stripe` both have a --project.
+  .enablePositionalOptions()
   .showHelpAfterError('(add --help for help)')
 
 const words = process.argv.slice(2)

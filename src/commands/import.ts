@@ -8,10 +8,11 @@ import { Refusal, UsageError } from '../lib/errors.ts'
 import { isUnavailable } from '../lib/pg/db.ts'
 import { action, fileTrouble, type Result, stopSignal } from './command.ts'
 import { showProgress } from './import-progress.ts'
+import { registerStripe } from './import-stripe.ts'
 import { commandLine } from './operations.ts'
 
 interface Options {
-  project: string
+  project?: string
   live?: boolean
   emitEvents?: boolean
   dryRun?: boolean
@@ -25,12 +26,15 @@ export function register(program: Command): void {
   const command = program
     .command('import <files...>')
     .description('bring records into a project, from files of JSON lines or from standard input (-)')
-    .requiredOption('--project <id>', 'the project that gets them')
+    .option('--project <id>', 'the project that gets them (required)')
     .option('--live', 'stamp each change now, so that a sync sees it; without, the times of the lines are kept')
     .option('--emit-events', 'tell webhooks of new and changed subscriptions and of new transactions')
     .option('--dry-run', 'check everything and write nothing')
     .option('--skip-bad-lines', 'leave bad lines out, and put them into FILE.rejected.ndjson')
   action(command, async (app, files: string[], options: Options) => {
+    // Commander would require it of `import stripe`, too, before the option of that command.
+    const { project: projectId } = options
+    if (projectId === undefined) throw new UsageError("error: required option '--project <id>' not specified")
     const bytes = await checkFiles(files)
     const saved = new RejectedFiles()
     const progress = showProgress(bytes)
@@ -40,7 +44,7 @@ export function register(program: Command): void {
         commandLine(),
         {
           ...options,
-          projectId: options.project,
+          projectId,
           saveRejected: options.dryRun ? undefined : (lines) => saved.write(lines),
           signal: stopped(),
           onProgress: progress.update,
@@ -55,6 +59,7 @@ export function register(program: Command): void {
       throw explained(error)
     }
   })
+  registerStripe(command.enablePositionalOptions())
 }
 
 /** How many bytes there are to read, if the files can tell. */

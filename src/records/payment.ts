@@ -102,6 +102,8 @@ export const paymentRecord = record({
     ...provided,
     ...flags,
     payment_method_token: importedOnly(from.text),
+    // The provider's customer that the card is attached to.
+    psp_customer_id: importedOnly(from.label()),
   },
   misfits: [
     { reason: 'payment.external_id belongs to another project of the organization', where: belongsElsewhere },

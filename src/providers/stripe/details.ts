@@ -45,7 +45,7 @@ export function detailsOf(intent: Intent): PaymentDetails {
   }
 }
 
-function cardDetails(card: Fields): Partial<PaymentDetails> {
+export function cardDetails(card: Fields): Partial<PaymentDetails> {
   const secure = fieldsOf(card['three_d_secure'])
   const flow = textOf(secure['authentication_flow'])
   return {

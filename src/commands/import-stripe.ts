@@ -1,0 +1,204 @@
+// tundish import stripe: brings a Stripe account into a project, and follows what changes there.
+import { SingleBar } from 'cli-progress'
+import type { Command } from 'commander'
+import type { App } from '../app.ts'
+import { audited } from '../audit/audit.ts'
+import { dryRun } from '../ingest/stripe/dry-run.ts'
+import { describeReport, reportOf } from '../ingest/stripe/report.ts'
+import { FIRST_STEP, runImport, Stopped } from '../ingest/stripe/run.ts'
+import type { StripeSource } from '../ingest/stripe/source.ts'
+import { chooseAccount, openSource, openWithKey, requireProjectOf } from '../ingest/stripe/start.ts'
+import {
+  alreadyRunning,
+  beginState,
+  holdImport,
+  type ImportName,
+  type StripeImportOptions,
+} from '../ingest/stripe/state.ts'
+import { Refusal, UsageError } from '../lib/errors.ts'
+import { isUnavailable } from '../lib/pg/db.ts'
+import { readInstant, TimeError } from '../lib/time.ts'
+import { action, type Result, stopSignal } from './command.ts'
+import { commandLine } from './operations.ts'
+import { readSecrets } from './secrets.ts'
+
+interface Options {
+  org: string
+  project: string
+  merchantAccount?: string
+  keyFile?: string
+  since?: string
+  externalIdKey?: string
+  follow?: boolean
+  dryRun?: boolean
+}
+
+const STDIN = '-'
+
+export function registerStripe(parent: Command): void {
+  const command = parent
+    .command('stripe')
+    .description('bring customers, products, subscriptions and payments of a Stripe account into a project')
+    .requiredOption('--org <id>', 'the organization')
+    .requiredOption('--project <id>', 'the project that gets them')
+    .option('--merchant-account <id>', 'the merchant account; without, the only one that is connected')
+    .option(
+      '--key-file <file>',
+      "a secret or restricted key in a file (- for standard input), in place of the account's",
+    )
+    .option('--since <time>', 'only what was made at or after this time')
+    .option('--external-id-key <key>', "the name in a customer's metadata that holds your id of the customer")
+    .option('--follow', 'go on with what changes at Stripe, until Ctrl-C')
+    .option('--dry-run', 'read and check everything, and write nothing')
+  action(command, async (app, options: Options) => {
+    const controller = new AbortController()
+    void stopSignal().then(() => controller.abort())
+    return run(app, options, controller.signal).catch((error) => {
+      throw explained(error, controller.signal)
+    })
+  })
+}
+
+async function run(app: App, options: Options, signal: AbortSignal): Promise<Result> {
+  const { org: organizationId, project: projectId } = options
+  if (options.dryRun && options.follow) throw new UsageError('--dry-run and --follow exclude each other.')
+  const since = readSince(options.since)
+  const secretKey = options.keyFile === undefined ? undefined : await readKey(options.keyFile)
+  await requireProjectOf(app, organizationId, projectId)
+  const { source, merchantId } = await open(app, options, secretKey, signal)
+  const name = { organizationId, projectId, merchantId }
+  try {
+    return options.dryRun
+      ? await check(app, source, name, { since, externalIdKey: options.externalIdKey }, signal)
+      : await carryOut(
+          app,
+          source,
+          name,
+          { since, external_id_key: options.externalIdKey ?? null, follow: options.follow ?? false },
+          signal,
+        )
+  } finally {
+    source.close()
+  }
+}
+
+async function open(
+  app: App,
+  { org, merchantAccount }: Options,
+  secretKey: string | undefined,
+  signal: AbortSignal,
+): Promise<{ source: StripeSource; merchantId: string }> {
+  if (secretKey !== undefined) {
+    const { source, accountId } = await openWithKey(app, secretKey, signal)
+    return { source, merchantId: merchantAccount ?? accountId }
+  }
+  const merchantId = await chooseAccount(app, org, merchantAccount)
+  return { source: await openSource(app, { organizationId: org, merchantId }, signal), merchantId }
+}
+
+async function carryOut(
+  app: App,
+  source: StripeSource,
+  name: ImportName,
+  options: StripeImportOptions,
+  signal: AbortSignal,
+): Promise<Result> {
+  const held = await holdImport(app.db, name)
+  if (!held) throw alreadyRunning()
+  const progress = showProgress()
+  try {
+    const state = await beginState(held.query, name, options, { background: false, firstStep: FIRST_STEP })
+    await enter(app, name, 'stripe_import.begun', { ...options, merchant_account: name.merchantId })
+    const { step: from, tally } = state
+    if (tally.read > 0)
+      process.stderr.write(`It goes on where it stopped: ${tally.read} objects are here, ${from} are next.\n`)
+    const onRejected = (line: string) => process.stderr.write(`${line}\n`)
+    await runImport(app, held, source, state, {
+      signal,
+      onRejected,
+      onProgress: ({ step, status, tally }) => progress.update(status === 'following' ? 'following' : step, tally.read),
+    })
+    progress.stop()
+    const report = reportOf(state.tally)
+    const { read, rejected, differences } = report
+    await enter(app, name, 'stripe_import.ended', { read, rejected, differences: differences.length })
+    for (const line of report.rejects) process.stderr.write(`${line}\n`)
+    return { json: { status: state.status, ...report }, text: describeReport(report, state) }
+  } finally {
+    progress.stop()
+    held.release()
+  }
+}
+
+async function enter(app: App, { projectId }: ImportName, action: string, after: object): Promise<void> {
+  await audited(app, commandLine(), async () => ({
+    entry: { action, target: `project ${projectId}`, after },
+    result: undefined,
+  }))
+}
+
+async function check(
+  app: App,
+  source: StripeSource,
+  name: ImportName,
+  { since, externalIdKey }: { since: string | null; externalIdKey: string | undefined },
+  signal: AbortSignal,
+): Promise<Result> {
+  const progress = showProgress()
+  const options = { since: since ?? undefined, signal, onProgress: progress.update }
+  const { tally, result } = await dryRun(app, source, { ...name, externalIdKey }, options).finally(progress.stop)
+  for (const { reason } of result.rejects) process.stderr.write(`${reason}\n`)
+  const rejected = tally.rejected + result.rejected
+  const report = reportOf({ ...tally, rejected, erased: result.erased })
+  const { differences: _differences, ...rest } = report
+  return { json: { status: 'dry_run', ...rest }, text: describeReport(report, { isDry: true }) }
+}
+
+function readSince(given: string | undefined): string | null {
+  if (given === undefined) return null
+  try {
+    return readInstant(given)
+  } catch (error) {
+    throw error instanceof TimeError ? new UsageError(`--since ${error.message}.`) : error
+  }
+}
+
+/** Never an argument: every user of the machine can see those. */
+async function readKey(file: string): Promise<string> {
+  const [key, ...more] = await readSecrets(file, [])
+  if (more.length > 0 || !/^[sr]k_(test|live)_[A-Za-z0-9_]+$/.test(key!))
+    throw new UsageError(
+      `${file === STDIN ? 'Standard input' : file} must hold one secret key of Stripe (sk_… or rk_…).`,
+    )
+  return key!
+}
+
+/** On a terminal; in a pipe nothing is shown. Stripe does not tell how many objects there are. */
+function showProgress(): { update: (step: string, read: number) => void; stop: () => void } {
+  if (!process.stderr.isTTY) return { update() {}, stop() {} }
+  const format = '{step} | {read} objects read | {rate} a second'
+  const bar = new SingleBar({ format, stream: process.stderr, clearOnComplete: true, gracefulExit: false })
+  const startMs = performance.now()
+  let before: number | undefined
+  bar.start(1, 0, { step: 'beginning', read: 0, rate: 0 })
+  return {
+    update(step, read) {
+      before ??= read
+      const seconds = (performance.now() - startMs) / 1000
+      bar.update(0, { step, read, rate: Math.round((read - before) / seconds) })
+    },
+    stop: () => bar.stop(),
+  }
+}
+
+function explained(error: unknown, signal: AbortSignal): unknown {
+  if (error instanceof Refusal || error instanceof UsageError) {
+    return signal.aborted ? new Refusal(GOES_ON) : error
+  }
+  if (error instanceof Stopped) return new Refusal('The import was stopped by an operator.')
+  if (signal.aborted) return new Refusal(GOES_ON)
+  if (isUnavailable(error)) return new Refusal(`The database gave up (${(error as Error).message}). ${GOES_ON}`)
+  return error
+}
+
+const GOES_ON = 'The import was broken off. Run the command again: it goes on where it stopped.'

@@ -1,0 +1,100 @@
+// Carries imports from Stripe out on the server, and keeps them fresh by Stripe's events and notifications.
+import type { App } from '../../app.ts'
+import { Refusal } from '../../lib/errors.ts'
+import { isUnavailable } from '../../lib/pg/db.ts'
+import { storedIds, storedLinks } from './context.ts'
+import { changedBy, refresh, type StripeEvent } from './refresh.ts'
+import { runImport, Stopped } from './run.ts'
+import { openSource } from './start.ts'
+import { backgroundStates, findState, followersOf, holdImport, type ImportState, saveState } from './state.ts'
+import { emptyTally } from './tally.ts'
+
+type Shared = Pick<App, 'db' | 'seal' | 'config' | 'clock' | 'log'>
+
+const PAUSE_MS = 2000
+// Each holds a connection and reads at its own rate.
+const AT_ONCE = 2
+
+/** Starts the work, on each process: whoever holds an import carries it out. Returns what stops it. */
+export function carryOutImports(app: Shared): () => Promise<void> {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const running = new Map<string, Promise<void>>()
+  const work = async () => {
+    while (!signal.aborted) {
+      const due = await backgroundStates(app.db.query).catch((error) => {
+        if (!isUnavailable(error)) app.log.error({ err: error }, 'Imports from Stripe could not be looked for.')
+        return []
+      })
+      for (const state of due) {
+        const name = JSON.stringify([state.organizationId, state.projectId, state.merchantId])
+        if (running.size >= AT_ONCE || running.has(name)) continue
+        running.set(
+          name,
+          carryOut(app, state, signal).finally(() => running.delete(name)),
+        )
+      }
+      await app.clock.sleep(PAUSE_MS, signal)
+    }
+    await Promise.all(running.values())
+  }
+  const working = work()
+  return async () => {
+    stopping.abort()
+    await working
+  }
+}
+
+/** Goes on with an import, if no other process does. Never rejects. */
+async function carryOut(app: Shared, due: ImportState, signal: AbortSignal): Promise<void> {
+  const about = { project: due.projectId, merchant_account: due.merchantId }
+  try {
+    const held = await holdImport(app.db, due)
+    if (!held) return
+    try {
+      const state = await findState(held.query, due)
+      if (!state?.background || !['waiting', 'running', 'following'].includes(state.status)) return
+      const source = await openSource(app, state, signal).catch(async (error) => {
+        if (error instanceof Refusal) await saveState(held.query, { ...state, status: 'failed', error: error.message })
+        throw error
+      })
+      const onRejected = (line: string) =>
+        app.log.warn({ ...about, object: line }, 'A change at Stripe was not imported.')
+      await runImport(app, held, source, state, { signal, once: true, onRejected }).finally(() => source.close())
+    } finally {
+      held.release()
+    }
+  } catch (error) {
+    if (signal.aborted || error instanceof Stopped || isUnavailable(error)) return
+    app.log.error({ ...about, err: error }, 'An import from Stripe failed.')
+  }
+}
+
+/**
+ * Imports again what events of an account are about, into every project that follows it. For notifications: the event is
+ * only a hint, each object is read at Stripe. Returns how many objects were read.
+ */
+export async function refreshFromStripe(
+  app: Shared,
+  account: { organizationId: string; merchantId: string },
+  events: StripeEvent[],
+  signal: AbortSignal,
+): Promise<number> {
+  const changed = events.flatMap(changedBy)
+  const followers = changed.length > 0 ? await followersOf(app.db.query, account) : []
+  if (followers.length === 0) return 0
+  const source = await openSource(app, account, signal)
+  let count = 0
+  try {
+    for (const { projectId, options } of followers) {
+      const target = { ...account, projectId, externalIdKey: options.external_id_key ?? undefined }
+      const known = (table: Parameters<typeof storedIds>[1], ids: string[]) => storedIds(app.db, table, projectId, ids)
+      const links = storedLinks(app.db, target)
+      const context = { db: app.db, source, target, tally: emptyTally(), known, links }
+      count += await refresh(app, context, changed, signal)
+    }
+  } finally {
+    source.close()
+  }
+  return count
+}

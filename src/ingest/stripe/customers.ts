@@ -1,0 +1,40 @@
+// Stripe's customers as profiles and billing customers.
+import type { Stripe } from 'stripe'
+import { type Line, recordId, type Target, textOr, time } from './convert.ts'
+
+export type AnyCustomer = Stripe.Customer | Stripe.DeletedCustomer
+
+/** The profile and the billing customer of a Stripe customer. */
+export function customerLines(customer: Stripe.Customer, target: Target): Line[] {
+  const { id, created, email, phone, address, shipping, preferred_locales } = customer
+  const profile = {
+    id: recordId(id),
+    created_at: time(created),
+    email: textOr(email),
+    phone: textOr(phone),
+    country: textOr(address?.country) ?? textOr(shipping?.address?.country),
+    locale: textOr(preferred_locales?.[0]),
+  }
+  return [
+    { record: 'profile', data: profile },
+    {
+      record: 'customer',
+      data: { external_id: externalIdOf(customer, target), email: profile.email, profile_id: profile.id },
+    },
+  ]
+}
+
+/** A customer that was deleted at Stripe: only the id is left, and the time of what refers to it. */
+export function deletedCustomerLines(id: string, seenAt: number): Line[] {
+  const profile_id = recordId(id)
+  return [
+    { record: 'profile', data: { id: profile_id, created_at: time(seenAt) } },
+    { record: 'customer', data: { external_id: id, profile_id } },
+  ]
+}
+
+/** The client's id of the customer, where it is kept in the metadata; else Stripe's. */
+export function externalIdOf(customer: AnyCustomer, { externalIdKey }: Pick<Target, 'externalIdKey'>): string {
+  const kept = externalIdKey !== undefined && !customer.deleted ? customer.metadata?.[externalIdKey] : undefined
+  return kept || customer.id
+}

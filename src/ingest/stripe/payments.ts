@@ -1,0 +1,199 @@
+// Stripe's charges, refunds and disputes as transactions and payments.
+import type { Stripe } from 'stripe'
+import { noDetails, type PaymentDetails } from '../../providers/payment-details.ts'
+import { cardDetails, reasonOfError } from '../../providers/stripe/details.ts'
+import { idOf, type Line, majorNumber, minorNumber, recordId, type Target, textOr, time, uuidOf } from './convert.ts'
+import { type AnyCustomer, externalIdOf } from './customers.ts'
+
+/** A charge with `customer` and `payment_intent.payment_method` expanded. */
+export type Charge = Stripe.Charge
+
+/** What the invoice of a charge tells of it. */
+export interface Invoiced {
+  subscriptionId: string
+}
+
+const PSP = 'stripe'
+
+/** A guest's charge has no customer at Stripe: each is a customer of its own here, so that no money is left out. */
+const guestId = (charge: Stripe.Charge) => `guest_${charge.id}`
+
+/** The customer's id at Stripe; undefined for a guest's charge. */
+export function customerOf(charge: Stripe.Charge): string | undefined {
+  return idOf(charge.customer as string | AnyCustomer | null)
+}
+
+export function guestLines(charge: Stripe.Charge): Line[] {
+  const id = guestId(charge)
+  const email = textOr(charge.billing_details?.email) ?? textOr(charge.receipt_email)
+  const country = textOr(charge.billing_details?.address?.country)
+  return [
+    { record: 'profile', data: { id, created_at: time(charge.created), email, country } },
+    { record: 'customer', data: { external_id: id, email, profile_id: id } },
+  ]
+}
+
+/** Whether money moved, or was refused: a charge that is pending, or only authorized, tells nothing yet. */
+export function isDecided({ status, captured }: Stripe.Charge): boolean {
+  return status === 'failed' || (status === 'succeeded' && captured)
+}
+
+/** A payment, and for money that came in a transaction. */
+export function chargeLines(charge: Charge, target: Target, invoiced: Invoiced | undefined): Line[] {
+  const succeeded = charge.status === 'succeeded'
+  const token = succeeded ? savedCard(charge) : null
+  const payment = {
+    ...basis(charge, target),
+    trx_id: uuidOf('payment', charge.id),
+    trx_created_at: time(charge.created),
+    amount: majorNumber(amountOf(charge), charge.currency),
+    status: succeeded ? 'succeeded' : 'failed',
+    meta_subs_id: invoiced?.subscriptionId ?? null,
+    payment_method_token: token,
+    ...chargeDetails(charge),
+  }
+  const lines: Line[] = [{ record: 'payment', data: payment }]
+  if (succeeded) lines.push(transactionLine(charge, invoiced))
+  return lines
+}
+
+function transactionLine(charge: Charge, invoiced: Invoiced | undefined): Line {
+  const price = minorNumber(amountOf(charge), charge.currency)
+  return {
+    record: 'transaction',
+    data: {
+      id: recordId(charge.id),
+      created_at: time(charge.created),
+      profile_id: profileOf(charge),
+      currency: charge.currency,
+      price,
+      price_usd: charge.currency === 'usd' ? price : null,
+      sandbox: !charge.livemode,
+      subscription_id: invoiced ? recordId(invoiced.subscriptionId) : null,
+    },
+  }
+}
+
+export const profileOf = (charge: Stripe.Charge) => recordId(customerOf(charge) ?? guestId(charge))
+
+/** What was captured of it, or asked for where it failed. */
+const amountOf = ({ status, amount, amount_captured }: Stripe.Charge) =>
+  status === 'succeeded' ? amount_captured : amount
+
+/** The card that was used, if it still is attached to the customer; else the customer's default card. */
+function savedCard(charge: Charge): string | null {
+  const customer = charge.customer as AnyCustomer | null
+  const intent = charge.payment_intent as Stripe.PaymentIntent | null
+  const method = intent?.payment_method as Stripe.PaymentMethod | null | undefined
+  if (!customer || customer.deleted) return null
+  if (method?.type === 'card' && idOf(method.customer) === customer.id) return method.id
+  return idOf(customer.invoice_settings?.default_payment_method) ?? null
+}
+
+function chargeDetails(charge: Stripe.Charge): PaymentDetails {
+  const method = charge.payment_method_details
+  return {
+    ...noDetails,
+    psp_transaction_id: charge.id,
+    psp_transaction_type: 'sale',
+    psp_status: charge.status,
+    psp_date: time(charge.created),
+    pm_type: textOr(method?.type),
+    is_vaulted: customerOf(charge) !== undefined,
+    ...cardDetails({ ...method?.card }),
+    ...(charge.status === 'failed' && reasonOfError(errorOf(charge))),
+  }
+}
+
+function errorOf({ failure_code, failure_message, outcome }: Stripe.Charge) {
+  return {
+    type: outcome?.type,
+    code: failure_code,
+    decline_code: outcome?.reason,
+    advice_code: outcome?.advice_code,
+    message: failure_message,
+  }
+}
+
+/**
+ * A refund that is decided. One that failed after it had succeeded has a row for each, so that a reader of the report who
+ * has seen the first gets the second.
+ */
+export function refundLines(refund: Stripe.Refund, target: Target): Line[] {
+  const charge = refund.charge as Stripe.Charge
+  const failed = refund.status === 'failed' || refund.status === 'canceled'
+  const movement = { id: refund.id, amount: refund.amount, created: refund.created, type: 'refund' }
+  const reason = textOr(refund.failure_reason) ?? textOr(refund.reason)
+  const more = { psp_status: refund.status, psp_reason_code: reason }
+  const paidBack = refund.status === 'succeeded' || (failed && refund.failure_balance_transaction)
+  return [
+    ...(paidBack
+      ? [movementLine(charge, target, { ...movement, status: 'refunded', more: { psp_status: 'succeeded' } })]
+      : []),
+    ...(failed ? [movementLine(charge, target, { ...movement, status: 'failed', more })] : []),
+  ]
+}
+
+/** A row for the money that the bank took, and one for the money that it gave back. */
+export function disputeLines(dispute: Stripe.Dispute, target: Target): Line[] {
+  const charge = dispute.charge as Stripe.Charge
+  const moved = (dispute.balance_transactions ?? []).filter(({ amount }) => amount !== 0)
+  return moved.map((one) => {
+    const took = one.amount < 0
+    return movementLine(charge, target, {
+      id: dispute.id,
+      amount: dispute.amount,
+      created: one.created,
+      type: took ? 'chargeback' : 'chargeback_reversal',
+      status: took ? 'refunded' : 'succeeded',
+      more: { psp_status: dispute.status, psp_reason_code: textOr(dispute.reason) },
+    })
+  })
+}
+
+interface Movement {
+  id: string
+  amount: number
+  created: number
+  type: string
+  status: 'succeeded' | 'failed' | 'refunded'
+  more: Partial<PaymentDetails>
+}
+
+function movementLine(
+  charge: Stripe.Charge,
+  target: Target,
+  { id, amount, created, type, status, more }: Movement,
+): Line {
+  const failed = status === 'failed'
+  return {
+    record: 'payment',
+    data: {
+      ...basis(charge, target),
+      trx_id: uuidOf(failed ? 'failure' : 'payment', type === 'refund' ? id : `${id} ${type}`),
+      trx_created_at: time(created),
+      amount: majorNumber(amount, charge.currency),
+      status,
+      ...noDetails,
+      psp_transaction_id: id,
+      psp_transaction_type: type,
+      psp_date: time(created),
+      pm_type: textOr(charge.payment_method_details?.type),
+      ...cardDetails({ ...charge.payment_method_details?.card }),
+      ...more,
+    },
+  }
+}
+
+/** What all rows of a charge have in common. */
+function basis(charge: Stripe.Charge, target: Target): Record<string, unknown> {
+  const customer = charge.customer as AnyCustomer | null
+  return {
+    external_id: customer ? externalIdOf(customer, target) : guestId(charge),
+    order_id: uuidOf('order', charge.id),
+    currency_code: charge.currency.toUpperCase(),
+    psp: PSP,
+    psp_merchant_id: target.merchantId,
+    psp_customer_id: customer?.id ?? null,
+  }
+}

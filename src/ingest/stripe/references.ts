@@ -1,0 +1,77 @@
+// Reads what objects of Stripe refer to and what is not stored: older than `since`, or deleted at Stripe.
+import type { Stripe } from 'stripe'
+import type { Context } from './context.ts'
+import { idOf, type Line, recordId } from './convert.ts'
+import { type AnyCustomer, customerLines, deletedCustomerLines } from './customers.ts'
+import { missingProductLine, productLine, productOf } from './products.ts'
+import { subscriptionLine } from './subscriptions.ts'
+
+/** An object that refers to a customer, which may be expanded, at a time in seconds. */
+export interface Reference {
+  customer: string | AnyCustomer
+  seenAt: number
+}
+
+/** The lines of customers that are not stored. */
+export async function missingCustomers({ source, target, known }: Context, references: Reference[]): Promise<Line[]> {
+  const byId = new Map(references.map((one) => [idOf(one.customer)!, one]))
+  const stored = await known('profiles', [...byId.keys()].map(recordId))
+  const lines: Line[] = []
+  for (const [id, { customer, seenAt }] of byId) {
+    if (stored.has(recordId(id))) continue
+    const found = typeof customer === 'string' ? await source.one<AnyCustomer>('customers', id) : customer
+    lines.push(...(found && !found.deleted ? customerLines(found, target) : deletedCustomerLines(id, seenAt)))
+  }
+  return lines
+}
+
+/** The lines of products that are not stored. */
+export async function missingProducts(
+  { source, known }: Context,
+  references: { product: string; seenAt: number }[],
+): Promise<Line[]> {
+  const byId = new Map(references.map((one) => [one.product, one]))
+  const stored = await known('products', [...byId.keys()].map(recordId))
+  const lines: Line[] = []
+  for (const [id, { seenAt }] of byId) {
+    if (stored.has(recordId(id))) continue
+    const found = await source.one<Stripe.Product>('products', id)
+    lines.push(found ? productLine(found, await pricesOf(source, id)) : missingProductLine(id, seenAt))
+  }
+  return lines
+}
+
+/** The lines of subscriptions that are not stored, with what they refer to; `gone` are those that Stripe does not have. */
+export async function missingSubscriptions(
+  context: Context,
+  ids: string[],
+): Promise<{ lines: Line[]; gone: Set<string> }> {
+  const distinct = [...new Set(ids)]
+  const stored = await context.known('subscriptions', distinct.map(recordId))
+  const found: Stripe.Subscription[] = []
+  const gone = new Set<string>()
+  for (const id of distinct) {
+    if (stored.has(recordId(id))) continue
+    const subscription = await context.source.one<Stripe.Subscription>('subscriptions', id)
+    if (subscription) found.push(subscription)
+    else gone.add(id)
+  }
+  const references = await subscriptionReferences(context, found)
+  return { lines: [...references, ...found.map(subscriptionLine)], gone }
+}
+
+/** What subscriptions refer to and what is not stored. */
+export async function subscriptionReferences(context: Context, found: Stripe.Subscription[]): Promise<Line[]> {
+  const customers = found.map(({ customer, created }) => ({ customer, seenAt: created }))
+  const products = found.flatMap(({ items, created }) =>
+    items.data.slice(0, 1).map(({ price }) => ({ product: productOf(price), seenAt: created })),
+  )
+  return [...(await missingCustomers(context, customers)), ...(await missingProducts(context, products))]
+}
+
+/** All prices of a product, also those that are not sold any more. */
+export async function pricesOf(source: Context['source'], product: string): Promise<Stripe.Price[]> {
+  const prices: Stripe.Price[] = []
+  for await (const page of source.pages<Stripe.Price>('/v1/prices', { product })) prices.push(...page)
+  return prices
+}

@@ -1,0 +1,131 @@
+// Reads a Stripe account: pages of lists and single objects, at a bounded rate, again after trouble on the way.
+import type { Clock } from '../../lib/clock.ts'
+import { Refusal } from '../../lib/errors.ts'
+import { ProviderTrouble } from '../../providers/provider.ts'
+import { type Params, pathOf, STRIPE_API_URL, type StripeAnswer, StripeApi } from '../../providers/stripe/api.ts'
+
+/** The object that a list was to go on behind was deleted at Stripe. */
+export class CursorGone extends Error {}
+
+export interface Page<T> {
+  data: T[]
+  hasMore: boolean
+}
+
+export interface SourceOptions {
+  secretKey: string
+  apiUrl?: string | undefined
+  clock: Clock
+  /** The most calls a second. Stripe allows an account about 100, and charges need theirs. */
+  callsPerSecond?: number
+  signal: AbortSignal
+}
+
+const CALLS_PER_SECOND = 25
+const CALL_TIMEOUT_MS = 60_000
+// Trouble is waited out for some minutes: half a second at first, then twice as long each time.
+const TRIES = 10
+const FIRST_PAUSE_MS = 500
+const LONGEST_PAUSE_MS = 60_000
+const PAGE = 100
+
+export class StripeSource {
+  readonly #api: StripeApi
+  readonly #options: SourceOptions
+  #nextCallMs = 0
+
+  constructor(options: SourceOptions) {
+    this.#api = new StripeApi(options.secretKey, options.apiUrl ?? STRIPE_API_URL, 2)
+    this.#options = options
+  }
+
+  /** One page of a list, newest first, behind the object with the id `after`. */
+  async page<T>(path: string, params: Params, after?: string): Promise<Page<T>> {
+    const { status, body, error } = await this.#get(path, { limit: PAGE, ...params, starting_after: after })
+    if (after !== undefined && error['code'] === 'resource_missing') throw new CursorGone()
+    if (status !== 200 || !Array.isArray(body['data'])) throw refusal(path, status, error)
+    return { data: body['data'] as T[], hasMore: body['has_more'] === true }
+  }
+
+  /** All pages of a list. */
+  async *pages<T extends { id: string }>(path: string, params: Params, from?: string): AsyncGenerator<T[]> {
+    let after = from
+    for (;;) {
+      const { data, hasMore } = await this.page<T>(path, params, after)
+      if (data.length > 0) yield data
+      if (!hasMore || data.length === 0) return
+      after = data.at(-1)!.id
+    }
+  }
+
+  /** One object; undefined when Stripe does not have it. */
+  async one<T>(collection: string, id: string, params: Params = {}): Promise<T | undefined> {
+    const { status, body, error } = await this.#get(pathOf(collection, id), params)
+    if (status === 404) return undefined
+    if (status !== 200) throw refusal(collection, status, error)
+    return body as T
+  }
+
+  /** The id of the account that the key belongs to. */
+  async accountId(): Promise<string> {
+    const { status, body, error } = await this.#get('/v1/account', {})
+    if (status !== 200) throw refusal('account', status, error)
+    return String(body['id'])
+  }
+
+  close(): void {
+    this.#api.close()
+  }
+
+  async #get(path: string, params: Params): Promise<StripeAnswer> {
+    const { clock, signal } = this.#options
+    for (let attempt = 1; ; attempt += 1) {
+      await this.#takeTurn()
+      const answer = await this.#try(path, params)
+      signal.throwIfAborted()
+      if (!(answer instanceof ProviderTrouble) && !isPassing(answer.status)) return answer
+      if (attempt === TRIES) {
+        const why = answer instanceof ProviderTrouble ? answer.message : `answered ${answer.status}`
+        throw new Refusal(
+          `Stripe could not be read for some minutes (it ${why}). Import again: it goes on where it stopped.`,
+        )
+      }
+      await clock.sleep(Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_PAUSE_MS), signal)
+      signal.throwIfAborted()
+    }
+  }
+
+  async #try(path: string, params: Params): Promise<StripeAnswer | ProviderTrouble> {
+    const signal = AbortSignal.any([this.#options.signal, AbortSignal.timeout(CALL_TIMEOUT_MS)])
+    try {
+      return await this.#api.get(path, params, signal)
+    } catch (error) {
+      if (error instanceof ProviderTrouble) return error
+      throw error
+    }
+  }
+
+  /** Calls are as far apart as the rate demands. */
+  async #takeTurn(): Promise<void> {
+    const { clock, signal, callsPerSecond = CALLS_PER_SECOND } = this.#options
+    const nowMs = performance.now()
+    const atMs = Math.max(nowMs, this.#nextCallMs)
+    this.#nextCallMs = atMs + 1000 / callsPerSecond
+    if (atMs > nowMs) await clock.sleep(atMs - nowMs, signal)
+    signal.throwIfAborted()
+  }
+}
+
+/** Too many calls, a lock, or trouble at Stripe: the next call may be answered. */
+const isPassing = (status: number) => status === 409 || status === 429 || status >= 500
+
+function refusal(what: string, status: number, error: StripeAnswer['error']): Refusal {
+  if (status === 401) return new Refusal('Stripe refuses the secret key: connect the merchant account again.')
+  if (status === 403)
+    return new Refusal(
+      `The secret key may not read ${what.replace('/v1/', '')}: give it the read permission at Stripe.`,
+    )
+  return new Refusal(
+    `Stripe answered ${status} (${String(error['code'] ?? error['type'] ?? 'no reason')}) for ${what}.`,
+  )
+}

@@ -1,0 +1,73 @@
+// Finds what an import from Stripe begins with: the project, the merchant account and its secret key.
+import type { App } from '../../app.ts'
+import { Refusal } from '../../lib/errors.ts'
+import { findAccount } from '../../providers/account.ts'
+import { StripeSource } from './source.ts'
+import type { ImportName } from './state.ts'
+
+const PSP = 'stripe'
+
+type Shared = Pick<App, 'db' | 'seal' | 'config' | 'clock'>
+
+/** Throws a `Refusal` unless the project is one of the organization. */
+export async function requireProjectOf(
+  { db }: Pick<App, 'db'>,
+  organizationId: string,
+  projectId: string,
+): Promise<void> {
+  const [row] = await db.query('select organization_id from projects where id = $1', [projectId])
+  if (row?.organization_id !== organizationId)
+    throw new Refusal(`Organization "${organizationId}" has no project "${projectId}".`)
+}
+
+/** The merchant account that was named, or the only one that is connected to Stripe. */
+export async function chooseAccount(
+  { db }: Pick<App, 'db'>,
+  organizationId: string,
+  named: string | undefined,
+): Promise<string> {
+  const rows = await db.query(
+    `select psp_merchant_id as id from merchant_accounts
+     where organization_id = $1 and psp = $2 and credentials is not null order by 1`,
+    [organizationId, PSP],
+  )
+  const connected = rows.map(({ id }) => id!)
+  if (named !== undefined) {
+    if (connected.includes(named)) return named
+    throw new Refusal(
+      `Merchant account "${named}" is not connected to Stripe: run tundish merchant-account connect first.`,
+    )
+  }
+  if (connected.length === 1) return connected[0]!
+  throw new Refusal(
+    connected.length === 0
+      ? 'The organization has no merchant account at Stripe: run tundish merchant-account connect first.'
+      : `Choose a merchant account with --merchant-account: ${connected.join(', ')}.`,
+  )
+}
+
+/** Opens the account for reading, with the key that it was connected with. */
+export async function openSource(
+  { db, seal, config, clock }: Shared,
+  { organizationId, merchantId }: Pick<ImportName, 'organizationId' | 'merchantId'>,
+  signal: AbortSignal,
+): Promise<StripeSource> {
+  const account = await findAccount(db, seal, { organizationId, psp: PSP, merchantId })
+  if (!account) throw new Refusal(`Merchant account "${merchantId}" is not connected to Stripe any more.`)
+  return new StripeSource({ secretKey: account.secretKey, apiUrl: config.stripeApiUrl, clock, signal })
+}
+
+/** The same with a key of its own, for reading only; returns the account's id at Stripe, too. */
+export async function openWithKey(
+  { config, clock }: Pick<App, 'config' | 'clock'>,
+  secretKey: string,
+  signal: AbortSignal,
+): Promise<{ source: StripeSource; accountId: string }> {
+  const source = new StripeSource({ secretKey, apiUrl: config.stripeApiUrl, clock, signal })
+  try {
+    return { source, accountId: await source.accountId() }
+  } catch (error) {
+    source.close()
+    throw error
+  }
+}

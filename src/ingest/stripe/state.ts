@@ -1,0 +1,209 @@
+// The state of an import from Stripe in the database: how far it has come, held by one process at a time.
+import type { App } from '../../app.ts'
+import { Refusal } from '../../lib/errors.ts'
+import type { NamedRow, Query } from '../../lib/pg/types.ts'
+import { instantFromPg } from '../../lib/time.ts'
+import { emptyTally, type Tally } from './tally.ts'
+
+/** What identifies an import. */
+export interface ImportName {
+  organizationId: string
+  projectId: string
+  merchantId: string
+}
+
+export interface StripeImportOptions {
+  /** Only objects made at or after this instant are read. */
+  since?: string | null
+  /** The name in a customer's metadata that holds the client's id of it. */
+  external_id_key?: string | null
+  /** Whether changes are followed once everything is read. */
+  follow?: boolean
+}
+
+export type Status = 'waiting' | 'running' | 'following' | 'done' | 'failed' | 'stopped'
+
+export interface ImportState extends ImportName {
+  options: StripeImportOptions
+  background: boolean
+  status: Status
+  step: string
+  after: string | null
+  /** Date-time; events that are older are known. */
+  eventsSince: string
+  tally: Tally
+  error: string | null
+  startedAt: string
+  updatedAt: string
+  finishedAt: string | null
+}
+
+const KEY = 'organization_id = $1 and project_id = $2 and psp_merchant_id = $3'
+const keyOf = ({ organizationId, projectId, merchantId }: ImportName) => [organizationId, projectId, merchantId]
+
+export async function findState(query: Query, name: ImportName): Promise<ImportState | undefined> {
+  const [row] = await query(`select * from stripe_imports where ${KEY}`, keyOf(name))
+  return row && stateOf(row)
+}
+
+/** The imports of a project, or all that servers have to carry out. */
+export async function listStates(query: Query, projectId: string): Promise<ImportState[]> {
+  const rows = await query('select * from stripe_imports where project_id = $1 order by psp_merchant_id', [projectId])
+  return rows.map(stateOf)
+}
+
+/** Those that are to be carried out in the background, also after their server was killed. */
+export async function backgroundStates(query: Query): Promise<ImportState[]> {
+  const rows = await query(`
+    select * from stripe_imports where background and status in ('waiting', 'running', 'following')
+    order by updated_at limit 100`)
+  return rows.map(stateOf)
+}
+
+/** The imports that follow an account, also while its lists are still being read. */
+export async function followersOf(
+  query: Query,
+  { organizationId, merchantId }: Pick<ImportName, 'organizationId' | 'merchantId'>,
+): Promise<ImportState[]> {
+  const rows = await query(
+    `select * from stripe_imports where organization_id = $1 and psp_merchant_id = $2
+     and status <> 'stopped' and (options ->> 'follow')::boolean order by project_id`,
+    [organizationId, merchantId],
+  )
+  return rows.map(stateOf)
+}
+
+// Stripe keeps events for 30 days: an import that slept longer cannot catch up with them.
+const EVENTS_KEPT_MS = 29 * 86_400_000
+
+/**
+ * Begins an import, or goes on with one that was interrupted, or that is done and is to be followed now. Otherwise, and
+ * with other options than before, it begins at the first step.
+ */
+export async function beginState(
+  query: Query,
+  name: ImportName,
+  options: StripeImportOptions,
+  { background, firstStep }: { background: boolean; firstStep: string },
+): Promise<ImportState> {
+  const known = await findState(query, name)
+  if (known && canGoOn(known, options)) {
+    await query(
+      `update stripe_imports set options = $4, background = $5, status = 'waiting', error = null, updated_at = db_clock()
+       where ${KEY}`,
+      [...keyOf(name), JSON.stringify(options), background],
+    )
+  } else {
+    await query(
+      `insert into stripe_imports as i (organization_id, project_id, psp_merchant_id, options, background, status, step,
+         events_since, tally, started_at, updated_at)
+       values ($1, $2, $3, $4, $5, 'waiting', $6, db_clock(), $7, db_clock(), db_clock())
+       on conflict (organization_id, project_id, psp_merchant_id) do update set
+         options = excluded.options, background = excluded.background, status = excluded.status, step = excluded.step,
+         after = null, events_since = excluded.events_since, tally = excluded.tally, error = null,
+         started_at = excluded.started_at, updated_at = excluded.updated_at, finished_at = null`,
+      [...keyOf(name), JSON.stringify(options), background, firstStep, JSON.stringify(emptyTally())],
+    )
+  }
+  return (await findState(query, name))!
+}
+
+function canGoOn(known: ImportState, options: StripeImportOptions): boolean {
+  const isRecent = Date.now() - Date.parse(known.eventsSince) < EVENTS_KEPT_MS
+  return isRecent && isSame(known.options, options) && (known.status !== 'done' || options.follow === true)
+}
+
+/** Whether what is read is the same; following or not makes no difference to that. */
+function isSame(one: StripeImportOptions, other: StripeImportOptions): boolean {
+  return (
+    (one.since ?? null) === (other.since ?? null) && (one.external_id_key ?? null) === (other.external_id_key ?? null)
+  )
+}
+
+/** Returns false when the import was stopped meanwhile; nothing is saved then. */
+export async function saveState(query: Query, state: ImportState): Promise<boolean> {
+  const rows = await query(
+    `update stripe_imports set status = $4, step = $5, after = $6, events_since = $7, tally = $8, error = $9,
+       updated_at = db_clock(),
+       finished_at = case when $4 in ('done', 'following') then coalesce(finished_at, db_clock()) end
+     where ${KEY} and status <> 'stopped' returning project_id`,
+    [
+      ...keyOf(state),
+      state.status,
+      state.step,
+      state.after,
+      state.eventsSince,
+      JSON.stringify(state.tally),
+      state.error,
+    ],
+  )
+  return rows.length > 0
+}
+
+export async function isStopped(query: Query, name: ImportName): Promise<boolean> {
+  const [row] = await query(`select status from stripe_imports where ${KEY}`, keyOf(name))
+  return row?.status !== 'following' && row?.status !== 'running'
+}
+
+/** Ends an import in the background; the process that carries it out notices within seconds. */
+export async function stopState(query: Query, name: ImportName): Promise<boolean> {
+  const rows = await query(
+    `update stripe_imports set status = 'stopped', updated_at = db_clock()
+     where ${KEY} and status in ('waiting', 'running', 'following') returning project_id`,
+    keyOf(name),
+  )
+  return rows.length > 0
+}
+
+// Beside the classes of the other advisory locks; see ingest/session.ts.
+const LOCK_CLASS = 7487
+
+/** A connection that holds the import: the lock ends with the process, however that ends. */
+export interface Held {
+  /** For every statement on the state, so that nothing is saved once the connection and its lock are lost. */
+  query: Query
+  release(): void
+}
+
+/** undefined: another process carries it out. */
+export async function holdImport(db: App['db'], name: ImportName): Promise<Held | undefined> {
+  const connection = await db.connect()
+  const { query } = connection
+  const release = () => connection.release(true)
+  try {
+    await query(`select set_config('idle_session_timeout', '0', false)`)
+    // A killed process must not hold the import until the network notices.
+    await query("set client_connection_check_interval = '1s'").catch(() => {})
+    const [lock] = await query(`select pg_try_advisory_lock(${LOCK_CLASS}, hashtext($1)) as mine`, [
+      JSON.stringify(keyOf(name)),
+    ])
+    if (lock!.mine === 't') return { query, release }
+  } catch (error) {
+    release()
+    throw error
+  }
+  release()
+  return undefined
+}
+
+export const alreadyRunning = () =>
+  new Refusal('An import from this Stripe account into this project is running already: wait for it, or stop it first.')
+
+function stateOf(row: NamedRow): ImportState {
+  return {
+    organizationId: row.organization_id!,
+    projectId: row.project_id!,
+    merchantId: row.psp_merchant_id!,
+    options: JSON.parse(row.options!),
+    background: row.background === 't',
+    status: row.status as Status,
+    step: row.step!,
+    after: row.after!,
+    eventsSince: instantFromPg(row.events_since!),
+    tally: JSON.parse(row.tally!),
+    error: row.error!,
+    startedAt: instantFromPg(row.started_at!),
+    updatedAt: instantFromPg(row.updated_at!),
+    finishedAt: row.finished_at ? instantFromPg(row.finished_at) : null,
+  }
+}

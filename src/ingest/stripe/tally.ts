@@ -1,0 +1,73 @@
+// Adds up what was read at Stripe and what is stored here, by kind, month and currency, and names the differences.
+
+/** Number and sum of the rows with one key. Sums are in minor units of ISO 4217, as decimal text. */
+interface Sums {
+  count: number
+  minor: string
+}
+
+export interface Figure {
+  kind: string
+  /** `2026-10`, or '' for what has no month. */
+  month: string
+  /** In capitals; '' for what has no amount. */
+  currency: string
+  stripe: Sums
+  here: Sums
+}
+
+/** As it is kept in the database. */
+export interface Tally {
+  figures: Record<string, { stripe: Sums; here: Sums }>
+  /** How many objects could not be imported, and the first hundred of them with the reason. */
+  rejected: number
+  rejects: string[]
+  /** Objects that were left out because Tundish itself made the charge. */
+  own: number
+  /** Lines about erased people, stored without personal data. */
+  erased: number
+  /** Objects read. */
+  read: number
+}
+
+const MOST_REJECTS = 100
+const NOTHING: Sums = { count: 0, minor: '0' }
+
+export const emptyTally = (): Tally => ({ figures: {}, rejected: 0, rejects: [], own: 0, erased: 0, read: 0 })
+
+/** Adds to one side of a figure. */
+export function add(
+  tally: Tally,
+  side: 'stripe' | 'here',
+  { kind, month = '', currency = '' }: { kind: string; month?: string; currency?: string },
+  count: number,
+  minor = 0n,
+): void {
+  const key = [kind, month, currency].join('|')
+  const figure = tally.figures[key] ?? { stripe: { ...NOTHING }, here: { ...NOTHING } }
+  tally.figures[key] = figure
+  const sums = figure[side]
+  sums.count += count
+  sums.minor = String(BigInt(sums.minor) + minor)
+}
+
+export function reject(tally: Tally, id: string, reason: string): void {
+  tally.rejected += 1
+  if (tally.rejects.length < MOST_REJECTS) tally.rejects.push(`${id} ${reason}`)
+}
+
+/** The figures in the order of kind, month and currency. */
+export function figuresOf({ figures }: Tally): Figure[] {
+  return Object.entries(figures)
+    .map(([key, sides]) => {
+      const [kind, month, currency] = key.split('|') as [string, string, string]
+      return { kind, month, currency, ...sides }
+    })
+    .sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+}
+
+export function isDifferent({ stripe, here }: Figure): boolean {
+  return stripe.count !== here.count || stripe.minor !== here.minor
+}
+
+const keyOf = ({ kind, month, currency }: Figure) => `${kind} ${month} ${currency}`

@@ -1,0 +1,59 @@
+// An import of a Stripe account: what it holds afterwards equals the account, record by record and in its sums.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type { Project } from '../../support/imports.ts'
+import {
+  accountSums,
+  differences,
+  openStripeImports,
+  type StripeImports,
+  storedSums,
+} from '../../support/stripe-import.ts'
+
+let all: StripeImports
+let project: Project
+before(async () => {
+  all = await openStripeImports({ demoCustomers: 150 })
+  project = await all.imports.project()
+})
+after(() => all.close())
+
+const count = async (table: string, of = project) =>
+  Number((await all.imports.row(`select count(*) as n from ${table} where project_id = $1`, [of.id])).n)
+
+async function listed<T>(list: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = []
+  for await (const one of list) found.push(one)
+  return found
+}
+
+test('an account is imported as a whole, and its sums by month and currency are the same', async () => {
+  const { stripe } = all
+  const state = await all.run(project)
+  assert.deepEqual([state.status, state.tally.rejects, differences(state)], ['done', [], []])
+  const account = await accountSums(stripe)
+  assert.ok(account.length > 50)
+  assert.deepEqual(await storedSums(all, project), account)
+  const subscriptions = await listed(stripe.subscriptions.list({ limit: 100, status: 'all' }))
+  assert.equal(await count('subscriptions'), subscriptions.length)
+  assert.equal(await count('products'), 3)
+  const charges = await listed(stripe.charges.list({ limit: 100 }))
+  assert.equal(await count('transactions'), charges.filter(({ status }) => status === 'succeeded').length)
+  const guests = charges.filter(({ customer }) => customer === null).length
+  const owners = new Set([...subscriptions, ...charges].map(({ customer }) => customer).filter((id) => id !== null))
+  for await (const { id } of stripe.customers.list({ limit: 100 })) owners.add(id)
+  assert.equal(await count('profiles'), owners.size + guests)
+})
+
+test('importing it again changes nothing', async () => {
+  const stamps = () =>
+    all.imports.rows(
+      `select id, updated_at from subscriptions where project_id = $1
+       union all select id, updated_at from profiles where project_id = $1
+       union all select trx_id::text, trx_created_at from report_transactions where organization_id = $2 order by 1`,
+      [project.id, project.organizationId],
+    )
+  const before = await stamps()
+  assert.deepEqual(differences(await all.run(project)), [])
+  assert.deepEqual(await stamps(), before)
+})

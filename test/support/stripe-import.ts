@@ -1,0 +1,107 @@
+// Imports from Stripe for tests: a simulated account, a database with projects, and a run of the import between them.
+import type { Stripe } from 'stripe'
+import { FIRST_STEP, type RunOptions, runImport } from '../../src/ingest/stripe/run.ts'
+import { StripeSource } from '../../src/ingest/stripe/source.ts'
+import { beginState, holdImport, type ImportState, type StripeImportOptions } from '../../src/ingest/stripe/state.ts'
+import { type Figure, figuresOf } from '../../src/ingest/stripe/tally.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { type Imports, openImports, type Project } from './imports.ts'
+import { silent } from './simulator.ts'
+import { openStripeSimulator, type StripeSimulator, TEST_KEY } from './stripe-simulator.ts'
+
+export const MERCHANT = 'acct_test'
+
+export interface StripeImports {
+  imports: Imports
+  simulator: StripeSimulator
+  stripe: Stripe
+  run(project: Project, options?: StripeImportOptions, more?: Partial<RunOptions>): Promise<ImportState>
+  close(): Promise<void>
+}
+
+export async function openStripeImports(
+  simulated: Parameters<typeof openStripeSimulator>[0] = {},
+): Promise<StripeImports> {
+  const simulator = await openStripeSimulator(simulated)
+  const imports = await openImports()
+  return {
+    imports,
+    simulator,
+    stripe: simulator.client(),
+    async run(project, options = {}, more = {}) {
+      const signal = more.signal ?? new AbortController().signal
+      const name = { organizationId: project.organizationId, projectId: project.id, merchantId: MERCHANT }
+      const held = (await holdImport(imports.db, name))!
+      const connection = {
+        secretKey: TEST_KEY,
+        apiUrl: simulator.url,
+        clock: systemClock,
+        callsPerSecond: 1000,
+        signal,
+      }
+      const source = new StripeSource(connection)
+      try {
+        const state = await beginState(held.query, name, options, { background: false, firstStep: FIRST_STEP })
+        const app = { db: imports.db, log: silent, clock: systemClock }
+        return await runImport(app as never, held, source, state, { pollMs: 20, ...more, signal })
+      } finally {
+        source.close()
+        held.release()
+      }
+    },
+    async close() {
+      await imports.stop()
+      await simulator.cleanUp()
+    },
+  }
+}
+
+/** The sums of the account by Stripe's own client, `kind month CURRENCY: count sum` in Stripe's minor units. */
+export async function accountSums(stripe: Stripe): Promise<string[]> {
+  const sums = new Map<string, { count: number; sum: number }>()
+  const add = (kind: string, created: number, currency: string, amount: number) => {
+    const key = `${kind} ${new Date(created * 1000).toISOString().slice(0, 7)} ${currency.toUpperCase()}`
+    const before = sums.get(key) ?? { count: 0, sum: 0 }
+    sums.set(key, { count: before.count + 1, sum: before.sum + amount })
+  }
+  for await (const { status, created, currency, amount } of stripe.charges.list({ limit: 100 }))
+    add(status === 'succeeded' ? 'payments' : 'failed payments', created, currency, amount)
+  for await (const { status, created, currency, amount } of stripe.refunds.list({ limit: 100 })) {
+    add('refunds', created, currency, amount)
+    if (status === 'failed') add('failed refunds', created, currency, amount)
+  }
+  for await (const { balance_transactions, currency } of stripe.disputes.list({ limit: 100 }))
+    for (const moved of balance_transactions)
+      add(moved.amount < 0 ? 'chargebacks' : 'reversed chargebacks', moved.created, currency, Math.abs(moved.amount))
+  return [...sums].map(([key, { count, sum }]) => `${key}: ${count} ${sum}`).sort()
+}
+
+// Stripe's decimals where ISO 4217 has others: krónur with two that are empty, ariary without.
+const SCALE: Record<string, number> = { ISK: 2, MGA: 0, JPY: 0, KWD: 3 }
+
+/** The same of what is stored here, from the report and in Stripe's units. */
+export async function storedSums({ imports }: StripeImports, project: Project): Promise<string[]> {
+  const rows = await imports.rows(
+    `select psp_transaction_type || ' ' || status as kind, to_char(psp_date at time zone 'UTC', 'YYYY-MM') as month,
+       currency_code as currency, count(*) as n, sum(amount) as sum
+     from report_transactions where organization_id = $1 group by 1, 2, 3`,
+    [project.organizationId],
+  )
+  const kinds: Record<string, string> = {
+    'sale succeeded': 'payments',
+    'sale failed': 'failed payments',
+    'refund refunded': 'refunds',
+    'refund failed': 'failed refunds',
+    'chargeback refunded': 'chargebacks',
+    'chargeback_reversal succeeded': 'reversed chargebacks',
+  }
+  return rows
+    .map(({ kind, month, currency, n, sum }) => {
+      const units = Math.round(Number(sum) * 10 ** (SCALE[currency!] ?? 2))
+      return `${kinds[kind!]} ${month} ${currency}: ${n} ${units}`
+    })
+    .sort()
+}
+
+export const differences = (state: ImportState): Figure[] =>
+  figuresOf(state.tally).filter(({ stripe, here }) => stripe.count !== here.count || stripe.minor !== here.minor)
