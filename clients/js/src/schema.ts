@@ -1364,10 +1364,10 @@ export interface components {
             status: string;
         };
         MyAssets: {
-            /** @description Always empty: Tundish sells none itself. */
-            subscriptions: components["schemas"]["MyAssetsSubscription"][];
-            /** @description Always empty: a custom charge is no one-off purchase. */
-            oneoffs: components["schemas"]["MyAssetsOneoff"][];
+            /** @description Subscriptions of the profile that the customer is linked to, newest first. */
+            subscriptions: components["schemas"]["Subscription"][];
+            /** @description One-off purchases that were imported as payments with `meta_oneoff_id`, newest first. */
+            oneoffs: components["schemas"]["OneOffPurchase"][];
             /** @description What charges granted, newest first. */
             consumables: components["schemas"]["Consumable"][];
         };
@@ -1378,8 +1378,6 @@ export interface components {
              */
             external_id: string;
         };
-        MyAssetsOneoff: Record<string, never>;
-        MyAssetsSubscription: Record<string, never>;
         OneOffChargeIn: {
             /**
              * @description Your own unique identifier of the user.
@@ -1436,6 +1434,34 @@ export interface components {
              * @default false
              */
             idempotent_replay: boolean;
+        };
+        OneOffPurchase: {
+            /** @description Identifier of the purchase, `meta_oneoff_id` of the report. */
+            oneoff_id: string;
+            /** @description Order of the payment (UUID). */
+            order_id: string;
+            /**
+             * Format: double
+             * @description Amount that was paid, in major units.
+             * @example 10.5
+             */
+            amount: number;
+            /**
+             * Format: double
+             * @description Sum of its refunds, in major units.
+             * @example 0
+             */
+            amount_refunded: number;
+            /**
+             * @description ISO 4217 code.
+             * @example USD
+             */
+            currency_code: string;
+            /**
+             * Format: date-time
+             * @description When it was paid.
+             */
+            purchased_at: string;
         };
         Pagination: {
             /** @description Whether there are further items. */
