@@ -15,8 +15,8 @@ export interface Call {
 export interface Dialect {
   state: State
   livemode: boolean
-  /** Records an event with the object as it is now, and has it delivered. */
-  emit(type: EventType, object: object): void
+  /** Records an event with the object as it is now, and has it delivered; `previous` holds what fields were before. */
+  emit(type: EventType, object: object, previous?: object): void
 }
 
 /** Answers a call within one turn of the event loop, so that no two calls interleave. Throws `StripeError`. */

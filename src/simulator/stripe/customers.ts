@@ -70,7 +70,9 @@ function update(dialect: Dialect, call: Call): object {
   const before = inPath(dialect, call, 'customer')
   if (before.deleted) throw missing('customer', before.id, 'id', 404)
   const changed = dialect.state.put(withChanges(dialect, before, call))
-  dialect.emit('customer.updated', changed)
+  const { invoice_settings } = before
+  const isCard = changed.invoice_settings.default_payment_method !== invoice_settings.default_payment_method
+  dialect.emit('customer.updated', changed, isCard ? { invoice_settings } : {})
   return changed
 }
 

@@ -78,8 +78,8 @@ export class StripeDialect implements Dialect {
     return new StripeDialect(await State.open(options), options)
   }
 
-  emit(type: EventType, object: object): void {
-    const { event, endpoints } = recordEvent(this.state, this.livemode, type, object)
+  emit(type: EventType, object: object, previous?: object): void {
+    const { event, endpoints } = recordEvent(this, type, object, previous)
     this.deliveries.add(event, endpoints)
   }
 

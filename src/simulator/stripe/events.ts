@@ -4,7 +4,7 @@ import type { Stripe } from 'stripe'
 import { type Call, type Dialect, inPath, metadata, required, route, text } from './call.ts'
 import { invalid } from './errors.ts'
 import { LIST_PARAMS, list } from './lists.ts'
-import type { EventType, State } from './state.ts'
+import type { EventType } from './state.ts'
 
 export const API_VERSION = '2026-10-28.endive'
 
@@ -65,7 +65,12 @@ function withoutSecret({ secret: _secret, ...endpoint }: Stripe.WebhookEndpoint)
 }
 
 /** Writes an event that holds the object as it is now; returns it with the endpoints that want it. */
-export function recordEvent(state: State, livemode: boolean, type: EventType, object: object) {
+export function recordEvent(
+  { state, livemode }: Pick<Dialect, 'state' | 'livemode'>,
+  type: EventType,
+  object: object,
+  previous_attributes?: object,
+) {
   const endpoints = state
     .all('webhook_endpoint')
     .filter(isOn)
@@ -75,7 +80,7 @@ export function recordEvent(state: State, livemode: boolean, type: EventType, ob
     object: 'event',
     api_version: API_VERSION,
     created: state.now(),
-    data: { object },
+    data: { object, ...(previous_attributes && { previous_attributes }) },
     livemode,
     pending_webhooks: endpoints.length,
     request: { id: null, idempotency_key: null },

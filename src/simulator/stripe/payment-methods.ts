@@ -126,7 +126,7 @@ function detach(dialect: Dialect, call: Call): object {
     })
   const changed = dialect.state.put({ ...before, customer: null })
   dialect.state.retire(changed.id)
-  dialect.emit('payment_method.detached', changed)
+  dialect.emit('payment_method.detached', changed, { customer: before.customer })
   return changed
 }
 
