@@ -8,16 +8,18 @@ import { subscriptionDetail } from '../../src/records/subscription.ts'
 
 const page = readFileSync(new URL('../../docs/webhooks.md', import.meta.url), 'utf8')
 
-test('every kind has a heading and a sample body, and nothing else has', () => {
-  const samples = [...page.matchAll(/^### (\S+)\n\n.+\n\n```json\n([\s\S]+?)\n```/gm)]
-  assert.deepEqual(samples.map(([, kind]) => kind).sort(), [...eventTypes].sort())
-  for (const [, kind, text] of samples) {
+test('every kind has a row that names its sample, and every sample is a whole body', () => {
+  const rows = [...page.matchAll(/^\| `(\w+\.\w+)` \| .{9,} \| \[\w+\]\(#(\w+)\) \|$/gm)]
+  assert.deepEqual(rows.map(([, kind]) => kind).sort(), [...eventTypes].sort())
+  const samples = new Map([...page.matchAll(/^### (\S+)\n\n```json\n([\s\S]+?)\n```/gm)].map((m) => [m[1], m[2]]))
+  assert.deepEqual([...samples.keys()].sort(), [...new Set(rows.map(([, , sample]) => sample))].sort())
+  for (const [object, text] of samples) {
     const body = JSON.parse(text!)
-    assert.deepEqual(Object.keys(body), ['id', 'type', 'created_at', 'project_id', 'sequence', 'data'], kind)
-    assert.equal(body.type, kind)
-    if (!kind!.startsWith('subscription.')) continue
+    assert.deepEqual(Object.keys(body), ['id', 'type', 'created_at', 'project_id', 'sequence', 'data'], object)
+    assert.equal(rows.find(([, kind]) => kind === body.type)?.[2], object)
+    if (object !== 'subscription') continue
     const { properties } = subscriptionDetail.schema as unknown as { properties: object }
-    assert.deepEqual(Object.keys(body.data), Object.keys(properties), kind)
+    assert.deepEqual(Object.keys(body.data), Object.keys(properties))
   }
 })
 
