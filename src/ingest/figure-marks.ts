@@ -42,6 +42,9 @@ const end = (row: string) =>
 
 const pays = 'o.price > 0'
 
+/** SQL: these ids as rows of `each`. A join with `in (a, b)` cannot be hashed, and reads a table anew for every row. */
+const eachOf = (...ids: string[]) => `cross join lateral (values ${ids.map((id) => `(${id})`).join(', ')}) each (id)`
+
 /** SQL: the rows of the report that are a customer's sales, refunds and disputes; an index has each half. */
 const reportRows = (customer: string, organization: string) => `
   cross join lateral (
@@ -65,8 +68,8 @@ const session: Rule = {
     )
     return [
       `select 'visits', d.at from ${from} cross join lateral (values (t.created_at), (s.created_at)) d (at) where ${changed}`,
-      `select 'visits', o.created_at from ${from}
-       join sessions o on o.project_id = ${project_id} and o.profile_id in (t.profile_id, s.profile_id)
+      `select 'visits', o.created_at from ${from} ${eachOf('t.profile_id', 's.profile_id')}
+       join sessions o on o.project_id = ${project_id} and o.profile_id = each.id
        where ${differ('created_at', 'profile_id')}`,
     ]
   },
@@ -128,8 +131,8 @@ const subscription: Rule = {
       `select family, o.created_at from ${from}
        join transactions o on o.project_id = ${project_id} and o.subscription_id = t.id
        cross join (values ('sales'), ('subscriptions')) families (family) where ${changed}`,
-      `select 'visits', o.created_at from ${from}
-       join sessions o on o.project_id = ${project_id} and o.id in (t.session_id, s.session_id)
+      `select 'visits', o.created_at from ${from} ${eachOf('t.session_id', 's.session_id')}
+       join sessions o on o.project_id = ${project_id} and o.id = each.id
        where ${differ('session_id', 'profile_id')}`,
     ]
   },
@@ -149,18 +152,19 @@ const transaction: Rule = {
     return [
       `select family, d.at from ${from} cross join lateral (values (t.created_at), (s.created_at)) d (at)
        cross join (values ('sales'), ('subscriptions')) families (family) where ${changed}`,
-      `select family, o.created_at from ${from} join transactions o on o.project_id = ${project_id}
-         and o.profile_id in (t.profile_id, s.profile_id)
+      `select family, o.created_at from ${from} ${eachOf('t.profile_id', 's.profile_id')}
+       join transactions o on o.project_id = ${project_id} and o.profile_id = each.id
        cross join (values ('sales'), ('subscriptions')) families (family) where ${changed}`,
-      `select family, o.created_at from ${from} join transactions o on o.project_id = ${project_id}
-         and o.subscription_id in (t.subscription_id, s.subscription_id)
+      `select family, o.created_at from ${from} ${eachOf('t.subscription_id', 's.subscription_id')}
+       join transactions o on o.project_id = ${project_id} and o.subscription_id = each.id
        cross join (values ('sales'), ('subscriptions')) families (family) where ${changed}`,
-      `select 'subscriptions', d.at from ${from} join subscriptions u on u.project_id = ${project_id}
-         and u.id in (t.subscription_id, s.subscription_id)
+      `select 'subscriptions', d.at from ${from} ${eachOf('t.subscription_id', 's.subscription_id')}
+       join subscriptions u on u.project_id = ${project_id} and u.id = each.id
        cross join lateral (values (u.created_at), (${end('u')})) d (at) where ${changed}`,
-      `select 'visits', e.created_at from ${from}
-       left join subscriptions u on u.project_id = ${project_id} and u.id in (t.subscription_id, s.subscription_id)
-       join sessions e on e.project_id = ${project_id} and e.id in (t.session_id, s.session_id, u.session_id)
+      `select 'visits', e.created_at from ${from} cross join lateral (values (t.subscription_id), (s.subscription_id)) owner (id)
+       left join subscriptions u on u.project_id = ${project_id} and u.id = owner.id
+       ${eachOf('t.session_id', 's.session_id', 'u.session_id')}
+       join sessions e on e.project_id = ${project_id} and e.id = each.id
        where ${changed}`,
     ]
   },
@@ -182,8 +186,8 @@ const transaction: Rule = {
        cross join (values ('sales'), ('subscriptions')) families (family) where ${isFirst}`,
       `select 'subscriptions', d.at from ${joined}
        cross join lateral (values (s.created_at), (u.created_at), (${end('u')})) d (at) where u.id is not null and ${isFirst}`,
-      `select 'visits', e.created_at from ${joined}
-       join sessions e on e.project_id = ${project_id} and e.id in (s.session_id, u.session_id)
+      `select 'visits', e.created_at from ${joined} ${eachOf('s.session_id', 'u.session_id')}
+       join sessions e on e.project_id = ${project_id} and e.id = each.id
        where s.price > 0 and (u.id is null or s.session_id is distinct from u.session_id or (${isFirst}))`,
     ]
   },
