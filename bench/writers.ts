@@ -24,7 +24,7 @@ async function writeOneByOne(): Promise<void> {
       const [begun] = await query<{ base: string }>('select begin_write($1) as base', [PROJECT])
       const payment = {
         profile_id: PROFILE,
-        psp: 'stripe',
+        sandbox: 't' as const,
         currency_code: 'USD',
         priceMinor: 1999n,
         usdMinor: 1999n,

@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../app.ts'
 import { ApiError } from '../lib/errors.ts'
+import { parseBody } from '../lib/http/body.ts'
 import { noRoute, refuseOtherMethods } from '../lib/http/listener.ts'
 import { problems } from '../lib/http/problems.ts'
 import { sendJson } from '../lib/http/send-json.ts'
@@ -33,6 +34,7 @@ function mount(scope: FastifyInstance, app: App, operation: Operation): void {
         params: request.params as Input['params'],
         query: request.query as Input['query'],
         body: (request.body ?? {}) as Input['body'],
+        ...(request.rawBody?.length && { exact: parseBody(request.rawBody, { exact: true }) as Input['body'] }),
       }
       refuseStrange(input.params)
       const answer = await perform(operation, app, actorOf(request, app), input)

@@ -11,6 +11,8 @@ export interface Input {
   params: Record<string, string>
   query: Record<string, unknown>
   body: Record<string, unknown>
+  /** The same body with the digits of its numbers as they were sent, for amounts. Left out: `body` has them. */
+  exact?: Record<string, unknown>
 }
 
 interface Declared {

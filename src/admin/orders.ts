@@ -93,18 +93,18 @@ const refundOrder: Act = {
   description: 'As the billing API does it: all that is left, or an amount with an idempotency key.',
   body: Type.Object(refundFields, { title: 'OrderRefund', additionalProperties: false }),
   answer: refundOut,
-  entry: ({ params, body }) => {
-    const { amount, soft_refund, idempotency_key } = body as Record<string, string | boolean | undefined>
+  entry: ({ params, body, exact = body }) => {
+    const { amount, soft_refund, idempotency_key } = exact as Record<string, string | boolean | undefined>
     return {
       action: 'order.refund_asked',
       target: `order ${params.order_id} of organization ${params.organization_id}`,
       after: { amount: amount ?? 'all that is left', soft_refund: soft_refund ?? false, idempotency_key },
     }
   },
-  async act(app, { params, body }) {
+  async act(app, { params, body, exact = body }) {
     const { organization_id, order_id } = params as { organization_id: string; order_id: string }
     const external_id = await customerOf(app, organization_id, order_id)
-    const whole = Buffer.from(JSON.stringify({ ...body, external_id, order_id }))
+    const whole = Buffer.from(JSON.stringify({ ...exact, external_id, order_id }))
     const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
     return refund(context, organization_id, readRefundRequest(whole))
   },

@@ -1,5 +1,6 @@
 // Organizations with their rules, and their projects.
 
+import { JsonNumber } from '../lib/json/read.ts'
 import type { Query } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../lib/shape/shape.ts'
@@ -140,21 +141,24 @@ const patchOrganization: Change = {
     { title: 'OrganizationSettings', additionalProperties: false },
   ),
   answer: Type.Object({}, { title: 'OrganizationRules' }),
-  async change(query, { params, body }) {
+  async change(query, { params, body, exact = body }) {
     const { organization_id } = params as { organization_id: string }
     await requireOrganization(query, organization_id)
-    const given = body as { one_off_charge_enabled?: boolean; one_off_charge_max_amount?: Record<string, unknown> }
+    const given = exact as { one_off_charge_enabled?: boolean; one_off_charge_max_amount?: Record<string, unknown> }
     const before = await settingsOf(query, organization_id)
     const result = await setOrganization(within(query), organization_id, {
       enabled: given.one_off_charge_enabled,
       maxAmounts: Object.entries(given.one_off_charge_max_amount ?? {}).map(([currency, amount]) =>
-        currency === '*' ? String(amount) : `${currency}=${String(amount)}`,
+        currency === '*' ? textOf(amount) : `${currency}=${textOf(amount)}`,
       ),
     })
     const { id: _id, ...after } = result
     return { entry: { action: 'organization.set', target: `organization ${organization_id}`, before, after }, result }
   },
 }
+
+/** An amount as it was sent, judged by its digits. */
+const textOf = (amount: unknown) => (amount instanceof JsonNumber ? amount.text : String(amount))
 
 /** The rules for custom charges, locked. */
 async function settingsOf(query: Query, id: string) {

@@ -94,6 +94,7 @@ async function inOneTransaction(
   await runMissing(query, age)
 
   await raiseClocks(query)
+  await markRestored(query, source.header)
   await keepSimulatorUrl(query, simulatorUrl)
   progress.at('Erasing again')
   const erasures = await eraseAgain(session, config)
@@ -121,6 +122,14 @@ async function refuseUnlessReplacing(query: Query, replace: boolean, filled: str
   )
   if (row!.n !== '0')
     throw new Refusal('Tundish is running on this database: stop every process of it, then restore with --replace.')
+}
+
+/**
+ * Until a reconciliation clears the mark, a charge asks its provider first whether the key was charged since the backup. A
+ * mark that the backup brought along is older, and stays.
+ */
+async function markRestored(query: Query, { made_at }: Header): Promise<void> {
+  await query('update organizations set restored_from = least(restored_from, $1::timestamptz)', [made_at])
 }
 
 // The simulator that runs here, if any, is not the one that ran there.

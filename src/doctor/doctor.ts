@@ -14,7 +14,7 @@ import { registered } from '../simulator/play-money.ts'
 import { checkClock, checkMigrations, checkServer, checkSync } from './database.ts'
 import { checkFigures } from './figures.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
-import { checkCharges, checkProviders } from './payments.ts'
+import { checkCharges, checkMismatches, checkProviders } from './payments.ts'
 import { checkPooler } from './pooler.ts'
 import { checkAudit, checkCounts, checkLedgers, checkMasterKey, fixCounts } from './records.ts'
 import { checkReplica } from './replica.ts'
@@ -156,6 +156,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     ...(await checkAudit(db, seal, auditHeadsPath(config))),
     ...(await checkProvidersOf(config, db, seal)),
     await checkCharges(db),
+    ...(await checkMismatches(db)),
   ]
 }
 

@@ -6,6 +6,8 @@ import { count, type Finding, failed, ok, warning } from './finding.ts'
 // By then a provider has been asked four times.
 const LONG_IN_PROGRESS = '10 minutes'
 
+const MISMATCHES_SHOWN_FOR = '30 days'
+
 export async function checkProviders(db: Db, providers: Providers, simulatorIsRequired: boolean): Promise<Finding[]> {
   const all = await providers.all()
   const findings = await Promise.all(
@@ -47,4 +49,27 @@ export async function checkCharges(db: Db): Promise<Finding> {
     `${count(stuck, 'charge')} or refunds are in progress for more than ${LONG_IN_PROGRESS}, ${since}.`,
     'See that a worker runs and the provider answers; what it can never tell: tundish charges resolve',
   )
+}
+
+/** Charges and refunds that a provider did not make as they were asked for. */
+export async function checkMismatches(db: Db): Promise<Finding[]> {
+  const rows = await db.query(
+    `select 'order ' || order_id as what, provider_mismatch as mismatch from orders
+     where provider_mismatch is not null and coalesce(settled_at, db_clock()) > db_clock() - $1::interval
+     union all
+     select 'refund ' || refund_id, provider_mismatch from refunds
+     where provider_mismatch is not null and coalesce(settled_at, db_clock()) > db_clock() - $1::interval
+     order by 1`,
+    [MISMATCHES_SHOWN_FOR],
+  )
+  if (rows.length === 0) return []
+  const some = rows.slice(0, 3).map(({ what, mismatch }) => `${what} (${mismatch})`)
+  const more = rows.length > some.length ? ', …' : ''
+  return [
+    failed(
+      'charges',
+      `${count(rows.length, 'charge')} or refunds differ at the provider from what was asked: ${some.join(', ')}${more}.`,
+      'Compare each with the provider; one that is still in progress: tundish charges resolve',
+    ),
+  ]
 }

@@ -6,7 +6,9 @@ import { addRest, type MergeHooks, mergeKnown, type Tally } from './merge.ts'
 /** Merges all staged payments; do it last in the transaction, for a live import keeps the organization's clock locked. */
 export async function mergePayments(query: Query, payment: Kind, scope: Scope, hooks: MergeHooks): Promise<Tally> {
   await query(makeCustomers(scope))
+  const [own] = await query<{ skipped: string }>(dropOwn(scope))
   const tally = await mergeKnown(query, payment, scope, hooks)
+  tally.skipped += Number(own!.skipped)
   await (scope.live ? stamp(query, scope) : moveApart(query, scope))
   await hooks.beforeAdd?.()
   await addRest(query, payment, scope)
@@ -24,6 +26,15 @@ export async function passHistory(query: Query, { organization_id }: Tenant): Pr
     with brought as (select max(trx_created_at) as last, count(*) * interval '1 microsecond' as room from import_payment)
     update organization_clocks set last_trx_created_at = greatest(last_trx_created_at, last) + room from brought
     where organization_id = ${organization_id} and last_trx_created_at < last + interval '1 hour'`)
+}
+
+/** Drops payments of orders that were charged here: what Tundish wrote of them is the truth. */
+function dropOwn({ organization_id }: Scope): string {
+  return `
+    with gone as (
+      delete from import_payment s using orders o
+      where o.organization_id = ${organization_id} and o.order_id = s.order_id returning 1)
+    select count(*) as skipped from gone`
 }
 
 function makeCustomers({ organization_id, project_id, stamp }: Scope): string {

@@ -15,6 +15,10 @@ const GAUGES = {
     'tundish_settling_overdue_seconds',
     'How long the most overdue look at an outcome has waited for a process.',
   ],
+  mismatches: [
+    'tundish_provider_mismatches',
+    'Charges and refunds of the last 30 days that a provider made other than asked, or answered for another one.',
+  ],
   events: ['tundish_webhook_events_waiting', 'Events not yet handed to their endpoints.'],
   deliveries: ['tundish_webhook_backlog', 'Deliveries to endpoints that are switched on, not yet succeeded.'],
   deliveries_s: ['tundish_webhook_oldest_seconds', 'Age of the oldest of them.'],
@@ -78,6 +82,10 @@ const LOOK = `
   select charges.n as charges, ${age('charges.since')} as charges_s,
     refunds.n as refunds, ${age('refunds.since')} as refunds_s,
     greatest(0, ${age('charges.due')}, ${age('refunds.due')}) as settling_s,
+    (select count(*) from (
+       select settled_at from orders where provider_mismatch is not null
+       union all select settled_at from refunds where provider_mismatch is not null) m
+     where coalesce(m.settled_at, db_clock()) > db_clock() - interval '30 days') as mismatches,
     (select count(*) from events where pending) as events,
     deliveries.n as deliveries, ${age('deliveries.since')} as deliveries_s,
     greatest(0, ${age('deliveries.due')}) as deliveries_due_s,

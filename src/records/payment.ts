@@ -43,7 +43,12 @@ const own = {
 
 /** What only the provider knows. */
 const provided = {
-  psp_transaction_type: field(text('`sale` or `refund`.', { example: 'sale' }), required(from.text)),
+  psp_transaction_type: field(
+    text('`sale`, `refund`, `soft_refund` (no money moved), `chargeback` or `chargeback_reversal` (of a dispute).', {
+      example: 'sale',
+    }),
+    required(from.text),
+  ),
   psp_transaction_id: optional('Identifier at the provider.'),
   psp_status: optional('Status in the provider’s words.'),
   psp_date: field(instant('When it happened, by the provider.', nullable), from.instant),
@@ -112,6 +117,12 @@ export const paymentRecord = record({
       where: ({ organization_id, project_id }) => `exists (
         select from report_transactions t join customers c using (organization_id, external_id)
         where t.organization_id = ${organization_id} and t.trx_id = s.trx_id and c.project_id <> ${project_id})`,
+    },
+    {
+      reason: 'payment.order_id is an order of another customer, which was charged here',
+      where: ({ organization_id }) => `exists (
+        select from orders o where o.organization_id = ${organization_id} and o.order_id = s.order_id
+          and o.external_id <> s.external_id)`,
     },
   ],
   // Clients walk the report by it.

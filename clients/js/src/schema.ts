@@ -1978,7 +1978,7 @@ export interface components {
             /** @description Price at the client. */
             meta_client_svc_price_id: string | null;
             /**
-             * @description `sale` or `refund`.
+             * @description `sale`, `refund`, `soft_refund` (no money moved), `chargeback` or `chargeback_reversal` (of a dispute).
              * @example sale
              */
             psp_transaction_type: string;

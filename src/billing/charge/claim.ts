@@ -118,13 +118,16 @@ const BROKEN_RULE = `case
     then 'currency_not_offered'
   when not (${READY(`'*'`)} or ${READY('card.psp_merchant_id')}) then 'provider_not_ready' end`
 
+// A charge that was under way when the backup was made counts as forgotten, hence the hour before it.
+//
 // In one order, so that two processes that claim for the same customers wait for one another without a deadlock. Whether
 // a profile is erased is read for each order: `exists` could be planned as one reading of all profiles.
 const CLAIM: Statement = {
   name: 'claim orders',
   text: `
     with now as materialized (select db_clock() as at), judged as materialized (
-      select a.*, g.id is not null as is_known, g.restored_from, ${MAXIMUM} as maximum, c.project_id, c.profile_id,
+      select a.*, g.id is not null as is_known,
+        g.restored_from - interval '1 hour' as restored_from, ${MAXIMUM} as maximum, c.project_id, c.profile_id,
         card.*, ${BROKEN_RULE} as broken_rule
       from unnest($2::uuid[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::text[], $8::text[], $9::float[],
           $10::text[])

@@ -40,6 +40,7 @@ type Locked = Order &
     client_metadata: string | null
     profile_id: string | null
     erased: 't' | 'f'
+    sandbox: 't' | 'f'
     /** When all of this happens. */
     stamp: string
   }
@@ -133,12 +134,15 @@ const LOCK: Statement = {
   text: `
     with writing as materialized (select p.id, begin_write(p.id) as stamp from unnest($4::text[]) as p (id))
     select ${ORDER_COLUMNS}, o.client_metadata, c.profile_id, p.anonymized_at is not null as erased,
+      coalesce(m.is_sandbox, o.psp = 'simulator') as sandbox,
       rates.currency_per_euro, rates.usd_per_euro, writing.stamp
     from unnest($2::uuid[], $3::text[]) as a (order_id, currency_code)
     join orders o on o.organization_id = $1 and o.order_id = a.order_id
     join writing on writing.id = o.project_id
     join customers c on c.organization_id = o.organization_id and c.external_id = o.external_id
     left join profiles p on p.project_id = c.project_id and p.id = c.profile_id
+    left join merchant_accounts m on m.organization_id = o.organization_id and m.psp = o.psp
+      and m.psp_merchant_id = o.psp_merchant_id
     ${joinRates('o.organization_id', 'a.currency_code', 'o.created_at')}
     order by o.order_id for no key update of o`,
 }

@@ -7,7 +7,8 @@ import { instantFromPg } from '../../lib/time.ts'
 
 export interface Payment {
   profile_id: string
-  psp: string
+  /** Whether the merchant account moves play money only. */
+  sandbox: 't' | 'f'
   currency_code: string
   priceMinor: bigint
   usdMinor: bigint | null
@@ -15,13 +16,10 @@ export interface Payment {
   stamp: string
 }
 
-// The provider of play money.
-const SANDBOX = 'simulator'
-
 /** A transaction as its row says. */
 export type Added = ReturnType<typeof transactionOf>
 
-export function transactionOf({ profile_id, psp, currency_code, priceMinor, usdMinor, stamp }: Payment) {
+export function transactionOf({ profile_id, sandbox, currency_code, priceMinor, usdMinor, stamp }: Payment) {
   return {
     id: makeRecordId('trn'),
     created_at: stamp,
@@ -29,7 +27,7 @@ export function transactionOf({ profile_id, psp, currency_code, priceMinor, usdM
     currency: currency_code,
     price: new JsonNumber(String(priceMinor)),
     price_usd: usdMinor === null ? null : new JsonNumber(String(usdMinor)),
-    sandbox: psp === SANDBOX,
+    sandbox: sandbox === 't',
   }
 }
 

@@ -23,7 +23,7 @@ import { softly } from '../refund/settle.ts'
 import { settleByVerdict as settleRefund } from '../refund/verdict.ts'
 import type { InProgress, inProgress } from './in-progress.ts'
 import { leaseMs, NEGATIVE_LOOKS_APART_S, pendingPauseSeconds } from './lease.ts'
-import { keep, type Note, noted } from './provider-calls.ts'
+import { keep, type Note, noted, trim } from './provider-calls.ts'
 
 /** What a provider may say of a charge or refund that was begun. */
 export type Answer = Settled | Refused | Pending | Unknown | NotFound | Conflict | Prepared | Unconfirmed
@@ -83,6 +83,9 @@ export const REFUND: Kind<Refund> = {
   settle: settleRefund,
 }
 
+// A look makes up to two calls.
+const LOOKS_PER_TRIM = 50
+
 /** Looks into a row whose lease the caller holds, and returns it as it is then. */
 export async function look<Row extends Order | Refund>(
   context: BillingContext,
@@ -96,6 +99,7 @@ export async function look<Row extends Order | Refund>(
     return row
   }
   const answer = await kind.ask(context, provider, row, signal)
+  if (Number(row.looks) % LOOKS_PER_TRIM === 0) await trim(context, row)
   if (answer.outcome === 'not_begun') logNotBegun(context, provider, answer)
   return conclude(
     context,
@@ -212,7 +216,10 @@ async function askForUnprepared(
   signal?: AbortSignal,
 ): Promise<Answer> {
   const { organization_id, payment_method_token, provider_customer } = order
-  const [organization] = await db.query('select restored_from from organizations where id = $1', [organization_id])
+  const [organization] = await db.query(
+    "select restored_from - interval '1 hour' as restored_from from organizations where id = $1",
+    [organization_id],
+  )
   const restoredFrom = organization?.restored_from ?? null
   if (restoredFrom === null || !provider.findByKey) return { outcome: 'refused' }
   const card = { token: payment_method_token, providerCustomer: provider_customer }

@@ -59,6 +59,21 @@ export function keep({ db, log }: BillingContext, note: Note): void {
   })
 }
 
+// Enough for weeks of daily looks and for every first hour; a charge that is looked at for months keeps its newest calls.
+const MOST_LOOKS_KEPT = 200
+
+/** Deletes the oldest looks at an order beyond the newest two hundred calls. Calls that move money are always kept. */
+export async function trim({ db }: BillingContext, { organization_id, order_id }: About): Promise<void> {
+  await db.query(TRIM, [organization_id, order_id, MOST_LOOKS_KEPT])
+}
+
+const TRIM: Statement = {
+  name: 'trim log of provider calls',
+  text: `
+    delete from order_log where organization_id = $1 and order_id = $2 and call in ('look_up', 'refuse', 'find_by_key')
+      and at < (select at from order_log where organization_id = $1 and order_id = $2 order by at desc offset $3 limit 1)`,
+}
+
 /** Writes notes in the transaction of what follows from them. */
 export async function write(query: Query, notes: Note[]): Promise<void> {
   await query(WRITE, [written(notes)])
