@@ -17,6 +17,7 @@ const FLOORS = {
   erasure: ['erasure', 'metrics', 'figures'],
   app: ['app.ts'],
   slices: ['public', 'billing', 'ingest', 'backup', 'demo', 'pages', 'sync'],
+  notifications: ['notifications'],
   operator: ['admin'],
   serving: ['server', 'workers', 'doctor'],
   commands: ['commands'],

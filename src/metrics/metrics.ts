@@ -16,6 +16,8 @@ export interface Metrics {
   http: Observe
   /** The provider, with every call measured. */
   measure(provider: Provider): Provider
+  /** Counts the notifications of payment providers, by what they were about and what came of them. */
+  notified(psp: string, about: string, outcome: string): void
   /** Shows the state of the replica; answers whom to tell of each read. */
   replica(replica: () => Pick<Replica, 'usable' | 'lagMs'>): ReplicaOptions['observe']
   /** Serves `/metrics` on the operator's listener: no key, no tenant's name in it. */
@@ -46,9 +48,17 @@ export function openMetrics(db: Db, among?: AmongWorkers): Metrics {
     registers,
   })
 
+  const notifications = new Counter({
+    name: 'tundish_provider_notifications_total',
+    help: 'Notifications of payment providers, by what they were about and what came of them.',
+    labelNames: ['provider', 'about', 'outcome'],
+    registers,
+  })
+
   return {
     http: observeHttp(registers),
     measure: (provider) => measured(provider, calls),
+    notified: (provider, about, outcome) => notifications.inc({ provider, about, outcome }),
     replica: (replica) => watchReplica(replica, registers),
     counted: () => registry.getMetricsAsJSON(),
     route(listener, providers) {

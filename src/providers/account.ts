@@ -43,6 +43,22 @@ export async function listAccounts(db: Db, seal: Seal): Promise<Account[]> {
   return (await db.readLong(LIST, [])).map((row) => open(seal, row))
 }
 
+const FIND_SECRETS = {
+  name: 'find webhook secrets of merchant account',
+  text: `select webhook_secrets from merchant_accounts
+         where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and credentials is not null`,
+}
+
+/** The secrets that sign the provider's notifications to a connected account; none: there is no such account. */
+export async function findWebhookSecrets(db: Db, seal: Seal, name: AccountName): Promise<string[]> {
+  const [row] = await db.read(FIND_SECRETS, [name.organizationId, name.psp, name.merchantId])
+  return webhookSecretsIn(seal, name, row?.text(0) ?? null)
+}
+
+/** Opens a sealed list of them. */
+export const webhookSecretsIn = (seal: Seal, name: AccountName, sealed: string | null): string[] =>
+  sealed === null ? [] : JSON.parse(seal.open(bytesFromPg(sealed), webhookSecretsOf(name)))
+
 function open(seal: Seal, row: Row): Account {
   const [organizationId, psp, merchantId, sandbox, currencies, sealed] = row.texts() as string[]
   const name = { organizationId: organizationId!, psp: psp!, merchantId: merchantId! }

@@ -1,7 +1,9 @@
 // The adapters of payment providers by their psp: how an account is opened, and whose secret key a text is.
 import type { Account } from './account.ts'
 import type { GuardOptions } from './guard.ts'
+import type { Notification } from './notification.ts'
 import type { NotBegun, Provider, Unknown } from './provider.ts'
+import { isSignedByStripe, readStripeEvent } from './stripe/notifications.ts'
 import { type AccountDescription, StripeProvider } from './stripe/stripe.ts'
 
 export interface AdapterOptions extends GuardOptions {
@@ -21,6 +23,11 @@ export interface Adapter {
   modeOf(secretKey: string): 'live' | 'sandbox' | undefined
   /** Whether a text has the form of a secret that signs the provider's notifications. */
   isWebhookSecret(text: string): boolean
+  /** The header with the signature of its notifications. */
+  signatureHeader: string
+  isSigned(header: string, body: Buffer, secrets: readonly string[], nowS: number): boolean
+  /** Reads the body of a notification; undefined: it is none. */
+  readNotification(body: unknown): Notification | undefined
   /** Asks the provider whose key it is. */
   describe(secretKey: string, options: AdapterOptions): Promise<AccountDescription | NotBegun | Unknown>
 }
@@ -36,6 +43,9 @@ const stripe: Adapter = {
     return mode === undefined ? undefined : mode === 'test' ? 'sandbox' : 'live'
   },
   isWebhookSecret: (text) => /^whsec_[A-Za-z0-9_+/=]{8,247}$/.test(text),
+  signatureHeader: 'stripe-signature',
+  isSigned: isSignedByStripe,
+  readNotification: readStripeEvent,
   async describe(secretKey, options) {
     const provider = openStripe({ secretKey, merchantId: '', isSandbox: true, currencies: [] }, options)
     return provider.describeAccount().finally(() => provider.close())

@@ -2,10 +2,9 @@
 import type { Clock } from '../lib/clock.ts'
 import { ApiError, tryLater } from '../lib/errors.ts'
 import type { Db } from '../lib/pg/db.ts'
-import { bytesFromPg } from '../lib/pg/row-bytes.ts'
 import type { NamedRow, Query } from '../lib/pg/types.ts'
 import type { Seal } from '../lib/secrets.ts'
-import { type AccountName, credentialsOf, webhookSecretsOf } from './account.ts'
+import { type AccountName, credentialsOf, webhookSecretsIn, webhookSecretsOf } from './account.ts'
 import { type Adapter, adapters } from './adapters.ts'
 import type { AccountDescription } from './stripe/stripe.ts'
 
@@ -55,7 +54,7 @@ export async function connectAccount(context: ConnectContext, name: AccountName,
     psp_merchant_id: name.merchantId,
     sandbox: given.isSandbox,
     key_last4: row!.credentials_last4,
-    webhook_secrets: webhookSecretsIn(seal, name, row!).length,
+    webhook_secrets: webhookSecretsIn(seal, name, row!.webhook_secrets!).length,
     currencies,
     charges_enabled: account?.chargesEnabled ?? null,
     provider_account: account?.accountId ?? null,
@@ -75,12 +74,6 @@ export async function disconnectAccount(query: Query, name: AccountName): Promis
   )
   if (!row) throw new ApiError(404, 'object_not_found', 'There is no such merchant account that is connected.')
   return { key_last4: row.credentials_last4! }
-}
-
-/** The secrets that sign the notifications of an account. */
-export function webhookSecretsIn(seal: Seal, name: AccountName, { webhook_secrets }: NamedRow): string[] {
-  if (!webhook_secrets) return []
-  return JSON.parse(seal.open(bytesFromPg(webhook_secrets), webhookSecretsOf(name)))
 }
 
 const WHERE = 'organization_id = $1 and psp = $2 and psp_merchant_id = $3'

@@ -1,4 +1,5 @@
 // The contract of payment providers: what an adapter must implement, and the outcomes it may return.
+import type { Notification } from './notification.ts'
 import type { PaymentDetails } from './payment-details.ts'
 
 export { noDetails, type PaymentDetails } from './payment-details.ts'
@@ -217,6 +218,17 @@ export interface Provider {
   refundsOf(charge: { chargeTransactionId: string }, signal?: AbortSignal): Promise<RefundAtProvider[] | Unknown>
   /** All disputes of one charge. Absent where the provider has none. */
   disputesOf?(charge: { chargeTransactionId: string }, signal?: AbortSignal): Promise<Dispute[] | Unknown>
+
+  /** What the provider has of a saved card; undefined: nothing. Its customer is null when it was detached. */
+  savedCard?(token: string, signal?: AbortSignal): Promise<{ customer: string | null } | Unknown | undefined>
+  /** Erases what the provider has of a customer of its own, and detaches its cards. Repeating it changes nothing. */
+  eraseCustomer?(
+    customer: string,
+    how: 'empty' | 'delete',
+    signal?: AbortSignal,
+  ): Promise<{ outcome: 'erased' } | Unknown>
+  /** Pages of the notifications made since a second of 1970, newest first. Throws `ProviderTrouble`. */
+  notificationsSince?(sinceS: number, signal?: AbortSignal): AsyncIterable<Notification[]>
 
   /** Every dispute opened since an instant (RFC 3339). Throws `ProviderTrouble`. Absent where the provider has none. */
   listDisputes?(since: string): AsyncIterable<Dispute>

@@ -86,6 +86,10 @@ export const PUBLIC_CODES: ErrorCodes = {
   ...DATA_API,
   ...REFUND,
   ...CHARGE,
+  invalid_signature: {
+    status: 400,
+    meaning: 'A notification is not signed by the payment provider of the merchant account.',
+  },
   audit_log_busy: OPERATOR.audit_log_busy!,
   migrations_pending: { status: 503, meaning: 'Migrations have not been run yet.' },
 }

@@ -13,6 +13,8 @@ import { openListener, refuseOtherMethods } from '../lib/http/listener.ts'
 import { describePages } from '../lib/http/reference-page.ts'
 import { sweepCounts } from '../lists/counts.ts'
 import { openReads } from '../lists/reads.ts'
+import { notificationsApi } from '../notifications/api.ts'
+import { readMissedNotifications } from '../notifications/missed.ts'
 import { PUBLIC_HOME, serveHome } from '../pages/home.ts'
 import { publicApi } from '../public/api.ts'
 import { hideSecrets } from '../tenants/hide-secrets.ts'
@@ -76,6 +78,7 @@ export function startWork(app: App): () => Promise<void> {
   const stops = [
     sweepCounts(app),
     startSettling({ ...app, providerTimeoutMs }),
+    readMissedNotifications(notificationContext(app)),
     deliverEvents(app),
     forgetAttempts(app),
     followFigures(app),
@@ -84,6 +87,12 @@ export function startWork(app: App): () => Promise<void> {
     await Promise.all(stops.map((stop) => stop()))
   }
 }
+
+const notificationContext = (app: App) => ({
+  ...app,
+  providerTimeoutMs: app.config.providerTimeoutMs,
+  counted: app.metrics.notified,
+})
 
 /** The public listener with every route, not yet listening. */
 export async function publicListener(app: App): Promise<FastifyInstance> {
@@ -100,6 +109,7 @@ export async function publicListener(app: App): Promise<FastifyInstance> {
     prefix: '/public/v1',
   })
   const { providerTimeoutMs, trustedProxies } = config
+  listener.register((scope) => notificationsApi(scope, notificationContext(app)), { prefix: '/:org_id/v1' })
   listener.register((scope) => billingApi(scope, { ...app, providerTimeoutMs, trustedProxies }), {
     prefix: '/:org_id/v1',
   })

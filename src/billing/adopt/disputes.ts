@@ -3,7 +3,7 @@ import { type Event, write as writeEvents } from '../../events/outbox.ts'
 import { formatMinor } from '../../lib/money.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { instantFromPg, readInstant } from '../../lib/time.ts'
+import { readInstant } from '../../lib/time.ts'
 import { type Dispute, noDetails } from '../../providers/provider.ts'
 import { jsonAmount } from '../amount.ts'
 import { uuidIn } from '../body.ts'
@@ -179,7 +179,7 @@ function disputeEvent(type: 'charge.disputed' | 'charge.dispute_won', order: Loc
     currency_code: currencyCode,
     reason,
     funds_withdrawn: dispute.fundsWithdrawn,
-    opened_at: instantFromPg(readInstant(at)),
+    opened_at: readInstant(at),
   }
   return { type, object_id: order_id, profile_id, data }
 }

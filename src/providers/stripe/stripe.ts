@@ -1,5 +1,6 @@
 // The adapter of Stripe: one merchant account, its traits, and every call under one guard.
 import { Guard, type GuardOptions } from '../guard.ts'
+import type { Notification } from '../notification.ts'
 import {
   type ChargeRequest,
   type Movement,
@@ -20,6 +21,7 @@ import { eraseCustomer, savedCard } from './customers.ts'
 import { disputesOf } from './disputes.ts'
 import { refusal } from './money.ts'
 import { movementsSince } from './movements.ts'
+import { readStripeEvent } from './notifications.ts'
 import { prepare } from './prepare.ts'
 import { lookUpRefund, refund, refundsOf } from './refunds.ts'
 
@@ -135,6 +137,19 @@ export class StripeProvider implements Provider {
     const page = await this.#read(signal, (deadline) => this.#api.page(path, params, deadline))
     if ('outcome' in page) throw new ProviderTrouble(page.why)
     return page
+  }
+
+  async *notificationsSince(sinceS: number, signal?: AbortSignal): AsyncGenerator<Notification[]> {
+    let after: string | undefined
+    do {
+      const { items, hasMore } = await this.page(
+        '/v1/events',
+        { created: { gte: sinceS }, starting_after: after },
+        signal,
+      )
+      yield items.map(readStripeEvent).filter((one) => one !== undefined)
+      after = hasMore ? String(items.at(-1)?.['id']) : undefined
+    } while (after !== undefined)
   }
 
   describeAccount(signal?: AbortSignal): ReturnType<typeof describeAccount> {

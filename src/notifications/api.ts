@@ -1,0 +1,87 @@
+// Where payment providers send their notifications: signed requests without a key of ours.
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { ApiError, tryLater } from '../lib/errors.ts'
+import { rawHeaders } from '../lib/http/listener.ts'
+import { problems } from '../lib/http/problems.ts'
+import { Type } from '../lib/shape/schema.ts'
+import type { Limits } from '../limits/limits.ts'
+import { type AccountName, findWebhookSecrets } from '../providers/account.ts'
+import { adapters } from '../providers/adapters.ts'
+import type { Notification } from '../providers/notification.ts'
+import { ProviderTrouble } from '../providers/provider.ts'
+import { handleNotification, type NotificationContext } from './handle.ts'
+
+type Context = NotificationContext & { limits: Limits }
+
+// When a provider that cannot be asked now is to send a notification again; Stripe keeps to a schedule of its own.
+const AGAIN_S = 30
+
+/** Mounts the route on `app`, whose prefix names the organization as `:org_id`. */
+export async function notificationsApi(app: FastifyInstance, context: Context): Promise<void> {
+  const schema = {
+    operationId: 'receiveProviderNotification',
+    tags: ['Billing'],
+    summary: 'Receive a notification of a payment provider',
+    description:
+      'For the payment provider, which signs its requests: `Stripe-Signature`. A notification is a hint: what it is about is looked up at the provider. 200 comes after everything that follows is committed.',
+    security: [],
+    params: Type.Object({
+      org_id: Type.String({ description: 'The id of the organization.', examples: ['demo'] }),
+      psp: Type.String({ description: 'The payment provider.', examples: ['stripe'] }),
+      psp_merchant_id: Type.String({ description: 'The merchant account there.' }),
+    }),
+    querystring: Type.Object({}),
+    response: {
+      200: {
+        description: 'It is handled, or was before.',
+        content: {
+          'application/json': { schema: Type.Object({ received: Type.Boolean() }, { title: 'NotificationReceived' }) },
+        },
+      },
+      ...problems(400, 413, 415),
+    },
+  }
+  app.post('/providers/:psp/:psp_merchant_id/events', { schema }, async (request) => {
+    const { org_id, psp, psp_merchant_id } = request.params as Record<string, string>
+    const account = { organizationId: org_id!, psp: psp!, merchantId: psp_merchant_id! }
+    const notification = await verified(request, account, context)
+    if (!notification) {
+      context.counted('other', 'nothing', 'refused')
+      await context.limits.delayUnauthorized(request)
+      throw new ApiError(400, 'invalid_signature', 'The signature is not that of the payment provider of this account.')
+    }
+    await handled(account, notification, context)
+    return { received: true }
+  })
+}
+
+/** undefined for an account that is not connected, a wrong signature, and a body that is no notification: all the same. */
+async function verified(
+  request: FastifyRequest,
+  account: AccountName,
+  { db, seal }: Context,
+): Promise<Notification | undefined> {
+  const adapter = adapters[account.psp]
+  if (!adapter || !request.rawBody) return undefined
+  const [header, ...more] = rawHeaders(request.raw, adapter.signatureHeader)
+  if (!header || more.length > 0) return undefined
+  const secrets = await findWebhookSecrets(db, seal, account)
+  // The time of the signature is the provider's: it is compared with this machine's, not with the database's.
+  const isSigned = adapter.isSigned(header.value, request.rawBody, secrets, Date.now() / 1000)
+  return isSigned ? adapter.readNotification(request.body) : undefined
+}
+
+async function handled(account: AccountName, notification: Notification, context: Context): Promise<void> {
+  const provider = await context.providers.of(account.organizationId, account.psp, account.merchantId)
+  if (!provider) throw cannotBeAsked()
+  try {
+    await handleNotification(context, account, provider, notification)
+  } catch (error) {
+    if (!(error instanceof ProviderTrouble)) throw error
+    context.log.warn({ ...account, kind: notification.kind, why: error.message }, 'A notification was not handled.')
+    throw cannotBeAsked()
+  }
+}
+
+const cannotBeAsked = () =>
+  tryLater('provider_unavailable', 'The payment provider cannot be asked now: send the notification again.', AGAIN_S)

@@ -1,0 +1,129 @@
+// Finds notifications that never arrived: reads each account's list of them at the provider, a few minutes after they were made.
+import { isUnavailable } from '../lib/pg/db.ts'
+import type { AccountName } from '../providers/account.ts'
+import { type Provider, ProviderTrouble } from '../providers/provider.ts'
+import { handleNotification, type NotificationContext } from './handle.ts'
+
+// How often it is looked whether an account is due.
+const LOOK_MS = 5_000
+// How often an account is read, and when again after the provider could not be asked.
+const EVERY_S = 5 * 60
+const RETRY_S = 60
+// Of one process. Each reads one page after the other.
+const AT_ONCE = 4
+// A lease is renewed at each page, which has the provider's deadline and some look-ups.
+const LEASE_S = 10 * 60
+// What a provider lists late, or stamped with a clock behind ours.
+const OVERLAP_S = 10 * 60
+// How long notifications are known: longer than any provider repeats or lists them.
+const KEPT = '35 days'
+const FORGET_EVERY_MS = 3_600_000
+
+/** Starts to read; returns what stops it. */
+export function readMissedNotifications(context: NotificationContext): () => Promise<void> {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const readers = Array.from({ length: AT_ONCE }, () => keepReading(context, signal))
+  readers.push(keepForgetting(context, signal))
+  return async () => {
+    stopping.abort()
+    await Promise.all(readers)
+  }
+}
+
+async function keepReading(context: NotificationContext, signal: AbortSignal): Promise<void> {
+  const { db, clock, log } = context
+  while (!signal.aborted) {
+    const [due] = await db.query<Due>(TAKE_DUE, [LEASE_S]).catch((error) => {
+      if (!isUnavailable(error)) log.error({ err: error }, 'Accounts could not be looked for.')
+      return []
+    })
+    if (due) await readOne(context, due, signal)
+    else await clock.sleep(LOOK_MS, signal)
+  }
+}
+
+type Due = { organization_id: string; psp: string; psp_merchant_id: string; since_s: string }
+
+// Due also is what lies further ahead than any pause: the database's clock was set back.
+const TAKE_DUE = {
+  name: 'take account to read notifications of',
+  text: `
+    with now as materialized (select db_clock() as at), due as (
+      select m.organization_id, m.psp, m.psp_merchant_id from merchant_accounts m, now
+      where m.credentials is not null
+        and (m.notifications_due_at is null or m.notifications_due_at <= now.at
+          or m.notifications_due_at > now.at + interval '1 hour')
+        and (m.notifications_lease_until is null or m.notifications_lease_until <= now.at
+          or m.notifications_lease_until > now.at + interval '1 hour')
+      order by m.notifications_due_at nulls first limit 1 for update of m skip locked)
+    update merchant_accounts m set notifications_lease_until = now.at + make_interval(secs => $1)
+    from due, now
+    where (m.organization_id, m.psp, m.psp_merchant_id) = (due.organization_id, due.psp, due.psp_merchant_id)
+    returning m.organization_id, m.psp, m.psp_merchant_id,
+      floor(extract(epoch from coalesce(m.notifications_read_until, m.connected_at))) as since_s`,
+}
+
+async function readOne(context: NotificationContext, due: Due, signal: AbortSignal): Promise<void> {
+  const { db, log } = context
+  const account = { organizationId: due.organization_id, psp: due.psp, merchantId: due.psp_merchant_id }
+  const key = [account.organizationId, account.psp, account.merchantId]
+  const { until, pauseS } = await read(context, account, Number(due.since_s), signal).catch((error) => {
+    if (error instanceof ProviderTrouble)
+      log.warn({ ...account, why: error.message }, 'Notifications cannot be listed.')
+    else if (!isUnavailable(error)) log.error({ err: error, ...account }, 'Notifications could not be read.')
+    return { until: null, pauseS: RETRY_S }
+  })
+  await db.query(GIVE_BACK, [...key, until, pauseS]).catch((error) => {
+    // Its lease ends by itself.
+    if (!isUnavailable(error)) log.error({ err: error, ...account }, 'An account could not be given back.')
+  })
+}
+
+const GIVE_BACK = {
+  name: 'give back account',
+  text: `
+    update merchant_accounts set notifications_lease_until = null,
+      notifications_due_at = db_clock() + make_interval(secs => $5),
+      notifications_read_until = greatest(notifications_read_until, to_timestamp($4::float))
+    where organization_id = $1 and psp = $2 and psp_merchant_id = $3`,
+}
+
+const RENEW = {
+  name: 'renew lease of account',
+  text: `update merchant_accounts set notifications_lease_until = db_clock() + make_interval(secs => $4)
+         where organization_id = $1 and psp = $2 and psp_merchant_id = $3`,
+}
+
+/** Handles what is new. The list comes newest first, which does not matter: each is only a hint. */
+async function read(
+  context: NotificationContext,
+  account: AccountName,
+  sinceS: number,
+  signal: AbortSignal,
+): Promise<{ until: string | null; pauseS: number }> {
+  const provider = await context.providers.of(account.organizationId, account.psp, account.merchantId)
+  if (!provider?.notificationsSince) return { until: null, pauseS: EVERY_S }
+  let newestS = 0
+  for await (const page of provider.notificationsSince(sinceS - OVERLAP_S, signal)) {
+    await context.db.query(RENEW, [account.organizationId, account.psp, account.merchantId, LEASE_S])
+    for (const notification of page) {
+      // What is left is read from the same place again.
+      if (signal.aborted) return { until: null, pauseS: 0 }
+      newestS = Math.max(newestS, notification.createdS)
+      await handleNotification(context, account, provider as Provider, notification)
+    }
+  }
+  return { until: newestS > 0 ? String(newestS) : null, pauseS: EVERY_S }
+}
+
+async function keepForgetting({ db, clock, log }: NotificationContext, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await db
+      .query(`delete from provider_notifications where received_at < db_clock() - interval '${KEPT}'`)
+      .catch((error) => {
+        if (!isUnavailable(error)) log.error({ err: error }, 'Old notifications could not be forgotten.')
+      })
+    await clock.sleep(FORGET_EVERY_MS, signal)
+  }
+}

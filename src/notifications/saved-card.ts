@@ -1,0 +1,35 @@
+// Keeps saved cards as the provider has them: one that was detached there cannot be charged here any more.
+import type { BillingContext } from '../billing/context.ts'
+import type { AccountName } from '../providers/account.ts'
+import { type Provider, ProviderTrouble } from '../providers/provider.ts'
+
+/** Forgets the card's token when no customer of the provider has it; the payments that it was saved with stay. */
+export async function updateSavedCard(
+  { db, log }: Pick<BillingContext, 'db' | 'log'>,
+  { organizationId, psp, merchantId }: AccountName,
+  provider: Provider,
+  token: string,
+): Promise<void> {
+  const key = [organizationId, token, psp, merchantId]
+  if (!provider.savedCard || (await db.query(IS_SAVED, key)).length === 0) return
+  const card = await provider.savedCard(token)
+  if (card && 'outcome' in card) throw new ProviderTrouble(card.why)
+  if (card && card.customer !== null) return
+  await db.query(FORGET, key)
+  log.info(
+    { organization_id: organizationId, psp, psp_merchant_id: merchantId },
+    'A saved card is gone at the provider.',
+  )
+}
+
+const MATCHING = `from report_transactions
+  where organization_id = $1 and payment_method_token = $2 and psp = $3 and psp_merchant_id = $4`
+
+const IS_SAVED = { name: 'find saved card by token', text: `select 1 ${MATCHING} limit 1` }
+
+// A token is never part of a report: its rows do not change for the caller.
+const FORGET = {
+  name: 'forget saved card',
+  text: `update report_transactions set payment_method_token = null
+         where organization_id = $1 and payment_method_token = $2 and psp = $3 and psp_merchant_id = $4`,
+}
