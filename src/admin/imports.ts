@@ -23,7 +23,7 @@ const query = Type.Object({
   emit_events: Type.Optional(
     Type.Boolean({
       default: false,
-      description: 'Tells webhooks of new and changed subscriptions and of new transactions.',
+      description: 'Writes events of new and changed profiles, sessions and subscriptions, and of new transactions.',
     }),
   ),
   dry_run: Type.Optional(Type.Boolean({ default: false, description: 'Checks everything and writes nothing.' })),

@@ -28,7 +28,10 @@ export function register(program: Command): void {
     .description('bring records into a project, from files of JSON lines or from standard input (-)')
     .option('--project <id>', 'the project that gets them (required)')
     .option('--live', 'stamp each change now, so that a sync sees it; without, the times of the lines are kept')
-    .option('--emit-events', 'tell webhooks of new and changed subscriptions and of new transactions')
+    .option(
+      '--emit-events',
+      'write events of new and changed profiles, sessions and subscriptions, and of new transactions',
+    )
     .option('--dry-run', 'check everything and write nothing')
     .option('--skip-bad-lines', 'leave bad lines out, and put them into FILE.rejected.ndjson')
   action(command, async (app, files: string[], options: Options) => {

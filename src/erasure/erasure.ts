@@ -162,6 +162,8 @@ const EVENTS_THAT_SHOW = `
   select id from events
   where project_id = $1 and type like 'subscription.%' and data #>> '{session,user_agent}' is not null
     and data #>> '{session,id}' in (${SESSIONS})
+  union select id from events
+  where project_id = $1 and type like 'session.%' and object_id in (${SESSIONS}) and profile_id <> all($2)
   union select e.id from orders o join events e on e.project_id = $1 and e.object_id = o.order_id::text
   where (o.organization_id, o.external_id) in (${CUSTOMERS}) and e.data ->> 'client_metadata' is not null`
 // As our own events with the id alone are written, so that they need not be written again.

@@ -1,8 +1,11 @@
-// Tells of changed records: which events follow from a change of subscriptions or transactions, written set by set.
+// Writes the events that follow from changed records, a batch at a time.
 
 import { readJson } from '../lib/json/read.ts'
 import type { Query } from '../lib/pg/types.ts'
 import type { Shape } from '../lib/shape/shape.ts'
+import { profile } from '../records/profile.ts'
+import { sessionReplies } from '../records/reply.ts'
+import { session } from '../records/session.ts'
 import { DETAIL_JOINS, subscriptionDetail } from '../records/subscription.ts'
 import { JOINS, transaction } from '../records/transaction.ts'
 import type { EventType } from './catalogue.ts'
@@ -46,16 +49,31 @@ export async function emitSubscriptionEvents(
   }
 }
 
-/** Writes `transaction.created` for these new transactions. Call it in the transaction that made them. */
-export async function emitTransactionEvents(query: Query, projectId: string, ids: string[]): Promise<void> {
+/** Kinds of events whose data is a record as it is stored now. */
+export const RECORD_EVENTS = [
+  'profile.created',
+  'profile.updated',
+  'session.created',
+  'session.completed',
+  'transaction.created',
+] as const satisfies EventType[]
+export type RecordEvent = (typeof RECORD_EVENTS)[number]
+
+/** Writes an event of this type for each of these records. Call it in the transaction that changed them, after the change. */
+export async function emitRecordEvents(
+  query: Query,
+  projectId: string,
+  type: RecordEvent,
+  ids: string[],
+): Promise<void> {
   for (let at = 0; at < ids.length; at += BATCH) {
     const batch = ids.slice(at, at + BATCH)
-    const rows = await readRecords(query, TRANSACTIONS, projectId, batch)
+    const rows = await readRecords(query, SOURCES[type], projectId, batch)
     const found = batch.flatMap((id) => rows.get(id) ?? [])
     await write(
       query,
       projectId,
-      found.map((row) => eventOf('transaction.created', row)),
+      found.map((row) => eventOf(type, row)),
     )
   }
 }
@@ -104,10 +122,28 @@ const SUBSCRIPTIONS: Source = {
   from: `subscriptions s ${DETAIL_JOINS} where s.project_id = $1 and s.id = any($2)`,
 }
 
-const TRANSACTIONS: Source = {
-  shape: transaction,
-  head: 't.id, t.profile_id, null as status, null as renewed_at, null as period_starts_at',
-  from: `transactions t ${JOINS} where t.project_id = $1 and t.id = any($2)`,
+const NO_STATE = 'null as status, null as renewed_at, null as period_starts_at'
+const PROFILES: Source = {
+  shape: profile,
+  head: `p.id, p.id as profile_id, ${NO_STATE}`,
+  from: 'profiles p where p.project_id = $1 and p.id = any($2)',
+}
+const ofSessions = (shape: Shape): Source => ({
+  shape,
+  head: `s.id, s.profile_id, ${NO_STATE}`,
+  from: 'sessions s where s.project_id = $1 and s.id = any($2)',
+})
+
+const SOURCES: Record<RecordEvent, Source> = {
+  'profile.created': PROFILES,
+  'profile.updated': PROFILES,
+  'session.created': ofSessions(session),
+  'session.completed': ofSessions(sessionReplies),
+  'transaction.created': {
+    shape: transaction,
+    head: `t.id, t.profile_id, ${NO_STATE}`,
+    from: `transactions t ${JOINS} where t.project_id = $1 and t.id = any($2)`,
+  },
 }
 
 async function readRecords(query: Query, { shape, head, from }: Source, projectId: string, ids: string[]) {

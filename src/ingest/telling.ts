@@ -1,8 +1,8 @@
-// Tells of what an import changes, if it was asked to: events of subscriptions and transactions, in its own transaction.
-import { emitSubscriptionEvents, emitTransactionEvents, type SubscriptionChange } from '../events/changes.ts'
+// Writes the events of what an import changes, if it was asked to, in its own transaction.
+import { emitRecordEvents, emitSubscriptionEvents, RECORD_EVENTS, type SubscriptionChange } from '../events/changes.ts'
 import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Scope } from '../records/record.ts'
-import { type MergeHooks, sameKey } from './merge.ts'
+import { isChanged, type MergeHooks, sameKey } from './merge.ts'
 import { staged } from './staging.ts'
 
 const NOTED = 'import_noted'
@@ -25,7 +25,21 @@ export function notes(query: Query, kind: Kind, scope: Scope): MergeHooks {
       beforeAdd: () => query(noteNew(kind)),
     }
   }
-  return kind.name === 'transaction' ? { beforeAdd: () => query(noteNew(kind)) } : {}
+  const add = (type: string, ids: string) => () => query(note(type, ids))
+  const added = `select id from ${staged(kind)} order by source, line`
+  if (kind.name === 'transaction') return { beforeAdd: add('transaction.created', added) }
+  if (kind.name === 'session') return { beforeAdd: add('session.created', added) }
+  if (kind.name === 'reply') return { beforeAdd: add('session.completed', firstReplies(kind, scope)) }
+  if (kind.name !== 'profile') return {}
+  const changed = `select t.id from ${kind.table} t join ${staged(kind)} s on ${sameKey(kind, scope)}
+    where ${isChanged(kind)} order by s.source, s.line`
+  return { beforeUpdate: add('profile.updated', changed), beforeAdd: add('profile.created', added) }
+}
+
+/** SQL: the sessions that get replies and had none. */
+function firstReplies(kind: Kind, { project_id }: Scope): string {
+  return `select distinct s.session_id from ${staged(kind)} s where not exists (
+    select from ${kind.table} t where t.project_id = ${project_id} and t.session_id = s.session_id)`
 }
 
 /** Writes the events of everything that was noted, when all of it is in its tables. */
@@ -35,11 +49,13 @@ export async function tell(query: Query, projectId: string): Promise<void> {
     if (rows.length === 0) return
     const ofKind = (kind: string) => rows.filter((row) => row.kind === kind)
     await emitSubscriptionEvents(query, projectId, ofKind('subscription').map(changeOf))
-    await emitTransactionEvents(
-      query,
-      projectId,
-      ofKind('transaction').map(({ id }) => id),
-    )
+    for (const type of RECORD_EVENTS)
+      await emitRecordEvents(
+        query,
+        projectId,
+        type,
+        ofKind(type).map(({ id }) => id),
+      )
     place = rows.at(-1)!.place
   }
 }
@@ -70,4 +86,8 @@ function noteKnown(kind: Kind, scope: Scope): string {
 function noteNew(kind: Kind): string {
   return `
     insert into ${NOTED} (kind, id, known) select '${kind.name}', id, false from ${staged(kind)} order by source, line`
+}
+
+function note(type: string, ids: string): string {
+  return `insert into ${NOTED} (kind, id) select '${type}', id from (${ids}) changed (id)`
 }

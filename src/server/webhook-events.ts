@@ -5,6 +5,9 @@ import { consumable } from '../billing/effects/consumable.ts'
 import { refundOut } from '../billing/refund/answer.ts'
 import type { EventType } from '../events/catalogue.ts'
 import { type Schema, Type } from '../lib/shape/schema.ts'
+import { profile } from '../records/profile.ts'
+import { sessionReplies } from '../records/reply.ts'
+import { session } from '../records/session.ts'
 import { subscriptionDetail } from '../records/subscription.ts'
 import { transaction } from '../records/transaction.ts'
 
@@ -26,6 +29,10 @@ const KINDS: Record<EventType, { when: string; data: Schema }> = {
   'subscription.unpaid': { when: 'A payment for a subscription failed.', data: subscription },
   'subscription.expired': { when: 'A subscription ended.', data: subscription },
   'transaction.created': { when: 'A transaction is new.', data: transaction.schema },
+  'profile.created': { when: 'An import brought a new profile.', data: profile.schema },
+  'profile.updated': { when: 'An import changed a profile.', data: profile.schema },
+  'session.created': { when: 'An import brought a new session.', data: session.schema },
+  'session.completed': { when: 'An import brought the first replies of a session.', data: sessionReplies.schema },
   'profile.anonymized': { when: 'The personal data of a profile was erased.', data: idOf('profile', 'ErasedProfile') },
   'charge.succeeded': { when: 'A charge succeeded.', data: chargeEventData },
   'charge.failed': { when: 'A charge was declined.', data: chargeEventData },

@@ -1,7 +1,7 @@
 // Which events a change of subscriptions and transactions makes, and that they tell what the API answers.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { emitSubscriptionEvents, emitTransactionEvents, type SubscriptionChange } from '../../src/events/changes.ts'
+import { emitRecordEvents, emitSubscriptionEvents, type SubscriptionChange } from '../../src/events/changes.ts'
 import { insert } from '../support/data.ts'
 import { type Project, startTestServer, type TestServer } from '../support/server.ts'
 
@@ -63,7 +63,7 @@ test('the data is the very object the API answers', async () => {
   assert.equal(body.profile.email, 'ada@example.com')
   assert.deepEqual(JSON.parse(told!.data!), body)
   assert.equal(told!.profile_id, 'profile-1')
-  await server.db.tx((query) => emitTransactionEvents(query, project.id, ['trn-1', 'trn-unknown']))
+  await server.db.tx((query) => emitRecordEvents(query, project.id, 'transaction.created', ['trn-1', 'trn-unknown']))
   const list = await project.get('/transactions')
   const [paid] = await server.db.query(`select data, object_id from events where type = 'transaction.created'`)
   assert.deepEqual(JSON.parse(paid!.data!), list.body.data[0])
@@ -95,4 +95,16 @@ test('an erasure tells who was erased, and nothing more; what was told before is
   ])
   await project.post('/profiles/anonymize', { profile_ids: ['profile-1'] })
   assert.equal((await server.db.query('select 1 from events')).length, 3, 'an erasure that was made is not told again')
+})
+
+test('an erasure wipes the events of a session that came under the profile later', async () => {
+  await insert(server.db, project, {
+    profiles: [{ id: 'first' }, { id: 'second' }],
+    sessions: [{ id: 'moved', profile_id: 'first', ip: '192.0.2.7' }],
+  })
+  await server.db.tx((query) => emitRecordEvents(query, project.id, 'session.created', ['moved']))
+  await server.db.query(`update sessions set profile_id = 'second' where id = 'moved'`)
+  assert.equal((await project.post('/profiles/anonymize', { profile_ids: ['second'] })).status, 200)
+  const [row] = await server.db.query(`select data from events where type = 'session.created'`)
+  assert.deepEqual(JSON.parse(row!.data!), { id: 'moved' })
 })

@@ -647,6 +647,86 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "profile.created": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * profile.created
+         * @description An import brought a new profile. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         */
+        post: operations["onProfileCreated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "profile.updated": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * profile.updated
+         * @description An import changed a profile. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         */
+        post: operations["onProfileUpdated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "session.created": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * session.created
+         * @description An import brought a new session. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         */
+        post: operations["onSessionCreated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "session.completed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * session.completed
+         * @description An import brought the first replies of a session. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         */
+        post: operations["onSessionCompleted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "profile.anonymized": {
         parameters: {
             query?: never;
@@ -1714,6 +1794,31 @@ export interface components {
             sequence: number;
             data: components["schemas"]["ErasedProfile"];
         };
+        ProfileCreatedEvent: {
+            /**
+             * Format: uuid
+             * @description Identifier of the event.
+             */
+            id: string;
+            /**
+             * @description Kind of event.
+             * @enum {string}
+             */
+            type: "profile.created";
+            /**
+             * Format: date-time
+             * @description When it was written.
+             */
+            created_at: string;
+            /** @description The project. */
+            project_id: string;
+            /**
+             * Format: int64
+             * @description Grows by one with each event of the same object.
+             */
+            sequence: number;
+            data: components["schemas"]["Profile"];
+        };
         ProfileLine: {
             /**
              * @description Kind of record.
@@ -1742,6 +1847,31 @@ export interface components {
             email: string | null;
             /** @description Whether the profile comes from a preview of the funnel. */
             preview: boolean;
+        };
+        ProfileUpdatedEvent: {
+            /**
+             * Format: uuid
+             * @description Identifier of the event.
+             */
+            id: string;
+            /**
+             * @description Kind of event.
+             * @enum {string}
+             */
+            type: "profile.updated";
+            /**
+             * Format: date-time
+             * @description When it was written.
+             */
+            created_at: string;
+            /** @description The project. */
+            project_id: string;
+            /**
+             * Format: int64
+             * @description Grows by one with each event of the same object.
+             */
+            sequence: number;
+            data: components["schemas"]["Profile"];
         };
         ProfilesNotFound: {
             /** @description A sentence for the caller: the field, the rule, and what came. */
@@ -2145,6 +2275,56 @@ export interface components {
              * @example de-DE
              */
             locale_code: string | null;
+        };
+        SessionCompletedEvent: {
+            /**
+             * Format: uuid
+             * @description Identifier of the event.
+             */
+            id: string;
+            /**
+             * @description Kind of event.
+             * @enum {string}
+             */
+            type: "session.completed";
+            /**
+             * Format: date-time
+             * @description When it was written.
+             */
+            created_at: string;
+            /** @description The project. */
+            project_id: string;
+            /**
+             * Format: int64
+             * @description Grows by one with each event of the same object.
+             */
+            sequence: number;
+            data: components["schemas"]["SessionReplies"];
+        };
+        SessionCreatedEvent: {
+            /**
+             * Format: uuid
+             * @description Identifier of the event.
+             */
+            id: string;
+            /**
+             * @description Kind of event.
+             * @enum {string}
+             */
+            type: "session.created";
+            /**
+             * Format: date-time
+             * @description When it was written.
+             */
+            created_at: string;
+            /** @description The project. */
+            project_id: string;
+            /**
+             * Format: int64
+             * @description Grows by one with each event of the same object.
+             */
+            sequence: number;
+            data: components["schemas"]["Session"];
         };
         SessionDetail: {
             /**
@@ -5226,6 +5406,122 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["TransactionCreatedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event has arrived. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onProfileCreated: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProfileCreatedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event has arrived. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onProfileUpdated: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProfileUpdatedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event has arrived. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onSessionCreated: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionCreatedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event has arrived. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onSessionCompleted: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionCompletedEvent"];
             };
         };
         responses: {
