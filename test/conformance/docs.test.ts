@@ -65,6 +65,17 @@ describe('the docs', () => {
     assert.deepEqual(readers, [])
   })
 
+  test('the guides have one unit and one file of settings, whose settings exist', () => {
+    const docs = files('docs', '.md').map(read).join('\n')
+    assert.deepEqual(sorted(matches(docs, /(\/etc\/tundish[\w./-]+)/g)), ['/etc/tundish.env'])
+    const unit = read('deploy/systemd/tundish.service')
+    assert.match(unit, /^EnvironmentFile=\/etc\/tundish\.env$/m)
+    assert.doesNotMatch(docs, /ExecStart=\S+tundish serve/)
+    const settings = matches(read('deploy/systemd/tundish.env'), /^#?([A-Z_]+)=/gm)
+    assert.ok(settings.length >= 5)
+    for (const name of settings) assert.match(read('docs/configuration.md'), new RegExp(`^### ${name}$`, 'm'))
+  })
+
   const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', ...files('docs', '.md')]
   for (const page of pages) {
     test(`every link of ${page} leads somewhere`, () => {
