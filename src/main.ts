@@ -31,6 +31,7 @@ const COMMANDS: Record<string, Load | string> = {
   event: 'events of a project and their deliveries',
   delivery: 'deliveries of events',
   'merchant-account': () => import('./commands/merchant-account.ts'),
+  'stripe-import': 'imports of Stripe accounts that the servers carry out',
   figures: 'read or rebuild the figures of a project or an organization',
   audit: () => import('./commands/audit.ts'),
   backup: () => import('./commands/backup.ts'),

@@ -12,6 +12,7 @@ import { profiles } from './profiles.ts'
 import { rateLimits } from './rate-limits.ts'
 import { refunds } from './refunds.ts'
 import { searching } from './search.ts'
+import { stripeImports } from './stripe-imports.ts'
 import { tenants } from './tenants.ts'
 import { webhooks } from './webhooks.ts'
 
@@ -28,6 +29,7 @@ export const operations: readonly Operation[] = [
   ...tenants,
   ...merchantAccounts,
   ...connections,
+  ...stripeImports,
   ...rateLimits,
   ...auditLog,
 ]

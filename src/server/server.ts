@@ -8,6 +8,7 @@ import type { Config } from '../config.ts'
 import { deliverEvents } from '../events/dispatcher.ts'
 import { forgetAttempts } from '../events/retention.ts'
 import { followFigures } from '../figures/follow.ts'
+import { carryOutImports } from '../ingest/stripe/background.ts'
 import { UsageError } from '../lib/errors.ts'
 import { openListener, refuseOtherMethods } from '../lib/http/listener.ts'
 import { describePages } from '../lib/http/reference-page.ts'
@@ -82,6 +83,7 @@ export function startWork(app: App): () => Promise<void> {
     deliverEvents(app),
     forgetAttempts(app),
     followFigures(app),
+    carryOutImports(app),
   ]
   return async () => {
     await Promise.all(stops.map((stop) => stop()))

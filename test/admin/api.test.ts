@@ -131,6 +131,17 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
     )
     return [`/organizations/${ORGANIZATION}/merchant-accounts/stripe/m2/disconnect`, undefined]
   },
+  rebuildFigures: async () => [`/projects/${PROJECT}/figures/rebuild`, undefined],
+  startStripeImport: async () => {
+    await query(
+      `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, credentials, credentials_last4,
+         connected_at, created_at, updated_at)
+       values ('${ORGANIZATION}', 'stripe', 'm3', true, 'sealed', '5678', db_clock(), db_clock(), db_clock())
+       on conflict do nothing`,
+    )
+    return [`/projects/${PROJECT}/stripe-imports/m3`, { follow: true, since: '2026-01-01T00:00:00Z' }]
+  },
+  stopStripeImport: async () => [`/projects/${PROJECT}/stripe-imports/m3`, undefined],
   setOrganizationRateLimit: async () => [`/organizations/${ORGANIZATION}/rate-limit`, { rate_limit: '200/1000' }],
   setProjectRateLimit: async () => [`/projects/${PROJECT}/rate-limit`, { rate_limit: 'off' }],
   createOrganizationKey: async () => [`/organizations/${ORGANIZATION}/keys`, { name: 'second' }],

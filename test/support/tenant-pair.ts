@@ -1,8 +1,10 @@
 // Two tenants with one of everything under names that tell whose it is, one that does not exist, and what a tenant holds.
+
 import { createHash, randomUUID } from 'node:crypto'
 import { createEndpoint } from '../../src/events/endpoints.ts'
 import { write } from '../../src/events/outbox.ts'
 import { followProject } from '../../src/figures/follow.ts'
+import { beginState } from '../../src/ingest/stripe/state.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import { createKey } from '../../src/tenants/secret-keys.ts'
 import type { Billing } from './billing.ts'
@@ -51,6 +53,14 @@ export async function makeTenant(billing: Billing, mark: string): Promise<Tenant
      values ($1, $1, $1, true, 'sealed', '0000', db_clock(), db_clock(), db_clock())`,
     [mark],
   )
+  await db.query(
+    `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, credentials, credentials_last4,
+       connected_at, created_at, updated_at)
+     values ($1, 'stripe', $1, true, 'sealed', '0000', db_clock(), db_clock(), db_clock())`,
+    [mark],
+  )
+  const imported = { organizationId: mark, projectId: project, merchantId: mark }
+  await beginState(db.query, imported, { external_id_key: mark }, { background: false, firstStep: 'products' })
   const names = { mark, organization: mark, project, customer, order: body.order_id as string }
   await followProject(db, project)
   await db.query('update secret_keys set name = $1 where organization_id = $1', [mark])

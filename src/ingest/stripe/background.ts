@@ -6,7 +6,15 @@ import { storedIds, storedLinks } from './context.ts'
 import { changedBy, refresh, type StripeEvent } from './refresh.ts'
 import { runImport, Stopped } from './run.ts'
 import { openSource } from './start.ts'
-import { backgroundStates, findState, followersOf, holdImport, type ImportState, saveState } from './state.ts'
+import {
+  backgroundStates,
+  findState,
+  followersOf,
+  type Held,
+  holdImport,
+  type ImportState,
+  saveState,
+} from './state.ts'
 import { emptyTally } from './tally.ts'
 
 type Shared = Pick<App, 'db' | 'seal' | 'config' | 'clock' | 'log'>
@@ -51,23 +59,33 @@ async function carryOut(app: Shared, due: ImportState, signal: AbortSignal): Pro
   try {
     const held = await holdImport(app.db, due)
     if (!held) return
-    try {
-      const state = await findState(held.query, due)
-      if (!state?.background || !['waiting', 'running', 'following'].includes(state.status)) return
-      const source = await openSource(app, state, signal).catch(async (error) => {
-        if (error instanceof Refusal) await saveState(held.query, { ...state, status: 'failed', error: error.message })
-        throw error
-      })
-      const onRejected = (line: string) =>
-        app.log.warn({ ...about, object: line }, 'A change at Stripe was not imported.')
-      await runImport(app, held, source, state, { signal, once: true, onRejected }).finally(() => source.close())
-    } finally {
-      held.release()
-    }
+    const state = await findState(held.query, due)
+    if (state?.background && ['waiting', 'running', 'following'].includes(state.status))
+      await goOn(app, held, state, signal).catch((error) => giveUp(held, state, error, signal))
+    held.release()
   } catch (error) {
     if (signal.aborted || error instanceof Stopped || isUnavailable(error)) return
     app.log.error({ ...about, err: error }, 'An import from Stripe failed.')
   }
+}
+
+async function goOn(app: Shared, held: Held, state: ImportState, signal: AbortSignal): Promise<void> {
+  const about = { project: state.projectId, merchant_account: state.merchantId }
+  const onRejected = (line: string) => app.log.warn({ ...about, object: line }, 'A change at Stripe was not imported.')
+  const source = await openSource(app, state, signal)
+  await runImport(app, held, source, state, { signal, once: true, onRejected }).finally(() => source.close())
+}
+
+/** Marks it as failed, so that it is not tried again and again; a lost database, or a stop of the server, is no failure. */
+async function giveUp(held: Held, state: ImportState, error: unknown, signal: AbortSignal): Promise<never> {
+  const isOver = signal.aborted || error instanceof Stopped || isUnavailable(error)
+  const sentence = error instanceof Refusal ? error.message : 'Internal error: the log of the server tells more.'
+  try {
+    if (!isOver) await saveState(held.query, { ...state, status: 'failed', error: sentence })
+  } finally {
+    held.release()
+  }
+  throw error
 }
 
 /**

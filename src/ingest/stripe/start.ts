@@ -1,6 +1,7 @@
 // Finds what an import from Stripe begins with: the project, the merchant account and its secret key.
 import type { App } from '../../app.ts'
 import { Refusal } from '../../lib/errors.ts'
+import type { Query } from '../../lib/pg/types.ts'
 import { findAccount } from '../../providers/account.ts'
 import { StripeSource } from './source.ts'
 import type { ImportName } from './state.ts'
@@ -44,6 +45,19 @@ export async function chooseAccount(
       ? 'The organization has no merchant account at Stripe: run tundish merchant-account connect first.'
       : `Choose a merchant account with --merchant-account: ${connected.join(', ')}.`,
   )
+}
+
+/** Whether the merchant account is connected to Stripe. */
+export async function hasAccount(
+  query: Query,
+  { organizationId, merchantId }: Pick<ImportName, 'organizationId' | 'merchantId'>,
+): Promise<boolean> {
+  const rows = await query(
+    `select 1 from merchant_accounts
+     where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and credentials is not null`,
+    [organizationId, PSP, merchantId],
+  )
+  return rows.length > 0
 }
 
 /** Opens the account for reading, with the key that it was connected with. */

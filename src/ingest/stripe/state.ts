@@ -186,6 +186,14 @@ export async function holdImport(db: App['db'], name: ImportName): Promise<Held 
   return undefined
 }
 
+/** Throws a `Refusal` while a process carries the import out; keeps others from it until the transaction ends. */
+export async function requireIdle(query: Query, name: ImportName): Promise<void> {
+  const [lock] = await query(`select pg_try_advisory_xact_lock(${LOCK_CLASS}, hashtext($1)) as mine`, [
+    JSON.stringify(keyOf(name)),
+  ])
+  if (lock!.mine !== 't') throw alreadyRunning()
+}
+
 export const alreadyRunning = () =>
   new Refusal('An import from this Stripe account into this project is running already: wait for it, or stop it first.')
 
