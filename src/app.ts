@@ -6,10 +6,8 @@ import { type Clock, systemClock } from './lib/clock.ts'
 import { openEmbedded } from './lib/embedded/embedded.ts'
 import { UsageError } from './lib/errors.ts'
 import { openLog } from './lib/log.ts'
-import { settingsOf } from './lib/pg/client-config.ts'
 import { whyUntrusted } from './lib/pg/database-url.ts'
-import { type Db, openDb } from './lib/pg/db.ts'
-import { isUnavailable } from './lib/pg/errors.ts'
+import { type Db, isUnavailable, openDb, settingsOf } from './lib/pg/db.ts'
 import { migrate } from './lib/pg/migrate.ts'
 import { reconnect, unsettled } from './lib/pg/pooler.ts'
 import { makeMasterKeyIn, masterKeyIn, openSeal, type Seal } from './lib/secrets.ts'
@@ -39,6 +37,8 @@ export interface App {
   audit: Audit
   /** The payment providers; the simulator only where play money is allowed. */
   providers: Providers
+  /** The simulator with Stripe's API that the demo's second merchant account is connected to; undefined: none here. */
+  stripeSimulatorUrl: (() => string) | undefined
   close(): Promise<void>
 }
 
@@ -99,6 +99,8 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     const audit = openAudit(seal, auditHeadsPath(config), log)
     const simulator = await findSimulator({ config, db, clock: systemClock, log }, options)
     if (simulator.close) closers.push(simulator.close)
+    const stripeSimulator = await openStripeSimulator({ config, db, clock: systemClock, log }, options)
+    if (stripeSimulator) closers.push(stripeSimulator.close)
     const providers = openProviders({
       db,
       clock: systemClock,
@@ -106,6 +108,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
       deadlineMs: config.providerTimeoutMs,
       simulatorUrl: simulator.url,
       stripeApiUrl: config.stripeApiUrl,
+      stripeSimulatorUrl: stripeSimulator?.url,
       wrap: metrics.measure,
     })
     closers.push(async () => providers.close())
@@ -122,6 +125,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
       metrics,
       audit,
       providers,
+      stripeSimulatorUrl: stripeSimulator?.url,
       close,
     }
     return { ...shared, embedded: embedded !== undefined, notice: embedded?.notice }
@@ -144,6 +148,16 @@ async function findSimulator(
   }
   // A short command asks the one that a server of this data folder runs.
   return { url: config.databaseUrl === undefined ? await registered(db) : undefined }
+}
+
+/** The demo's, and for a short command the one that a server of this data folder runs. */
+async function openStripeSimulator(
+  shared: Parameters<typeof openPlayMoney>[0],
+  { simulator: run = 'never', among }: OpenOptions,
+): Promise<{ url: () => string; close(): Promise<void> } | undefined> {
+  if (run === 'always') return openPlayMoney(shared, { dialect: 'stripe', follow: among !== undefined })
+  const url = await registered(shared.db, 'stripe')
+  return url === undefined ? undefined : { url: () => url, async close() {} }
 }
 
 const plain = (log: Logger) => ({ info: (text: string) => log.info(text), warn: (text: string) => log.warn(text) })

@@ -4,7 +4,7 @@ import { readConfig } from '../config.ts'
 import { UsageError } from '../lib/errors.ts'
 import { makeFolder } from '../lib/files.ts'
 import { openLog } from '../lib/log.ts'
-import { ledgerFile, stripeLedgerFile } from '../simulator/play-money.ts'
+import { ledgerFile } from '../simulator/play-money.ts'
 import { startSimulator } from '../simulator/server.ts'
 import { startStripeSimulator } from '../simulator/stripe/server.ts'
 import { guard, stopSignal } from './command.ts'
@@ -41,7 +41,7 @@ async function run({ port, dialect, demoCustomers }: Options): Promise<void> {
   makeFolder(config.dataDir)
   const isStripe = dialect === 'stripe'
   const start = isStripe ? startStripeSimulator : startSimulator
-  const file = isStripe ? stripeLedgerFile(config.dataDir) : ledgerFile(config.dataDir)
+  const file = ledgerFile(config.dataDir, dialect)
   const options = { port: Number(port), ledgerFile: file, log: openLog(config.logLevel) }
   const simulator = await start({ ...options, demoCustomers: Number(demoCustomers ?? 0) }).catch((error) => {
     if (error.code === 'EADDRINUSE') throw new UsageError(`Port ${port} is taken: give another with --port.`)

@@ -7,6 +7,7 @@ import { bytesFromPg } from '../lib/pg/row-bytes.ts'
 import type { Seal } from '../lib/secrets.ts'
 import { createOrganization, createProject, setOrganization } from '../tenants/tenants.ts'
 import { demoRecords } from './records.ts'
+import { addStripeAccount } from './stripe.ts'
 import { type Keys, welcome } from './welcome.ts'
 
 const ID = 'demo'
@@ -14,7 +15,7 @@ const LOCK = 7485
 
 /** Makes what is missing of the demo, and answers what to print. A second start finds everything there. */
 export async function prepareDemo(app: App, addresses: { url: string; adminUrl: string | undefined }): Promise<string> {
-  if (!(await isComplete(app.db))) await makeAlone(app)
+  await makeAlone(app)
   return welcome(app, addresses, await openKeys(app.db, app.seal))
 }
 
@@ -29,6 +30,7 @@ async function makeAlone(app: App): Promise<void> {
   try {
     await query('select pg_advisory_lock($1)', [LOCK])
     if (!(await isComplete(app.db))) await make(app)
+    await addStripeAccount(app)
   } finally {
     // With the connection ends the lock.
     release(true)

@@ -70,6 +70,8 @@ function billingCalls(url: string, key: string): string[] {
     assets,
     '',
     call('/payment/refund', `'{"external_id":"ada","order_id":"'${order}'"}'`),
+    '',
+    'The customer "grace" has a card at the merchant account stripe-demo: charges go through the Stripe adapter to a simulator.',
   ]
 }
 

@@ -162,9 +162,16 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
 
 async function checkProvidersOf(config: Config, db: Db, seal: Seal | undefined): Promise<Finding[]> {
   const simulatorUrl = config.simulatorUrl ?? (config.databaseUrl ? undefined : await registered(db))
-  const { stripeApiUrl } = config
-  const deadlineMs = PROVIDER_PATIENCE_MS
-  const providers = openProviders({ db, clock: systemClock, seal, deadlineMs, simulatorUrl, stripeApiUrl })
+  const stripeSimulator = await registered(db, 'stripe')
+  const providers = openProviders({
+    db,
+    clock: systemClock,
+    seal,
+    deadlineMs: PROVIDER_PATIENCE_MS,
+    simulatorUrl,
+    stripeApiUrl: config.stripeApiUrl,
+    stripeSimulatorUrl: stripeSimulator === undefined ? undefined : () => stripeSimulator,
+  })
   try {
     return await checkProviders(db, providers, config.simulatorUrl !== undefined)
   } finally {

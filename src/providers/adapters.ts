@@ -7,8 +7,10 @@ import { isSignedByStripe, readStripeEvent } from './stripe/notifications.ts'
 import { type AccountDescription, StripeProvider } from './stripe/stripe.ts'
 
 export interface AdapterOptions extends GuardOptions {
-  /** Another address of Stripe's API, for tests and the demo. */
+  /** Another address of Stripe's API, for tests. */
   stripeApiUrl?: string | undefined
+  /** Where the demo's simulator with Stripe's API is now; only keys that Stripe never issues are sent there. */
+  stripeSimulatorUrl?: (() => string) | undefined
 }
 
 export interface Adapter {
@@ -32,6 +34,11 @@ export interface Adapter {
   describe(secretKey: string, options: AdapterOptions): Promise<AccountDescription | NotBegun | Unknown>
 }
 
+/** How secret keys of the demo's simulator begin: they never go to Stripe's own address, nor Stripe's keys to it. */
+export const STRIPE_SIMULATOR_KEY = 'sk_test_tundish'
+// A port that no program listens on.
+const NOWHERE = 'http://127.0.0.1:9'
+
 // Stripe answers 429 from about 100 calls a second in live mode and 25 in test mode.
 const STRIPE_CALLS_PER_SECOND = { live: 80, sandbox: 20 }
 
@@ -52,13 +59,18 @@ const stripe: Adapter = {
   },
 }
 
-function openStripe(account: Parameters<Adapter['open']>[0], { stripeApiUrl, ...guard }: AdapterOptions) {
+function openStripe(
+  account: Parameters<Adapter['open']>[0],
+  { stripeApiUrl, stripeSimulatorUrl, ...guard }: AdapterOptions,
+) {
+  const isPlayMoney = account.secretKey.startsWith(STRIPE_SIMULATOR_KEY)
+  const apiUrl = isPlayMoney ? (stripeSimulatorUrl ?? stripeApiUrl ?? NOWHERE) : stripeApiUrl
   const maxPerSecond = STRIPE_CALLS_PER_SECOND[account.isSandbox ? 'sandbox' : 'live']
   return new StripeProvider({
     ...guard,
     ...account,
     maxPerSecond,
-    ...(stripeApiUrl !== undefined && { apiUrl: stripeApiUrl }),
+    ...(apiUrl !== undefined && { apiUrl }),
   })
 }
 

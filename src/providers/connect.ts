@@ -22,6 +22,7 @@ export interface ConnectContext {
   seal: Seal
   clock: Clock
   stripeApiUrl: string | undefined
+  stripeSimulatorUrl?: (() => string) | undefined
   deadlineMs: number
 }
 
@@ -132,12 +133,12 @@ function checkMode(adapter: Adapter, { secretKey, isSandbox }: Connecting, befor
 }
 
 async function describe(
-  { clock, deadlineMs, stripeApiUrl }: ConnectContext,
+  { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl }: ConnectContext,
   { title, describe }: Adapter,
   { merchantId }: AccountName,
   { secretKey, isSandbox }: Connecting,
 ): Promise<AccountDescription> {
-  const account = await describe(secretKey!, { clock, deadlineMs, stripeApiUrl })
+  const account = await describe(secretKey!, { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl })
   if (account.outcome === 'not_begun' && account.cause === 'credentials')
     throw new ApiError(400, 'credentials_refused', `${title} refuses this key, or it may not read the account.`)
   if (account.outcome !== 'described')

@@ -20,6 +20,7 @@ export interface ProvidersOptions {
   /** undefined: no simulator can be used here. */
   simulatorUrl: string | (() => string) | undefined
   stripeApiUrl?: string | undefined
+  stripeSimulatorUrl?: (() => string) | undefined
   /** Wraps each provider that is opened, for metrics. */
   wrap?: (provider: Provider) => Provider
 }
@@ -75,8 +76,8 @@ export function openProviders(options: ProvidersOptions): OpenProviders {
 
   function openAccount(account: Account): Provider | undefined {
     const adapter = adapters[account.psp]
-    const { clock, deadlineMs, stripeApiUrl } = options
-    const open = () => adapter!.open(account, { clock, deadlineMs, stripeApiUrl })
+    const { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl } = options
+    const open = () => adapter!.open(account, { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl })
     return adapter && keep(placeOf(account), account.organizationId, account.version, open)
   }
 

@@ -1,4 +1,4 @@
-// The simulator that `serve` brings along: one for each data folder, whoever of its programs holds the ledger runs it.
+// The simulators that `serve` runs: of each kind one for a data folder, in whichever of its programs holds the ledger.
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -19,28 +19,36 @@ interface Shared {
   log: { error(details: object, message: string): void }
 }
 
+type Dialect = 'tundish' | 'stripe'
+
 const LOOK_MS = 1000
 const NOWHERE = 'http://127.0.0.1:9'
 
-/** The ledger of the simulator that belongs to a data folder. */
-export const ledgerFile = (dataDir: string) => join(dataDir, 'simulator.ndjson')
+/** Of each dialect: the row of `instance` that holds its address, and its ledger in the data folder. */
+const KINDS = {
+  tundish: { name: 'simulator url', file: 'simulator.ndjson' },
+  stripe: { name: 'stripe simulator url', file: 'simulator-stripe.ndjson' },
+} as const
 
-/** The ledger of the simulator with Stripe's API. */
-export const stripeLedgerFile = (dataDir: string) => join(dataDir, 'simulator-stripe.ndjson')
+/** The ledger of the simulator that belongs to a data folder. */
+export const ledgerFile = (dataDir: string, dialect: Dialect = 'tundish') => join(dataDir, KINDS[dialect].file)
 
 /**
- * Runs the simulator, or follows the program that does: its address stands in the database, and when it leaves, one of
- * those who follow takes the ledger over, unless it is only to `follow`.
+ * Runs a simulator, or follows the program that does: its address is in the database, and when that program ends, one of
+ * the followers takes the ledger over, unless it is only to `follow`.
  */
-export async function openPlayMoney(shared: Shared, { follow: only = false } = {}): Promise<PlayMoney> {
+export async function openPlayMoney(
+  shared: Shared,
+  { follow: only = false, dialect = 'tundish' }: { follow?: boolean; dialect?: Dialect } = {},
+): Promise<PlayMoney> {
   const stopping = new AbortController()
   let own: Simulator | undefined
   let url = NOWHERE
 
   async function look(): Promise<void> {
-    if (!only) own ??= await tryToStart(shared)
-    url = own ? own.url : ((await registered(shared.db)) ?? NOWHERE)
-    if (own) await register(shared.db, own.url)
+    if (!only) own ??= await tryToStart(shared, dialect)
+    url = own ? own.url : ((await registered(shared.db, dialect)) ?? NOWHERE)
+    if (own) await register(shared.db, dialect, own.url)
   }
 
   async function follow(): Promise<void> {
@@ -64,25 +72,26 @@ export async function openPlayMoney(shared: Shared, { follow: only = false } = {
 }
 
 /** The address that the running simulator's program registered. */
-export async function registered(db: Db): Promise<string | undefined> {
-  const [row] = await db.query(`select value from instance where name = 'simulator url'`)
+export async function registered(db: Db, dialect: Dialect = 'tundish'): Promise<string | undefined> {
+  const [row] = await db.query('select value from instance where name = $1', [KINDS[dialect].name])
   return row?.value ?? undefined
 }
 
-async function register(db: Db, url: string): Promise<void> {
+async function register(db: Db, dialect: Dialect, url: string): Promise<void> {
   await db.query(
-    `insert into instance (name, value) values ('simulator url', $1) on conflict (name) do update set value = excluded.value`,
-    [url],
+    'insert into instance (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value',
+    [KINDS[dialect].name, url],
   )
 }
 
-async function tryToStart({ config, log }: Shared): Promise<Simulator | undefined> {
+async function tryToStart({ config, log }: Shared, dialect: Dialect): Promise<Simulator | undefined> {
   // A server of its own, which most commands never run.
-  const { startSimulator } = await import('./server.ts')
   const { LedgerTaken } = await import('./lock.ts')
   makeFolder(config.dataDir)
+  const options = { port: 0, ledgerFile: ledgerFile(config.dataDir, dialect), log: log as never }
   try {
-    return await startSimulator({ port: 0, ledgerFile: ledgerFile(config.dataDir), log: log as never })
+    if (dialect === 'stripe') return await (await import('./stripe/server.ts')).startStripeSimulator(options)
+    return await (await import('./server.ts')).startSimulator(options)
   } catch (error) {
     // Another program holds the ledger: that one runs the simulator.
     if (error instanceof LedgerTaken) return undefined

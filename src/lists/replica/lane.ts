@@ -2,8 +2,7 @@
 // is read later on the same connection, for a replica only goes forward.
 import type pg from 'pg'
 import type { Clock } from '../../lib/clock.ts'
-import { type ConnectionOptions, clientConfig } from '../../lib/pg/client-config.ts'
-import { sqlState } from '../../lib/pg/errors.ts'
+import { clientConfig, type DbOptions, sqlState } from '../../lib/pg/db.ts'
 import type { Liveness } from '../../lib/pg/liveness.ts'
 import { openPipelines, type Read } from '../../lib/pg/pipelines.ts'
 import { wireOf } from '../../lib/pg/protocol.ts'
@@ -33,7 +32,7 @@ export interface Lane {
 }
 
 interface LaneOptions {
-  connect: ConnectionOptions
+  connect: DbOptions
   clock: Clock
   heartbeat: Heartbeat
   liveness: Liveness

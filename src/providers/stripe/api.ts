@@ -32,9 +32,9 @@ export class StripeApi {
   readonly #secretKey: string
   readonly #transport: Transport
 
-  constructor(secretKey: string, apiUrl: string, maxSockets: number) {
+  constructor(secretKey: string, apiUrl: string | (() => string), maxSockets: number) {
     this.#secretKey = secretKey
-    this.#transport = new Transport(() => apiUrl, maxSockets)
+    this.#transport = new Transport(typeof apiUrl === 'string' ? () => apiUrl : apiUrl, maxSockets)
   }
 
   get(path: string, params: Params, signal: AbortSignal): Promise<StripeAnswer> {

@@ -28,7 +28,7 @@ import { lookUpRefund, refund, refundsOf } from './refunds.ts'
 export interface StripeOptions extends GuardOptions {
   secretKey: string
   /** Another address only for tests and the demo. */
-  apiUrl?: string
+  apiUrl?: string | (() => string)
   merchantId: string
   isSandbox: boolean
   /** In capitals; empty: all that Stripe can charge. */

@@ -1,0 +1,74 @@
+// The demo's second merchant account: charges go through the Stripe adapter to a simulator with Stripe's API.
+import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
+import type { App } from '../app.ts'
+import { importRecords } from '../ingest/load.ts'
+import { encodeForm } from '../lib/http/form.ts'
+import type { Db } from '../lib/pg/db.ts'
+import { STRIPE_SIMULATOR_KEY } from '../providers/adapters.ts'
+import { connectAccount } from '../providers/connect.ts'
+
+/** The customer whose card is saved there. */
+export const STRIPE_CUSTOMER = 'grace'
+
+const ID = 'demo'
+const MERCHANT = 'stripe-demo'
+const SECRET_KEY = `${STRIPE_SIMULATOR_KEY}Demo0001`
+const DAY_MS = 86_400_000
+
+/** Connects the account and saves a card there, once. Without a simulator nothing is done. */
+export async function addStripeAccount(app: App): Promise<void> {
+  const { db, seal, clock, config, stripeSimulatorUrl } = app
+  if (!stripeSimulatorUrl || (await isConnected(db))) return
+  const card = await saveCard(stripeSimulatorUrl())
+  const stream = () => Readable.from([paymentLine(card)])
+  const { rejects } = await importRecords(app, { projectId: ID }, [{ name: 'the demo', stream }])
+  if (rejects.length > 0) throw new Error(`Bug: the demo's payment is refused: ${JSON.stringify(rejects[0])}`)
+  const { stripeApiUrl, providerTimeoutMs: deadlineMs } = config
+  const name = { organizationId: ID, psp: 'stripe', merchantId: MERCHANT }
+  await connectAccount({ db, seal, clock, stripeApiUrl, stripeSimulatorUrl, deadlineMs }, name, {
+    secretKey: SECRET_KEY,
+    isSandbox: true,
+  })
+}
+
+async function isConnected(db: Db): Promise<boolean> {
+  const rows = await db.query(
+    `select 1 from merchant_accounts
+     where organization_id = $1 and psp = 'stripe' and psp_merchant_id = $2 and credentials is not null`,
+    [ID, MERCHANT],
+  )
+  return rows.length > 0
+}
+
+/** A customer with a saved card at the simulator, as a checkout leaves it. */
+async function saveCard(url: string): Promise<{ customer: string; token: string }> {
+  const post = async (path: string, fields: Record<string, string>) => {
+    const headers = { authorization: `Bearer ${SECRET_KEY}`, 'content-type': 'application/x-www-form-urlencoded' }
+    const response = await fetch(url + path, { method: 'POST', headers, body: encodeForm(fields) })
+    if (!response.ok) throw new Error(`The simulator answered ${response.status}.`)
+    return (await response.json()) as { id: string }
+  }
+  const customer = await post('/v1/customers', { email: `${STRIPE_CUSTOMER}@example.com`, name: 'Grace' })
+  const method = await post('/v1/payment_methods/pm_card_mastercard/attach', { customer: customer.id })
+  return { customer: customer.id, token: method.id }
+}
+
+/** Yesterday's payment, so that it is the customer's latest one with a saved card. */
+function paymentLine({ customer, token }: { customer: string; token: string }): string {
+  const data = {
+    external_id: STRIPE_CUSTOMER,
+    order_id: randomUUID(),
+    trx_id: randomUUID(),
+    amount: 19.99,
+    currency_code: 'USD',
+    status: 'succeeded',
+    psp: 'stripe',
+    psp_merchant_id: MERCHANT,
+    psp_transaction_type: 'sale',
+    psp_customer_id: customer,
+    payment_method_token: token,
+    trx_created_at: new Date(Date.now() - DAY_MS).toISOString(),
+  }
+  return `${JSON.stringify({ record: 'payment', data })}\n`
+}
