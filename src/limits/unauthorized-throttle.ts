@@ -1,5 +1,5 @@
 // Slows down addresses that keep sending invalid keys.
-import { isIPv6 } from 'node:net'
+import { networkOf, readAddress } from '../lib/addresses.ts'
 import type { Clock } from '../lib/clock.ts'
 
 export interface UnauthorizedThrottle {
@@ -40,20 +40,9 @@ export function createUnauthorizedThrottle(clock: Clock, perSecond: number): Una
   }
 }
 
-/** The first four groups of an IPv6 address, however it is written; any other address as it is. */
-export function network(address: string): string {
-  if (!isIPv6(address)) return address
-  const [plain] = address.split('%', 1)
-  if (/^::ffff:[0-9.]+$/i.test(plain!)) return plain!.slice(7)
-  const [head = '', tail] = plain!.split('::')
-  const groups = head === '' ? [] : head.split(':')
-  if (tail !== undefined) {
-    const after = tail === '' ? 0 : tail.split(':').length + (tail.includes('.') ? 1 : 0)
-    while (groups.length < 8 - after) groups.push('0')
-    if (tail !== '') groups.push(...tail.split(':'))
-  }
-  return `${groups
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':')}::/64`
+/** Of IPv6 the /64, however the address is written; any other address as it is. */
+export function network(text: string): string {
+  const address = readAddress(text.split('%', 1)[0]!)
+  if (address === undefined) return text
+  return address.kind() === 'ipv6' ? networkOf(address, 64) : address.toString()
 }

@@ -1,48 +1,46 @@
-// Whose address a request comes from, when proxies that we trust may name it.
+// The caller's address of a request, when trusted proxies may name it.
 import type { IncomingMessage } from 'node:http'
-import { BlockList, isIP, isIPv6 } from 'node:net'
+import { isWithin, readAddress, readNetwork } from '../addresses.ts'
 
-/** The addresses whose word counts. */
+/** The proxies whose headers are believed. */
 export interface TrustedProxies {
   has(address: string): boolean
 }
 
 /** Reads a list of addresses and networks such as `10.0.0.0/8, ::1`; undefined when one of them is neither. */
 export function readProxies(list: string): TrustedProxies | undefined {
-  const blocks = new BlockList()
   const items = list.split(',').map((item) => item.trim())
-  for (const item of items.filter((one) => one !== '')) {
-    const [address = '', bits, ...more] = item.split('/')
-    const family = isIPv6(address) ? 'ipv6' : 'ipv4'
-    const most = family === 'ipv6' ? 128 : 32
-    const length = bits === undefined ? most : /^[0-9]{1,3}$/.test(bits) ? Number(bits) : Number.NaN
-    if (isIP(address) === 0 || more.length > 0 || !(length <= most)) return undefined
-    blocks.addSubnet(address, length, family)
-  }
+  const networks = items.filter((item) => item !== '').map(readNetwork)
+  if (!networks.every((network) => network !== undefined)) return undefined
   return {
-    has: (address) => isIP(address) !== 0 && blocks.check(address, isIPv6(address) ? 'ipv6' : 'ipv4'),
+    has(text) {
+      const address = readAddress(text)
+      return address !== undefined && isWithin(address, networks)
+    },
   }
 }
 
 /**
- * The address of the caller. A trusted proxy may name it in `X-Forwarded-For` or `Forwarded`, each proxy adding to the
- * end; from there the first address that is not a trusted proxy's is the caller. Two headers that tell of two callers
- * prove that one of them was passed on unread: then the connection's own address counts.
+ * The address of the caller. A trusted proxy may name it in `X-Forwarded-For` or `Forwarded`, each proxy appending one;
+ * from the end, the first address that is not a trusted proxy's is the caller. When the two headers name two callers, one
+ * of them was passed on unread by a proxy: then the connection's own address counts.
+ *
+ * Not by @fastify/proxy-addr: it reads `X-Forwarded-For` alone, neither ports nor brackets, and takes `unknown` for a caller.
  */
 export function callerOf({ socket, headers }: IncomingMessage, trusted: TrustedProxies): string {
-  const peer = plain(socket.remoteAddress ?? '')
+  const peer = addressIn(socket.remoteAddress ?? '')
   if (!trusted.has(peer)) return peer
-  const told = [xForwardedFor(headers['x-forwarded-for']), forwarded(headers.forwarded)]
+  const named = [xForwardedFor(headers['x-forwarded-for']), forwarded(headers.forwarded)]
     .filter((hops) => hops !== undefined)
-    .map((hops) => firstStranger(peer, hops, trusted))
-  return new Set(told).size === 1 ? told[0]! : peer
+    .map((hops) => firstUntrusted(peer, hops, trusted))
+  return new Set(named).size === 1 ? named[0]! : peer
 }
 
-function firstStranger(peer: string, hops: string[], trusted: TrustedProxies): string {
+function firstUntrusted(peer: string, hops: string[], trusted: TrustedProxies): string {
   let caller = peer
   for (const hop of hops.reverse()) {
-    // What is no address is where our knowledge ends.
-    if (!trusted.has(caller) || isIP(hop) === 0) break
+    // `unknown` and the like: whatever is before it cannot be attributed.
+    if (!trusted.has(caller) || readAddress(hop) === undefined) break
     caller = hop
   }
   return caller
@@ -59,13 +57,11 @@ function forwarded(header: string | undefined): string[] | undefined {
   return header.split(',').map((element) => addressIn(/(?:^|;)\s*for="?([^";]*)"?/i.exec(element)?.[1] ?? ''))
 }
 
-/** The address of a node, without brackets and port. */
+/** The address of a node, without brackets and port; what is no address stays as it is. */
 function addressIn(node: string): string {
   const text = node.trim()
   const [, bracketed] = /^\[([^\]]*)\](?::[0-9]+)?$/.exec(text) ?? []
   const [, withPort] = /^([0-9.]+):[0-9]+$/.exec(text) ?? []
-  return plain(bracketed ?? withPort ?? text)
+  const plain = bracketed ?? withPort ?? text
+  return readAddress(plain)?.toString() ?? plain
 }
-
-/** An IPv4 address that came through an IPv6 socket is an IPv4 address. */
-const plain = (address: string) => address.replace(/^::ffff:(?=[0-9.]+$)/i, '')
