@@ -1,0 +1,175 @@
+// What a provider does on its own with a charge of ours: disputes, and refunds that fail after they had succeeded.
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { recordDispute, recordDisputes } from '../../src/billing/adopt/disputes.ts'
+import { adoptRefundsOfCharge } from '../../src/billing/adopt/refunds.ts'
+import type { BillingContext } from '../../src/billing/context.ts'
+import { type Dispute, noDetails, type RefundAtProvider } from '../../src/providers/provider.ts'
+import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { scriptedProvider } from '../support/scripted-provider.ts'
+
+let billing: Billing
+let shop: Organization
+let user: string
+let orderId: string
+let chargeTransactionId: string
+before(async () => {
+  billing = await startBilling()
+  shop = await billing.organization()
+})
+beforeEach(async () => {
+  user = await shop.customer()
+  orderId = (await shop.charge(user)).body.order_id
+  const [order] = await billing.db.query('select charge_transaction_id from orders where order_id = $1', [orderId])
+  chargeTransactionId = order!.charge_transaction_id!
+})
+after(() => billing.stop())
+
+const context = (): BillingContext => {
+  const { app } = billing.server
+  return { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
+}
+
+const isActive = async () => (await shop.consumables(user))[0].is_active
+const rows = async () =>
+  (await shop.report({ order_id: orderId })).map(({ psp_transaction_type, status, amount }) => [
+    psp_transaction_type,
+    status,
+    amount,
+  ])
+const eventsOf = async (objectId: string) => {
+  const found = await billing.db.query('select type from events where object_id = $1 order by sequence', [objectId])
+  return found.map(({ type }) => type)
+}
+
+describe('a dispute', () => {
+  const dispute = (more: Partial<Dispute> = {}): Dispute => ({
+    disputeId: 'dp_1',
+    chargeTransactionId,
+    status: 'open',
+    fundsWithdrawn: false,
+    fundsReinstated: false,
+    amountMinor: 1050n,
+    currencyCode: 'USD',
+    reason: 'fraudulent',
+    at: '2026-01-31T22:00:00Z',
+    ...more,
+  })
+  const record = (more: Partial<Dispute> = {}) =>
+    recordDispute(context(), { organization_id: shop.id, order_id: orderId }, dispute(more))
+
+  test('that is opened is an event, and takes nothing yet', async () => {
+    assert.equal(await record(), true)
+    assert.equal(await isActive(), true)
+    assert.deepEqual(await rows(), [['sale', 'succeeded', 10.5]])
+    assert.deepEqual(await eventsOf(orderId), ['charge.succeeded', 'charge.disputed'])
+  })
+
+  test('that takes the money is a row of the report and revokes the consumable, once', async () => {
+    await record({ fundsWithdrawn: true })
+    assert.equal(await record({ fundsWithdrawn: true }), false)
+    assert.equal(await record(), false, 'an older state that comes late')
+    assert.equal(await isActive(), false)
+    assert.deepEqual(await rows(), [
+      ['sale', 'succeeded', 10.5],
+      ['chargeback', 'refunded', 10.5],
+    ])
+    assert.deepEqual(await eventsOf(orderId), ['charge.succeeded', 'charge.disputed'])
+    const [{ consumable_id }] = await shop.consumables(user)
+    assert.deepEqual(await eventsOf(consumable_id), ['consumable.granted', 'consumable.revoked'])
+  })
+
+  test('that is won gives the consumable back with the money', async () => {
+    await record({ fundsWithdrawn: true })
+    await record({ status: 'won', fundsWithdrawn: true, fundsReinstated: true })
+    assert.equal(await isActive(), true)
+    assert.deepEqual((await rows()).slice(1), [
+      ['chargeback', 'refunded', 10.5],
+      ['chargeback_reversal', 'succeeded', 10.5],
+    ])
+    assert.deepEqual(await eventsOf(orderId), ['charge.succeeded', 'charge.disputed', 'charge.dispute_won'])
+  })
+
+  test('that is won does not give back what a refund has revoked', async () => {
+    await record({ fundsWithdrawn: true })
+    await shop.refund(user, orderId)
+    await record({ status: 'won', fundsWithdrawn: true, fundsReinstated: true })
+    assert.equal(await isActive(), false)
+  })
+
+  test('that is lost changes nothing more', async () => {
+    await record({ fundsWithdrawn: true })
+    assert.equal(await record({ status: 'lost', fundsWithdrawn: true }), true)
+    assert.equal(await isActive(), false)
+    assert.equal((await rows()).length, 2)
+  })
+
+  test('told by several at once is recorded once', async () => {
+    await Promise.all([1, 2, 3, 4].map(() => record({ fundsWithdrawn: true })))
+    assert.equal((await rows()).length, 2)
+    assert.deepEqual(await eventsOf(orderId), ['charge.succeeded', 'charge.disputed'])
+  })
+
+  test('is found by the charge; one of a charge that is not here is none of ours', async () => {
+    const of = [dispute(), dispute({ chargeTransactionId: 'unknown' })]
+    assert.equal(await recordDisputes(context(), ['simulator', '*', null], of), 1)
+    assert.equal(await recordDisputes(context(), ['simulator', '*', 'another'], [dispute({ status: 'lost' })]), 0)
+  })
+})
+
+describe('a refund that had succeeded fails', () => {
+  const there = (found: RefundAtProvider[]) => scriptedProvider({ refundsOf: async () => found })
+  const adopt = (found: RefundAtProvider[]) =>
+    adoptRefundsOfCharge(context(), there(found), ['simulator', '*', null], chargeTransactionId)
+
+  async function failed(refundId: string): Promise<RefundAtProvider> {
+    const [row] = await billing.db.query(
+      'select provider_key, provider_transaction_id, amount from refunds where refund_id = $1',
+      [refundId],
+    )
+    return {
+      key: row!.provider_key!,
+      reference: refundId,
+      transactionId: row!.provider_transaction_id!,
+      status: 'failed',
+      amountMinor: BigInt(row!.amount!.replace('.', '')),
+      currencyCode: 'USD',
+      at: '2026-01-31T22:00:00Z',
+      details: { ...noDetails, psp_transaction_id: row!.provider_transaction_id! },
+    }
+  }
+
+  test('the sum falls, the consumable is granted again, and the report and events say so, once', async () => {
+    const { refund_id } = (await shop.refund(user, orderId)).body
+    assert.equal(await isActive(), false)
+    assert.deepEqual(await adopt([await failed(refund_id)]), ['failed_later'])
+    assert.deepEqual(await adopt([await failed(refund_id)]), ['known'])
+    assert.equal(await isActive(), true)
+    assert.deepEqual(await rows(), [
+      ['sale', 'succeeded', 10.5],
+      ['refund', 'refunded', 10.5],
+      ['refund', 'failed', 10.5],
+    ])
+    assert.deepEqual(await eventsOf(refund_id), ['refund.succeeded', 'refund.failed'])
+    const [{ consumable_id }] = await shop.consumables(user)
+    assert.deepEqual(await eventsOf(consumable_id), ['consumable.granted', 'consumable.revoked', 'consumable.granted'])
+    const again = (await shop.refund(user, orderId)).body
+    assert.deepEqual([again.amount_refunded, again.consumable_revoked], [0, false], 'the provider has it as paid back')
+  })
+
+  test('a partial one lowers the sum and grants nothing', async () => {
+    const { refund_id } = (await shop.refund(user, orderId, { amount: 4, idempotency_key: 'r' })).body
+    await adopt([await failed(refund_id)])
+    const replay = (await shop.refund(user, orderId, { amount: 4, idempotency_key: 'r' })).body
+    assert.deepEqual([replay.refund_status, replay.amount_refunded], ['failed', 0])
+  })
+
+  test('a refund made there that is more than what is left is refused, and logged', async () => {
+    await shop.refund(user, orderId, { amount: 10, idempotency_key: 'r' })
+    const made = { ...(await failed((await lastRefund())!)), key: null, reference: null, transactionId: 're_there' }
+    assert.deepEqual(await adopt([{ ...made, status: 'succeeded', amountMinor: 100n }]), ['mismatch'])
+  })
+
+  const lastRefund = async () =>
+    (await billing.db.query('select refund_id from refunds where order_id = $1', [orderId]))[0]!.refund_id
+})
