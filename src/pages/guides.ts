@@ -11,7 +11,18 @@ import { escapeHtml, sendPage } from './page.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const HIDDEN = { schema: { hide: true } as object }
 // Read first, in this order; the others follow by name.
-const FIRST = ['readme', 'data-api', 'charging', 'webhooks', 'import', 'erasure', 'finance', 'operators', 'operating']
+const FIRST = [
+  'readme',
+  'data-api',
+  'charging',
+  'stripe',
+  'webhooks',
+  'import',
+  'erasure',
+  'finance',
+  'operators',
+  'operating',
+]
 const OUTSIDE_DOCS = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md']
 
 /** Serves every guide, rendered when it is first asked for, and their list at `/docs/guides`. */

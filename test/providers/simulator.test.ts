@@ -29,12 +29,14 @@ providerContract(
       pm_card_authenticationRequired: 'authentication_required',
       pm_card_nobodyIssued: 'payment_method_unknown',
     },
-    chargeThenDrop: 'sim_charge_then_drop',
-    dropNoCharge: 'sim_drop_no_charge',
-    late: 'sim_late_300ms',
-    slow: 'sim_slow_3000ms',
-    refundThenDrop: 'sim_refund_then_drop',
-    refundDropped: 'sim_refund_drop',
+    faults: {
+      chargeThenDrop: 'sim_charge_then_drop',
+      dropNoCharge: 'sim_drop_no_charge',
+      late: 'sim_late_300ms',
+      slow: 'sim_slow_3000ms',
+      refundThenDrop: 'sim_refund_then_drop',
+      refundDropped: 'sim_refund_drop',
+    },
   },
 )
 
