@@ -1,7 +1,7 @@
 // Where payment providers send their notifications: signed requests without a key of ours.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError, tryLater } from '../lib/errors.ts'
-import { rawHeaders } from '../lib/http/listener.ts'
+import { rawHeaders, refuseOtherMethods } from '../lib/http/listener.ts'
 import { problems } from '../lib/http/problems.ts'
 import { Type } from '../lib/shape/schema.ts'
 import type { Limits } from '../limits/limits.ts'
@@ -18,6 +18,7 @@ const AGAIN_S = 30
 
 /** Mounts the route on `app`, whose prefix names the organization as `:org_id`. */
 export async function notificationsApi(app: FastifyInstance, context: Context): Promise<void> {
+  refuseOtherMethods(app)
   const schema = {
     operationId: 'receiveProviderNotification',
     tags: ['Billing'],
