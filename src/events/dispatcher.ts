@@ -2,10 +2,11 @@
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 import type { Clock } from '../lib/clock.ts'
+import { watchClock } from '../lib/pg/clock-watch.ts'
 import type { Db } from '../lib/pg/db.ts'
 import { isUnavailable } from '../lib/pg/db.ts'
 import type { Seal } from '../lib/secrets.ts'
-import { anythingDue, fanOut, giveBack, type Lane, settle, type Taken, take } from './queue.ts'
+import { anythingDue, fanOut, giveBack, type Lane, makeDue, settle, type Taken, take } from './queue.ts'
 import { type Resolve, resolverFor, send } from './send.ts'
 import { deliveryHeaders } from './signature.ts'
 import { signingKeys } from './signing-keys.ts'
@@ -59,9 +60,10 @@ export function deliverEvents(app: Shared, options: DeliveryOptions = {}): () =>
     }
   }
   const working = work()
+  const stopWatch = watchClock(app, () => makeDue(app.db))
   return async () => {
     stopping.abort()
-    await working
+    await Promise.all([working, stopWatch()])
     await desk.close()
   }
 }

@@ -129,7 +129,8 @@ const TAKE: Statement = {
   ),
   taken as (
     update webhook_deliveries w
-    set attempts = w.attempts + 1, next_attempt_at = (select at from now) + make_interval(secs => $6)
+    set attempts = w.attempts + 1, next_attempt_at = (select at from now) + make_interval(secs => $6),
+      scheduled_at = (select at from now)
     from mine
     where w.project_id = mine.project_id and w.event_id = mine.event_id and w.endpoint_id = mine.endpoint_id
     returning w.project_id, w.event_id, w.endpoint_id, w.attempts, w.failures
@@ -187,7 +188,8 @@ const SETTLE: Statement = {
       failures = case when $9 then failures else failures + 1 end,
       status = case when $9 then 'succeeded' when $10::float8 is null then 'failed' else 'pending' end,
       finished_at = case when $9 or $10::float8 is null then db_clock() end,
-      next_attempt_at = case when not $9 then db_clock() + make_interval(secs => $10::float8) end
+      next_attempt_at = case when not $9 then db_clock() + make_interval(secs => $10::float8) end,
+      scheduled_at = db_clock()
     where project_id = $1 and event_id = $2 and endpoint_id = $3 and attempts = $4 and status = 'pending'
   ), attempt as (
     insert into webhook_attempts
@@ -209,10 +211,18 @@ const SETTLE: Statement = {
     case when $9 then failing_since is not null else $11 or hopeless or failing_since is null end`,
 }
 
+/** Makes due at once what was put off by a clock of the database that was set back since. */
+export async function makeDue(db: Db): Promise<void> {
+  await db.query(
+    `update webhook_deliveries set next_attempt_at = db_clock(), scheduled_at = db_clock()
+     where status = 'pending' and coalesce(scheduled_at, created_at) > db_clock()`,
+  )
+}
+
 /** Gives a delivery back untried, for another process or the next start. */
 export async function giveBack(db: Db, { project_id, event_id, endpoint_id, attempt }: Taken): Promise<void> {
   await db.query(
-    `update webhook_deliveries set next_attempt_at = db_clock()
+    `update webhook_deliveries set next_attempt_at = db_clock(), scheduled_at = db_clock()
      where project_id = $1 and event_id = $2 and endpoint_id = $3 and attempts = $4 and status = 'pending'`,
     [project_id, event_id, endpoint_id, attempt],
   )

@@ -58,7 +58,8 @@ const order = async () =>
     )
   )[0]
 
-const { takeDue } = ordersInProgress
+const takeDue = (db: Db, most: number, leaseMs: number) =>
+  ordersInProgress.takeDue(db, { most, perAccount: most, accounts: [] }, leaseMs)
 const lookIntoCharge = (at: BillingContext, order: Order) => look(at, CHARGE, order)
 
 const never = async (): Promise<never> => {

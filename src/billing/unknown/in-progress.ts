@@ -2,6 +2,7 @@
 import type { Db } from '../../lib/pg/db.ts'
 import type { NamedRow, Query, Statement } from '../../lib/pg/types.ts'
 import { pauseSeconds } from './lease.ts'
+import type { Room } from './turns.ts'
 
 /** The columns of an order or refund that this file needs. */
 export type InProgress = NamedRow & {
@@ -48,9 +49,22 @@ export function inProgress<Row extends InProgress>(table: Table) {
       await db.query(statements.handOver, [organization_id, row[table.id]!, looks, pause, ...how])
     },
 
-    /** Takes up to `limit` rows that are due, of any organization, for as long as the lease. */
-    takeDue: (db: Db, limit: number, leaseMs: number): Promise<Row[]> =>
-      db.query<Row>(statements.takeDue, [limit, leaseMs / 1000]),
+    /** Takes rows that are due, for as long as the lease: each account's first before any account's second. */
+    takeDue: (db: Db, { most, perAccount, accounts }: Room, leaseMs: number): Promise<Row[]> =>
+      db.query<Row>(statements.takeDue, [
+        most,
+        leaseMs / 1000,
+        perAccount,
+        accounts.map(({ organizationId }) => organizationId),
+        accounts.map(({ psp }) => psp),
+        accounts.map(({ merchantId }) => merchantId),
+        accounts.map(({ room }) => String(room)),
+      ]),
+
+    /** Makes due at once what was put off by a clock of the database that was set back since. */
+    async makeDue(db: Db, longestLeaseMs: number): Promise<void> {
+      await db.query(statements.makeDue, [longestLeaseMs / 1000])
+    },
 
     /** Takes one row in progress, due or not, unless a process holds it. */
     async take(db: Db, row: Row, leaseMs: number): Promise<Row | undefined> {
@@ -92,13 +106,18 @@ function statementsOf({ name, noun, alias: a, id, columns, join }: Table) {
   const free = `(${a}.lease_until is null or ${a}.lease_until <= (select db_clock()))`
   const mine = `organization_id = $1 and ${id} = $2 and looks = $3 and status = 'processing'`
   const until = (parameter: string) => `(select db_clock() + make_interval(secs => ${parameter}) as until) t`
+  const from = join ? `${name} ${a} join ${join.table} on ${join.on}` : `${name} ${a}`
+  // The merchant account of a refund is its order's.
+  const accountOf = join ? 'o' : a
+  const account = `${accountOf}.psp, ${accountOf}.psp_merchant_id`
+  const busy = `unnest($4::text[], $5::text[], $6::text[], $7::int[]) as busy (organization_id, psp, psp_merchant_id, room)`
   const taken = `looks = ${a}.looks + 1, lease_until = t.until, next_look_at = t.until`
   return {
-    from: join ? `${name} ${a} join ${join.table} on ${join.on}` : `${name} ${a}`,
+    from,
     handOver: {
       name: `hand over ${noun}`,
       text: `
-        update ${name} set lease_until = null, next_look_at = db_clock() + make_interval(secs => $4),
+        update ${name} set lease_until = null, next_look_at = db_clock() + make_interval(secs => $4), handed_over_at = db_clock(),
           not_found_at = case when $5 then coalesce(not_found_at, db_clock()) end,
           provider_mismatch = $6${name === 'refunds' ? ', is_unsent = $7' : ''}
         where ${mine}`,
@@ -106,16 +125,41 @@ function statementsOf({ name, noun, alias: a, id, columns, join }: Table) {
     takeDue: {
       name: `take due ${noun}s`,
       text: `
-        with due as (
-          select organization_id, ${id}, next_look_at from ${name}
-          where status = 'processing' and next_look_at <= (select db_clock())
-            and (lease_until is null or lease_until <= (select db_clock()))
-          order by next_look_at limit $1 for update skip locked),
+        with recursive now as materialized (select db_clock() as at), organizations as (
+          (select organization_id from ${name} where status = 'processing' order by organization_id limit 1)
+          union all
+          select (select organization_id from ${name} t
+            where t.status = 'processing' and t.organization_id > o.organization_id order by organization_id limit 1)
+          from organizations o where o.organization_id is not null),
+        due as (
+          select d.*, row_number() over (partition by d.organization_id, d.psp, d.psp_merchant_id order by d.next_look_at)
+            as turn
+          from now, organizations g cross join lateral (
+            select ${a}.organization_id, ${a}.${id}, ${a}.next_look_at, ${account}
+            from ${from}
+            where ${a}.organization_id = g.organization_id and ${a}.status = 'processing' and ${a}.next_look_at <= now.at
+              and (${a}.lease_until is null or ${a}.lease_until <= now.at)
+              and not exists (select from ${busy} where busy.room = 0
+                and (busy.organization_id, busy.psp) = (${a}.organization_id, ${accountOf}.psp)
+                and busy.psp_merchant_id is not distinct from ${accountOf}.psp_merchant_id)
+            order by ${a}.next_look_at limit $1 for update of ${a} skip locked) d),
+        chosen as (
+          select due.* from due left join ${busy} on (busy.organization_id, busy.psp) = (due.organization_id, due.psp)
+            and busy.psp_merchant_id is not distinct from due.psp_merchant_id
+          where due.turn <= coalesce(busy.room, $3) order by due.turn, due.next_look_at limit $1),
         taken as (
-          update ${name} ${a} set ${taken} from due, ${until('$2')}${using}
-          where ${a}.organization_id = due.organization_id and ${a}.${id} = due.${id}${joined}
-          returning ${columns}, due.next_look_at as due_at)
+          update ${name} ${a} set ${taken} from chosen, ${until('$2')}${using}
+          where ${a}.organization_id = chosen.organization_id and ${a}.${id} = chosen.${id}${joined}
+          returning ${columns}, chosen.next_look_at as due_at)
         select * from taken order by due_at, ${id}`,
+    },
+    // A lease that ends later than any lease lasts was begun before that, too.
+    makeDue: {
+      name: `make ${noun}s due`,
+      text: `
+        update ${name} set lease_until = null, next_look_at = db_clock() where status = 'processing'
+          and (lease_until is null and handed_over_at > db_clock()
+            or lease_until > db_clock() + make_interval(secs => $1))`,
     },
     take: {
       name: `take ${noun}`,

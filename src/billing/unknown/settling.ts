@@ -1,24 +1,33 @@
 // Settles unknown outcomes in the background: takes what is due, whichever process began it, and looks into it.
+import { watchClock } from '../../lib/pg/clock-watch.ts'
 import { isUnavailable } from '../../lib/pg/db.ts'
 import type { Order } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
 import type { Refund } from '../refund/refunds.ts'
 import { leaseMs } from './lease.ts'
 import { CHARGE, type Kind, look, REFUND } from './look.ts'
+import { createAccountTurns } from './turns.ts'
 
 // Twice a second: a lost outcome is looked for a second after it was lost, at the earliest.
 const PAUSE_MS = 500
-// Of each kind, for one process: well within what the provider's guard lets through beside new charges.
-const MOST_AT_ONCE = 16
+// Of each kind, for one process. Most of them wait for a provider; an account may have a part of them only.
+const MOST_AT_ONCE = 64
+// A look that takes this share of the deadline has met a provider that does not answer.
+const HUNG_SHARE = 0.5
 
 /** Starts to settle; returns what stops it, once the looks at hand have ended. */
 export function startSettling(context: BillingContext): () => Promise<void> {
   const stopping = new AbortController()
   const { signal } = stopping
   const kinds = [keepLooking(context, CHARGE, signal), keepLooking(context, REFUND, signal)]
+  const stopWatch = watchClock(context, async () => {
+    const longestLeaseMs = leaseMs(context.providerTimeoutMs, 2)
+    await CHARGE.rows.makeDue(context.db, longestLeaseMs)
+    await REFUND.rows.makeDue(context.db, longestLeaseMs)
+  })
   return async () => {
     stopping.abort()
-    await Promise.all(kinds)
+    await Promise.all([...kinds, stopWatch()])
   }
 }
 
@@ -28,22 +37,32 @@ async function keepLooking<Row extends Order | Refund>(
   kind: Kind<Row>,
   signal: AbortSignal,
 ): Promise<void> {
-  const lease = leaseMs(context.providerTimeoutMs, 2)
+  const { db, clock, log, providerTimeoutMs } = context
+  const lease = leaseMs(providerTimeoutMs, 2)
   const looking = new Set<Promise<void>>()
+  const turns = createAccountTurns(MOST_AT_ONCE)
   const complain = (error: unknown): undefined => {
     // What was taken is due again when its lease ends.
-    if (!isUnavailable(error)) context.log.error({ err: error }, 'Settling failed; it is tried again.')
+    if (!isUnavailable(error)) log.error({ err: error }, 'Settling failed; it is tried again.')
   }
+
+  function start(row: Row): void {
+    const begunMs = clock.monotonicMs()
+    turns.begin(row)
+    const done = look(context, kind, row, signal)
+      .then(() => {}, complain)
+      .finally(() => {
+        looking.delete(done)
+        turns.end(row, clock.monotonicMs() - begunMs > providerTimeoutMs * HUNG_SHARE)
+      })
+    looking.add(done)
+  }
+
   while (!signal.aborted) {
-    const room = MOST_AT_ONCE - looking.size
-    const due = room > 0 ? await kind.rows.takeDue(context.db, room, lease).catch(complain) : []
-    for (const row of due ?? []) {
-      const done = look(context, kind, row, signal)
-        .then(() => {}, complain)
-        .finally(() => looking.delete(done))
-      looking.add(done)
-    }
-    await context.clock.sleep(PAUSE_MS, signal)
+    const room = turns.room()
+    const due = room.most > 0 ? await kind.rows.takeDue(db, room, lease).catch(complain) : []
+    due?.forEach(start)
+    await clock.sleep(PAUSE_MS, signal)
   }
   await Promise.all(looking)
 }

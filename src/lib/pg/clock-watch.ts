@@ -1,0 +1,48 @@
+// Notices that the database's clock was set back: what was due by the old time would wait until the clock is there again.
+import type { Clock } from '../clock.ts'
+import { type Db, isUnavailable } from './db.ts'
+
+interface Shared {
+  db: Pick<Db, 'query'>
+  clock: Clock
+  log: { warn(details: object, message: string): void; error(details: object, message: string): void }
+}
+
+const LOOK_MS = 2_000
+// The round trip, and clocks that are corrected by a little all the time.
+const TOLERANCE_MS = 1_000
+
+/**
+ * Runs `repair` at the start, for the clock may have been set back while no process was there to see it, and whenever the
+ * database's clock falls behind this process's monotonic one. Returns what stops it.
+ */
+export function watchClock({ db, clock, log }: Shared, repair: () => Promise<void>): () => Promise<void> {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const work = async () => {
+    let isRepaired = false
+    let last: { databaseMs: number; monotonicMs: number } | undefined
+    while (!signal.aborted) {
+      try {
+        const [row] = await db.query('select extract(epoch from db_clock()) * 1000 as ms')
+        const now = { databaseMs: Number(row!.ms), monotonicMs: clock.monotonicMs() }
+        const behindMs = last ? now.monotonicMs - last.monotonicMs - (now.databaseMs - last.databaseMs) : 0
+        last = now
+        if (behindMs > TOLERANCE_MS) {
+          log.warn({ behind_ms: Math.round(behindMs) }, 'The clock of the database was set back.')
+          isRepaired = false
+        }
+        if (!isRepaired) await repair()
+        isRepaired = true
+      } catch (error) {
+        if (!isUnavailable(error)) log.error({ err: error }, 'The clock of the database could not be watched.')
+      }
+      await clock.sleep(LOOK_MS, signal)
+    }
+  }
+  const working = work()
+  return async () => {
+    stopping.abort()
+    await working
+  }
+}

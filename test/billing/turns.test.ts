@@ -1,0 +1,98 @@
+// Due looks are taken in turns among merchant accounts, and a database clock that is set back puts none of them off.
+import assert from 'node:assert/strict'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, test } from 'node:test'
+import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
+import { until } from '../support/cluster.ts'
+
+// More than one account may have at once, and too few to open its circuit.
+const HANGING = 19
+
+let gate: Server
+let billing: Billing
+let hanging: Organization
+let quick: Organization
+let hung = 0
+before(async () => {
+  // In front of the simulator: look-ups of one organization are never answered.
+  const orders = new Set<string>()
+  gate = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk) => chunks.push(chunk))
+    request.on('end', async () => {
+      const body = Buffer.concat(chunks)
+      if (request.method === 'POST' && body.includes('"hangs"')) orders.add(JSON.parse(body.toString()).key)
+      const key = decodeURIComponent(request.url!.split('/')[2] ?? '')
+      if (orders.has(key)) {
+        hung += 1
+        return
+      }
+      const { method, headers } = request
+      const sent = await fetch(`${billing.simulator.url}${request.url}`, {
+        method: method!,
+        headers: { 'content-type': headers['content-type'] ?? 'application/json' },
+        ...(body.length > 0 && { body }),
+      }).catch(() => undefined)
+      if (!sent) return response.destroy()
+      return response.writeHead(sent.status, { 'content-type': 'application/json' }).end(await sent.text())
+    })
+  })
+  await new Promise<void>((resolve) => gate.listen(0, '127.0.0.1', resolve))
+  const { port } = gate.address() as AddressInfo
+  // Longer than the test may take.
+  billing = await startBilling({ SIMULATOR_URL: `http://127.0.0.1:${port}`, PROVIDER_TIMEOUT_MS: '60000' })
+  hanging = await billing.organization()
+  quick = await billing.organization()
+})
+after(async () => {
+  gate.closeAllConnections()
+  await new Promise((resolve) => gate.close(resolve))
+  await billing.stop()
+})
+
+test('look-ups that hang for one organization delay those of another not at all', async () => {
+  const users = await Promise.all(
+    Array.from({ length: HANGING }, () => hanging.customer({ token: 'sim_drop_no_charge', merchantId: 'hangs' })),
+  )
+  for (const answer of await Promise.all(users.map((user) => hanging.charge(user))))
+    assert.equal(answer.body.checkout_status, 'processing', answer.text)
+  await until('look-ups to hang', () => hung >= 8)
+  const user = await quick.customer({ token: 'sim_charge_then_drop' })
+  const key = { idempotency_key: 'k' }
+  assert.equal((await quick.charge(user, key)).body.checkout_status, 'processing')
+  const answer = await settled(() => quick.charge(user, key), 30_000)
+  assert.equal(answer.body.checkout_status, 'succeeded')
+  assert.ok(hung <= 8, `${hung} look-ups of one account at once`)
+})
+
+test('a clock that was set back puts off no settling', async () => {
+  const [row] = await billing.db.query('select current_database() as name')
+  const user = await quick.customer({ token: 'sim_charge_then_drop' })
+  const key = { idempotency_key: 'k' }
+  await billing.db.query(`alter database ${row!.name} set tundish.clock_offset = '2 hours'`)
+  // Sessions take the setting when they begin.
+  await billing.db.query(
+    'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()',
+    [row!.name!],
+  )
+  await until('the clock to be ahead', async () => {
+    const [now] = await billing.db
+      .query(`select db_clock() > clock_timestamp() + interval '1 hour' as ahead`)
+      .catch(() => [{ ahead: 'f' }])
+    return now!.ahead === 't'
+  })
+  await until('a charge to be in progress', async () => {
+    const answer = await quick.charge(user, key)
+    return answer.body.checkout_status === 'processing'
+  })
+  await billing.db.query(`alter database ${row!.name} reset tundish.clock_offset`)
+  await billing.db
+    .query('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [row!.name!])
+    .catch(() => {})
+  // The first answers are of connections that were cut.
+  await until(
+    'the charge to be settled',
+    async () => (await quick.charge(user, key)).body.checkout_status === 'succeeded',
+  )
+})
