@@ -1,0 +1,81 @@
+// The dlt source with DuckDB: everything, then nothing, then an erasure. It needs a Python with dlt: PYTHON names one.
+import assert from 'node:assert/strict'
+import { execFile, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { BASICS, insert } from '../support/data.ts'
+import { type Json, type Project, startTestServer, type TestServer } from '../support/server.ts'
+
+const PYTHON = process.env['PYTHON'] ?? 'python3'
+const missing = spawnSync(PYTHON, ['-c', 'import dlt, duckdb']).status !== 0
+const SOURCE = join(import.meta.dirname, '../../clients/dlt')
+
+let server: TestServer
+let project: Project
+let folder: string
+before(async () => {
+  server = await startTestServer()
+  project = await server.project()
+  folder = mkdtempSync(join(tmpdir(), 'tundish-dlt-'))
+  const refers = { profile_id: 'profile', session_id: 'session' }
+  await insert(server.db, project, {
+    ...BASICS,
+    profiles: [{ id: 'profile', email: 'ada@example.com' }, { id: 'zoe' }],
+    replies: [{ session_id: 'session', value: ['sleep', 'calm'] }],
+    subscriptions: [{ id: 'subscription', product_id: 'product', price: 999_999_999_999, ...refers }],
+    transactions: [{ id: 'transaction', subscription_id: 'subscription', ...refers }],
+  })
+})
+after(async () => {
+  await server.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function load(): Promise<Json> {
+  // The horizon may lag by a second.
+  await sleep(1100)
+  const env = {
+    PATH: process.env['PATH'],
+    HOME: folder,
+    PYTHONPATH: SOURCE,
+    PYTHONDONTWRITEBYTECODE: '1',
+    URL: server.url,
+    KEY: project.key,
+    RUNTIME__DLTHUB_TELEMETRY: 'false',
+  }
+  const script = join(import.meta.dirname, 'dlt-load.py')
+  const { stdout } = await promisify(execFile)(PYTHON, [script, folder], { env, timeout: 120_000 })
+  return JSON.parse(stdout.trim().split('\n').at(-1)!)
+}
+
+const title = 'the dlt source: everything, then nothing, then an erasure'
+test(missing ? `${title} (skipped: ${PYTHON} has no dlt with duckdb)` : title, { skip: missing }, async () => {
+  const first = await load()
+  assert.deepEqual(first.profiles, [
+    ['profile', 'ada@example.com'],
+    ['zoe', null],
+  ])
+  assert.deepEqual(first.subscriptions, [['subscription', 999_999_999_999, 'ada@example.com']])
+  assert.deepEqual(first.transactions, [['transaction', 'subscription']])
+  assert.deepEqual(first.replies, [['session', 'element-1', '["sleep","calm"]']])
+  assert.deepEqual(first.types, [
+    ['paused_at', 'TIMESTAMP WITH TIME ZONE'],
+    ['price_usd', 'BIGINT'],
+    ['upgrades_to', 'VARCHAR'],
+  ])
+  const second = await load()
+  assert.deepEqual(second.loaded, {})
+  assert.deepEqual(second.profiles, first.profiles)
+  await project.post('/profiles/anonymize', { profile_ids: ['profile'] })
+  const third = await load()
+  assert.deepEqual(third.profiles, [
+    ['profile', null],
+    ['zoe', null],
+  ])
+  assert.deepEqual(third.subscriptions, [['subscription', 999_999_999_999, null]])
+  assert.deepEqual(third.replies, [['session', 'element-1', null]])
+})
