@@ -3,7 +3,6 @@
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { Query, Statement } from '../../src/lib/pg/types.ts'
 import { aroundCalls } from '../../src/providers/around-calls.ts'
-import { fixedProviders } from '../../src/providers/fixed.ts'
 import type { Provider, Providers } from '../../src/providers/provider.ts'
 import type { KeyCache } from '../../src/tenants/key-cache.ts'
 
@@ -66,7 +65,12 @@ export class Points {
   }
 
   providers(providers: Providers): Providers {
-    return fixedProviders([...providers.opened()].map((provider) => this.#provider(provider)))
+    const wrapped = (provider: Provider | undefined) => provider && this.#provider(provider)
+    return {
+      ...providers,
+      of: async (...account) => wrapped(await providers.of(...account)),
+      opened: (organizationId) => [...providers.opened(organizationId)].map((one) => this.#provider(one)),
+    }
   }
 
   /** A call has a point in its middle too: sent, and not heard of yet. */
