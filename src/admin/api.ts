@@ -1,4 +1,4 @@
-// The operator's API: behind the door, one route for each operation.
+// The operator's API: authentication, and one route for each operation.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../app.ts'
 import { ApiError } from '../lib/errors.ts'
@@ -7,12 +7,12 @@ import { noRoute, refuseOtherMethods } from '../lib/http/listener.ts'
 import { problems } from '../lib/http/problems.ts'
 import { sendJson } from '../lib/http/send-json.ts'
 import { Type } from '../lib/shape/schema.ts'
-import { actorOf, requireOperator, requireWrite } from './door.ts'
+import { actorOf, requireOperator, requireWrite } from './authentication.ts'
 import { importRoute } from './imports.ts'
 import { type Input, isReading, type Operation, perform } from './operation.ts'
 import { operations } from './operations.ts'
 
-/** Mounts the operator's API on `scope`, which has its prefix. */
+/** Mounts the operator's API on `scope`, which has the prefix already. */
 export async function adminApi(scope: FastifyInstance, app: App): Promise<void> {
   requireOperator(scope, app)
   scope.setNotFoundHandler(noRoute)
@@ -36,14 +36,14 @@ function mount(scope: FastifyInstance, app: App, operation: Operation): void {
         body: (request.body ?? {}) as Input['body'],
         ...(request.rawBody?.length && { exact: parseBody(request.rawBody, { exact: true }) as Input['body'] }),
       }
-      refuseStrange(input.params)
+      refuseNul(input.params)
       const answer = await perform(operation, app, actorOf(request, app), input)
       return typeof answer === 'string' ? sendJson(reply, answer) : answer
     },
   })
 }
 
-/** No body is the same as an empty one where nothing in it is required; where none is known, none is ignored. */
+/** A body without required properties may be left out. A body that the operation does not know is refused. */
 function bodyRule(operation: Operation) {
   const body = 'body' in operation ? operation.body : undefined
   return async (request: FastifyRequest) => {
@@ -53,7 +53,7 @@ function bodyRule(operation: Operation) {
   }
 }
 
-/** How an operation's route is described. */
+/** The OpenAPI description of an operation's route. */
 export function schemaOf(operation: Operation) {
   const { id, tag, summary, description = summary, path, answer, command } = operation
   const names = [...path.matchAll(/:([a-z_]+)/g)].map(([, name]) => name!)
@@ -76,8 +76,8 @@ export function schemaOf(operation: Operation) {
   }
 }
 
-/** PostgreSQL takes no U+0000; nothing is named with it. */
-function refuseStrange(params: Record<string, string>): void {
+/** PostgreSQL stores no U+0000, so no object has it in its id. */
+function refuseNul(params: Record<string, string>): void {
   if (Object.values(params).some((value) => value.includes('\u0000')))
     throw new ApiError(404, 'object_not_found', 'There is no such object.')
 }

@@ -1,4 +1,4 @@
-// The audit log: read, and checked against itself.
+// The audit log: its list, and the check of its chain.
 
 import { auditHeadsPath } from '../audit/audit.ts'
 import { verifyAudit } from '../audit/verify.ts'
@@ -10,15 +10,15 @@ import type { Operation, Reading } from './operation.ts'
 const object = { schema: { type: 'object', additionalProperties: true }, nullable: true }
 
 const entry = shape('AuditEntry', 'a', {
-  sequence: integer('Number of the entry; none is left out.', { example: 1 }),
+  sequence: integer('Number of the entry, without gaps.', { example: 1 }),
   at: instant('When.'),
-  actor_kind: text('What acted.', { enum: ['operator key', 'command line', 'project key', 'tundish'] }),
-  actor: text('Who: the id of a key, or the name of an account.'),
+  actor_kind: text('Kind of the actor.', { enum: ['operator key', 'command line', 'project key', 'tundish'] }),
+  actor: text('Id of a key, or name of an account.'),
   source: text('The address a request came from, or the host a command ran on.'),
   action: text('What was done.', { example: 'webhook.created' }),
-  target: text('To what.', { example: 'project shop' }),
-  before: json('What was before.', object),
-  after: json('What was after, or was asked for.', object),
+  target: text('The object.', { example: 'project shop' }),
+  before: json('State before.', object),
+  after: json('State after, or what was asked for.', object),
 })
 
 const verify: Reading = {
@@ -27,12 +27,12 @@ const verify: Reading = {
   method: 'GET',
   path: '/audit/verify',
   tag: 'Audit',
-  summary: 'Check that the audit log is whole',
+  summary: 'Check that the audit log is intact',
   answer: Type.Object(
     {
-      entries: Type.Integer({ description: 'How many entries there are.' }),
-      known: Type.Integer({ description: 'Of how many this machine’s file knows.' }),
-      wrong: Type.Array(Type.String(), { description: 'What is wrong; empty when nothing is.' }),
+      entries: Type.Integer({ description: 'Number of entries.' }),
+      known: Type.Integer({ description: 'Number of entries that the file of this machine has.' }),
+      wrong: Type.Array(Type.String(), { description: 'Sentences about what is wrong; empty when the log is intact.' }),
     },
     { title: 'AuditVerdict', additionalProperties: false },
   ),
@@ -52,9 +52,12 @@ export const auditLog: Operation[] = [
     key: 'a.sequence',
     isKey: (id) => /^[0-9]{1,18}$/.test(id),
     filters: {
-      target: { schema: Type.String({ description: 'Done to this.' }), where: (value) => `a.target = ${value}` },
+      target: {
+        schema: Type.String({ description: 'Only about this object.' }),
+        where: (value) => `a.target = ${value}`,
+      },
       actor: {
-        schema: Type.String({ description: 'Done by this key or account.' }),
+        schema: Type.String({ description: 'Only by this key or account.' }),
         where: (value) => `a.actor = ${value}`,
       },
     },

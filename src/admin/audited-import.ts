@@ -1,4 +1,4 @@
-// An import that stands in the audit log: entered before it is tried, and again with what came of it.
+// An import with its entries in the audit log: one before it begins, one with its result.
 import type { App } from '../app.ts'
 import { type Actor, audited } from '../audit/audit.ts'
 import { type ImportOptions, type ImportResult, importRecords, type Source } from '../ingest/load.ts'
@@ -10,12 +10,12 @@ export async function importAudited(
   sources: Iterable<Source>,
 ): Promise<ImportResult> {
   const target = `project ${options.projectId}`
-  const tell = (action: string, after: object) =>
+  const enter = (action: string, after: object) =>
     audited(app, actor, async () => ({ entry: { action, target, after }, result: undefined }))
   const { live = false, emitEvents = false, dryRun = false, skipBadLines = false } = options
-  await tell('import.begun', { live, emit_events: emitEvents, dry_run: dryRun, skip_bad_lines: skipBadLines })
+  await enter('import.begun', { live, emit_events: emitEvents, dry_run: dryRun, skip_bad_lines: skipBadLines })
   const result = await importRecords(app, options, sources)
   const { rejects: _rejects, ...counts } = result
-  await tell('import.ended', counts)
+  await enter('import.ended', counts)
   return result
 }

@@ -22,8 +22,8 @@ const event = shape('Event', 'v', {
   object_id: text('The object it is about.'),
   sequence: integer('Grows by one with each event of the same object.', { example: 1 }),
   created_at: instant('When it was written.'),
-  pending: boolean('Whether it still has to be fanned out to the endpoints.'),
-  data: json('The object as the API answered it; of an erased person, its id alone.', {
+  pending: boolean('Whether its deliveries still have to be made.'),
+  data: json('The object as the API answered it; after an erasure, the id alone.', {
     schema: { type: 'object', additionalProperties: true },
   }),
 })
@@ -34,12 +34,12 @@ const delivery = shape('Delivery', 'd', {
   event_type: text('Kind of the event.', { sql: 'v.type', enum: eventTypes }),
   endpoint_id: text('Endpoint.'),
   url: text('Where it is posted.', { sql: 'e.url' }),
-  endpoint_enabled: boolean('Whether the endpoint is switched on; else it waits.', { sql: 'e.enabled' }),
+  endpoint_enabled: boolean('Whether the endpoint is switched on; otherwise the delivery waits.', { sql: 'e.enabled' }),
   status: text('`failed`: the schedule has ended.', { enum: ['pending', 'succeeded', 'failed'] }),
   attempts: integer('How many attempts were begun.'),
-  failures: integer('How many of them failed since it was last sent.'),
+  failures: integer('How many attempts failed since it was last sent.'),
   created_at: instant('When it was first to be delivered.'),
-  next_attempt_at: instant('When it is due; while it is being sent, when another process may take it.', {
+  next_attempt_at: instant('When the next attempt is due; during an attempt, when another process may take over.', {
     nullable: true,
   }),
   finished_at: instant('When it succeeded or was given up.', { nullable: true }),
@@ -47,7 +47,7 @@ const delivery = shape('Delivery', 'd', {
 
 const attempt = shape('Attempt', 'a', {
   endpoint_id: text('Endpoint.'),
-  number: integer('The how-manieth of its delivery.'),
+  number: integer('Number of the attempt, from 1.'),
   attempted_at: instant('When it began.'),
   duration_ms: integer('How long it took, in milliseconds.'),
   status: integer('HTTP status of the answer.', { nullable: true }),
@@ -87,7 +87,7 @@ const send: Change = {
   path: `${PATH}/:event_id/send`,
   tag: TAG,
   summary: 'Send an event again',
-  description: 'Under the id it had, with its schedule anew: to one endpoint, or to every one that wants its kind.',
+  description: 'Under the same id, with a new schedule: to one endpoint, or to all that want its kind.',
   body: Type.Object(
     { endpoint_id: Type.Optional(Type.String({ description: 'The endpoint; left out: all.', maxLength: 64 })) },
     { title: 'SendAgain', additionalProperties: false },
@@ -131,9 +131,9 @@ export const events: Operation[] = [
     params: project,
     check,
     filters: {
-      type: equals('v.type', 'Those of this kind.', { enum: eventTypes }),
-      object_id: equals('v.object_id', 'Those about this object.'),
-      profile_id: equals('v.profile_id', 'Those about this person.'),
+      type: equals('v.type', 'Only of this kind.', { enum: eventTypes }),
+      object_id: equals('v.object_id', 'Only about this object.'),
+      profile_id: equals('v.profile_id', 'Only about this person.'),
     },
   }),
   get,
@@ -170,8 +170,8 @@ export const events: Operation[] = [
     check,
     filters: {
       event_id: equals('d.event_id::text', 'Those of this event.'),
-      endpoint_id: equals('d.endpoint_id::text', 'Those to this endpoint.'),
-      status: equals('d.status', 'Those in this state.', { enum: ['pending', 'succeeded', 'failed'] }),
+      endpoint_id: equals('d.endpoint_id::text', 'Only to this endpoint.'),
+      status: equals('d.status', 'Only in this state.', { enum: ['pending', 'succeeded', 'failed'] }),
     },
   }),
   list({
@@ -181,7 +181,7 @@ export const events: Operation[] = [
     path: '/deliveries/failing',
     tag: TAG,
     summary: 'List deliveries that keep failing',
-    description: 'Of all projects: those that failed at least twice and have not succeeded since.',
+    description: 'Deliveries of all projects that failed at least twice and have not succeeded since.',
     shape: delivery,
     from: DELIVERIES,
     at: 'd.created_at',

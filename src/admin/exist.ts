@@ -1,4 +1,4 @@
-// Says 404 for an organization or a project that is not there, before anything else is said.
+// Throws 404 for an organization or a project that does not exist.
 
 import { ApiError } from '../lib/errors.ts'
 import type { Query } from '../lib/pg/types.ts'
@@ -9,7 +9,7 @@ export async function requireOrganization(query: Query, id: string): Promise<voi
   if (rows.length === 0) throw absent('organization', id)
 }
 
-/** Answers the project's organization. */
+/** Returns the project's organization. */
 export async function requireProject(query: Query, id: string): Promise<string> {
   const [row] = await query<{ organization_id: string }>('select organization_id from projects where id = $1', [id])
   if (!row) throw absent('project', id)

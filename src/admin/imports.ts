@@ -7,7 +7,7 @@ import { refuseOtherMethods } from '../lib/http/listener.ts'
 import { problems } from '../lib/http/problems.ts'
 import { type ObjectSchema, Type } from '../lib/shape/schema.ts'
 import { importAudited } from './audited-import.ts'
-import { actorOf, requireWrite } from './door.ts'
+import { actorOf, requireWrite } from './authentication.ts'
 import { requireProject } from './exist.ts'
 
 const MEDIA_TYPES = ['application/x-ndjson', 'application/jsonl', 'application/ndjson']

@@ -18,10 +18,10 @@ const keyMade = Type.Object(
     name: Type.String({ description: 'What it is for.' }),
     secret_key: Type.String({ description: 'The key, shown only now.' }),
     webhook_secret: Type.Optional(
-      Type.String({ description: 'The same key as published webhook libraries take it; for projects.' }),
+      Type.String({ description: 'Of a project: the same key in the form that webhook libraries take.' }),
     ),
     previous_expires_at: Type.Optional(
-      Type.String({ format: 'date-time', description: 'When the key it succeeds ends; after a rotation.' }),
+      Type.String({ format: 'date-time', description: 'After a rotation: when the old key ends.' }),
     ),
   },
   { title: 'SecretKeyMade', additionalProperties: false },
@@ -72,8 +72,8 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
       command: 'keys create',
       method: 'POST',
       path,
-      summary: 'Make a further secret key',
-      description: 'The others go on living. Webhooks of a project are signed with every living key.',
+      summary: 'Make another secret key',
+      description: 'The other keys stay valid. Webhooks of a project are signed with every valid key.',
       body: Type.Object(
         { name: Type.String({ description: 'What it is for.', minLength: 1, maxLength: LONGEST_NAME }) },
         { title: 'KeyName', additionalProperties: false },
@@ -97,7 +97,7 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
         {
           overlap_seconds: Type.Optional(
             Type.Integer({
-              description: 'How long the old key lives on.',
+              description: 'How long the old key stays valid.',
               minimum: 0,
               maximum: LONGEST_OVERLAP_SECONDS,
               default: 0,
@@ -143,7 +143,7 @@ export const keys: Operation[] = [
     path: '/operators',
     tag: 'Keys',
     summary: 'List operator keys',
-    description: 'They are made and ended at the command line alone, so that a key cannot make itself successors.',
+    description: 'They are made and revoked at the command line only, so that a stolen key cannot make further keys.',
     shape: operatorKey,
     from: 'operator_keys k',
     at: 'k.created_at',

@@ -1,4 +1,4 @@
-// Lists of the operator's side: newest first, bounded, walked by a cursor.
+// Lists of the operator's API: newest first, in pages, walked by a cursor.
 
 import type { App } from '../app.ts'
 import { ApiError } from '../lib/errors.ts'
@@ -12,10 +12,10 @@ import type { Input, Reading } from './operation.ts'
 export interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'answer' | 'run'> {
   shape: Shape
   from: string
-  /** What orders it: an instant, if it has one, and then a unique text. */
+  /** The order: an instant, if there is one, and then a unique text. */
   at?: string
   key: string
-  /** Whether a text can be a key, where the database takes no other for one: a cursor may be of somebody's own making. */
+  /** Whether a text can be a key, where the database would refuse others: a cursor may be forged. */
   isKey?: (id: string) => boolean
   /** Conditions on the parameters of the path, which are $1 and so on in this order. */
   where?: string
@@ -64,7 +64,7 @@ function listQuery(filters: NonNullable<ListDeclaration['filters']>): ObjectSche
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT, description: 'How many items at most.' }),
     ),
-    cursor: Type.Optional(Type.String({ description: '`pagination.next_cursor` of the page before, unchanged.' })),
+    cursor: Type.Optional(Type.String({ description: '`pagination.next_cursor` of the previous page, unchanged.' })),
   })
 }
 
@@ -77,7 +77,7 @@ function pageOf(shape: Shape): Schema {
           has_more: Type.Boolean({ description: 'Whether there are further items.' }),
           next_cursor: Type.Optional(Type.String({ description: 'For the next page; absent on the last.' })),
         },
-        { description: 'Where the walk stands.', additionalProperties: false },
+        { description: 'Position in the walk.', additionalProperties: false },
       ),
     },
     { title: `${shape.name}Page`, additionalProperties: false },

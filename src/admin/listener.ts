@@ -11,11 +11,11 @@ import { hideSecrets } from '../tenants/hide-secrets.ts'
 import { adminApi } from './api.ts'
 
 const ABOUT = `
-The operator's side of Tundish: whoever runs an installation finds people and orders here, refunds, rotates keys, and
-looks after webhooks. Every operation is a command of \`tundish\` too.
+The operator's API of Tundish: find people and orders, refund, rotate keys, manage webhooks. Every operation is also a
+command of \`tundish\`.
 
 Send an operator key as \`Authorization: Bearer operator_…\`; \`tundish operator create\` makes one. A key with the scope
-\`read\` changes nothing. Every change stands in the audit log, in the same transaction.
+\`read\` changes nothing. Every change writes an entry of the audit log in the same transaction.
 `
 
 const TAGS = [
@@ -23,13 +23,13 @@ const TAGS = [
   { name: 'Orders', description: 'Custom charges with their timelines, and refunds.' },
   { name: 'Finance', description: 'Payments, refunds and chargebacks for bookkeeping.' },
   { name: 'Profiles', description: 'The erasure of a person.' },
-  { name: 'Webhooks', description: 'Endpoints that are told of events.' },
-  { name: 'Events', description: 'What happened, what was delivered of it, and sending it again.' },
+  { name: 'Webhooks', description: 'Endpoints that receive events.' },
+  { name: 'Events', description: 'Events with their deliveries, and sending them again.' },
   { name: 'Figures', description: 'Revenue, funnels and subscriptions in numbers, by day.' },
   { name: 'Keys', description: 'Secret keys of organizations and projects; operator keys.' },
   { name: 'Tenants', description: 'Organizations, projects, merchant accounts.' },
   { name: 'Import', description: 'Records from elsewhere.' },
-  { name: 'Audit', description: 'What operators did.' },
+  { name: 'Audit', description: 'The log of what operators did.' },
 ]
 
 /** The operator's listener with every route, not yet listening. */

@@ -1,4 +1,4 @@
-// Merchant accounts of an organization: where the money of its saved cards is taken.
+// Merchant accounts of an organization: the accounts at payment providers that its charges go through.
 
 import { ApiError } from '../lib/errors.ts'
 import { minorUnits } from '../lib/money.ts'
@@ -88,7 +88,7 @@ const SET_ACCOUNT = `
   set region = excluded.region, currencies = excluded.currencies,
     updated_at = greatest(excluded.updated_at, m.updated_at + interval '1 microsecond')`
 
-/** A payment names its account by these; what is empty, or cannot be seen, names none. */
+/** A payment names its account by these: not empty, and without control characters. */
 export function checkLabel(field: string, text: string): void {
   if (isName(text, LONGEST_LABEL)) return
   throw new ApiError(
@@ -116,7 +116,7 @@ export const merchantAccounts: Operation[] = [
     shape: merchantAccount,
     from: 'merchant_accounts m',
     at: 'm.created_at',
-    // Its name may be longer than a cursor carries.
+    // A name may be longer than a cursor.
     key: `md5(m.psp || ' ' || m.psp_merchant_id)`,
     where: 'm.organization_id = $1',
     params: ['organization_id'],

@@ -1,4 +1,4 @@
-// An operation of the operator's side, declared once: from it come the route, its description, the command, and the audit.
+// An operation of the operator's API. One declaration makes the route, its description, the command and the audit entry.
 
 import type { App } from '../app.ts'
 import { type Actor, audited, type Entry } from '../audit/audit.ts'
@@ -6,7 +6,7 @@ import { ApiError, Refusal, UsageError } from '../lib/errors.ts'
 import type { Query } from '../lib/pg/types.ts'
 import type { ObjectSchema, Schema } from '../lib/shape/schema.ts'
 
-/** What a caller brings: parts of the path, the query as its schema reads it, the body as its schema lets it pass. */
+/** The input of a call: parameters of the path, the query and the body as their schemas read them. */
 export interface Input {
   params: Record<string, string>
   query: Record<string, unknown>
@@ -16,11 +16,11 @@ export interface Input {
 }
 
 interface Declared {
-  /** Its name for programs, in OpenAPI. */
+  /** The operationId in OpenAPI. */
   id: string
-  /** Its words at the command line: `webhook create`. */
+  /** The command: `webhook create`. */
   command: string
-  /** Below `/admin/v1`, with `:names` of its parameters. */
+  /** The path below `/admin/v1`, with `:names` for parameters. */
   path: string
   tag: string
   summary: string
@@ -28,7 +28,7 @@ interface Declared {
   answer: Schema
 }
 
-/** Changes nothing. Answers an object, or the JSON text of one. */
+/** Changes nothing. Returns an object, or the JSON text of one. */
 export interface Reading extends Declared {
   method: 'GET'
   query?: ObjectSchema
@@ -37,14 +37,14 @@ export interface Reading extends Declared {
   run(app: App, input: Input): Promise<object | string>
 }
 
-/** Changes the database, in one transaction with the audit's entry: without an entry there is no way to declare it. */
+/** Changes the database in one transaction with its audit entry, which the type requires. */
 export interface Change extends Declared {
   method: 'POST' | 'PATCH' | 'PUT' | 'DELETE'
   body?: ObjectSchema
   change(query: Query, input: Input, app: App): Promise<{ entry: Entry; result: object }>
 }
 
-/** Does more than one transaction can hold. Its entry is written first: what was tried is known, whatever becomes of it. */
+/** Does more than one transaction. Its audit entry is written first, so that the attempt is known whatever happens. */
 export interface Act extends Declared {
   method: 'POST'
   body?: ObjectSchema
@@ -56,20 +56,20 @@ export type Operation = Reading | Change | Act
 
 export const isReading = (operation: Operation): operation is Reading => operation.method === 'GET'
 
-/** Does it, for whomever, from wherever. */
+/** Performs an operation for the API and for commands. */
 export async function perform(operation: Operation, app: App, actor: Actor, input: Input): Promise<object | string> {
   try {
     if (isReading(operation)) return await operation.run(app, input)
     if ('change' in operation) {
       const answer = await audited(app, actor, (query) => operation.change(query, input, app))
-      // It may have been a key, or the limit of one.
+      // The change may have been of a key or its limit.
       app.keys.forget()
       return answer
     }
     await audited(app, actor, async () => ({ entry: operation.entry(input), result: undefined }))
     return await operation.act(app, input, actor)
   } catch (error) {
-    // What the shared verbs refuse in the words of the command line.
+    // Functions that are shared with commands throw the errors of commands.
     if (error instanceof UsageError) throw new ApiError(400, 'invalid_value', error.message)
     if (error instanceof Refusal) throw new ApiError(409, 'operation_refused', error.message)
     throw error

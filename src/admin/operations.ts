@@ -1,4 +1,4 @@
-// All operations of the operator's side, in the order its description shows them.
+// All operations of the operator's API, in the order of its description.
 import { auditLog } from './audit-log.ts'
 import { connections } from './connections.ts'
 import { events } from './events.ts'

@@ -1,4 +1,4 @@
-// Orders: the list, one with its timeline, its refund, and what has been in progress for too long.
+// Orders: the list, one with its timeline, its refund, and those in progress for too long.
 
 import type { App } from '../app.ts'
 import { refundOut } from '../billing/refund/answer.ts'
@@ -26,13 +26,13 @@ const fields = {
   amount: decimal('Amount in major units.', { example: 10.5 }),
   currency_code: text('ISO 4217 code.', { example: 'USD' }),
   amount_refunded: decimal('Sum of the refunds that succeeded.'),
-  failed_message_for_user: text('What the customer was told; empty unless failed.'),
+  failed_message_for_user: text('The sentence for the customer; empty unless failed.'),
   psp: text('Payment provider.', { example: 'simulator' }),
   psp_merchant_id: text('Account there.', { nullable: true }),
   created_at: instant('When it was claimed.'),
-  settled_at: instant('When its outcome was known.', { nullable: true }),
-  looks: integer('How often its outcome was asked for.'),
-  next_look_at: instant('When it is asked for next.', { nullable: true }),
+  settled_at: instant('When the outcome was known.', { nullable: true }),
+  looks: integer('How often the provider was asked for the outcome.'),
+  next_look_at: instant('When the provider is asked next.', { nullable: true }),
 }
 
 const order = shape('Order', 'o', fields)
@@ -40,9 +40,9 @@ const orderDetail = shape('OrderDetail', 'o', {
   ...fields,
   region: text('Region of the account.', { nullable: true }),
   source_trx_id: text('The payment whose card was charged.'),
-  provider_key: text('What the provider knows the charge by.'),
-  resolved_because: text('Why an operator ended it by hand.', { nullable: true }),
-  client_metadata: json('What the caller gave along; wiped by an erasure.', {
+  provider_key: text('The key under which the provider knows the charge.'),
+  resolved_because: text('Why an operator resolved it by hand.', { nullable: true }),
+  client_metadata: json('Metadata of the caller; wiped by an erasure.', {
     nullable: true,
     schema: { type: 'object', additionalProperties: true },
   }),
@@ -64,7 +64,7 @@ const get: Reading = {
   path: `${PATH}/:order_id`,
   tag: TAG,
   summary: 'Get an order with its timeline',
-  description: 'The claim, the calls to the provider, settling, refunds, and the events with what became of them.',
+  description: 'The claim, the calls to the provider, settling, refunds, and the events with their deliveries.',
   answer: Type.Object(
     {
       order: orderDetail.schema,
@@ -90,7 +90,7 @@ const refundOrder: Act = {
   path: `${PATH}/:order_id/refund`,
   tag: TAG,
   summary: 'Refund an order',
-  description: 'As the billing API does it: all that is left, or an amount with an idempotency key.',
+  description: 'As in the billing API: all that is left, or an amount with an idempotency key.',
   body: Type.Object(refundFields, { title: 'OrderRefund', additionalProperties: false }),
   answer: refundOut,
   entry: ({ params, body, exact = body }) => {
@@ -139,14 +139,14 @@ export const orders: Operation[] = [
     check: (app, { params }) => requireOrganization(app.db.query, params.organization_id!),
     filters: {
       external_id: {
-        schema: Type.String({ description: 'Those of this customer.' }),
+        schema: Type.String({ description: 'Only of this customer.' }),
         where: (value) => `o.external_id = ${value}`,
       },
       status: {
         schema: {
           type: 'string',
           enum: ['processing', 'succeeded', 'failed', 'cancelled'],
-          description: 'Those in this state.',
+          description: 'Only in this state.',
         },
         where: (value) => `o.status = ${value}`,
       },

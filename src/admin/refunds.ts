@@ -1,4 +1,4 @@
-// Refunds that have been in progress for too long. All others stand in the timelines of their orders.
+// Refunds that have been in progress for too long. All others are in the timelines of their orders.
 import { boolean, decimal, instant, integer, shape, text } from '../lib/shape/shape.ts'
 import type { Operation } from './operation.ts'
 import { listStuck } from './stuck.ts'
@@ -6,7 +6,7 @@ import { listStuck } from './stuck.ts'
 const refundInProgress = shape('RefundInProgress', 'r', {
   organization_id: text('Organization.'),
   refund_id: text('Identifier.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
-  order_id: text('The order that is refunded; no other refund of it can begin meanwhile.'),
+  order_id: text('The order; no other refund of it can begin meanwhile.'),
   external_id: text('The customer.'),
   idempotency_key: text('The key of the refund; null: none was given.', { nullable: true }),
   amount: decimal('Amount in major units.', { example: 10.5 }),
@@ -14,10 +14,10 @@ const refundInProgress = shape('RefundInProgress', 'r', {
   soft_refund: boolean('Whether the customer keeps the consumable.'),
   psp: text('Payment provider.', { sql: 'o.psp', example: 'simulator' }),
   psp_merchant_id: text('Account there.', { sql: 'o.psp_merchant_id', nullable: true }),
-  provider_key: text('What the provider knows the refund by.'),
+  provider_key: text('The key under which the provider knows the refund.'),
   created_at: instant('When it was begun.'),
-  looks: integer('How often its outcome was asked for.'),
-  next_look_at: instant('When it is asked for next.'),
+  looks: integer('How often the provider was asked for the outcome.'),
+  next_look_at: instant('When the provider is asked next.'),
 })
 
 export const refunds: Operation[] = [

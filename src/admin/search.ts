@@ -1,4 +1,4 @@
-// Finds a person, or whatever bears an id, across all organizations and projects.
+// Finds a person, or an object by its id, across all organizations and projects.
 
 import { isUuid } from '../lib/ids.ts'
 import type { Db } from '../lib/pg/db.ts'
@@ -32,7 +32,7 @@ const search: Reading = {
   tag: 'Search',
   summary: 'Find people, subscriptions and orders',
   description:
-    'By an e-mail address, upper and lower case being equal, or by an id, exactly. With a person come their customers, subscriptions and orders; at most 100 of each kind, newest first.',
+    'By e-mail address, case-insensitive, or by exact id. A person comes with their customers, subscriptions and orders; at most 100 of each kind, newest first.',
   query: Type.Object({
     q: Type.String({
       description: 'E-mail address, or an id of a profile, customer, subscription or order.',
@@ -55,7 +55,7 @@ async function find(db: Db, q: string) {
 
 const CUSTOMER = 'project_id, external_id, email, profile_id, created_at'
 
-// Tenant by tenant, so that every look-up is one of an index that a tenant leads.
+// Tenant by tenant: every index begins with the tenant.
 const SEARCH = `
   with people as materialized (
     select p.organization_id, f.* from projects p cross join lateral (

@@ -1,4 +1,4 @@
-// What has been in progress for too long: charges and refunds.
+// Lists of charges and refunds that have been in progress for too long.
 import { isUuid } from '../lib/ids.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { type ListDeclaration, list } from './list.ts'
@@ -6,16 +6,16 @@ import type { Reading } from './operation.ts'
 
 interface StuckDeclaration
   extends Pick<ListDeclaration, 'id' | 'command' | 'columns' | 'path' | 'summary' | 'shape' | 'from' | 'key'> {
-  /** What the table whose rows may be stuck is called in `from`. */
+  /** The alias in `from` of the table with the rows in progress. */
   table: string
 }
 
-/** Declares the list of those whose outcome has not been known for too long. */
+/** Declares the list of rows whose outcome has been unknown for too long. */
 export function listStuck({ table, ...about }: StuckDeclaration): Reading {
   return list({
     ...about,
     tag: 'Orders',
-    description: 'Of all organizations: those whose outcome has not been known for longer than `minutes`.',
+    description: 'Of all organizations: those whose outcome has been unknown for longer than `minutes`.',
     at: `${table}.created_at`,
     isKey: isUuid,
     where: `${table}.status = 'processing'`,

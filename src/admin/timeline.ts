@@ -1,4 +1,4 @@
-// What happened to an order, put together from what its own row and its neighbours remember.
+// The timeline of an order: its row, calls, payments, refunds, events and deliveries in one order.
 
 import type { Db } from '../lib/pg/db.ts'
 import { Type } from '../lib/shape/schema.ts'
@@ -11,7 +11,7 @@ export const timelineEntry = Type.Object(
       description:
         '`claimed`, `provider_called`, `settled`, `payment`, `refund_begun`, `refund_settled`, `event`, `delivery`.',
     }),
-    detail: Type.Record(Type.Unknown(), { description: 'What there is to say about it.' }),
+    detail: Type.Record(Type.Unknown(), { description: 'Fields of the entry; they depend on `what`.' }),
   },
   { title: 'TimelineEntry', additionalProperties: false },
 )
@@ -30,10 +30,10 @@ export async function readTimeline(db: Db, organizationId: string, orderId: stri
   return rows.map(({ at, what, detail }) => ({ at: instantFromPg(at!), what: what!, detail: JSON.parse(detail!) }))
 }
 
-// At the same instant the order below is the order of things.
+// Entries of the same instant are in the order of `place`.
 const TIMELINE = `
   with one as (select * from orders where organization_id = $1 and order_id = $2),
-  told as (
+  written as (
     select v.* from one join events v on v.project_id = one.project_id and v.object_id in (
       select one.order_id::text
       union all select refund_id::text from refunds r where r.organization_id = $1 and r.order_id = $2
@@ -64,9 +64,9 @@ const TIMELINE = `
       'because', resolved_because)
     from refunds where organization_id = $1 and order_id = $2 and settled_at is not null
     union all
-    select created_at, 5, 'event', json_build_object('event_id', id, 'type', type, 'sequence', sequence) from told
+    select created_at, 5, 'event', json_build_object('event_id', id, 'type', type, 'sequence', sequence) from written
     union all
     select coalesce(d.finished_at, d.next_attempt_at, d.created_at), 6, 'delivery', json_build_object(
       'event_id', d.event_id, 'endpoint_id', d.endpoint_id, 'status', d.status, 'attempts', d.attempts)
-    from told join webhook_deliveries d on d.project_id = told.project_id and d.event_id = told.id
+    from written join webhook_deliveries d on d.project_id = written.project_id and d.event_id = written.id
   ) entries order by at, place limit $3`

@@ -36,7 +36,7 @@ const settings = {
 const target = (params: Record<string, string>, id = params.webhook_id) =>
   `webhook ${id} of project ${params.project_id}`
 
-/** What the audit log keeps of an endpoint. */
+/** The fields of an endpoint that the audit log keeps. */
 const settingsOf = ({ url, kinds, enabled }: NamedRow) => ({
   url,
   kinds: JSON.parse(kinds!) as string[],
@@ -95,7 +95,7 @@ const set: Change = {
   path: ONE,
   tag: TAG,
   summary: 'Set a webhook endpoint',
-  description: 'Switching on forgives: its failures are counted anew, and what waited for it is delivered.',
+  description: 'Switching it on resets its failures, and delivers what waited.',
   body: Type.Object(
     {
       url: Type.Optional(settings.url),
@@ -122,7 +122,7 @@ const remove: Change = {
   method: 'DELETE',
   path: ONE,
   tag: TAG,
-  summary: 'Remove a webhook endpoint with what waited for it',
+  summary: 'Remove a webhook endpoint with its waiting deliveries',
   answer: Type.Object({ id: Type.String({ description: 'The endpoint.' }) }, { title: 'WebhookRemoved' }),
   async change(query, { params }) {
     const { project_id, webhook_id } = params as { project_id: string; webhook_id: string }
@@ -139,7 +139,7 @@ const sendTestEvent: Change = {
   path: `${ONE}/test`,
   tag: TAG,
   summary: 'Send a test event to an endpoint',
-  description: 'An event of the kind `endpoint.test`, for this endpoint alone, whatever kinds it wants.',
+  description: 'Sends an event of the kind `endpoint.test` to this endpoint only, whatever kinds it wants.',
   answer: Type.Object({ event_id: Type.String({ description: 'The event.' }) }, { title: 'TestSent' }),
   async change(query, { params }) {
     const event_id = await sendTest(query, params.project_id!, params.webhook_id!)

@@ -1,4 +1,4 @@
-// tundish charges resolve: ends a charge or a refund that no provider can ever tell about.
+// tundish charges resolve: ends a charge or a refund whose outcome no provider will ever know.
 import { type Command, Option } from 'commander'
 import { audited } from '../audit/audit.ts'
 import { chargeAnswer } from '../billing/charge/answer.ts'
@@ -14,20 +14,18 @@ export function register(program: Command): void {
   action(
     charges
       .command('resolve <id>')
-      .description('end a charge (its order_id) or a refund in progress that no provider can ever tell about')
+      .description('end a charge (by its order_id) or a refund in progress whose outcome the provider will never know')
       .addOption(
-        new Option('--as <status>', 'what became of it')
-          .choices(['succeeded', 'failed', 'cancelled'])
-          .makeOptionMandatory(),
+        new Option('--as <status>', 'its outcome').choices(['succeeded', 'failed', 'cancelled']).makeOptionMandatory(),
       )
-      .requiredOption('--because <text>', 'why you know; kept with it'),
+      .requiredOption('--because <text>', 'how you know; kept with it'),
     async (app, id: string, { as, because }: { as: Resolution; because: string }) => {
       if (!isUuid(id)) throw new UsageError(`"${id}" is not the id of an order or a refund.`)
       if (because.trim() === '') throw new UsageError('--because must say why.')
       const found = await findEither(app.db, id)
       const name = nameOf(found)
       const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
-      // First, so that what was tried is known whatever becomes of it. Why stands with it: it may name a person.
+      // Entered first, so that the attempt is known whatever happens. The reason may name a person: it is kept with the order.
       await audited(app, commandLine(), async () => ({
         entry: { action: 'order.resolve_asked', target: name, after: { as } },
         result: undefined,

@@ -10,7 +10,7 @@ import { openLog } from '../lib/log.ts'
 import { errorForLog } from '../lib/log-error.ts'
 import { hideSecrets } from '../tenants/hide-secrets.ts'
 
-/** What a command has to say: `text` for a person, `json` for a program, `exitCode` when it is not 0. */
+/** The result of a command: `text` for a person, `json` for a program, `exitCode` when it is not 0. */
 export interface Result {
   json: unknown
   text: string
@@ -56,7 +56,7 @@ export function withSettings(command: Command, run: (config: Config, ...args: un
   })
 }
 
-/** Output that nobody takes: whoever closed a pipe has read enough, and a full disk is told in a sentence. */
+/** A closed pipe ends the output silently; a full disk is reported in a sentence. */
 export function watchOutput(): void {
   process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
     if (code === 'EPIPE') return
@@ -66,7 +66,7 @@ export function watchOutput(): void {
       process.exitCode ||= EXIT_REFUSED
     })
   })
-  // Of this there is nobody to tell.
+  // Standard error itself cannot be written: nothing is left to report to.
   process.stderr.on('error', () => {})
 }
 
@@ -75,36 +75,36 @@ export async function guard(run: () => Promise<void>): Promise<void> {
   try {
     await run()
   } catch (error) {
-    const told = aboutFile(error) ?? error
-    if (error instanceof pg.DatabaseError) return tellOfDatabase(error)
-    if (!(told instanceof UsageError || told instanceof Refusal)) throw error
-    process.stderr.write(`${hideSecrets(told.message)}\n`)
-    process.exitCode = told instanceof UsageError ? EXIT_USAGE : EXIT_REFUSED
+    const known = aboutFile(error) ?? error
+    if (error instanceof pg.DatabaseError) return printDatabaseError(error)
+    if (!(known instanceof UsageError || known instanceof Refusal)) throw error
+    process.stderr.write(`${hideSecrets(known.message)}\n`)
+    process.exitCode = known instanceof UsageError ? EXIT_USAGE : EXIT_REFUSED
   }
 }
 
-/** A defect, told as in the log: Node's own telling of it would show the values of the row. */
-function tellOfDatabase(error: Error): void {
+/** A defect, printed as in the log: Node's own message would show the values of the row. */
+function printDatabaseError(error: Error): void {
   process.stderr.write(`${inspect(errorForLog(error))}\n`)
   process.exitCode = EXIT_REFUSED
 }
 
-/** A folder or file that the settings name, and that this machine does not let us use. */
+/** A folder or file of the settings that cannot be used. */
 function aboutFile(error: unknown): UsageError | undefined {
   const { syscall, path } = error as NodeJS.ErrnoException
   if (path === undefined || !['open', 'mkdir', 'access'].includes(syscall ?? '')) return undefined
   return new UsageError(fileTrouble(error as NodeJS.ErrnoException))
 }
 
-/** What Node says of a file, as a sentence. */
+/** Node's error about a file as a sentence. */
 export const fileTrouble = ({ path, syscall, code }: NodeJS.ErrnoException) =>
   `${path} cannot be used (${syscall}: ${code}).`
 
-/** A command's log lines are for trouble only, and never on standard output with its result. */
+/** Commands log warnings and errors only, to standard error. */
 const quieter = (level: string) => (level === 'info' ? 'warn' : level)
 
-// npm passes on the Ctrl-C that the terminal has sent us already: what follows at once is the same wish.
-const SAME_WISH_MS = 1000
+// npm forwards a Ctrl-C that the terminal has sent us already: a second signal at once is the same one.
+const SAME_SIGNAL_MS = 1000
 
 const ON_TERMINAL = isatty(0)
 
@@ -112,7 +112,7 @@ const ON_TERMINAL = isatty(0)
 export interface Signalled {
   /** At SIGHUP. */
   restart?(): void
-  /** Before it ends at once. */
+  /** Before the program ends at once. */
   kill?(): void
 }
 
@@ -125,7 +125,7 @@ export function stopSignal(signalled?: Signalled): Promise<void> {
   return new Promise((resolve) => {
     let firstMs: number | undefined
     const stop = () => {
-      if (firstMs !== undefined && performance.now() - firstMs > SAME_WISH_MS) {
+      if (firstMs !== undefined && performance.now() - firstMs > SAME_SIGNAL_MS) {
         signalled?.kill?.()
         process.exit(130)
       }

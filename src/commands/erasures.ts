@@ -21,7 +21,7 @@ export function register(program: Command): void {
     erasures
       .command('reapply [files...]')
       .description(
-        'erase again whoever stands in these ledgers (by default the one of ERASURE_LEDGER), after restoring a backup',
+        'erase the profiles of these ledgers again (by default of ERASURE_LEDGER), after restoring a backup',
       ),
     async (app, files: string[]) => {
       const { db, config } = app

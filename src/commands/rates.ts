@@ -1,4 +1,4 @@
-// tundish rates load: keeps exchange rates, by which the report tells amounts in US dollars.
+// tundish rates load: stores exchange rates, for the amounts in US dollars.
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { audited } from '../audit/audit.ts'

@@ -1,4 +1,4 @@
-// tundish reconcile: compares orders and refunds with what the payment providers did, and settles what was forgotten.
+// tundish reconcile: compares orders and refunds with the payment providers, and settles what is missing here.
 import type { Command } from 'commander'
 import { type Difference, reconcile } from '../billing/unknown/reconcile.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'

@@ -1,4 +1,4 @@
-// tundish restore: loads a backup, and erases again at once whoever was erased since it was made.
+// tundish restore: loads a backup, and erases again all profiles that were erased since.
 import { access } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
@@ -23,7 +23,9 @@ export function register(program: Command): void {
     .description('load a backup ("-": standard input) into an empty database; see docs/backup.md')
     .option('--replace', 'lose what the database holds')
     .option('--erasures <files...>', 'ledgers of erasures, beside the one of ERASURE_LEDGER')
-    .addOption(new Option('--without-erasures', 'there is no ledger: nobody was erased since').conflicts('erasures'))
+    .addOption(
+      new Option('--without-erasures', 'there is no ledger, because no profile was erased since').conflicts('erasures'),
+    )
   withSettings(command, async (config: Config, ...given: unknown[]) => {
     const [file, { replace = false, erasures = [], withoutErasures = false }] = given as [string, Options]
     const ledgers = await findLedgers(config, erasures)

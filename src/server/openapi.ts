@@ -49,7 +49,7 @@ const TAGS = [
   { name: 'Sessions', description: 'Visits of a funnel with their form replies.' },
   { name: 'Subscriptions', description: 'What was sold for a time.' },
   { name: 'Products', description: 'What can be sold, with prices.' },
-  { name: 'Transactions', description: 'Payments as the data API tells them.' },
+  { name: 'Transactions', description: 'Payments, as the data API shows them.' },
   { name: 'Export', description: 'Everything that changed, in one answer.' },
   { name: 'Billing', description: 'Charges on a saved card, refunds, what a customer owns, the payment report.' },
   { name: 'Webhooks', description: 'Requests that an endpoint of a project receives.' },

@@ -73,7 +73,7 @@ export async function startServer(app: App, { worker = true }: ServerOptions = {
   }
 }
 
-/** Starts the background work; answers what stops it, once what is at hand has ended. */
+/** Starts the background work; returns a function that finishes it and resolves. */
 export function startWork(app: App): () => Promise<void> {
   const { providerTimeoutMs } = app.config
   const stops = [

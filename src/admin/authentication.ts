@@ -1,4 +1,4 @@
-// Who comes through the operator's door: the key of a request, its scope, and how it stands in the audit log.
+// Authentication of the operator's API: the key of a request, its scope, and its name in the audit log.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../app.ts'
 import type { Actor } from '../audit/audit.ts'
@@ -9,12 +9,12 @@ import { type Operator, recognizeOperator } from '../tenants/operator-keys.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Whose key opened the operator's door. */
+    /** The operator key of the request. */
     operator: Operator | undefined
   }
 }
 
-/** Lets nothing pass on `scope` without an operator's living key. */
+/** Answers every request on `scope` without a valid operator key with 401. */
 export function requireOperator(scope: FastifyInstance, app: App): void {
   scope.decorateRequest('operator', undefined)
   scope.addHook('onRequest', async (request) => {
@@ -25,7 +25,7 @@ export function requireOperator(scope: FastifyInstance, app: App): void {
   })
 }
 
-/** Refuses a key that may only read. */
+/** Answers a key with the scope `read` with 403. */
 export async function requireWrite(request: FastifyRequest): Promise<void> {
   if (request.operator?.scope !== 'write')
     throw new ApiError(403, 'key_is_read_only', 'This operator key may only read.')
