@@ -8,7 +8,7 @@ interface Shared {
   log: { warn(details: object, message: string): void; error(details: object, message: string): void }
 }
 
-const LOOK_MS = 2_000
+const LOOK_MS = 500
 // The round trip, and clocks that are corrected by a little all the time.
 const TOLERANCE_MS = 1_000
 
