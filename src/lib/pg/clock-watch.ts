@@ -1,6 +1,7 @@
 // Notices that the database's clock was set back: what was due by the old time would wait until the clock is there again.
 import type { Clock } from '../clock.ts'
-import { type Db, isUnavailable } from './db.ts'
+import type { Db } from './db.ts'
+import { isUnavailable } from './errors.ts'
 
 interface Shared {
   db: Pick<Db, 'query'>
