@@ -2,7 +2,7 @@
 import { JsonNumber } from '../lib/json/read.ts'
 import { type Decimal, readDecimal, toMinor } from '../lib/money.ts'
 
-/** Reads an amount as the database writes it. */
+/** Reads an amount in the database's form. */
 export function fromDatabase(text: string): Decimal {
   const amount = readDecimal(text)
   if (!amount) throw new Error(`Bug: the database wrote the amount "${text}"`)
@@ -23,7 +23,7 @@ export function compare(one: Decimal, other: Decimal): number {
   return difference === 0n ? 0 : difference < 0n ? -1 : 1
 }
 
-/** An amount for an answer: a JSON number with all the decimals that the text has. */
+/** An amount for an answer: a JSON number with all decimals of the text. */
 export function jsonAmount(text: string): JsonNumber {
   return new JsonNumber(text)
 }

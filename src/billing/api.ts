@@ -1,4 +1,4 @@
-// The door of the billing API: the organization's key, then charges, refunds, assets and the report.
+// Mounts the billing API: checks the organization's key, then routes charges, refunds, assets and the report.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Audit } from '../audit/audit.ts'
 import type { Head } from '../audit/heads.ts'
@@ -51,7 +51,7 @@ export async function billingApi(
   transactionReport(app, context)
 }
 
-/** Who holds the key, if it is that of the organization in the path: whatever else is wrong is the same 401. */
+/** The holder of the key, if it is a key of the organization in the path. Everything else is the same 401. */
 async function holderOf(request: FastifyRequest, keys: KeyCache): Promise<KeyHolder | undefined> {
   const [header, ...more] = rawHeaders(request.raw, 'service-secret-key')
   const holder = header && more.length === 0 ? await keys.lookUp(header.value) : undefined
@@ -73,10 +73,10 @@ function charges(app: FastifyInstance, context: BillingContext): void {
       operationId: 'createOneOffCharge',
       summary: 'Charge a saved card',
       description:
-        'Charges any amount to the customer’s saved card, at most once for each `idempotency_key`, and grants one consumable. Send the same key with every retry: it answers what became of the first charge.',
+        'Charges any amount to the customer’s saved card, at most once for each `idempotency_key`, and grants one consumable. Send the same key with every retry: it returns the outcome of the first charge.',
     }),
     body: oneOffChargeIn,
-    ...ok('What became of the charge.', oneOffChargeOut, {
+    ...ok('The outcome of the charge.', oneOffChargeOut, {
       coded: ['one_off_charge_disabled', 'idempotency_key_reused'],
     }),
   }
@@ -97,7 +97,7 @@ function refunds(
         'Pays back a charge or a part of it. When refunds that are not soft add up to the whole amount, the consumable is revoked.',
     }),
     body: refundIn,
-    ...ok('What became of the refund.', refundOut, { coded: ['idempotency_key_reused'] }),
+    ...ok('The outcome of the refund.', refundOut, { coded: ['idempotency_key_reused'] }),
   }
   app.post('/payment/refund', { schema }, async ({ rawBody, organizationId, raw, trace: { traceparent } }) => {
     const source = callerOf(raw, context.trustedProxies)

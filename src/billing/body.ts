@@ -41,7 +41,7 @@ export function uuidIn(description: string, { nullable = false } = {}): Schema {
   }
 }
 
-/** The body, whose shape the schema has checked already, once more with every digit of its numbers. */
+/** The body again, with every digit of its numbers; the schema has checked its shape. */
 export function exactBody(bytes: Buffer | undefined): JsonObject {
   if (!bytes) throw new Error('Bug: the body of a billing request was not kept')
   return parseBody(bytes, { exact: true }) as JsonObject
@@ -49,7 +49,7 @@ export function exactBody(bytes: Buffer | undefined): JsonObject {
 
 /** Reads an amount of any size and sign, exactly, or throws a 400 for what is no amount. */
 export function readAmountField(value: string | number | JsonNumber): Decimal {
-  // A text has no sign by its form; the caller is better told which rule it broke.
+  // The form of a text has no sign; the sentence about the sign is more useful than one about the form.
   if (typeof value === 'string' && /^-[0-9]/.test(value)) throw notPositive(value)
   try {
     return readAmount(value)

@@ -1,4 +1,4 @@
-// What the verbs of billing need of the program, so that tests and the simulation can hand them other clocks and providers.
+// What billing needs of the program, so that tests and the simulation can pass other clocks and providers.
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
 import type { Db } from '../lib/pg/db.ts'
@@ -11,6 +11,6 @@ export interface BillingContext {
   log: Pick<Logger, 'info' | 'warn' | 'error'>
   /** The deadline that guards every call to a provider. */
   providerTimeoutMs: number
-  /** Whose trace a call to a provider belongs to; undefined in the background. */
+  /** The trace of the request that calls a provider; undefined in the background. */
   traceparent?: string
 }

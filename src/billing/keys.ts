@@ -1,10 +1,10 @@
-// The two keys of every movement of money: the caller's, which it may send again, and the provider's, which follows from it.
+// The provider's idempotency keys of charges and refunds, derived from the caller's keys.
 import { createHash } from 'node:crypto'
 import { ApiError } from '../lib/errors.ts'
 
 /**
- * What the provider knows a charge by. It follows from what the caller sent, not from anything we store, so that a retry
- * after a restored backup meets the charge that the backup does not know.
+ * The provider's key of a charge. It is derived from what the caller sent, not from anything we store, so that a retry
+ * after a restored backup finds the charge that the backup does not have.
  */
 export function chargeKey(organizationId: string, externalId: string, idempotencyKey: string): string {
   return sha256(organizationId, externalId, idempotencyKey)
@@ -20,12 +20,12 @@ export function nthRefundKey(organizationId: string, orderId: string, n: number)
   return sha256(organizationId, orderId, 'refund', String(n), '')
 }
 
-/** JSON keeps the parts apart: no two lists of parts have the same text. */
+/** JSON separates the parts: two different lists never have the same text. */
 function sha256(...parts: string[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }
 
-/** The refusal of a key that stands for something else already. */
+/** The refusal of a key that was used for something else. */
 export function keyReused(what: string): ApiError {
   return new ApiError(
     400,

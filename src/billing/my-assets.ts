@@ -56,7 +56,7 @@ export function myAssets(app: FastifyInstance, { db }: { db: Db }): void {
   })
 }
 
-/** The bytes of a list, whose own memory is free again. */
+/** The bytes of a list; the memory of its rows is free again. */
 function taken(json: JsonBytes): Buffer {
   const bytes = Buffer.from(json.written())
   json.free()

@@ -1,7 +1,10 @@
 // The contract of payment providers: what an adapter must implement, and the outcomes it may return.
+
+import type { Dispute, Movement, RefundAtProvider } from './movements.ts'
 import type { Notification } from './notification.ts'
 import type { PaymentDetails } from './payment-details.ts'
 
+export type { Dispute, Movement, RefundAtProvider } from './movements.ts'
 export { noDetails, type PaymentDetails } from './payment-details.ts'
 
 /**
@@ -116,34 +119,6 @@ export interface Conflict {
   outcome: 'conflict'
 }
 
-/** A refund as the provider has it. `key` and `reference` are null for one that was not made by us. */
-export interface RefundAtProvider {
-  key: string | null
-  reference: string | null
-  /** The provider's id of the refund. */
-  transactionId: string
-  status: 'pending' | 'succeeded' | 'failed'
-  amountMinor: bigint
-  currencyCode: string
-  at: string
-  details: PaymentDetails
-}
-
-export interface Dispute {
-  /** The provider's id of the dispute. */
-  disputeId: string
-  chargeTransactionId: string
-  status: 'open' | 'won' | 'lost'
-  /** Whether the provider has taken the amount from the merchant, and whether it gave it back. */
-  fundsWithdrawn: boolean
-  fundsReinstated: boolean
-  amountMinor: bigint
-  currencyCode: string
-  /** The provider's word for the reason. */
-  reason: string | null
-  at: string
-}
-
 /**
  * A payment provider as one merchant account sees it. No method throws for trouble on the way or at the provider, that is
  * `unknown`; only `list` does, with `ProviderTrouble`. Every other exception is a bug. Each call has one deadline.
@@ -246,20 +221,6 @@ export interface Providers {
   opened(organizationId?: string): Iterable<Provider>
   /** Every merchant account that is set up, with its organization; null: it serves all of them. */
   all(): Promise<{ organizationId: string | null; provider: Provider }[]>
-}
-
-/** Money that moved. `key` and `reference` are null when the movement was not made by us. */
-export interface Movement {
-  type: 'charge' | 'refund'
-  key: string | null
-  reference: string | null
-  amountMinor: bigint
-  currencyCode: string
-  /** The provider's id of the charge or refund. */
-  transactionId: string
-  /** Of a refund: the charge that it pays back, where the provider told. */
-  chargeTransactionId?: string
-  at: string
 }
 
 /** Trouble on the way to a provider or at it. The message names no address and no secret. */

@@ -396,7 +396,7 @@ export interface paths {
         put?: never;
         /**
          * Charge a saved card
-         * @description Charges any amount to the customer’s saved card, at most once for each `idempotency_key`, and grants one consumable. Send the same key with every retry: it answers what became of the first charge.
+         * @description Charges any amount to the customer’s saved card, at most once for each `idempotency_key`, and grants one consumable. Send the same key with every retry: it returns the outcome of the first charge.
          */
         post: operations["createOneOffCharge"];
         delete?: never;
@@ -1029,7 +1029,7 @@ export interface components {
             /** @description Always empty: a custom charge has no authentication step. */
             action_required_token: string;
             /**
-             * @description `processing`: the outcome is not known yet, ask again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged and nothing will be. The last three are final.
+             * @description `processing`: the outcome is not known yet, send the request again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged and nothing will be. The last three are final.
              * @example succeeded
              * @enum {string}
              */
@@ -1046,7 +1046,7 @@ export interface components {
              */
             order_id: string | null;
             /**
-             * @description Whether an earlier charge with the same key is told of; nothing was charged by this request.
+             * @description Whether this is the outcome of an earlier charge with the same key; this request charged nothing.
              * @default false
              */
             idempotent_replay: boolean;
@@ -1516,7 +1516,7 @@ export interface components {
             /** @description Always empty: a custom charge has no authentication step. */
             action_required_token: string;
             /**
-             * @description `processing`: the outcome is not known yet, ask again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged and nothing will be. The last three are final.
+             * @description `processing`: the outcome is not known yet, send the request again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged and nothing will be. The last three are final.
              * @example succeeded
              * @enum {string}
              */
@@ -1533,7 +1533,7 @@ export interface components {
              */
             order_id: string | null;
             /**
-             * @description Whether an earlier charge with the same key is told of; nothing was charged by this request.
+             * @description Whether this is the outcome of an earlier charge with the same key; this request charged nothing.
              * @default false
              */
             idempotent_replay: boolean;
@@ -1922,7 +1922,7 @@ export interface components {
              */
             amount?: number | string;
             /**
-             * @description A soft refund never revokes the consumable.
+             * @description A soft refund moves no money and never revokes the consumable; it counts in `amount_refunded`.
              * @default false
              */
             soft_refund: boolean;
@@ -1956,7 +1956,7 @@ export interface components {
              */
             order_id: string;
             /**
-             * @description `processing`: the outcome is not known yet, and finds itself. The others are final.
+             * @description `processing`: the outcome is not known yet and is looked for. A refund that succeeded can still fail later, with the event `refund.failed`.
              * @example succeeded
              * @enum {string}
              */
@@ -1980,7 +1980,7 @@ export interface components {
             amount_refunded: number;
             /** @description Whether refunds that are not soft add up to the whole amount, so that the consumable is revoked. */
             consumable_revoked: boolean;
-            /** @description Whether an earlier refund with the same key is told of. */
+            /** @description Whether this is an earlier refund with the same key. */
             idempotent_replay: boolean;
         };
         RefundProblem: {
@@ -4767,7 +4767,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What became of the charge. */
+            /** @description The outcome of the charge. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4871,7 +4871,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What became of the refund. */
+            /** @description The outcome of the refund. */
             200: {
                 headers: {
                     [name: string]: unknown;

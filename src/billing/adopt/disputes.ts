@@ -1,6 +1,7 @@
 // Records disputes of charges as the provider tells them: report rows, the consumable and events, each once.
 import { type Event, write as writeEvents } from '../../events/outbox.ts'
 import { formatMinor } from '../../lib/money.ts'
+import { endWhenStalled } from '../../lib/pg/stalled.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { readInstant } from '../../lib/time.ts'
@@ -54,14 +55,17 @@ export async function recordDispute(
   { organization_id, order_id }: { organization_id: string; order_id: string },
   dispute: Dispute,
 ): Promise<boolean> {
-  const change = await db.tx(async (query) => {
+  const change = await db.tx(async (query, commit) => {
+    await endWhenStalled(query)
     const [order] = await query<LockedOrder>(LOCK, [organization_id, order_id, dispute.currencyCode])
     if (!order) throw new Error('Bug: a disputed order is gone')
     const [before] = await query<Before>(FIND, [organization_id, order_id, dispute.disputeId])
     const change = changeOf(before, dispute)
     if (!change.isAny) return change
-    await query(WRITE, paramsOf(order, dispute))
-    await writeEffects(query, order, dispute, change)
+    // At one go with the commit, for the organization's clock is locked by then.
+    const written = Promise.all([query(WRITE, paramsOf(order, dispute)), ...effectsOf(query, order, dispute, change)])
+    commit()
+    await written
     return change
   })
   if (change.isAny) log.warn({ order_id, dispute_id: dispute.disputeId, ...change }, 'A charge is disputed.')
@@ -145,25 +149,26 @@ const WRITE: Statement = {
       funds_reinstated_at = coalesce(d.funds_reinstated_at, excluded.funds_reinstated_at)`,
 }
 
-async function writeEffects(query: Query, order: LockedOrder, dispute: Dispute, change: Change): Promise<void> {
-  const events: Event[] = []
-  if (change.isOpened) events.push(disputeEvent('charge.disputed', order, dispute))
-  if (change.isWithdrawn && !change.isReinstated && order.held_is_active === 't') {
-    await revoke(query, order)
-    events.push(revokedEvent(order))
-  }
-  if (change.isWon) events.push(disputeEvent('charge.dispute_won', order, dispute))
-  if (change.isReinstated && order.held_is_active === 'f' && order.is_refunded === 'f') {
-    await restore(query, order)
-    events.push(restoredEvent(order))
-  }
-  if (events.length > 0) await writeEvents(query, order.project_id, events)
+/** The events, report rows and the consumable that follow from a change. */
+function effectsOf(query: Query, order: LockedOrder, dispute: Dispute, change: Change): Promise<unknown>[] {
+  const revokes = change.isWithdrawn && !change.isReinstated && order.held_is_active === 't'
+  const restores = change.isReinstated && order.held_is_active === 'f' && order.is_refunded === 'f'
+  const events = [
+    ...(change.isOpened ? [disputeEvent('charge.disputed', order, dispute)] : []),
+    ...(revokes ? [revokedEvent(order)] : []),
+    ...(change.isWon ? [disputeEvent('charge.dispute_won', order, dispute)] : []),
+    ...(restores ? [restoredEvent(order)] : []),
+  ]
   const rows = [
     ...(change.isWithdrawn ? [reportRow(order, dispute, 'chargeback')] : []),
     ...(change.isReinstated ? [reportRow(order, dispute, 'chargeback_reversal')] : []),
   ]
-  // Last, for the organization's clock stays locked to the commit.
-  if (rows.length > 0) await addReportRows(query, order.organization_id, rows)
+  return [
+    ...(revokes ? [revoke(query, order)] : []),
+    ...(restores ? [restore(query, order)] : []),
+    ...(events.length > 0 ? [writeEvents(query, order.project_id, events)] : []),
+    ...(rows.length > 0 ? [addReportRows(query, order.organization_id, rows)] : []),
+  ]
 }
 
 /** The event of a dispute, numbered among those of its charge. */

@@ -1,6 +1,7 @@
 // Takes over refunds that a provider has of a charge and this database does not: forgotten by a backup, or made there.
 import { isUuid, makeUuid } from '../../lib/ids.ts'
 import { formatMinor } from '../../lib/money.ts'
+import type { Commit } from '../../lib/pg/db.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import type { RefundAtProvider } from '../../providers/provider.ts'
 import type { Order } from '../charge/orders.ts'
@@ -31,25 +32,29 @@ export async function adoptRefunds(
 
 type Known = { refund_id: string; status: string; amount: string }
 
-/** Brings one refund up to date with the provider. */
+/**
+ * Brings one refund up to date with the provider. `commit` is sent with the last statements, for the organization's clock
+ * is locked by then; it is left out where more follows in the transaction.
+ */
 export async function adoptOne(
   query: Query,
   order: Pick<Order, 'organization_id' | 'order_id' | 'external_id'>,
   refund: RefundAtProvider,
+  commit: Commit = () => {},
 ): Promise<{ adoption: Adoption; refundId?: string }> {
   const { organization_id, order_id } = order
   const [locked] = await query<OrderSums>(LOCK_ORDER, [organization_id, order_id])
   if (locked?.status !== 'succeeded') return { adoption: 'mismatch' }
   const [known] = await query<Known>(FIND, [organization_id, order_id, refund.transactionId, refund.key])
   if (known) {
-    const adoption = await compareKnown(query, organization_id, known, refund)
+    const adoption = await compareKnown(query, organization_id, known, refund, commit)
     return { adoption, refundId: known.refund_id }
   }
   if (refund.status === 'failed') return { adoption: 'known' }
   if (refund.currencyCode !== locked.currency_code) return { adoption: 'mismatch' }
   const refundId = await insert(query, order, refund)
   if (refundId === undefined) return { adoption: 'mismatch' }
-  if (refund.status === 'succeeded') await succeed(query, organization_id, refundId, refund)
+  if (refund.status === 'succeeded') await succeed(query, organization_id, refundId, refund, commit)
   return { adoption: 'adopted', refundId }
 }
 
@@ -75,12 +80,13 @@ async function compareKnown(
   organizationId: string,
   known: Known,
   refund: RefundAtProvider,
+  commit: Commit,
 ): Promise<Adoption> {
   if (known.status === 'processing') return 'in_progress'
   if (known.status === refund.status) return 'known'
   if (known.status !== 'succeeded') return refund.status === 'succeeded' ? 'mismatch' : 'known'
   if (refund.status !== 'failed') return 'mismatch'
-  await failLater(query, organizationId, known.refund_id, refund)
+  await failLater(query, organizationId, known.refund_id, refund, commit)
   return 'failed_later'
 }
 
@@ -93,14 +99,17 @@ async function failLater(
   organizationId: string,
   refundId: string,
   { currencyCode, details }: RefundAtProvider,
+  commit: Commit,
 ): Promise<void> {
   const locked = await lockRefund(query, { organization_id: organizationId, refund_id: refundId }, currencyCode)
   const { refund, writes } = undo(query, locked)
-  await Promise.all([
+  const written = Promise.all([
     query(FAIL_LATER, [organizationId, refundId]),
     ...writes,
     addReportRows(query, organizationId, [reportRow(refund, details)]),
   ])
+  commit()
+  await written
 }
 
 const FAIL_LATER: Statement = {
@@ -145,15 +154,18 @@ async function succeed(
   organizationId: string,
   refundId: string,
   { currencyCode, details }: RefundAtProvider,
+  commit: Commit,
 ): Promise<void> {
   const locked = await lockRefund(query, { organization_id: organizationId, refund_id: refundId }, currencyCode)
   const outcome: SettledRefund = { ...locked, status: 'succeeded' }
   const { writes } = effectsOf(query, outcome)
-  await Promise.all([
+  const written = Promise.all([
     query(SUCCEED, [organizationId, refundId]),
     ...writes,
     addReportRows(query, organizationId, [reportRow(outcome, details)]),
   ])
+  commit()
+  await written
 }
 
 const SUCCEED: Statement = {

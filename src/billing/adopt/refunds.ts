@@ -1,4 +1,5 @@
 // Takes over what a provider did with a charge of ours: for notifications, which are only hints, and for `reconcile`.
+import { endWhenStalled } from '../../lib/pg/stalled.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import { type Provider, ProviderTrouble, type RefundAtProvider } from '../../providers/provider.ts'
 import { AT_PROVIDER, type AtProvider, ORDER_COLUMNS, type Order, ordersInProgress } from '../charge/orders.ts'
@@ -30,7 +31,10 @@ export async function adoptRefundsOfCharge(
 
 async function bringUpToDate(context: BillingContext, order: Order, refund: RefundAtProvider): Promise<Adoption> {
   const { db, log, providerTimeoutMs } = context
-  const { adoption, refundId } = await db.tx((query) => adoptOne(query, order, refund))
+  const { adoption, refundId } = await db.tx(async (query, commit) => {
+    await endWhenStalled(query)
+    return adoptOne(query, order, refund, commit)
+  })
   const about = { order_id: order.order_id, refund_id: refundId, psp_transaction_id: refund.transactionId }
   if (adoption === 'mismatch')
     log.error(about, 'A refund at the provider does not fit its order: an operator must judge it.')

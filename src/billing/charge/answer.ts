@@ -1,4 +1,4 @@
-// What a charge's order looks like to the caller, and to those who listen to its events.
+// The answer of a charge, and the data of its events.
 
 import type { Event } from '../../events/outbox.ts'
 import { readJson } from '../../lib/json/read.ts'
@@ -16,7 +16,7 @@ export const oneOffChargeOut = Type.Object(
       enum: ['processing', 'succeeded', 'failed', 'cancelled'],
       examples: ['succeeded'],
       description:
-        '`processing`: the outcome is not known yet, ask again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged and nothing will be. The last three are final.',
+        '`processing`: the outcome is not known yet, send the request again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged and nothing will be. The last three are final.',
     },
     failed_message_for_user: Type.String({
       description: 'A sentence fit for the customer; empty unless failed.',
@@ -29,7 +29,7 @@ export const oneOffChargeOut = Type.Object(
       examples: ['0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20'],
     },
     idempotent_replay: Type.Boolean({
-      description: 'Whether an earlier charge with the same key is told of; nothing was charged by this request.',
+      description: 'Whether this is the outcome of an earlier charge with the same key; this request charged nothing.',
       default: false,
     }),
   },

@@ -1,4 +1,4 @@
-// What the customer is told of a declined charge: a sentence without internals, by the provider's reason code.
+// The sentence for the customer about a declined charge, without internals, by the provider's reason code.
 
 const TRY_LATER = 'Your bank could not process the payment. Please try again later.'
 const LIMIT = "Your card's limit is reached. Please use another card."

@@ -7,7 +7,7 @@ import { type Decimal, readCurrency } from '../../lib/money.ts'
 import { Type } from '../../lib/shape/schema.ts'
 import { amountIn, exactBody, externalId, idempotencyKey, readAmountField } from '../body.ts'
 
-// Enough for an order's own references; what is larger belongs into the caller's database.
+// Enough for references of an order; larger data belongs in the caller's database.
 const MAX_METADATA_BYTES = 16 * 1024
 
 export const oneOffChargeIn = Type.Object(
@@ -44,7 +44,7 @@ export interface ChargeRequest {
   clientMetadata: string | null
 }
 
-/** Reads a body that `oneOffChargeIn` has let pass. Throws a 400. */
+/** Reads a body that is valid for `oneOffChargeIn`. Throws a 400. */
 export function readChargeRequest(bytes: Buffer | undefined): ChargeRequest {
   const body = exactBody(bytes)
   const { external_id, idempotency_key, currency_code } = body as Record<string, string>

@@ -5,7 +5,8 @@ import { minorFromDatabase } from '../amount.ts'
 import type { BillingContext } from '../context.ts'
 import type { Note } from '../unknown/provider-calls.ts'
 import { isOtherOrder, type Order } from './orders.ts'
-import { settle, settleAdopted, type Verdict } from './settle.ts'
+import type { Verdict } from './outcomes.ts'
+import { settle, settleAdopted } from './settle.ts'
 
 /**
  * Settles the order, or returns why it cannot be settled. The provider names another reference than the order's in two

@@ -1,4 +1,4 @@
-// The consumable: granted by a successful charge, revoked by a full refund, listed under a customer's assets.
+// The consumable: granted by a successful charge, revoked by a full refund or a dispute, listed under a customer's assets.
 import type { Event } from '../../events/outbox.ts'
 import { makeUuid } from '../../lib/ids.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
@@ -32,7 +32,7 @@ type Buyer = Pick<Order, 'organization_id' | 'order_id' | 'external_id' | 'amoun
   stamp: string
 }
 
-/** The one consumable of a successful charge. */
+/** The consumable of a successful charge. */
 export type Consumable = ReturnType<typeof consumableOf>
 
 export function consumableOf({

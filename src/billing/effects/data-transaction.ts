@@ -12,11 +12,11 @@ export interface Payment {
   currency_code: string
   priceMinor: bigint
   usdMinor: bigint | null
-  /** Not before what `begin_write` answered. */
+  /** Not before the time that `begin_write` returned. */
   stamp: string
 }
 
-/** A transaction as its row says. */
+/** The row of a transaction. */
 export type Added = ReturnType<typeof transactionOf>
 
 export function transactionOf({ profile_id, sandbox, currency_code, priceMinor, usdMinor, stamp }: Payment) {
@@ -46,7 +46,7 @@ const ADD: Statement = {
     insert into counts (project_id, list, field, value, n) values ($1, 'transactions', '', '', $3)`,
 }
 
-/** Tells of a new transaction in the form in which the data API answers it. */
+/** The event of a new transaction; its data has the form of the data API. */
 export function createdEvent({ id, created_at, profile_id, currency, price, price_usd, sandbox }: Added): Event {
   const data = {
     id,

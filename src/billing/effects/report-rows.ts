@@ -6,7 +6,7 @@ import { readInstant, TimeError } from '../../lib/time.ts'
 import { noDetails, type PaymentDetails } from '../../providers/provider.ts'
 import { detailFlags } from '../../records/payment.ts'
 
-/** What we know of the movement ourselves. */
+/** The fields of a row that we know ourselves. */
 export interface ReportRow {
   external_id: string
   order_id: string

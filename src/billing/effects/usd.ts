@@ -1,4 +1,4 @@
-// What an amount is worth in US dollars, by the organization's exchange rates.
+// Converts amounts to US dollars by the organization's exchange rates.
 
 import { convertMinor, formatMinor, MOST_MINOR } from '../../lib/money.ts'
 import type { Db } from '../../lib/pg/db.ts'
@@ -48,7 +48,7 @@ const ROWS = 5_000
 /** Keeps these rates for one organization or for all there are, all or none; a rate that is there already is replaced. */
 export async function storeRates(db: Db, rates: Rate[], organization: string | null): Promise<void> {
   const euros = rates.map(({ day }): Rate => ({ day, currencyCode: 'EUR', perEuro: '1' }))
-  // Of a rate that stands twice the last one holds: a statement cannot write one row twice.
+  // Of a rate that is given twice the last one counts: a statement cannot write one row twice.
   const all = [...new Map([...euros, ...rates].map((rate) => [`${rate.day} ${rate.currencyCode}`, rate])).values()]
   await db.tx(async (query) => {
     const found = await query(ORGANIZATIONS, [organization])

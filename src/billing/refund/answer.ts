@@ -1,4 +1,4 @@
-// What a refund looks like to the caller, and to those who listen to its events.
+// The answer of a refund, and the data of its events.
 
 import type { Event } from '../../events/outbox.ts'
 import { formatMinor } from '../../lib/money.ts'
@@ -15,7 +15,8 @@ export const refundOut = Type.Object(
       type: 'string',
       enum: ['processing', 'succeeded', 'failed'],
       examples: ['succeeded'],
-      description: '`processing`: the outcome is not known yet, and finds itself. The others are final.',
+      description:
+        '`processing`: the outcome is not known yet and is looked for. A refund that succeeded can still fail later, with the event `refund.failed`.',
     },
     amount: Type.Number({ description: 'Amount of this refund, in major units.', examples: [10.5] }),
     currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['USD'] }),
@@ -23,7 +24,7 @@ export const refundOut = Type.Object(
     consumable_revoked: Type.Boolean({
       description: 'Whether refunds that are not soft add up to the whole amount, so that the consumable is revoked.',
     }),
-    idempotent_replay: Type.Boolean({ description: 'Whether an earlier refund with the same key is told of.' }),
+    idempotent_replay: Type.Boolean({ description: 'Whether this is an earlier refund with the same key.' }),
   },
   { title: 'RefundOut', additionalProperties: false },
 )
@@ -36,7 +37,7 @@ export function refundAnswer(refund: Refund, idempotent_replay: boolean) {
     refund_status: status,
     amount: jsonAmount(amount),
     currency_code,
-    // A sum of nothing has no decimals of its own.
+    // The database's zero has no decimals.
     amount_refunded: jsonAmount(formatMinor(minorFromDatabase(amount_refunded, currency_code), currency_code)),
     consumable_revoked: consumable_revoked === 't',
     idempotent_replay,

@@ -14,7 +14,10 @@ export const refundIn = Type.Object(
       amountIn('Amount in major units; left out: all that is left of the charge. With an amount the key is required.'),
     ),
     soft_refund: Type.Optional(
-      Type.Boolean({ description: 'A soft refund never revokes the consumable.', default: false }),
+      Type.Boolean({
+        description: 'A soft refund moves no money and never revokes the consumable; it counts in `amount_refunded`.',
+        default: false,
+      }),
     ),
     reason: Type.Optional(
       Type.String({ description: 'Why, in a word; kept, not shown.', maxLength: 256, default: '' }),
@@ -36,7 +39,7 @@ export interface RefundRequest {
   idempotencyKey: string | null
 }
 
-/** Reads a body that `refundIn` has let pass. Throws a 400. */
+/** Reads a body that is valid for `refundIn`. Throws a 400. */
 export function readRefundRequest(bytes: Buffer | undefined): RefundRequest {
   const body = exactBody(bytes)
   const { external_id, order_id, reason = '', comment = '', idempotency_key } = body as Record<string, string>

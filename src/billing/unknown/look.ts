@@ -14,7 +14,7 @@ import type {
   Unknown,
 } from '../../providers/provider.ts'
 import { type Order, reference as orderReference, ordersInProgress } from '../charge/orders.ts'
-import { isVerdict, type Verdict } from '../charge/settle.ts'
+import { isVerdict, type Verdict } from '../charge/outcomes.ts'
 import { settleByVerdict as settleCharge } from '../charge/verdict.ts'
 import type { BillingContext } from '../context.ts'
 import { logNotBegun } from '../psp.ts'

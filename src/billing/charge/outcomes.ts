@@ -1,0 +1,144 @@
+// Writes what follows from settled charges: orders, report rows, consumables, data API transactions and events.
+import { writeFirst } from '../../events/outbox.ts'
+import type { Query, Statement } from '../../lib/pg/types.ts'
+import type { Refused, Settled } from '../../providers/provider.ts'
+import { consumableOf, grant, grantedEvent } from '../effects/consumable.ts'
+import { addTransactions, createdEvent, transactionOf } from '../effects/data-transaction.ts'
+import { addReportRows, type ReportRow } from '../effects/report-rows.ts'
+import { type Rates, toUsdMinor, writeUsd } from '../effects/usd.ts'
+import { type Note, write as writeNotes } from '../unknown/provider-calls.ts'
+import { chargeEvent } from './answer.ts'
+import type { Order } from './orders.ts'
+
+/** What a provider has decided: a charge or refund that succeeded or failed, or one that it refuses for good. */
+export type Verdict = Settled | Refused
+
+/** Whether an answer is final. */
+export function isVerdict<T extends { outcome: string }>(answer: T): answer is Extract<T, Verdict> {
+  return ['succeeded', 'failed', 'refused'].includes(answer.outcome)
+}
+
+/** An order locked for settling, with all that settling needs to know. */
+export type Locked = Order &
+  Rates & {
+    client_metadata: string | null
+    profile_id: string | null
+    erased: 't' | 'f'
+    sandbox: 't' | 'f'
+    /** When all of this happens. */
+    stamp: string
+  }
+
+/** A settled order with what its transaction read. */
+export type Outcome = Locked & { status: 'succeeded' | 'failed' | 'cancelled' }
+
+/** An order that is settled here and now. */
+export interface Done {
+  order: Outcome
+  verdict: Verdict
+  because: string | null
+  mismatch: 'amount' | 'currency' | null
+}
+
+/** Writes what follows from the outcomes, at one go. The report rows come last: their clock stays locked. */
+export async function writeOutcomes(query: Query, organizationId: string, done: Done[], notes: Note[]): Promise<void> {
+  const moved = done.flatMap(({ order, verdict }) =>
+    verdict.outcome === 'refused' ? [] : [movementOf(order, verdict)],
+  )
+  await Promise.all([
+    ...(notes.length > 0 ? [writeNotes(query, notes)] : []),
+    ...(done.length > 0 ? [finish(query, organizationId, done)] : []),
+    ...Map.groupBy(done, ({ order }) => order.project_id)
+      .entries()
+      .flatMap(([projectId, some]) => deliver(query, projectId, some, moved)),
+    ...(moved.length > 0 ? [addReportRows(query, organizationId, moved.map(reportRow))] : []),
+  ])
+}
+
+async function finish(query: Query, organizationId: string, done: Done[]): Promise<void> {
+  const column = (value: (order: Outcome) => string) => done.map(({ order }) => value(order))
+  await query(FINISH, [
+    organizationId,
+    column(({ order_id }) => order_id),
+    column(({ status }) => status),
+    column(({ failed_message_for_user }) => failed_message_for_user),
+    column(({ amount }) => amount),
+    column(({ currency_code }) => currency_code),
+    column(({ client_metadata }) => String(client_metadata === null)),
+    done.map(({ because }) => because),
+    column(({ asked_amount }) => asked_amount),
+    column(({ asked_currency_code }) => asked_currency_code),
+    done.map(({ mismatch }) => mismatch),
+    done.map(({ order }) => order.provider_customer),
+    done.map(({ verdict }) => (verdict.outcome === 'succeeded' ? verdict.details.psp_transaction_id : null)),
+  ])
+}
+
+const FINISH: Statement = {
+  name: 'finish orders',
+  text: `
+    update orders o set status = a.status, failed_message_for_user = a.failed_message_for_user, amount = a.amount,
+      currency_code = a.currency_code, client_metadata = case when not a.is_wiped then o.client_metadata end,
+      asked_amount = nullif(a.asked_amount, a.amount), asked_currency_code = nullif(a.asked_currency_code, a.currency_code),
+      provider_mismatch = a.mismatch, provider_customer = a.provider_customer,
+      charge_transaction_id = a.charge_transaction_id,
+      resolved_because = a.because, settled_at = db_clock(), lease_until = null, next_look_at = null
+    from unnest($2::uuid[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::boolean[], $8::text[], $9::numeric[],
+        $10::text[], $11::text[], $12::text[], $13::text[])
+      as a (order_id, status, failed_message_for_user, amount, currency_code, is_wiped, because, asked_amount,
+        asked_currency_code, mismatch, provider_customer, charge_transaction_id)
+    where o.organization_id = $1 and o.order_id = a.order_id and o.status = 'processing'`,
+}
+
+/** Money that moved, or was declined. */
+interface Movement {
+  order: Outcome
+  verdict: Settled
+  usdMinor: bigint | null
+}
+
+function movementOf(order: Outcome, verdict: Settled): Movement {
+  return { order, verdict, usdMinor: toUsdMinor(verdict.amountMinor, verdict.currencyCode, order) }
+}
+
+/** Writes the consumables and data API transactions of a project's successes, and the events of all its outcomes. */
+function deliver(query: Query, projectId: string, done: Done[], moved: Movement[]): Promise<void>[] {
+  const bought = moved.filter(({ order }) => order.project_id === projectId && order.status === 'succeeded')
+  const consumables = bought.map(({ order }) => consumableOf(order))
+  const transactions = bought.flatMap(({ order, verdict, usdMinor }) => {
+    const { profile_id } = order
+    if (profile_id === null) return []
+    return [transactionOf({ ...order, profile_id, priceMinor: verdict.amountMinor, usdMinor })]
+  })
+  const events = [
+    ...done.map(({ order }) => chargeEvent(order)),
+    ...consumables.map(grantedEvent),
+    ...transactions.map(createdEvent),
+  ]
+  return [
+    ...(consumables.length > 0 ? [grant(query, consumables)] : []),
+    ...(transactions.length > 0 ? [addTransactions(query, projectId, transactions)] : []),
+    // An order has no events before it is settled.
+    writeFirst(query, projectId, events),
+  ]
+}
+
+function reportRow({ order, verdict, usdMinor }: Movement): ReportRow {
+  const { external_id, order_id, amount, currency_code, status } = order
+  const { psp, psp_merchant_id, region, payment_method_token, provider_customer } = order
+  return {
+    external_id,
+    order_id,
+    amount,
+    amount_usd: writeUsd(usdMinor),
+    currency_code,
+    status: status === 'succeeded' ? 'succeeded' : 'failed',
+    psp_transaction_type: 'sale',
+    psp,
+    psp_merchant_id,
+    psp_customer_id: provider_customer,
+    region,
+    payment_method_token,
+    details: verdict.details,
+  }
+}

@@ -1,0 +1,104 @@
+// Reads the answers of the provider simulator; what it did not say in so many words is trouble, not an outcome.
+import { MOST_MINOR, minorUnits } from '../lib/money.ts'
+import {
+  type Conflict,
+  type Movement,
+  type NotFound,
+  noDetails,
+  type PaymentDetails,
+  ProviderTrouble,
+  type RefundAtProvider,
+  type Refused,
+  type Settled,
+} from './provider.ts'
+import { type Answer, fieldsOf } from './transport.ts'
+
+export type Verdict = Settled | Refused | NotFound | Conflict
+
+/** Trusts only what the simulator says in so many words: a 404 of a proxy in between is not "this key is unknown". */
+export function readVerdict({ status, body }: Answer): Verdict {
+  const { outcome, reference, amount_minor, currency_code, details } = fieldsOf(body)
+  if (status === 404 && outcome === 'not_found') return { outcome }
+  if (status === 409 && outcome === 'conflict') return { outcome }
+  if (status !== 200) throw new ProviderTrouble(`answered ${status}`)
+  if (outcome === 'refused') return { outcome }
+  if (outcome !== 'succeeded' && outcome !== 'failed') throw new ProviderTrouble('answered without an outcome')
+  if (typeof reference !== 'string' || typeof currency_code !== 'string' || !isDigits(amount_minor)) {
+    throw new ProviderTrouble('answered an outcome without saying of what')
+  }
+  // What no charge of ours can be: settling by it would fail, however often it is tried.
+  if (!isPayable(BigInt(amount_minor), currency_code))
+    throw new ProviderTrouble('answered an outcome of no payable sum')
+  return {
+    outcome,
+    reference,
+    amountMinor: BigInt(amount_minor),
+    currencyCode: currency_code,
+    details: readDetails(fieldsOf(details)),
+  }
+}
+
+export function readRefunds({ status, body }: Answer): RefundAtProvider[] {
+  const { refunds } = fieldsOf(body)
+  if (status !== 200 || !Array.isArray(refunds)) throw new ProviderTrouble(`answered ${status} without a list`)
+  return refunds.map((refund): RefundAtProvider => {
+    const verdict = readVerdict({ status, body: refund })
+    const { key, at } = fieldsOf(refund)
+    if (verdict.outcome !== 'succeeded' || typeof key !== 'string' || typeof at !== 'string') {
+      throw new ProviderTrouble('listed a refund that cannot be read')
+    }
+    const { outcome, reference, amountMinor, currencyCode, details } = verdict
+    const transactionId = details.psp_transaction_id
+    if (transactionId === null) throw new ProviderTrouble('listed a refund without its id')
+    return { key, reference, transactionId, status: outcome, amountMinor, currencyCode, at, details }
+  })
+}
+
+function readDetails(told: Record<string, unknown>): PaymentDetails {
+  const known = Object.keys(noDetails).filter((name) => isScalar(told[name]))
+  return { ...noDetails, ...Object.fromEntries(known.map((name) => [name, told[name]])) }
+}
+
+export function readMovement(line: string): Movement {
+  const told = fieldsOf(parse(line))
+  const { type, key, reference, amount_minor, currency_code, psp_transaction_id, at } = told
+  if (
+    (type !== 'charge' && type !== 'refund') ||
+    typeof key !== 'string' ||
+    typeof reference !== 'string' ||
+    !isDigits(amount_minor) ||
+    typeof currency_code !== 'string' ||
+    typeof psp_transaction_id !== 'string' ||
+    typeof at !== 'string'
+  ) {
+    throw new ProviderTrouble('listed a movement that cannot be read')
+  }
+  const amountMinor = BigInt(amount_minor)
+  const movement = { type, key, reference, amountMinor, currencyCode: currency_code, at } as const
+  const charge = told.charge_transaction_id
+  return {
+    ...movement,
+    transactionId: psp_transaction_id,
+    ...(typeof charge === 'string' && { chargeTransactionId: charge }),
+  }
+}
+
+function parse(line: string): unknown {
+  try {
+    return JSON.parse(line.replace(/,$/, ''))
+  } catch {
+    throw new ProviderTrouble('listed something that is not JSON')
+  }
+}
+
+function isPayable(amountMinor: bigint, currencyCode: string): boolean {
+  return amountMinor > 0n && amountMinor <= MOST_MINOR && minorUnits(currencyCode) !== undefined
+}
+
+function isDigits(value: unknown): value is string {
+  return typeof value === 'string' && /^[0-9]{1,30}$/.test(value)
+}
+
+function isScalar(value: unknown): boolean {
+  return typeof value === 'string' || typeof value === 'boolean'
+}
