@@ -21,6 +21,7 @@ export class Backend {
   readonly #prepared = new Map<string, string>()
   #answer: Message[] = []
   #isEnd: (type: string) => boolean = () => false
+  #isCopying = false
   #done: ((answer: Message[]) => void) | undefined
   /** `I` outside of a transaction, `T` in one, `E` in one that failed. */
   state = 'I'
@@ -61,6 +62,7 @@ export class Backend {
 
   /** Ends whatever a simulated connection has left behind. Nothing may be running. */
   async reset(): Promise<void> {
+    if (this.#isCopying) await this.#ask(message('f', 'the client has gone'), (type) => type === 'Z')
     await this.#ask(SYNC, (type) => type === 'Z')
     for (const text of ['rollback', 'select pg_advisory_unlock_all()', 'discard temp', 'reset all'])
       await this.#ask(message('Q', text), (type) => type === 'Z')
@@ -98,6 +100,8 @@ export class Backend {
       // Notices and changed settings are nobody's answer.
       if ('NSA'.includes(one.type)) continue
       this.#answer.push(one)
+      if (one.type === 'G') this.#isCopying = true
+      if (one.type === 'Z') this.#isCopying = false
       if (one.type === 'Z') this.state = String.fromCharCode(one.bytes[5]!)
       if (!this.#isEnd(one.type)) continue
       const done = this.#done

@@ -2,16 +2,16 @@
 import { readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import type { Plant } from './plants.ts'
+import type { Mutant } from '../mutants/mutant.ts'
 
 const SOURCE = new URL('../../src/', import.meta.url).href
 
 /** Call it before the code under test is imported. */
-export function replaceSources(plant?: Plant): void {
+export function replaceSources(plant?: Pick<Mutant, 'file' | 'code' | 'bug'>, { ids = true } = {}): void {
   registerHooks({
     resolve(specifier, context, next) {
       const resolved = next(specifier, context)
-      return resolved.url === `${SOURCE}lib/ids.ts`
+      return ids && resolved.url === `${SOURCE}lib/ids.ts`
         ? next('./seeded-ids.ts', { ...context, parentURL: import.meta.url })
         : resolved
     },
@@ -20,7 +20,7 @@ export function replaceSources(plant?: Plant): void {
       const source = readFileSync(fileURLToPath(url), 'utf8')
       if (!source.includes(plant.code))
         throw new Error(`The bug cannot be planted: ${plant.file} has no "${plant.code}".`)
-      return { format: 'module-typescript', source: source.replace(plant.code, plant.bug), shortCircuit: true }
+      return { format: 'module-typescript', source: source.replace(plant.code, () => plant.bug), shortCircuit: true }
     },
   })
 }

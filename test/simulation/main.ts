@@ -1,21 +1,21 @@
 // npm run simulate: plays many seeds, prints the story of any that breaks a rule; --seed plays one again.
 import { parseArgs } from 'node:util'
+import { mutants } from '../mutants/mutants.ts'
 import { globalSetup, globalTeardown } from '../support/global-setup.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { replaceSources } from './hooks.ts'
-import { plants } from './plants.ts'
 
 const { values } = parseArgs({
   options: {
     seeds: { type: 'string', default: '1000' },
     from: { type: 'string', default: '1' },
     seed: { type: 'string' },
-    plant: { type: 'string' },
+    mutant: { type: 'string' },
   },
 })
-const plant = values.plant === undefined ? undefined : plants[values.plant]
-if (values.plant !== undefined && !plant) throw new Error(`There is no such bug: ${Object.keys(plants).join(', ')}.`)
-replaceSources(plant)
+const mutant = values.mutant === undefined ? undefined : mutants[values.mutant]
+if (values.mutant !== undefined && !mutant) throw new Error(`There is no mutant ${values.mutant}.`)
+replaceSources(mutant)
 
 await globalSetup()
 try {

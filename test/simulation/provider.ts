@@ -1,17 +1,7 @@
-// The scripted provider behind an unreliable network: messages get lost, come late, and answers too.
-import {
-  type ChargeRequest,
-  type Conflict,
-  type NotFound,
-  noDetails,
-  type Provider,
-  type Reference,
-  type RefundRequest,
-  type Refused,
-  type Settled,
-  type Unknown,
-} from '../../src/providers/provider.ts'
+// The payment provider as a process sees it: behind a network that loses requests, delays them, and loses answers.
+import type { Provider, Reference, RefundRequest, Settled, Traits, Unknown } from '../../src/providers/provider.ts'
 import { oneStep } from '../support/scripted-provider.ts'
+import type { Fate, Ledger } from './ledger.ts'
 import type { Process, Scheduler } from './scheduler.ts'
 
 export interface NetworkFaults {
@@ -23,70 +13,11 @@ export interface NetworkFaults {
   unanswered: number
   /** The card is declined. */
   declined: number
+  /** A cent less than asked is approved. */
+  partial: number
 }
 
-export interface Movement {
-  type: 'charge' | 'refund'
-  key: string
-  reference: string
-  amountMinor: bigint
-  /** Of a refund: what it pays back. */
-  charge: string | undefined
-}
-
-type Entry = { state: 'refused' } | { state: 'settled'; verdict: Settled; charge: string | undefined }
-
-/** What the provider knows; it honours one movement a key, and nothing else: rules on sums are for us to keep. */
-export class Ledger {
-  readonly movements: Movement[] = []
-  readonly #entries = new Map<string, Entry>()
-
-  find(type: 'charge' | 'refund', key: string): Entry | undefined {
-    return this.#entries.get(`${type} ${key}`)
-  }
-
-  take(
-    type: 'charge' | 'refund',
-    request: ChargeRequest | RefundRequest,
-    isDeclined: boolean,
-  ): Settled | Refused | Conflict {
-    const { key, reference, amountMinor, currencyCode } = request
-    const charge = 'chargeTransactionId' in request ? request.chargeTransactionId : undefined
-    const known = this.find(type, key)
-    if (known?.state === 'refused') return { outcome: 'refused' }
-    if (known) return isSame(known, amountMinor, charge) ? known.verdict : { outcome: 'conflict' }
-    const details = { ...noDetails, psp_transaction_id: `${type}-${reference}` }
-    const verdict: Settled = {
-      outcome: isDeclined ? 'failed' : 'succeeded',
-      reference,
-      amountMinor,
-      currencyCode,
-      details,
-    }
-    this.#entries.set(`${type} ${key}`, { state: 'settled', verdict, charge })
-    if (!isDeclined) this.movements.push({ type, key, reference, amountMinor, charge })
-    return verdict
-  }
-
-  look(type: 'charge' | 'refund', key: string): Settled | Refused | NotFound {
-    const known = this.find(type, key)
-    if (!known) return { outcome: 'not_found' }
-    return known.state === 'refused' ? { outcome: 'refused' } : known.verdict
-  }
-
-  refuse(type: 'charge' | 'refund', key: string): Settled | Refused {
-    const known = this.find(type, key)
-    if (known?.state === 'settled') return known.verdict
-    this.#entries.set(`${type} ${key}`, { state: 'refused' })
-    return { outcome: 'refused' }
-  }
-}
-
-function isSame(known: Entry & { state: 'settled' }, amountMinor: bigint, charge: string | undefined): boolean {
-  return known.verdict.amountMinor === amountMinor && known.charge === charge
-}
-
-/** The calls that processes are making for charges they claimed: within the deadline nobody else may touch them. */
+/** The calls that processes are making for charges they claimed: within the deadline no other process may end them. */
 export class OwnersCalls {
   readonly #open = new Map<string, { process: Process; untilMs: number }>()
 
@@ -104,15 +35,19 @@ export class OwnersCalls {
   }
 }
 
-export function providerOf(
-  process: Process,
-  scheduler: Scheduler,
-  ledger: Ledger,
-  owners: OwnersCalls,
-  faults: NetworkFaults,
-  deadlineMs: number,
-  violated: (text: string) => void,
-): Provider {
+export interface Behind {
+  process: Process
+  scheduler: Scheduler
+  ledger: Ledger
+  owners: OwnersCalls
+  faults: NetworkFaults
+  deadlineMs: number
+  violated(text: string): void
+}
+
+/** A provider of one step and one of two, each for all merchant accounts. */
+export function providersOf(behind: Behind): Provider[] {
+  const { process, scheduler, ledger, owners, faults, deadlineMs, violated } = behind
   const { random } = scheduler
 
   /** One call: a request and an answer, each with a fate of its own, and the deadline. */
@@ -129,14 +64,14 @@ export function providerOf(
       const travelMs = isLate ? random.between(1, 4 * deadlineMs) : random.between(0, 20)
       scheduler.add(undefined, travelMs, () => {
         const value = handle()
-        scheduler.tell(`provider: ${name} of ${process.name}: ${(value as { outcome: string }).outcome}`)
+        scheduler.tell(`provider: ${name} of ${process.name}: ${(value as { outcome?: string }).outcome ?? 'a list'}`)
         if (random.chance(faults.unanswered)) return
         scheduler.add(process, random.between(0, 20), () => answer(value))
       })
     })
   }
 
-  const isDeclined = () => random.chance(faults.declined)
+  const fate = (): Fate => ({ isDeclined: random.chance(faults.declined), isPartial: random.chance(faults.partial) })
 
   async function owned<T>(key: string, calling: Promise<T>): Promise<T> {
     owners.begin(key, process, scheduler.nowMs + deadlineMs)
@@ -152,31 +87,74 @@ export function providerOf(
     })
   }
 
-  return {
-    name: 'simulator',
-    merchantId: '*',
+  const shared = {
     isSandbox: true,
-    traits: oneStep,
     accepts: () => undefined,
     admits: () => true,
     circuitIsOpen: () => false,
     isReachable: async () => true,
+    refund: (request: RefundRequest) =>
+      owned(
+        request.key,
+        call('refund', () => ledger.take(scheduler.nowMs, request, { ...fate(), isPartial: false })),
+      ),
+    lookUpRefund: ({ key }: Reference) => call('look-up of a refund', () => ledger.look('refund', key) as Settled),
+    refundsOf: (charge: { chargeTransactionId: string }) =>
+      call('refunds of a charge', () => ledger.refundsOf(charge.chargeTransactionId)),
+    close() {},
+  }
+
+  const inOneStep: Provider = {
+    ...shared,
+    name: ONE_STEP,
+    merchantId: '*',
+    traits: oneStep,
     charge: (request) =>
       owned(
         request.key,
-        call('charge', () => ledger.take('charge', request, isDeclined())),
+        call('charge', () => ledger.take(scheduler.nowMs, request, fate())),
       ),
     lookUp: ({ key }) => call('look-up', () => ledger.look('charge', key)),
     refuse: (about) => refuse('charge', about),
-    refund: (request) =>
-      owned(
-        request.key,
-        call('refund', () => ledger.take('refund', request, isDeclined())),
-      ),
-    lookUpRefund: ({ key }) => call('look-up of a refund', () => ledger.look('refund', key)),
     refuseRefund: (about) => refuse('refund', about),
-    refundsOf: async () => ({ outcome: 'unknown', why: 'the simulation has no list' }),
-    async *list() {},
-    close() {},
+    async *list(since) {
+      yield* ledger.list(ONE_STEP, since)
+    },
   }
+
+  const inTwoSteps: Provider = {
+    ...shared,
+    name: TWO_STEPS,
+    merchantId: '*',
+    traits: twoStepTraits,
+    prepare: (request) => call('prepare', () => ledger.prepare(scheduler.nowMs, request)),
+    confirm: ({ key, handle }) =>
+      owned(
+        key,
+        call('confirm', () => ledger.confirm(scheduler.nowMs, handle, fate())),
+      ),
+    lookUp: ({ handle }) => call('look-up', () => ledger.lookAt(handle)),
+    refuse: ({ key, handle }) =>
+      call('cancel', () => {
+        if (owners.isOpen(key, scheduler.nowMs)) violated('a charge was cancelled under the hands of its own process')
+        return ledger.cancel(handle!)
+      }),
+    findByKey: ({ key }, since) => call('find by key', () => ledger.findByKey(key, since)),
+    async *list(since) {
+      yield* ledger.list(TWO_STEPS, since)
+    },
+  }
+  return [inOneStep, inTwoSteps]
+}
+
+export const ONE_STEP = 'simulator'
+export const TWO_STEPS = 'two-steps'
+
+const twoStepTraits: Traits = {
+  prepares: true,
+  lookUp: 'handle',
+  keyLifeMs: 24 * 3600 * 1000,
+  refuse: 'cancel',
+  refunds: 'synchronous',
+  refuseRefund: 'wait_out',
 }

@@ -62,6 +62,11 @@ export class Scheduler {
     this.#steps.delete(step)
   }
 
+  /** Runs asynchronous work of the simulation itself as a step, so that nothing else happens meanwhile. */
+  asStep<T>(work: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => this.add(undefined, 0, () => work().then(resolve, reject)))
+  }
+
   sleep(ms: number, process?: Process): Promise<void> {
     return new Promise((resolve) => this.add(process, ms, resolve))
   }
@@ -94,6 +99,11 @@ export class Scheduler {
     await chosen.run()
     await settleDown()
     return true
+  }
+
+  /** Whether something can happen now. */
+  isReady(): boolean {
+    return [...this.#steps].some((step) => step.process?.isAlive !== false && this.#readyMs(step) <= this.nowMs)
   }
 
   /** The next instant at which something can happen; undefined when nothing ever will. */

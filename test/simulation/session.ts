@@ -26,6 +26,9 @@ const IDLE_IN_TRANSACTION_MS = 5_000
 // A statement that has not answered after this long may be waiting for a lock; then PostgreSQL is asked.
 const QUICK_MS = 2
 
+// The first statement of an import, whose statements have no limit of time.
+const IMPORT = 'select set_config(name, case name'
+
 type Fate = 'fine' | 'lost before' | 'lost after' | 'died after'
 
 interface Running {
@@ -50,6 +53,7 @@ export class Session implements Link {
   #isInTransaction = false
   #hasFailed = false
   #isBroken = false
+  #isImport = false
   /** What PostgreSQL had not received when the process died is never run. */
   #isCut: boolean | undefined
   #limit: ReturnType<Scheduler['add']> | undefined
@@ -130,6 +134,7 @@ export class Session implements Link {
     if (this.isOver || this.#isCut || !this.socket.next()) return
     const unit = this.socket.shift()
     const name = nameOf(unit)
+    this.#isImport ||= name.startsWith(IMPORT)
     const fate = process.isAlive ? fateOf(scheduler.random.next(), faults) : 'fine'
     scheduler.tell(`${process.name}: ${name}${fate === 'fine' ? '' : `, ${fate}`}`)
     if (fate === 'lost before') return this.#break()
@@ -145,9 +150,10 @@ export class Session implements Link {
     scheduler.tell(`${process.name}: ${name} waits for a lock`)
     this.#blocked = running
     this.blockedAt = ++waits
-    this.#limit = scheduler.add(undefined, STATEMENT_TIMEOUT_MS, () =>
-      this.#blocked === running ? this.fail('57014', 'canceling statement due to statement timeout') : undefined,
-    )
+    if (!this.#isImport)
+      this.#limit = scheduler.add(undefined, STATEMENT_TIMEOUT_MS, () =>
+        this.#blocked === running ? this.fail('57014', 'canceling statement due to statement timeout') : undefined,
+      )
   }
 
   /** The answer, or undefined while the statement waits for a lock. */
@@ -214,6 +220,7 @@ function fateOf(chance: number, { before, after, crash }: DatabaseFaults): Fate 
 const LOSS = 'Connection terminated unexpectedly'
 
 /** Whether it is an error of the kind that this database makes on purpose. */
-export const isLoss = (error: Error) => /^Connection terminated|timeout exceeded/.test(error.message)
+export const isLoss = (error: Error) =>
+  /^(Connection terminated|timeout exceeded|Client has encountered a connection error)/.test(error.message)
 
 const lost = () => Object.assign(new Error(LOSS), { code: 'ECONNRESET', syscall: 'read' })

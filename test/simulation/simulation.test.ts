@@ -1,18 +1,15 @@
-// A few hundred seeds of the simulation, proof that a seed plays again the same way, and that planted bugs are found.
+// A few seeds of the simulation, and proof that a seed plays again the same way. More: simulation.slow.test.ts.
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { after, before, describe, test } from 'node:test'
-import { promisify } from 'node:util'
+import { after, before, test } from 'node:test'
 import { type FreshDatabase, freshDatabase } from '../support/postgres.ts'
 import type { Database } from './database.ts'
 import { replaceSources } from './hooks.ts'
-import { plants } from './plants.ts'
 
 replaceSources()
 const { simulate } = await import('./world.ts')
 const world = await import('./database.ts')
 
-const SEEDS = 200
+const SEEDS = 12
 
 let fresh: FreshDatabase
 let database: Database
@@ -36,23 +33,11 @@ test('a seed plays again exactly as before', async () => {
   const other = await freshDatabase()
   const again = await world.Database.open(other.url)
   try {
-    for (let seed = SEEDS + 1; seed <= SEEDS + 10; seed++) {
+    for (const seed of [SEEDS + 1, SEEDS + 2]) {
       assert.deepEqual(await simulate(again, seed), await simulate(database, seed))
     }
   } finally {
     await again.close()
     await other.drop()
-  }
-})
-
-describe('planted bugs are found', () => {
-  const run = promisify(execFile)
-  const main = new URL('main.ts', import.meta.url).pathname
-  for (const name of Object.keys(plants)) {
-    test(name, async () => {
-      const found = await run(process.execPath, [main, '--seeds', '100', '--plant', name]).catch((error) => error)
-      assert.equal(found.code, 1, found.stdout)
-      assert.match(found.stdout, /^Seed \d+ \(number \d+\): /m)
-    })
   }
 })

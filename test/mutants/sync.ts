@@ -1,0 +1,92 @@
+// Mutants of the lists and of the sync promise.
+import type { Mutants } from './mutant.ts'
+
+const lists = ['test/public/lists.test.ts', 'test/public/walks.test.ts']
+const horizon = ['test/lists/horizon.test.ts']
+
+export const syncMutants: Mutants = {
+  'horizon-without-writers': {
+    does: 'promises the present although a writer is at work',
+    file: 'lists/horizon.ts',
+    code: `and l.classid = write_lock_class()`,
+    bug: `and l.classid = write_lock_class() + 1`,
+    foundBy: horizon,
+  },
+  'horizon-of-another-project': {
+    does: 'waits for the writers of all projects but its own',
+    file: 'lists/horizon.ts',
+    code: `(select number from projects where id = $1)`,
+    bug: `(select number + 1 from projects where id = $1)`,
+    foundBy: horizon,
+  },
+  'floor-not-raised': {
+    does: 'lets a writer under a clock set back stamp what a reader has passed',
+    file: 'lists/horizon.ts',
+    code: `set floor = greatest(floor + interval '1 microsecond', db_clock())`,
+    bug: `set floor = greatest(horizon, least(floor, db_clock()))`,
+    foundBy: horizon,
+  },
+  'horizon-goes-back': {
+    does: 'tells an earlier horizon than before',
+    file: 'lists/horizon.ts',
+    code: `set horizon = greatest(horizon, least(`,
+    bug: `set horizon = greatest('-infinity'::timestamptz, least(`,
+    foundBy: horizon,
+  },
+  'page-repeats-its-last-item': {
+    does: 'begins each page with the last item of the one before',
+    file: 'lists/page.ts',
+    code: `const [comparison, direction] = bySync ? ['>', 'asc'] : ['<', 'desc']`,
+    bug: `const [comparison, direction] = bySync ? ['>=', 'asc'] : ['<=', 'desc']`,
+    foundBy: lists,
+  },
+  'window-includes-its-end': {
+    does: 'returns an item that is stamped with the end of the window',
+    file: 'lists/page.ts',
+    code: `name === 'updated_at.from' ? '>=' : '<'`,
+    bug: `name === 'updated_at.from' ? '>=' : '<='`,
+    foundBy: ['test/public/filters.test.ts', ...horizon],
+  },
+  'list-of-all-projects': {
+    does: 'shows the items of other projects',
+    file: 'lists/page.ts',
+    code: '${list.alias}.project_id = $1`]',
+    bug: '${list.alias}.project_id >= $1`]',
+    foundBy: ['test/public/tenants.test.ts', 'test/conformance/tenant-matrix.test.ts'],
+  },
+  'id-as-cursor-of-another-project': {
+    does: 'takes the id of another project as a place in the list',
+    file: 'lists/page.ts',
+    code: `from \${list.table} where project_id = $1 and id = $2`,
+    bug: `from \${list.table} where ($1::text is not null) and id = $2`,
+    foundBy: ['test/public/tenants.test.ts', 'test/conformance/tenant-matrix.test.ts', 'test/public/walks.test.ts'],
+  },
+  'total-without-deltas': {
+    does: 'forgets what the sweep adds up',
+    file: 'lists/counts.ts',
+    code: `group by 1, 2, 3, 4 having sum(n) <> 0`,
+    bug: `group by 1, 2, 3, 4 having sum(n) < 0`,
+    foundBy: ['test/lists/counts.test.ts'],
+  },
+  'event-numbers-repeat': {
+    does: 'numbers the second event of an object like the first',
+    file: 'events/outbox.ts',
+    code: `coalesce(max(sequence), 0)`,
+    bug: `coalesce(min(sequence) - 1, 0)`,
+    foundBy: ['test/events/changes.test.ts', 'test/events/dispatcher.test.ts', 'test/erasure/erasure.test.ts'],
+  },
+  'deliveries-to-disabled-endpoints': {
+    does: 'sends events to an endpoint that was switched off',
+    file: 'events/queue.ts',
+    code: `where e.enabled and (e.failing_since is not null) = $1`,
+    bug: `where (e.failing_since is not null) = $1`,
+    foundBy: ['test/events/dispatcher.test.ts'],
+  },
+  'endpoint-receives-all-kinds': {
+    does: 'sends an endpoint kinds of events that it did not ask for',
+    file: 'events/queue.ts',
+    code: `else e.kinds = '[]' or e.kinds ? due.type end`,
+    bug: `else true end`,
+    foundBy: ['test/events/dispatcher.test.ts'],
+  },
+}

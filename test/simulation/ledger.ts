@@ -1,0 +1,197 @@
+// What the payment providers of a seed know: one movement a key, prepared payments, refusals.
+import {
+  type ChargeRequest,
+  type Conflict,
+  type NotFound,
+  noDetails,
+  type Prepared,
+  type RefundAtProvider,
+  type RefundRequest,
+  type Refused,
+  type Settled,
+  type Movement as Told,
+  type Unconfirmed,
+} from '../../src/providers/provider.ts'
+import { instantOf } from './virtual-clock.ts'
+
+export interface Movement {
+  type: 'charge' | 'refund'
+  psp: string
+  merchantId: string
+  key: string
+  reference: string
+  amountMinor: bigint
+  /** The provider's name of it. */
+  transactionId: string
+  /** Of a refund: the provider's name of the charge that it pays back. */
+  charge: string | undefined
+  atMs: number
+}
+
+type Type = Movement['type']
+
+export type Entry =
+  | { state: 'refused' }
+  | { state: 'prepared' }
+  | { state: 'settled'; verdict: Settled; asked: bigint; charge: string | undefined }
+
+interface Payment {
+  handle: string
+  request: ChargeRequest
+  atMs: number
+  verdict: Settled | Refused | undefined
+}
+
+const KEY_LIFE_MS = 24 * 3600 * 1000
+
+/** How a charge ends that nothing disturbs. */
+export interface Fate {
+  isDeclined: boolean
+  /** The provider approves a cent less than asked. */
+  isPartial: boolean
+}
+
+export class Ledger {
+  readonly movements: Movement[] = []
+  /** By type and key: what the last payment or refund under the key became. */
+  readonly #entries = new Map<string, Entry>()
+  /** Prepared payments by their handles: several of one key when the provider had forgotten the key between them. */
+  readonly #payments = new Map<string, Payment>()
+
+  find(type: Type, key: string): Entry | undefined {
+    return this.#entries.get(`${type} ${key}`)
+  }
+
+  /** A charge or refund in one step. */
+  take(nowMs: number, request: ChargeRequest | RefundRequest, fate: Fate): Settled | Refused | Conflict {
+    const type = typeOf(request)
+    const charge = 'chargeTransactionId' in request ? request.chargeTransactionId : undefined
+    const known = this.find(type, request.key)
+    if (known?.state === 'refused') return { outcome: 'refused' }
+    if (known?.state === 'settled') {
+      const isSame = known.asked === request.amountMinor && known.charge === charge
+      return isSame ? known.verdict : { outcome: 'conflict' }
+    }
+    return this.#settle(nowMs, request, fate)
+  }
+
+  /** The first of two steps: the payment exists, and no money moves. A key is remembered for a day. */
+  prepare(nowMs: number, request: ChargeRequest): Prepared | Conflict {
+    const known = [...this.#payments.values()].find(
+      (one) => one.request.key === request.key && nowMs - one.atMs < KEY_LIFE_MS,
+    )
+    if (known && known.request.amountMinor !== request.amountMinor) return { outcome: 'conflict' }
+    if (known) return { outcome: 'prepared', handle: known.handle }
+    const handle = `pay-${this.#payments.size + 1}`
+    this.#payments.set(handle, { handle, request, atMs: nowMs, verdict: undefined })
+    if (!this.find('charge', request.key)) this.#entries.set(`charge ${request.key}`, { state: 'prepared' })
+    return { outcome: 'prepared', handle }
+  }
+
+  /** The second step, by the handle alone. A declined payment is cancelled, so that it can never be confirmed again. */
+  confirm(nowMs: number, handle: string, fate: Fate): Settled | Refused {
+    const payment = this.#payments.get(handle)!
+    payment.verdict ??= this.#settle(nowMs, payment.request, fate)
+    return payment.verdict
+  }
+
+  lookAt(handle: string | null): Settled | Refused | NotFound | Unconfirmed {
+    const payment = handle === null ? undefined : this.#payments.get(handle)
+    if (!payment) return { outcome: 'not_found' }
+    return payment.verdict ?? { outcome: 'unconfirmed' }
+  }
+
+  cancel(handle: string): Settled | Refused {
+    const payment = this.#payments.get(handle)!
+    payment.verdict ??= { outcome: 'refused' }
+    if (payment.verdict.outcome === 'refused' && this.find('charge', payment.request.key)?.state === 'prepared')
+      this.#entries.set(`charge ${payment.request.key}`, { state: 'refused' })
+    return payment.verdict
+  }
+
+  /** The payment made under a key since an instant, the one that charged before others. */
+  findByKey(key: string, since: string): Prepared | Settled | NotFound {
+    const found = [...this.#payments.values()].filter(
+      (one) => one.request.key === key && instantOf(one.atMs) >= since && one.verdict?.outcome !== 'refused',
+    )
+    const settled = found.map(({ verdict }) => verdict).find((verdict) => verdict?.outcome === 'succeeded')
+    if (settled) return settled as Settled
+    const open = found.find(({ verdict }) => verdict === undefined)
+    return open ? { outcome: 'prepared', handle: open.handle } : { outcome: 'not_found' }
+  }
+
+  look(type: Type, key: string): Settled | Refused | NotFound | Unconfirmed {
+    const known = this.find(type, key)
+    if (!known) return { outcome: 'not_found' }
+    if (known.state === 'prepared') return { outcome: 'unconfirmed' }
+    return known.state === 'refused' ? { outcome: 'refused' } : known.verdict
+  }
+
+  refuse(type: Type, key: string): Settled | Refused {
+    const known = this.find(type, key)
+    if (known?.state === 'settled') return known.verdict
+    this.#entries.set(`${type} ${key}`, { state: 'refused' })
+    return { outcome: 'refused' }
+  }
+
+  refundsOf(chargeTransactionId: string): RefundAtProvider[] {
+    return this.movements
+      .filter(({ charge }) => charge === chargeTransactionId)
+      .map((one) => ({
+        key: one.key,
+        reference: one.reference,
+        transactionId: one.transactionId,
+        status: 'succeeded',
+        amountMinor: one.amountMinor,
+        currencyCode: 'EUR',
+        at: instantOf(one.atMs),
+        details: { ...noDetails, psp_transaction_id: one.transactionId },
+      }))
+  }
+
+  /** What a provider tells a reconciliation. */
+  list(psp: string, since: string): Told[] {
+    return this.movements
+      .filter((one) => one.psp === psp && instantOf(one.atMs) >= since)
+      .map(({ type, key, reference, amountMinor, transactionId, charge, atMs }) => ({
+        type,
+        key,
+        reference,
+        amountMinor,
+        currencyCode: 'EUR',
+        transactionId,
+        ...(charge !== undefined && { chargeTransactionId: charge }),
+        at: instantOf(atMs),
+      }))
+  }
+
+  #settle(nowMs: number, request: ChargeRequest | RefundRequest, { isDeclined, isPartial }: Fate): Settled {
+    const type = typeOf(request)
+    const { key, reference, currencyCode, merchantId } = request
+    const charge = 'chargeTransactionId' in request ? request.chargeTransactionId : undefined
+    const isLess = type === 'charge' && isPartial && request.amountMinor > 1n && !isDeclined
+    const amountMinor = request.amountMinor - (isLess ? 1n : 0n)
+    const transactionId = `${type}-${reference}`
+    const verdict: Settled = {
+      outcome: isDeclined ? 'failed' : 'succeeded',
+      reference,
+      amountMinor,
+      currencyCode,
+      details: { ...noDetails, psp_transaction_id: transactionId },
+    }
+    this.#entries.set(`${type} ${key}`, { state: 'settled', verdict, asked: request.amountMinor, charge })
+    const psp =
+      this.#payments.values().some((one) => one.request.reference === reference) || this.#isOfPayment(charge)
+        ? 'two-steps'
+        : 'simulator'
+    if (!isDeclined)
+      this.movements.push({ type, psp, merchantId, key, reference, amountMinor, transactionId, charge, atMs: nowMs })
+    return verdict
+  }
+
+  #isOfPayment(charge: string | undefined): boolean {
+    return this.movements.some((one) => one.transactionId === charge && one.psp === 'two-steps')
+  }
+}
+
+const typeOf = (request: object): Type => ('chargeTransactionId' in request ? 'refund' : 'charge')

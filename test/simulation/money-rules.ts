@@ -1,0 +1,38 @@
+// The provider's movements of money against our orders and refunds, one by one.
+import type { Ledger } from './ledger.ts'
+import { type Broken, first } from './rules.ts'
+import type { State } from './state.ts'
+
+/** Every movement of money is one of ours, still in progress or succeeded, and none is there twice. */
+export function moneyRules({ orders, refunds }: State, ledger: Ledger): (() => Broken)[] {
+  const purchases = new Map(orders.map((order) => [order.provider_key, order]))
+  const ours = new Set(refunds.map(({ provider_key }) => provider_key))
+  const movements = ledger.movements.filter(
+    ({ key, charge }) => purchases.has(key) || ours.has(key) || charge !== undefined,
+  )
+  const charges = ledger.movements.filter(({ type, key }) => type === 'charge' && purchases.has(key))
+  const keys = charges.map(({ key }) => key)
+  return [
+    () => new Set(keys).size < keys.length && 'a key of a customer was charged twice',
+    ...charges.map((charge) => () => {
+      const order = purchases.get(charge.key)!
+      const paidBack = movements.filter((one) => one.charge === charge.transactionId)
+      const back = paidBack.reduce((total, { amountMinor }) => total + amountMinor, 0n)
+      return first([
+        () => back > charge.amountMinor && `${back} was paid back of ${charge.amountMinor}`,
+        () => charge.merchantId !== order.merchant && `a charge of ${order.merchant} was made at ${charge.merchantId}`,
+        () =>
+          order.status === 'succeeded' &&
+          BigInt(order.minor) !== charge.amountMinor &&
+          `an order of ${order.minor} took ${charge.amountMinor}`,
+      ])
+    }),
+  ]
+}
+
+/** Money that moved for no order of any organization. */
+export function strayMoney(states: State[], ledger: Ledger): Broken {
+  const keys = new Set(states.flatMap(({ orders, refunds }) => [...orders, ...refunds].map((one) => one.provider_key)))
+  const stray = ledger.movements.find(({ key }) => !keys.has(key))
+  return stray && `money moved for no ${stray.type === 'charge' ? 'order' : 'refund'}`
+}

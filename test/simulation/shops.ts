@@ -1,0 +1,96 @@
+// The tenants of a seed: two organizations, three projects, merchant accounts of the same name, customers with cards.
+import type { Database } from './database.ts'
+import { ONE_STEP, TWO_STEPS } from './provider.ts'
+
+export interface Customer {
+  externalId: string
+  project: string
+  /** The profile it is linked to at first. */
+  profile: string | null
+  /** `m2` is an account of the provider that charges in two steps. */
+  merchant: 'm1' | 'm2'
+}
+
+export interface Shop {
+  organization: string
+  projects: string[]
+  customers: Customer[]
+}
+
+/** The names of a seed are its own: all seeds share one database. */
+export function shopsOf(seed: number): Shop[] {
+  const one = `sim-${seed}-one`
+  const two = `sim-${seed}-two`
+  return [
+    {
+      organization: one,
+      projects: [`${one}-app`, `${one}-web`],
+      customers: [
+        { externalId: 'ada', project: `${one}-app`, profile: 'pro_ada', merchant: 'm1' },
+        { externalId: 'bob', project: `${one}-app`, profile: null, merchant: 'm1' },
+        { externalId: 'eve', project: `${one}-app`, profile: 'pro_eve', merchant: 'm2' },
+        { externalId: 'carl', project: `${one}-web`, profile: 'pro_carl', merchant: 'm2' },
+      ],
+    },
+    {
+      organization: two,
+      projects: [`${two}-app`],
+      customers: [{ externalId: 'ada', project: `${two}-app`, profile: 'pro_ada', merchant: 'm1' }],
+    },
+  ]
+}
+
+export async function openShop(database: Database, { organization, projects, customers }: Shop): Promise<void> {
+  const profiles = customers.filter(({ profile }) => profile !== null)
+  await database.ask(0, TENANTS, [organization, projects])
+  await database.ask(0, PROFILES, [profiles.map(({ project }) => project), profiles.map(({ profile }) => profile)])
+  await database.ask(0, CUSTOMERS, [
+    organization,
+    customers.map(({ externalId }) => externalId),
+    customers.map(({ project }) => project),
+    customers.map(({ profile }) => profile),
+  ])
+  await database.ask(0, CARDS, [
+    organization,
+    customers.map(({ externalId }) => externalId),
+    customers.map(({ merchant }) => merchant),
+    customers.map(({ merchant }) => (merchant === 'm2' ? TWO_STEPS : ONE_STEP)),
+  ])
+}
+
+const TENANTS = {
+  name: 'tenants of a seed',
+  text: `
+    with organization as (
+      insert into organizations (id, name, one_off_charge_enabled) values ($1, $1, true)),
+    clock as (insert into organization_clocks (organization_id) values ($1)),
+    project as (insert into projects (id, organization_id, name) select id, $1, '' from unnest($2::text[]) id)
+    insert into project_clocks (project_id) select id from unnest($2::text[]) id`,
+}
+
+// Each has an e-mail address, which an erasure removes.
+const PROFILES = {
+  name: 'profiles of a seed',
+  text: `
+    insert into profiles (project_id, id, created_at, updated_at, email, email_folded)
+    select project, id, db_clock(), db_clock(), id || '@example.com', id || '@example.com'
+    from unnest($1::text[], $2::text[]) p (project, id)`,
+}
+
+const CUSTOMERS = {
+  name: 'customers of a seed',
+  text: `
+    insert into customers (organization_id, external_id, project_id, profile_id, created_at, updated_at)
+    select $1, external_id, project, profile, db_clock(), db_clock()
+    from unnest($2::text[], $3::text[], $4::text[]) c (external_id, project, profile)`,
+}
+
+const CARDS = {
+  name: 'cards of a seed',
+  text: `
+    insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at,
+      amount, currency_code, status, psp, psp_merchant_id, psp_transaction_type, payment_method_token)
+    select $1, external_id, true, db_clock(), gen_random_uuid(), gen_random_uuid(),
+      timestamptz '2020-01-01' + n * interval '1 day', 5, 'EUR', 'succeeded', psp, merchant, 'sale', 'card'
+    from unnest($2::text[], $3::text[], $4::text[]) with ordinality c (external_id, merchant, psp, n)`,
+}

@@ -1,0 +1,34 @@
+// More seeds of the simulation, and proof that it finds planted bugs.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { describe, test } from 'node:test'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+const main = new URL('main.ts', import.meta.url).pathname
+
+const SEEDS = 150
+// One for each part of the path: the claim, the lease, the look, the settlement, the report, the batch.
+const PLANTED = [
+  'lease-forgotten',
+  'cancelled-without-refusal',
+  'settled-twice',
+  'report-by-the-clock-alone',
+  'answers-mixed-up',
+  'refund-by-old-sums',
+]
+
+test(`${SEEDS} seeds keep every rule`, async () => {
+  const { stdout } = await run(process.execPath, [main, '--from', '1000', '--seeds', String(SEEDS)])
+  assert.match(stdout, /^\d+ seeds without a violation/m)
+})
+
+describe('planted bugs are found', () => {
+  for (const name of PLANTED) {
+    test(name, async () => {
+      const found = await run(process.execPath, [main, '--seeds', '100', '--mutant', name]).catch((error) => error)
+      assert.equal(found.code, 1, found.stdout)
+      assert.match(found.stdout, /^Seed \d+ \(number \d+\): /m)
+    })
+  }
+})

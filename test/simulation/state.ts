@@ -1,0 +1,118 @@
+// What the database holds of one organization, read in one statement, for the invariants.
+import type { Database } from './database.ts'
+import type { Shop } from './shops.ts'
+
+/** An order as the database has it, with all that was written because of it. Amounts are in cents. */
+export interface OrderState {
+  order_id: string
+  external_id: string
+  project: string
+  idempotency_key: string
+  provider_key: string
+  merchant: string
+  status: string
+  minor: number
+  refunded: number
+  refunded_hard: number
+  has_metadata: boolean
+  is_erased: boolean
+  /** The amounts of its consumables, and how many of them are active. */
+  consumables: number[]
+  active: number
+  /** Rows of the report: what they are, and the cents. */
+  rows: { type: string; status: string; minor: number }[]
+  /** The events of the order and of its consumable, in their order. */
+  events: string[]
+}
+
+export interface RefundState {
+  refund_id: string
+  order_id: string
+  provider_key: string
+  status: string
+  minor: number
+  soft: boolean
+  events: string[]
+}
+
+export interface State {
+  orders: OrderState[]
+  refunds: RefundState[]
+  /** Per project: how many transactions there are, how many the totals say, and the prices of those that charges made. */
+  totals: { project: string; transactions: number; counted: number; prices: number[] }[]
+  /** Of the rows that Tundish wrote. */
+  stamps: string[]
+  /** Milliseconds until something in progress is due; null when nothing is in progress. */
+  wait_ms: number | null
+}
+
+export async function readState(database: Database, nowMs: number, shop: Shop): Promise<State> {
+  const [row] = await database.ask(nowMs, STATE, [shop.organization, shop.projects])
+  return JSON.parse(row!.state!) as State
+}
+
+/** The rows of a project that are stamped before `horizon`. */
+export async function readStamped(
+  database: Database,
+  nowMs: number,
+  project: string,
+  horizon: string,
+): Promise<Set<string>> {
+  const rows = await database.ask(nowMs, STAMPED, [project, horizon])
+  return new Set(rows.map(({ stamp }) => stamp!))
+}
+
+const STAMPED = {
+  name: 'stamped rows',
+  text: `
+    select list || ' ' || id || ' ' || updated_at as stamp from (
+      select 'profiles' as list, id, updated_at from profiles where project_id = $1
+      union all select 'subscriptions', id, updated_at from subscriptions where project_id = $1
+      union all select 'transactions', id, updated_at from transactions where project_id = $1
+      union all select 'sessions', id, updated_at from sessions where project_id = $1) stamped
+    where updated_at < $2::timestamptz`,
+}
+
+const EVENTS = (id: string) => `
+  (select coalesce(json_agg(e.type order by e.sequence), '[]') from events e
+   where e.project_id = any($2) and e.object_id = ${id})`
+
+const STATE = {
+  name: 'state of an organization',
+  text: `
+    select json_build_object(
+      'orders', (select coalesce(json_agg(json_build_object(
+          'order_id', o.order_id, 'external_id', o.external_id, 'project', o.project_id, 'idempotency_key', o.idempotency_key,
+          'provider_key', o.provider_key, 'merchant', o.psp_merchant_id, 'status', o.status,
+          'minor', (o.amount * 100)::int, 'refunded', (o.amount_refunded * 100)::int,
+          'refunded_hard', (o.amount_refunded_hard * 100)::int,
+          'has_metadata', o.client_metadata is not null,
+          'is_erased', coalesce((select p.anonymized_at is not null from profiles p
+            where p.project_id = c.project_id and p.id = c.profile_id), false),
+          'consumables', (select coalesce(json_agg((x.amount * 100)::int), '[]') from consumables x
+            where x.organization_id = $1 and x.order_id = o.order_id),
+          'active', (select count(*) from consumables x
+            where x.organization_id = $1 and x.order_id = o.order_id and x.is_active),
+          'rows', (select coalesce(json_agg(json_build_object('type', r.psp_transaction_type, 'status', r.status,
+              'minor', (r.amount * 100)::int) order by r.trx_created_at), '[]')
+            from report_transactions r where r.organization_id = $1 and r.order_id = o.order_id and not r.imported),
+          'events', ${EVENTS('o.order_id::text')}
+        ) order by o.order_id), '[]')
+        from orders o join customers c using (organization_id, external_id) where o.organization_id = $1),
+      'refunds', (select coalesce(json_agg(json_build_object(
+          'refund_id', r.refund_id, 'order_id', r.order_id, 'provider_key', r.provider_key, 'status', r.status,
+          'minor', (r.amount * 100)::int, 'soft', r.soft_refund, 'events', ${EVENTS('r.refund_id::text')}
+        ) order by r.refund_id), '[]') from refunds r where r.organization_id = $1),
+      'totals', (select json_agg(json_build_object('project', p,
+          'transactions', (select count(*) from transactions where project_id = p),
+          'prices', (select coalesce(json_agg(price order by price), '[]') from transactions
+            where project_id = p and id not like 'imported%'),
+          'counted', (select coalesce(sum(n), 0) from counts where project_id = p and list = 'transactions' and field = '')))
+        from unnest($2::text[]) p),
+      'wait_ms', (select ceil(extract(epoch from min(next_look_at) - db_clock()) * 1000) from (
+          select next_look_at from orders where organization_id = $1 and status = 'processing'
+          union all
+          select next_look_at from refunds where organization_id = $1 and status = 'processing') due),
+      'stamps', (select coalesce(json_agg(trx_created_at order by trx_created_at), '[]')
+        from report_transactions where organization_id = $1 and not imported)) as state`,
+}
