@@ -42,7 +42,7 @@ export function openMetrics(db: Db, among?: AmongWorkers): Metrics {
   const database = new Registry()
   const calls = new Histogram({
     name: 'tundish_provider_call_duration_seconds',
-    help: 'Calls to payment providers, by what they were and what came of them.',
+    help: 'Calls to payment providers, by call and outcome.',
     labelNames: ['provider', 'call', 'outcome'],
     buckets: BUCKETS_S,
     registers,
@@ -50,7 +50,7 @@ export function openMetrics(db: Db, among?: AmongWorkers): Metrics {
 
   const notifications = new Counter({
     name: 'tundish_provider_notifications_total',
-    help: 'Notifications of payment providers, by what they were about and what came of them.',
+    help: 'Notifications of payment providers, by subject and outcome.',
     labelNames: ['provider', 'about', 'outcome'],
     registers,
   })
@@ -82,14 +82,14 @@ export function openMetrics(db: Db, among?: AmongWorkers): Metrics {
 function observeHttp(registers: Registry[]): Observe {
   const answers = new Histogram({
     name: 'tundish_http_request_duration_seconds',
-    help: 'Answered requests, by interface, route as it is declared, method and status.',
+    help: 'Answered requests, by interface, declared route, method and status.',
     labelNames: ['interface', 'route', 'method', 'status'],
     buckets: BUCKETS_S,
     registers,
   })
   const broken = new Counter({
     name: 'tundish_http_broken_requests_total',
-    help: 'Requests that were not HTTP, too large or too slow to be read.',
+    help: 'Requests that were not valid HTTP, too large or too slow.',
     labelNames: ['status'],
     registers,
   })
@@ -120,7 +120,7 @@ function interfaceOf(route: string): string {
 function buildInfo(registers: Registry[]): void {
   const info = new Gauge({
     name: 'tundish_build_info',
-    help: 'Always 1; the version runs as a label.',
+    help: 'Always 1; the labels have the version.',
     labelNames: ['version', 'node'],
     aggregator: 'first',
     registers,
@@ -131,7 +131,7 @@ function buildInfo(registers: Registry[]): void {
 function gaugesOfPool(db: Db, registers: Registry[]): void {
   const connections = new Gauge({
     name: 'tundish_database_connections',
-    help: 'Connections for transactions, by state; max is what DATABASE_CONNECTIONS leaves for them.',
+    help: 'Connections for transactions, by state; max is the limit of this process.',
     labelNames: ['state'],
     registers,
     collect() {
@@ -143,7 +143,7 @@ function gaugesOfPool(db: Db, registers: Registry[]): void {
   })
   const waiting = new Gauge({
     name: 'tundish_database_waiting',
-    help: 'Who waits: for a connection, for a pipelined read that was sent, for the tenant’s turn.',
+    help: 'Waiting work: for a connection, for the result of a read, for the tenant’s turn.',
     labelNames: ['for'],
     registers,
     collect() {
@@ -158,7 +158,7 @@ function gaugesOfPool(db: Db, registers: Registry[]): void {
 function gaugesOfCircuits(providers: Providers, registers: Registry[]): void {
   const circuits = new Gauge({
     name: 'tundish_provider_circuit_open',
-    help: '1 while a provider fails so often that new charges are refused.',
+    help: '1 while the circuit of a merchant account is open and new charges are refused.',
     labelNames: ['provider', 'merchant_id'],
     aggregator: 'max',
     registers,

@@ -9,21 +9,21 @@ export function watchReplica(
 ): ReplicaOptions['observe'] {
   const usable: Gauge = new Gauge({
     name: 'tundish_replica_usable',
-    help: 'Whether the replica is new enough for reads.',
+    help: '1 while the replica is fresh enough for reads.',
     aggregator: 'min',
     registers,
     collect: () => usable.set(replica().usable() ? 1 : 0),
   })
   const lag: Gauge = new Gauge({
     name: 'tundish_replica_lag_seconds',
-    help: 'How old the newest is that the replica has shown, at most.',
+    help: 'Upper bound of the replica’s lag.',
     aggregator: 'max',
     registers,
     collect: () => lag.set(replica().lagMs() / 1000),
   })
   const reads = new Counter({
     name: 'tundish_reads_total',
-    help: 'Reads of the data API, by where they were answered and why there.',
+    help: 'Reads of the data API, by target and reason.',
     labelNames: ['target', 'why'],
     registers,
   })

@@ -7,30 +7,27 @@ const PATIENCE_MS = 2000
 
 // Column of the statement below → name and help of the gauge.
 const GAUGES = {
-  charges: ['tundish_charges_in_progress', 'Charges whose outcome is not known yet.'],
-  charges_s: ['tundish_charges_oldest_seconds', 'Age of the oldest of them.'],
-  refunds: ['tundish_refunds_in_progress', 'Refunds whose outcome is not known yet.'],
-  refunds_s: ['tundish_refunds_oldest_seconds', 'Age of the oldest of them.'],
-  settling_s: [
-    'tundish_settling_overdue_seconds',
-    'How long the most overdue look at an outcome has waited for a process.',
-  ],
+  charges: ['tundish_charges_in_progress', 'Charges in progress.'],
+  charges_s: ['tundish_charges_oldest_seconds', 'Age of the oldest charge in progress.'],
+  refunds: ['tundish_refunds_in_progress', 'Refunds in progress.'],
+  refunds_s: ['tundish_refunds_oldest_seconds', 'Age of the oldest refund in progress.'],
+  settling_s: ['tundish_settling_overdue_seconds', 'How overdue the oldest due look-up of an outcome is.'],
   mismatches: [
     'tundish_provider_mismatches',
-    'Charges and refunds of the last 30 days that a provider made other than asked, or answered for another one.',
+    'Charges and refunds of the last 30 days that a provider made with another amount or currency than asked.',
   ],
-  events: ['tundish_webhook_events_waiting', 'Events not yet handed to their endpoints.'],
-  deliveries: ['tundish_webhook_backlog', 'Deliveries to endpoints that are switched on, not yet succeeded.'],
-  deliveries_s: ['tundish_webhook_oldest_seconds', 'Age of the oldest of them.'],
-  deliveries_due_s: ['tundish_webhook_overdue_seconds', 'How long the most overdue delivery has waited for a process.'],
-  endpoints: ['tundish_webhook_endpoints_failing', 'Endpoints with nothing but failures since their last success.'],
+  events: ['tundish_webhook_events_waiting', 'Events whose deliveries are not made yet.'],
+  deliveries: ['tundish_webhook_backlog', 'Pending deliveries to endpoints that are switched on.'],
+  deliveries_s: ['tundish_webhook_oldest_seconds', 'Age of the oldest of these deliveries.'],
+  deliveries_due_s: ['tundish_webhook_overdue_seconds', 'How overdue the oldest due delivery is.'],
+  endpoints: ['tundish_webhook_endpoints_failing', 'Endpoints whose last delivery failed.'],
   horizon_s: [
     'tundish_sync_horizon_lag_seconds',
-    'Age of the oldest transaction that writes records: as far the sync horizon of its project lags behind.',
+    'Age of the oldest transaction that writes records; the sync horizon of its project is that far behind.',
   ],
 } as const
 
-/** Registers the gauges; while the database cannot be asked they are absent and `tundish_database_up` is 0. */
+/** Registers the gauges; while the database does not answer they are absent and `tundish_database_up` is 0. */
 export function gaugesOfWork(db: Db, registers: Registry[]): void {
   let looking: ReturnType<typeof ask> | undefined
   // All gauges of one scrape are collected at once: they share one look.
