@@ -19,7 +19,9 @@ const FLOORS = {
   slices: ['public', 'billing', 'ingest', 'backup', 'demo', 'pages', 'sync'],
   notifications: ['notifications'],
   operator: ['admin'],
-  serving: ['server', 'workers', 'doctor'],
+  doctor: ['doctor'],
+  dashboard: ['dashboard'],
+  serving: ['server', 'workers'],
   commands: ['commands'],
   main: ['main.ts'],
 }

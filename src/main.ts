@@ -24,6 +24,7 @@ const COMMANDS: Record<string, Load | string> = {
   charges: () => import('./commands/charges.ts'),
   operator: () => import('./commands/operator.ts'),
   search: 'find people, subscriptions and orders',
+  subscription: 'subscriptions of a project',
   order: 'custom charges, their timelines and refunds',
   refund: 'refunds whose outcome is not known',
   webhook: () => import('./commands/webhook.ts'),

@@ -5,7 +5,8 @@ import { describeRoutes } from '../lib/http/describe.ts'
 import { openListener, refuseOtherMethods } from '../lib/http/listener.ts'
 import { answerOwnHostsOnly } from '../lib/http/own-hosts.ts'
 import { describePages } from '../lib/http/reference-page.ts'
-import { OPERATOR_HOME, serveHome } from '../pages/home.ts'
+import { serveAssets } from '../pages/assets.ts'
+import { serveGuides } from '../pages/guides.ts'
 import { OPERATOR_CODES } from '../records/error-codes.ts'
 import { hideSecrets } from '../tenants/hide-secrets.ts'
 import { adminApi } from './api.ts'
@@ -22,18 +23,25 @@ const TAGS = [
   { name: 'Search', description: 'People, subscriptions and orders across all projects.' },
   { name: 'Orders', description: 'Custom charges with their timelines, and refunds.' },
   { name: 'Finance', description: 'Payments, refunds and chargebacks for bookkeeping.' },
-  { name: 'Profiles', description: 'The erasure of a person.' },
+  {
+    name: 'Profiles',
+    description: 'Everything that is known of a person, their erasure with its receipt, and subscriptions.',
+  },
   { name: 'Webhooks', description: 'Endpoints that receive events.' },
   { name: 'Events', description: 'Events with their deliveries, and sending them again.' },
   { name: 'Figures', description: 'Revenue, funnels and subscriptions in numbers, by day.' },
+  { name: 'State', description: 'What is in progress and what fails, at this moment.' },
   { name: 'Keys', description: 'Secret keys of organizations and projects; operator keys.' },
   { name: 'Tenants', description: 'Organizations, projects, merchant accounts.' },
   { name: 'Import', description: 'Records from elsewhere.' },
   { name: 'Audit', description: 'The log of what operators did.' },
 ]
 
-/** The operator's listener with every route, not yet listening. */
-export async function adminListener(app: App): Promise<FastifyInstance> {
+/** The operator's listener with every route, not yet listening; `mountPages` adds what is there for people. */
+export async function adminListener(
+  app: App,
+  mountPages: (scope: FastifyInstance, app: App) => Promise<void> = async () => {},
+): Promise<FastifyInstance> {
   const listener = openListener(app.log, app.metrics.http, { censor: hideSecrets })
   const { adminHost, adminHostNames } = app.config
   answerOwnHostsOnly(listener, [adminHost, ...adminHostNames], 'ADMIN_HOST_NAMES')
@@ -46,9 +54,11 @@ export async function adminListener(app: App): Promise<FastifyInstance> {
   })
   refuseOtherMethods(listener)
   describePages(listener)
-  serveHome(listener, OPERATOR_HOME)
+  serveAssets(listener)
+  serveGuides(listener)
   app.metrics.route(listener, app.providers)
   listener.register((scope) => adminApi(scope, app), { prefix: '/admin/v1' })
+  listener.register((scope) => mountPages(scope, app))
   await listener.ready()
   return listener
 }

@@ -6,25 +6,35 @@ import { figures } from './figures.ts'
 import { finance } from './finance.ts'
 import { keys } from './keys.ts'
 import { merchantAccounts } from './merchant-accounts.ts'
+import { moneyBack } from './money-back.ts'
 import type { Operation } from './operation.ts'
 import { orders } from './orders.ts'
+import { people } from './people.ts'
 import { profiles } from './profiles.ts'
 import { rateLimits } from './rate-limits.ts'
 import { refunds } from './refunds.ts'
 import { searching } from './search.ts'
+import { projectState } from './state.ts'
 import { stripeImports } from './stripe-imports.ts'
+import { subscriptions } from './subscriptions.ts'
+import { syncReaders } from './sync-readers.ts'
 import { tenants } from './tenants.ts'
 import { webhooks } from './webhooks.ts'
 
 export const operations: readonly Operation[] = [
   ...searching,
+  ...people,
+  ...subscriptions,
   ...orders,
   ...refunds,
   ...finance,
   ...profiles,
+  ...moneyBack,
   ...webhooks,
   ...events,
   ...figures,
+  ...projectState,
+  ...syncReaders,
   ...keys,
   ...tenants,
   ...merchantAccounts,

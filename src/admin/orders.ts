@@ -4,6 +4,7 @@ import type { App } from '../app.ts'
 import { refundOut } from '../billing/refund/answer.ts'
 import { refund } from '../billing/refund/refund.ts'
 import { readRefundRequest, refundIn } from '../billing/refund/request.ts'
+import { findEither, type Resolution, resolve } from '../billing/unknown/resolve.ts'
 import { isUuid } from '../lib/ids.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, json, shape, text } from '../lib/shape/shape.ts'
@@ -110,6 +111,43 @@ const refundOrder: Act = {
   },
 }
 
+const resolveOrder: Act = {
+  id: 'resolveOrder',
+  command: 'order resolve',
+  method: 'POST',
+  path: `${PATH}/:order_id/resolve`,
+  tag: TAG,
+  summary: 'End a charge in progress that no provider can ever tell about',
+  description: 'The provider is asked once more: when it can tell, its word holds and this is refused.',
+  body: Type.Object(
+    {
+      as: { type: 'string', enum: ['succeeded', 'failed', 'cancelled'], description: 'What became of it.' },
+      because: Type.String({ description: 'Why you know; kept with it.', minLength: 1, maxLength: 1000 }),
+    },
+    { title: 'OrderResolution', additionalProperties: false },
+  ),
+  answer: Type.Object(
+    {
+      order_id: Type.String({ description: 'The order.' }),
+      status: Type.String({ description: 'Its state now.' }),
+    },
+    { title: 'OrderResolved', additionalProperties: false },
+  ),
+  entry: ({ params, body }) => ({
+    action: 'order.resolve_asked',
+    target: `order ${params.order_id} of organization ${params.organization_id}`,
+    after: { as: body.as },
+  }),
+  async act(app, { params, body }) {
+    const { organization_id, order_id } = params as { organization_id: string; order_id: string }
+    await customerOf(app, organization_id, order_id)
+    const { as, because } = body as { as: Resolution; because: string }
+    const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
+    const resolved = await resolve(context, await findEither(app.db, order_id), as, because)
+    return { order_id, status: 'order' in resolved ? resolved.order.status : resolved.refund.status }
+  },
+}
+
 async function customerOf({ db }: App, organizationId: string, orderId: string): Promise<string> {
   const [row] = isUuid(orderId)
     ? await db.query('select external_id from orders where organization_id = $1 and order_id = $2', [
@@ -138,6 +176,10 @@ export const orders: Operation[] = [
     params: ['organization_id'],
     check: (app, { params }) => requireOrganization(app.db.query, params.organization_id!),
     filters: {
+      project_id: {
+        schema: Type.String({ description: 'Those of this project.' }),
+        where: (value) => `o.project_id = ${value}`,
+      },
       external_id: {
         schema: Type.String({ description: 'Only of this customer.' }),
         where: (value) => `o.external_id = ${value}`,
@@ -154,6 +196,7 @@ export const orders: Operation[] = [
   }),
   get,
   refundOrder,
+  resolveOrder,
   listStuck({
     id: 'listStuckOrders',
     command: 'order stuck',

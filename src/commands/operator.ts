@@ -1,8 +1,9 @@
 // tundish operator: makes, lists and ends the keys of the operator's API.
 import { type Command, Option } from 'commander'
 import { audited } from '../audit/audit.ts'
+import { makeLink, signInAddress } from '../dashboard/sessions.ts'
 import { ApiError, Refusal, UsageError } from '../lib/errors.ts'
-import { createOperator, endOperator, type Scope } from '../tenants/operator-keys.ts'
+import { createOperator, endOperator, findOperator, type Scope } from '../tenants/operator-keys.ts'
 import { checkName } from '../tenants/tenants.ts'
 import { action } from './command.ts'
 import { addOperations, commandLine } from './operations.ts'
@@ -42,4 +43,17 @@ export function register(program: Command): void {
     })
     return { json: { id }, text: `The operator key ${id} is no longer valid.` }
   })
+  action(
+    operator.command('link <id>').description('make a link that signs in to the dashboard once, as this operator key'),
+    async (app, id: string) => {
+      const token = await audited(app, commandLine(), async (query) => {
+        const found = await findOperator(query, id)
+        if (!found) throw new Refusal(`There is no living operator key with the id "${id}".`)
+        const result = await makeLink(query, id)
+        return { entry: { action: 'operator.link_made', target: `operator key ${id}` }, result }
+      })
+      const url = signInAddress(`http://${app.config.adminHost}:${app.config.adminPort}`, token)
+      return { json: { url }, text: `This link signs in once, within 12 hours:\n${url}` }
+    },
+  )
 }

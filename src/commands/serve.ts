@@ -91,4 +91,9 @@ async function greet(running: Running, { demo }: Options): Promise<void> {
   const { prepareDemo } = await import('../demo/demo.ts')
   const text = await prepareDemo(app, { url, adminUrl })
   process.stdout.write(`${text}\n`)
+  if (adminUrl === undefined) return
+  const { makeOwnLink, signInAddress } = await import('../dashboard/sessions.ts')
+  const token = await app.db.tx((query) => makeOwnLink(query, 'dashboard of the demo'))
+  const link = signInAddress(adminUrl, `${token}`)
+  process.stdout.write(`Open the dashboard, signed in (the link works once, within 12 hours):\n\n${link}\n\n`)
 }

@@ -48,12 +48,17 @@ export function subscriptionLines(random: Random, person: Person, n: number, now
   const provider = random.weighted(PROVIDERS)
   const id = recordId(random, 'sub', made)
   const charges = timeline.charges.map((charge) => ({ ...charge, id: recordId(random, 'trn', charge.ms) }))
+  const isTrialPaid = (timeline.plan.trial?.dollars ?? 0) > 0
+  const trial_transaction_id = isTrialPaid ? (charges[0]?.id ?? null) : null
   const shared = sharedFields(person, visit)
   const lines: Line[] = [
-    { record: 'subscription', data: { id, ...shared, ...subscriptionFields(random, timeline, shared, provider, n) } },
+    {
+      record: 'subscription',
+      data: { id, ...shared, ...subscriptionFields(random, timeline, shared, provider, n), trial_transaction_id },
+    },
     ...charges.map((charge) => ({ record: 'transaction', data: transaction(charge, shared, id) })),
   ]
-  if (provider === 'simulator') lines.push(...customerLines(random, person, n, shared.currency, timeline))
+  if (provider === 'simulator') lines.push(...customerLines(random, person, n, shared.currency, timeline, now))
   return lines
 }
 
@@ -162,6 +167,7 @@ function* customerLines(
   n: number,
   currency: string,
   { plan, status, made, charges, period }: Timeline,
+  now: number,
 ): Iterable<Line> {
   const external_id = `user_${n}`
   const token = random.pick(['pm_card_visa', 'pm_card_mastercard'])
@@ -170,7 +176,23 @@ function* customerLines(
   for (const [iteration, { ms, price }] of charges.entries()) {
     const meta = { meta_subs_id: subs, meta_subs_iteration: String(iteration), is_cit: iteration === 0 }
     const session = { meta_client_svc_session_id: person.visits.at(-1)!.id, meta_client_svc_price_id: plan.id }
-    yield payment(random, { external_id, ms, price, currency, token }, { ...meta, ...session })
+    if (random.chance(DECLINED_FIRST)) {
+      const declined = declineOf(random.weighted(DECLINES))
+      yield payment(
+        random,
+        { external_id, ms: ms - RETRY_AFTER_MS, price, currency, token: null },
+        { ...meta, ...declined },
+      )
+    }
+    const line = payment(random, { external_id, ms, price, currency, token }, { ...meta, ...session })
+    yield line
+    const days = random.integer(1, 20)
+    if (price > 0 && ms + days * DAY_MS < now && random.chance(WENT_BACK)) {
+      const back = random.weighted({ refund: 9, chargeback: 1 })
+      const { order_id } = line.data as { order_id: string }
+      const what = { order_id, psp_transaction_type: back, status: back === 'refund' ? 'refunded' : 'succeeded' }
+      yield payment(random, { external_id, ms: ms + days * DAY_MS, price, currency, token: null }, { ...meta, ...what })
+    }
   }
   if (status === 'unpaid') {
     const price = priceIn(currency, plan.dollars)
@@ -179,14 +201,39 @@ function* customerLines(
   }
 }
 
-const DECLINED = {
-  status: 'failed',
-  psp_status: 'declined',
-  psp_reason_code: 'insufficient_funds',
-  psp_reason_message: 'The card has insufficient funds.',
-  psp_reason_type: 'issuer_decline',
-  psp_reason_decline_type: 'soft',
+// Of a hundred payments.
+const DECLINED_FIRST = 0.08
+const WENT_BACK = 0.03
+const RETRY_AFTER_MS = 3_600_000
+
+const DECLINES = {
+  insufficient_funds: 52,
+  do_not_honor: 24,
+  expired_card: 11,
+  try_again_later: 8,
+  lost_card: 5,
+} as const
+const SENTENCES: Record<keyof typeof DECLINES, string> = {
+  insufficient_funds: 'The card has insufficient funds.',
+  do_not_honor: 'The bank declined the payment.',
+  expired_card: 'The card has expired.',
+  try_again_later: 'The bank could not be reached.',
+  lost_card: 'The bank declined the payment.',
 }
+const HARD: readonly string[] = ['expired_card', 'lost_card']
+
+function declineOf(reason: keyof typeof DECLINES) {
+  return {
+    status: 'failed',
+    psp_status: 'declined',
+    psp_reason_code: reason,
+    psp_reason_message: SENTENCES[reason],
+    psp_reason_type: 'issuer_decline',
+    psp_reason_decline_type: HARD.includes(reason) ? 'hard' : 'soft',
+  }
+}
+
+const DECLINED = declineOf('insufficient_funds')
 
 interface Payment {
   external_id: string

@@ -106,7 +106,8 @@ async function read(db: Db, names: SumName[], question: Question): Promise<Recor
   if (!split) return []
   params.push(split.name)
   const where = [`project_id = any($1)`, `day < $3::date`, `(not test or $4)`, `split = $5`]
-  if (!standing) where.push(`day >= $2::date`)
+  // A standing metric is the sum of all days before the end; PostgreSQL takes no parameter that is not named.
+  where.push(standing ? '$2::date is not null' : 'day >= $2::date')
   if (split.filter) {
     params.push(funnel!)
     where.push(`${split.filter} = $6`)
@@ -206,9 +207,14 @@ function yearBefore(day: string): string {
 /** The instant up to which the figures of these projects are complete; null before the first look at one of them. */
 export async function figuresAsOf(db: Db, projects: readonly string[]): Promise<string | null> {
   const [row] = await db.query(
-    `select case when count(f.horizon) = count(*) then min(f.horizon) end as as_of
+    `select case when count(${AS_OF}) = count(*) then min(${AS_OF}) end as as_of
      from unnest($1::text[]) p (id) left join figure_progress f on f.project_id = p.id`,
     [projects as string[]],
   )
   return row!.as_of!
 }
+
+// Where nothing has changed since the last look, the figures are as new as the project's horizon.
+const AS_OF = `(case when exists (select from figure_marks m where m.project_id = p.id)
+    or exists (select from transactions t where t.project_id = p.id and t.updated_at >= f.horizon)
+  then f.horizon else (select greatest(c.horizon, f.horizon) from project_clocks c where c.project_id = f.project_id) end)`

@@ -67,6 +67,7 @@ const OPERATOR: ErrorCodes = {
   wrong_account: { status: 400, meaning: 'The secret key belongs to another account of the payment provider.' },
   wrong_mode: { status: 409, meaning: 'A key of the test mode and a live merchant account, or the reverse.' },
   unknown_event_kind: { status: 400, meaning: 'There is no such kind of event.' },
+  other_origin: { status: 403, meaning: 'The form was not sent by the dashboard itself.' },
   key_is_read_only: { status: 403, meaning: 'The operator key has the scope `read`.' },
   endpoint_disabled: { status: 409, meaning: 'The webhook endpoint is switched off.' },
   event_not_wanted: { status: 409, meaning: 'No enabled webhook endpoint of the project takes events of this kind.' },

@@ -5,6 +5,7 @@ import type { App } from '../app.ts'
 import { billingApi } from '../billing/api.ts'
 import { startSettling } from '../billing/unknown/settling.ts'
 import type { Config } from '../config.ts'
+import { dashboard } from '../dashboard/dashboard.ts'
 import { deliverEvents } from '../events/dispatcher.ts'
 import { forgetAttempts } from '../events/retention.ts'
 import { followFigures } from '../figures/follow.ts'
@@ -47,7 +48,7 @@ export interface ServerOptions {
 /** Starts to serve. Throws a `UsageError` when a port is taken. */
 export async function startServer(app: App, { worker = true }: ServerOptions = {}): Promise<Server> {
   const listener = await publicListener(app)
-  const admin = await adminListener(app)
+  const admin = await adminListener(app, dashboard)
   const url = await listen(listener, 'public', app.config)
   const adminUrl = await listen(admin, 'operator', app.config).catch(async (error) => {
     await listener.close()

@@ -4,8 +4,8 @@ import { ApiError } from '../lib/errors.ts'
 import { makeUuid } from '../lib/ids.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Query, Statement } from '../lib/pg/types.ts'
+import { hashKey } from '../lib/secrets.ts'
 import { instant, shape, text } from '../lib/shape/shape.ts'
-import { hashKey } from './key-text.ts'
 
 /** Whoever may write may read. */
 export type Scope = 'read' | 'write'
@@ -45,6 +45,15 @@ export async function endOperator(query: Query, id: string): Promise<void> {
   )
   if (rows.length === 0)
     throw new ApiError(404, 'object_not_found', `There is no living operator key with the id "${id}".`)
+}
+
+/** Whether there is a living key with this id. */
+export async function findOperator(query: Query, id: string): Promise<boolean> {
+  const rows = await query(
+    `select 1 from operator_keys where id::text = $1 and (expires_at is null or expires_at > db_clock())`,
+    [id],
+  )
+  return rows.length > 0
 }
 
 /** Whose key this is, if it lives; asked of the database each time, so that a key that was ended is ended. */

@@ -2,10 +2,9 @@
 
 import { ApiError } from '../lib/errors.ts'
 import type { Query } from '../lib/pg/types.ts'
-import type { Seal } from '../lib/secrets.ts'
+import { hashKey, type Seal, webhookSecret } from '../lib/secrets.ts'
 import { boolean, instant, shape, text } from '../lib/shape/shape.ts'
 import { instantFromPg } from '../lib/time.ts'
-import { hashKey, webhookSecret } from './key-text.ts'
 import { addKey, type Tenant } from './tenants.ts'
 
 /** A key as operators see it: everything but itself. */

@@ -104,7 +104,7 @@ test('a cursor that somebody wrote for any of the lists is a bad one, or a place
 })
 
 // What is refused here, after it was entered in the log.
-const REFUSED: Record<string, number> = { refundOrder: 400, connectMerchantAccount: 409 }
+const REFUSED: Record<string, number> = { refundOrder: 400, resolveOrder: 409, connectMerchantAccount: 409 }
 
 // What each operation that writes is called with, by its operationId: a new one without a line here fails the test below.
 const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
@@ -165,6 +165,10 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
     return [`/projects/${PROJECT}/events/${await events.event()}/send`, undefined]
   },
   refundOrder: async () => [`/organizations/${ORGANIZATION}/orders/${await orderId()}/refund`, { reason: 'asked' }],
+  resolveOrder: async () => [
+    `/organizations/${ORGANIZATION}/orders/0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55/resolve`,
+    { as: 'failed', because: 'asked' },
+  ],
   eraseProfile: async () => [`/projects/${PROJECT}/profiles/${await profileId()}/erase`, undefined],
   importRecords: async () => [
     `/projects/${PROJECT}/import?dry_run=true`,

@@ -63,6 +63,11 @@ export async function makeTenant(billing: Billing, mark: string): Promise<Tenant
   await beginState(db.query, imported, { external_id_key: mark }, { background: false, firstStep: 'products' })
   const names = { mark, organization: mark, project, customer, order: body.order_id as string }
   await followProject(db, project)
+  await db.query(
+    `insert into sync_readers (project_id, key_id, list, last_seen_at, window_to, rows_of_day)
+     values ($1, gen_random_uuid(), 'profiles', db_clock(), db_clock(), 1)`,
+    [project],
+  )
   await db.query('update secret_keys set name = $1 where organization_id = $1', [mark])
   const webhook = await makeWebhook(db, names)
   const event = await makeEvent(db, names, webhook)

@@ -1,0 +1,54 @@
+// npm run pictures: takes the pictures of docs/dashboard.md from the demo, in a browser.
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { openApp } from '../src/app.ts'
+import { readConfig } from '../src/config.ts'
+import { makeOwnLink, signInAddress } from '../src/dashboard/sessions.ts'
+import { prepareDemo } from '../src/demo/demo.ts'
+import { followAll } from '../src/figures/follow.ts'
+import { openLog } from '../src/lib/log.ts'
+import { startServer } from '../src/server/server.ts'
+import { noBrowser, openBrowser } from '../test/support/browser.ts'
+
+const PICTURES: Record<string, { path: string; height: number }> = {
+  today: { path: '/?period=30d', height: 860 },
+  funnel: { path: '/funnels/fun_sleep?period=90d', height: 860 },
+  revenue: { path: '/revenue?period=12m', height: 860 },
+}
+const FOLDER = fileURLToPath(new URL('../docs/pictures/', import.meta.url))
+const WIDTH = 1280
+
+if (noBrowser) throw new Error(`${noBrowser}.`)
+const dataDir = await mkdtemp(join(tmpdir(), 'tundish-pictures-'))
+const config = readConfig({ DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0' })
+const app = await openApp(config, { log: openLog('warn', 2), simulator: 'always' })
+try {
+  const running = await startServer(app, { worker: false })
+  await prepareDemo(app, { url: running.url, adminUrl: running.adminUrl })
+  await followAll(app.db)
+  const token = await app.db.tx((query) => makeOwnLink(query, 'pictures'))
+  await takePictures(running.adminUrl!, signInAddress(running.adminUrl!, token))
+  await running.stop()
+} finally {
+  await app.close()
+  await rm(dataDir, { recursive: true, force: true })
+}
+
+async function takePictures(adminUrl: string, link: string): Promise<void> {
+  await mkdir(FOLDER, { recursive: true })
+  const { browser, close } = await openBrowser()
+  try {
+    const page = await browser.newPage({ colorScheme: 'light' })
+    await page.goto(link, { waitUntil: 'networkidle' })
+    for (const [name, { path, height }] of Object.entries(PICTURES)) {
+      await page.setViewportSize({ width: WIDTH, height })
+      await page.goto(adminUrl + path, { waitUntil: 'networkidle' })
+      await page.screenshot({ path: join(FOLDER, `${name}.png`) })
+      process.stdout.write(`docs/pictures/${name}.png\n`)
+    }
+  } finally {
+    await close()
+  }
+}

@@ -1,0 +1,103 @@
+// Money that went back: refunds and disputes of an organization.
+
+import { isUuid } from '../lib/ids.ts'
+import { Type } from '../lib/shape/schema.ts'
+import { boolean, decimal, instant, shape, text } from '../lib/shape/shape.ts'
+import { requireOrganization } from './exist.ts'
+import { list } from './list.ts'
+import type { Operation } from './operation.ts'
+
+const TAG = 'Orders'
+const check: Parameters<typeof list>[0]['check'] = (app, { params }) =>
+  requireOrganization(app.db.query, params.organization_id!)
+
+const refund = shape('RefundSummary', 'r', {
+  refund_id: text('Identifier.'),
+  order_id: text('The order that is refunded.'),
+  external_id: text('The customer.'),
+  project_id: text('Project.', { sql: 'o.project_id' }),
+  status: text('State.', { enum: ['processing', 'succeeded', 'failed'] }),
+  amount: decimal('Amount in major units.'),
+  currency_code: text('Currency.'),
+  soft_refund: boolean('Whether the customer keeps the consumable.'),
+  reason: text('Why; wiped by an erasure.'),
+  consumable_revoked: boolean('Whether what was bought was revoked.', {
+    sql: `exists (select from consumables c where c.organization_id = r.organization_id and c.order_id = r.order_id
+      and not c.is_active)`,
+  }),
+  created_at: instant('When it was begun.'),
+  settled_at: instant('When its outcome was known.', { nullable: true }),
+})
+
+const movement = shape('MoneyBack', 'r', {
+  trx_id: text('Row of the payment report.'),
+  order_id: text('Order.'),
+  external_id: text('The customer.'),
+  project_id: text('Project.', { sql: 'c.project_id' }),
+  psp_transaction_type: text('`refund`, `chargeback` or `chargeback_reversal`.'),
+  status: text('State.'),
+  amount: decimal('Amount in major units, positive whichever way it went.'),
+  currency_code: text('Currency.'),
+  psp: text('Payment provider.'),
+  psp_reason_message: text('The provider’s reason.', { nullable: true }),
+  trx_created_at: instant('When.'),
+})
+
+export const moneyBack: Operation[] = [
+  list({
+    id: 'listRefunds',
+    command: 'refund list',
+    path: '/organizations/:organization_id/refunds',
+    tag: TAG,
+    summary: 'List refunds',
+    description: 'Those that Tundish made.',
+    shape: refund,
+    from: 'refunds r join orders o using (organization_id, order_id)',
+    at: 'r.created_at',
+    key: 'r.refund_id',
+    isKey: isUuid,
+    where: 'r.organization_id = $1',
+    params: ['organization_id'],
+    check,
+    filters: {
+      project_id: {
+        schema: Type.String({ description: 'Those of this project.' }),
+        where: (value) => `o.project_id = ${value}`,
+      },
+      status: {
+        schema: { type: 'string', enum: ['processing', 'succeeded', 'failed'], description: 'Those in this state.' },
+        where: (value) => `r.status = ${value}`,
+      },
+    },
+  }),
+  list({
+    id: 'listMoneyBack',
+    command: 'refund report',
+    path: '/organizations/:organization_id/money-back',
+    tag: TAG,
+    summary: 'List rows of the report that took money back',
+    description: 'Refunds and disputes, imported ones too.',
+    shape: movement,
+    from: 'report_transactions r join customers c using (organization_id, external_id)',
+    at: 'r.trx_created_at',
+    key: 'r.trx_id',
+    isKey: isUuid,
+    where: `r.organization_id = $1 and r.psp_transaction_type <> 'sale'`,
+    params: ['organization_id'],
+    check,
+    filters: {
+      project_id: {
+        schema: Type.String({ description: 'Those of this project.' }),
+        where: (value) => `c.project_id = ${value}`,
+      },
+      type: {
+        schema: {
+          type: 'string',
+          enum: ['refund', 'chargeback', 'chargeback_reversal'],
+          description: 'Those of this type.',
+        },
+        where: (value) => `r.psp_transaction_type = ${value}`,
+      },
+    },
+  }),
+]

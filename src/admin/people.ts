@@ -1,0 +1,297 @@
+// One person: everything that is known of them, and the receipts of erasures.
+
+import { existsSync } from 'node:fs'
+import type { App } from '../app.ts'
+import { readLedgers } from '../erasure/ledger-files.ts'
+import type { Row } from '../lib/pg/row-bytes.ts'
+import { Type } from '../lib/shape/schema.ts'
+import { boolean, decimal, instant, integer, json, type Shape, shape, text } from '../lib/shape/shape.ts'
+import { instantFromPg } from '../lib/time.ts'
+import { absent, requireProject } from './exist.ts'
+import { list } from './list.ts'
+import type { Operation, Reading } from './operation.ts'
+
+const TAG = 'Profiles'
+const PATH = '/projects/:project_id/profiles'
+
+const anything = { type: 'object', additionalProperties: true }
+
+const profile = shape('PersonProfile', 'p', {
+  id: text('Identifier.'),
+  created_at: instant('When it was made.'),
+  updated_at: instant('When it was last changed.'),
+  email: text('E-mail address.', { nullable: true }),
+  phone: text('Phone number.', { nullable: true }),
+  country: text('Country.', { nullable: true }),
+  locale: text('Language.', { nullable: true }),
+  funnel_id: text('Funnel they came through.', { nullable: true }),
+  preview: boolean('Whether it is a preview, not a visitor.'),
+  integrations: json('Ids in other systems.', { schema: anything }),
+  anonymized_at: instant('When the person was erased.', { nullable: true }),
+})
+
+const replies = `(select coalesce(json_agg(json_build_object('screen', r.screen_id, 'element', r.element_id,
+  'type', r.element_type, 'value', r.value) order by r.screen_index, r.screen_id, r.element_id), '[]')
+  from replies r where r.project_id = s.project_id and r.session_id = s.id)`
+
+const session = shape('PersonSession', 's', {
+  id: text('Identifier.'),
+  created_at: instant('When it began.'),
+  funnel_id: text('Funnel.', { nullable: true }),
+  funnel_version: integer('Version of the funnel.', { nullable: true }),
+  experiment_id: text('Experiment.', { nullable: true }),
+  origin: text('Address it began at.', { nullable: true }),
+  user_agent: text('Browser.', { nullable: true }),
+  ip: text('Address of the visitor.', { nullable: true }),
+  country: text('Country.', { nullable: true }),
+  city: text('City.', { nullable: true }),
+  postal_code: text('Postal code.', { nullable: true }),
+  locale: text('Language.', { nullable: true }),
+  replies: json('Replies in the order of their screens.', {
+    sql: replies,
+    schema: { type: 'array', items: anything },
+  }),
+})
+
+const subscription = shape('PersonSubscription', 'u', {
+  id: text('Identifier.'),
+  created_at: instant('When it was made.'),
+  status: text('State.'),
+  renews: boolean('Whether it renews.'),
+  product_id: text('Product.'),
+  product_name: text('Name of the product.', {
+    sql: '(select d.name from products d where d.project_id = u.project_id and d.id = u.product_id)',
+  }),
+  price: integer('Price in minor units.'),
+  currency: text('Currency.'),
+  billing_interval: text('Unit of the interval.'),
+  billing_interval_count: integer('How many of them.'),
+  payment_provider: text('Payment provider.', { nullable: true }),
+  period_ends_at: instant('End of the paid period.', { nullable: true }),
+  cancelled_at: instant('When it was cancelled.', { nullable: true }),
+})
+
+const transaction = shape('PersonTransaction', 't', {
+  id: text('Identifier.'),
+  created_at: instant('When it was made.'),
+  price: integer('Amount in minor units.'),
+  currency: text('Currency.'),
+  subscription_id: text('Subscription.', { nullable: true }),
+  sandbox: boolean('Whether no money moved.'),
+})
+
+const order = shape('PersonOrder', 'o', {
+  organization_id: text('Organization.'),
+  order_id: text('Identifier.'),
+  external_id: text('The customer.'),
+  created_at: instant('When it was claimed.'),
+  status: text('State.'),
+  amount: decimal('Amount in major units.'),
+  amount_refunded: decimal('Sum of the refunds that succeeded.'),
+  currency_code: text('Currency.'),
+  consumable_id: text('The consumable it granted.', { sql: 'c.consumable_id', nullable: true }),
+  consumable_active: boolean('Whether the consumable is active.', { sql: 'c.is_active', nullable: true }),
+})
+
+const event = shape('PersonEvent', 'v', {
+  id: text('Identifier.'),
+  type: text('Kind.'),
+  object_id: text('What it is about.'),
+  created_at: instant('When it was written.'),
+})
+
+const customer = shape('PersonCustomer', 'c', {
+  organization_id: text('Organization.'),
+  external_id: text('The caller’s id of the customer.'),
+  email: text('E-mail address.', { nullable: true }),
+  created_at: instant('When it was made.'),
+})
+
+/** What a person has: their newest, at most a hundred of each. */
+const PARTS: Record<string, { shape: Shape; from: string; order: string }> = {
+  sessions: {
+    shape: session,
+    from: 'sessions s where s.project_id = $1 and s.profile_id = $2',
+    order: 's.created_at desc, s.id desc',
+  },
+  subscriptions: {
+    shape: subscription,
+    from: 'subscriptions u where u.project_id = $1 and u.profile_id = $2',
+    order: 'u.created_at desc, u.id desc',
+  },
+  transactions: {
+    shape: transaction,
+    from: 'transactions t where t.project_id = $1 and t.profile_id = $2',
+    order: 't.created_at desc, t.id desc',
+  },
+  customers: {
+    shape: customer,
+    from: 'customers c where c.project_id = $1 and c.profile_id = $2',
+    order: 'c.created_at desc, c.external_id desc',
+  },
+  orders: {
+    shape: order,
+    from: `customers m join orders o on o.organization_id = m.organization_id and o.external_id = m.external_id
+      left join consumables c on c.organization_id = o.organization_id and c.order_id = o.order_id
+      where m.project_id = $1 and m.profile_id = $2`,
+    order: 'o.created_at desc, o.order_id desc',
+  },
+  events: {
+    shape: event,
+    from: 'events v where v.project_id = $1 and v.profile_id = $2',
+    order: 'v.created_at desc, v.id desc',
+  },
+}
+
+const MOST = 100
+
+const get: Reading = {
+  id: 'getPerson',
+  command: 'profile show',
+  method: 'GET',
+  path: `${PATH}/:profile_id`,
+  tag: TAG,
+  summary: 'Get everything that is known of a person',
+  description: `The profile with its sessions and replies, subscriptions, transactions, customers, orders and events: of each the newest ${MOST}.`,
+  answer: Type.Object(
+    {
+      profile: profile.schema,
+      ...Object.fromEntries(
+        Object.entries(PARTS).map(([name, { shape }]) => [
+          name,
+          Type.Array(shape.schema, { description: 'Newest first.' }),
+        ]),
+      ),
+    },
+    { title: 'Person', additionalProperties: false },
+  ),
+  async run({ db }, { params }) {
+    const { project_id, profile_id } = params as { project_id: string; profile_id: string }
+    await requireProject(db.query, project_id)
+    const [row] = await db.read(
+      { text: `select ${profile.columns} from profiles p where p.project_id = $1 and p.id = $2` },
+      [project_id, profile_id],
+    )
+    if (!row) throw absent('profile', profile_id)
+    const parts = await Promise.all(
+      Object.entries(PARTS).map(async ([name, { shape, from, order }]) => {
+        const text = `select ${shape.columns} from ${from} order by ${order} limit ${MOST}`
+        return `"${name}":${written(shape, await db.read({ text }, [project_id, profile_id]))}`
+      }),
+    )
+    return `{"profile":${profile.write(row)},${parts.join(',')}}`
+  },
+}
+
+function written(shape: Shape, rows: readonly Row[]): string {
+  const json = shape.writeList(rows, '[', ']')
+  const text = json.written().toString()
+  json.free()
+  return text
+}
+
+const receipt = {
+  project_id: Type.String({ description: 'Project.' }),
+  profile_id: Type.String({ description: 'The person.' }),
+  erased_at: Type.String({ format: 'date-time', description: 'When the person was erased.' }),
+  removed: Type.Array(Type.String(), { description: 'What was removed.' }),
+  kept: Type.Array(Type.String(), { description: 'What stays, and holds no personal data.' }),
+}
+
+const REMOVED = [
+  'E-mail address, phone number, password hashes and ids in other systems',
+  'IP addresses, browsers, postal codes, tracking cookies and parameters of every session',
+  'Every reply to a question',
+  'Payloads of webhooks, metadata of charges, and comments of refunds',
+]
+const KEPT = ['Transactions, subscriptions and orders, as the law asks of a merchant', 'The ids of the records']
+
+/** What is handed to a person who asked to be erased: nothing in it is personal. */
+async function receiptOf({ db }: Pick<App, 'db'>, projectId: string, profileId: string) {
+  const [row] = await db.query('select erased_at from erasures where project_id = $1 and profile_id = $2', [
+    projectId,
+    profileId,
+  ])
+  if (!row) throw absent('erasure of profile', profileId)
+  return {
+    project_id: projectId,
+    profile_id: profileId,
+    erased_at: instantFromPg(row.erased_at!),
+    removed: REMOVED,
+    kept: KEPT,
+  }
+}
+
+const erasure = shape('Erasure', 'e', {
+  project_id: text('Project.'),
+  profile_id: text('The person.'),
+  erased_at: instant('When.'),
+  is_known: boolean('Whether the profile is in the database.', {
+    sql: 'exists (select from profiles p where p.project_id = e.project_id and p.id = e.profile_id)',
+  }),
+})
+
+const getErasure: Reading = {
+  id: 'getErasure',
+  command: 'profile receipt',
+  method: 'GET',
+  path: '/projects/:project_id/erasures/:profile_id',
+  tag: TAG,
+  summary: 'Get the receipt of an erasure',
+  answer: Type.Object(receipt, { title: 'Receipt', additionalProperties: false }),
+  run: (app, { params }) => receiptOf(app, params.project_id!, params.profile_id!),
+}
+
+const compareLedgers: Reading = {
+  id: 'compareLedgers',
+  command: 'profile ledgers',
+  method: 'GET',
+  path: '/erasures/ledgers',
+  tag: TAG,
+  summary: 'Compare the ledger of erasures in the database with its file',
+  answer: Type.Object(
+    {
+      in_database: Type.Integer({ description: 'Erasures that the database knows.' }),
+      in_file: Type.Integer({ description: 'Erasures that the file knows.' }),
+      missing_in_database: Type.Integer({ description: 'Of the file, those that the database lacks.' }),
+      missing_in_file: Type.Integer({ description: 'Of the database, those that the file lacks.' }),
+    },
+    { title: 'LedgerComparison', additionalProperties: false },
+  ),
+  async run({ db, config }) {
+    const rows = await db.query('select project_id, profile_id from erasures')
+    const inDatabase = new Set(rows.map(({ project_id, profile_id }) => `${project_id} ${profile_id}`))
+    const inFile = new Set<string>()
+    if (existsSync(config.erasureLedger))
+      for await (const { project_id, profile_id } of readLedgers([config.erasureLedger], []))
+        inFile.add(`${project_id} ${profile_id}`)
+    return {
+      in_database: inDatabase.size,
+      in_file: inFile.size,
+      missing_in_database: inFile.difference(inDatabase).size,
+      missing_in_file: inDatabase.difference(inFile).size,
+    }
+  },
+}
+
+export const people: Operation[] = [
+  compareLedgers,
+  get,
+  list({
+    id: 'listErasures',
+    command: 'profile erased',
+    path: '/projects/:project_id/erasures',
+    tag: TAG,
+    summary: 'List erasures',
+    shape: erasure,
+    from: 'erasures e',
+    at: 'e.erased_at',
+    key: 'e.profile_id',
+    where: 'e.project_id = $1',
+    params: ['project_id'],
+    check: async (app, { params }) => {
+      await requireProject(app.db.query, params.project_id!)
+    },
+  }),
+  getErasure,
+]

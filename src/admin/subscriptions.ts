@@ -1,0 +1,70 @@
+// Subscriptions of a project, with the filters of the data API.
+
+import { Type } from '../lib/shape/schema.ts'
+import { boolean, instant, integer, shape, text } from '../lib/shape/shape.ts'
+import { fold } from '../lib/text.ts'
+import { requireProject } from './exist.ts'
+import { list } from './list.ts'
+import type { Operation } from './operation.ts'
+
+const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
+
+const subscription = shape('SubscriptionSummary', 's', {
+  id: text('Identifier.'),
+  status: text('State.', { enum: STATUSES }),
+  renews: boolean('Whether it renews.'),
+  created_at: instant('When it was made.'),
+  product_id: text('Product.'),
+  product_name: text('Name of the product.', {
+    sql: '(select d.name from products d where d.project_id = s.project_id and d.id = s.product_id)',
+  }),
+  price: integer('Price in minor units.'),
+  currency: text('Currency.'),
+  billing_interval: text('Unit of the interval.'),
+  billing_interval_count: integer('How many of them.'),
+  payment_provider: text('Payment provider.', { nullable: true }),
+  funnel_id: text('Funnel.', { nullable: true }),
+  period_ends_at: instant('End of the paid period.', { nullable: true }),
+  profile_id: text('The person.'),
+  email: text('Their e-mail address.', {
+    sql: '(select p.email from profiles p where p.project_id = s.project_id and p.id = s.profile_id)',
+    nullable: true,
+  }),
+})
+
+const equals = (column: string, description: string, more: object = {}) => ({
+  schema: Type.String({ description, ...more }),
+  where: (value: string) => `s.${column} = ${value}`,
+})
+
+export const subscriptions: Operation[] = [
+  list({
+    id: 'listProjectSubscriptions',
+    command: 'subscription list',
+    path: '/projects/:project_id/subscriptions',
+    tag: 'Profiles',
+    summary: 'List subscriptions',
+    shape: subscription,
+    from: 'subscriptions s',
+    at: 's.created_at',
+    key: 's.id',
+    where: 's.project_id = $1',
+    params: ['project_id'],
+    check: async (app, { params }) => {
+      await requireProject(app.db.query, params.project_id!)
+    },
+    filters: {
+      status: equals('status', 'Those in this state.', { enum: STATUSES }),
+      product_id: equals('product_id', 'Those of this product.'),
+      funnel_id: equals('funnel_id', 'Those from this funnel.'),
+      payment_provider: equals('payment_provider', 'Those at this payment provider.'),
+      profile_id: equals('profile_id', 'Those of this person.'),
+      email: {
+        schema: Type.String({ description: 'Those of people with this e-mail address, in upper or lower case.' }),
+        where: (value) =>
+          `s.profile_id in (select p.id from profiles p where p.project_id = s.project_id and p.email_folded = ${value})`,
+        param: (value: string) => fold(value),
+      },
+    },
+  }),
+]

@@ -1,0 +1,33 @@
+// The stylesheet and the scripts of the dashboard, from this package and from node_modules.
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import type { FastifyInstance } from 'fastify'
+
+const own = (name: string) => new URL(`assets/${name}`, import.meta.url).href
+
+const ASSETS: Record<string, { from: () => string; type: string }> = {
+  'dashboard.css': { from: () => own('dashboard.css'), type: 'text/css' },
+  'dashboard.js': { from: () => own('dashboard.js'), type: 'text/javascript' },
+  'htmx.js': { from: () => import.meta.resolve('htmx.org/dist/htmx.min.js'), type: 'text/javascript' },
+  'chart.js': {
+    from: () => new URL('chart.umd.min.js', import.meta.resolve('chart.js')).href,
+    type: 'text/javascript',
+  },
+}
+
+/** Serves `/assets/…`, each file read when it is first asked for. Nothing in them is anyone's: they may be cached. */
+export function serveDashboardAssets(scope: FastifyInstance): void {
+  for (const [name, { from, type }] of Object.entries(ASSETS)) {
+    let content: Promise<Buffer> | undefined
+    scope.get(`/assets/${name}`, async (_request, reply) => {
+      content ??= readFile(fileURLToPath(from()))
+      return reply
+        .headers({
+          'content-type': `${type}; charset=utf-8`,
+          'cache-control': 'max-age=300',
+          'x-content-type-options': 'nosniff',
+        })
+        .send(await content)
+    })
+  }
+}

@@ -1,0 +1,29 @@
+// Cookies of the dashboard: never readable by scripts, never sent by another site.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+
+export function cookieOf({ headers }: FastifyRequest, name: string): string | undefined {
+  for (const part of (headers.cookie ?? '').split(';')) {
+    const [key, value] = part.trim().split('=', 2)
+    if (key === name && value && /^[A-Za-z0-9_-]{1,200}$/.test(value)) return value
+  }
+  return undefined
+}
+
+export function setCookie(
+  reply: FastifyReply,
+  name: string,
+  value: string,
+  { seconds, secure }: { seconds: number; secure: boolean },
+): void {
+  reply.header(
+    'set-cookie',
+    `${name}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure ? '; Secure' : ''}`,
+  )
+}
+
+export function dropCookie(reply: FastifyReply, name: string): void {
+  reply.header('set-cookie', `${name}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict`)
+}
+
+/** Whether the browser reached us by TLS, which a proxy before us ends. It can only make a cookie stricter. */
+export const isSecure = ({ headers }: FastifyRequest) => headers['x-forwarded-proto'] === 'https'

@@ -1,0 +1,106 @@
+// The dashboard: pages for people on the operator's listener, each made from operations of the operator's API.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { App } from '../app.ts'
+import { ApiError } from '../lib/errors.ts'
+import { callerOf } from '../lib/http/client-address.ts'
+import { serveDashboardAssets } from './assets.ts'
+import { cookieOf, isSecure, setCookie } from './cookies.ts'
+import { formOf, takeForms } from './forms.ts'
+import { html } from './html.ts'
+import { actions, type Form, pages, type Route } from './routes.ts'
+import { DOCUMENT_HEADERS, sendDocument, THEME_COOKIE } from './send.ts'
+import { findSession, type Session } from './sessions.ts'
+import { writeCsv } from './sheet.ts'
+import { errorBody, shell } from './shell.ts'
+import { SESSION_COOKIE, signingIn } from './sign-in.ts'
+import { openView, type View } from './view.ts'
+
+const THEME_SECONDS = 365 * 86_400
+
+/** Mounts the dashboard on `scope`. */
+export async function dashboard(scope: FastifyInstance, app: App): Promise<void> {
+  scope.addHook('onRoute', (route) => {
+    route.schema = { ...route.schema, hide: true } as object
+  })
+  takeForms(scope)
+  scope.setErrorHandler((error, request, reply) => showError(app, error, request, reply))
+  serveDashboardAssets(scope)
+  signingIn(scope, app)
+  scope.post('/theme', async (request, reply) => {
+    const theme = formOf(request).get('theme') ?? ''
+    const value = theme === 'light' || theme === 'dark' ? theme : 'system'
+    setCookie(reply, THEME_COOKIE, value, { seconds: THEME_SECONDS, secure: isSecure(request) })
+    return reply.redirect(ownPath(formOf(request).get('back')), 303)
+  })
+  for (const [path, page] of Object.entries(pages))
+    scope.get(path, (request, reply) => showPage(app, page, request, reply))
+  for (const [path, action] of Object.entries(actions))
+    scope.post(path, (request, reply) => carryOut(app, action, request, reply))
+}
+
+/** Where to go back to: a path of this listener and nothing else. */
+const ownPath = (path: string | null) => (path && /^\/(?![/\\])[\x21-\x7e]*$/.test(path) ? path : '/')
+
+async function showPage(app: App, page: Route, request: FastifyRequest, reply: FastifyReply) {
+  const session = await sessionOf(app, request)
+  if (!session) return reply.headers(DOCUMENT_HEADERS).redirect('/sign-in', 303)
+  const view = await viewOf(app, session, request)
+  const shown = await page(view)
+  const csv = view.query.get('csv')
+  if (csv !== null) return sendCsv(view, csv, reply)
+  return sendDocument(request, reply, shown.title, shell(view, shown))
+}
+
+async function carryOut(app: App, action: Form, request: FastifyRequest, reply: FastifyReply) {
+  const session = await sessionOf(app, request)
+  if (!session) throw new ApiError(401, 'unauthorized', 'Your session has ended. Sign in again: nothing was done.')
+  if (session.scope !== 'write') throw new ApiError(403, 'key_is_read_only', 'Your operator key may only read.')
+  const view = await viewOf(app, session, request)
+  const result = await action(view, formOf(request))
+  if (typeof result === 'string') return reply.headers(DOCUMENT_HEADERS).redirect(ownPath(result), 303)
+  return sendDocument(request, reply, result.title, shell(view, result))
+}
+
+async function sessionOf(app: App, request: FastifyRequest): Promise<Session | undefined> {
+  const token = cookieOf(request, SESSION_COOKIE)
+  const session = token === undefined ? undefined : await findSession(app.db, token)
+  if (session) request.tenant = `operator ${session.id}`
+  return session
+}
+
+function viewOf(app: App, session: Session, request: FastifyRequest): Promise<View> {
+  const [path = '/', search = ''] = request.url.split('?', 2)
+  const source = callerOf(request.raw, app.config.trustedProxies)
+  return openView({
+    app,
+    session,
+    actor: { kind: 'operator key', id: session.id, source },
+    path,
+    query: new URLSearchParams(search),
+    params: (request.params ?? {}) as Record<string, string>,
+  })
+}
+
+function sendCsv(view: View, name: string, reply: FastifyReply) {
+  const found = view.tables.get(name)
+  if (!found) throw new ApiError(404, 'object_not_found', 'There is no such table on this page.')
+  return reply
+    .headers({ ...DOCUMENT_HEADERS, 'content-disposition': `attachment; filename="${name}.csv"` })
+    .type('text/csv; charset=utf-8')
+    .send(writeCsv(found))
+}
+
+function showError(app: App, error: unknown, request: FastifyRequest, reply: FastifyReply) {
+  const known = error instanceof ApiError ? error : undefined
+  if (!known) app.log.error({ request_id: request.id, route: request.routeOptions?.url, err: error }, 'A page failed.')
+  const status = known?.status ?? (error as { statusCode?: number }).statusCode ?? 500
+  const sentence =
+    known?.message ??
+    (status === 413 ? 'The form is too large.' : `Internal error. The log has it under the request id ${request.id}.`)
+  reply.code(status)
+  if (status === 401) return sendDocument(request, reply, 'Signed out', signedOut(sentence))
+  return sendDocument(request, reply, 'Error', errorBody(status, sentence))
+}
+
+const signedOut = (sentence: string) =>
+  html`<body class="alone"><main id="content"><h1>Signed out</h1><p class="failed" role="alert">${sentence}</p><p><a class="button" href="/sign-in">Sign in</a></p></main></body>`

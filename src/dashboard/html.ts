@@ -1,0 +1,43 @@
+// HTML by tagged templates that escape what is put into them.
+
+/** HTML that is safe to put into other HTML. */
+export class Html {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+  toString(): string {
+    return this.text
+  }
+}
+
+export type Piece = Html | string | number | null | undefined | false | readonly Piece[]
+
+/** `html`<b>${name}</b>`` escapes `name`; HTML stays, lists are joined, null, undefined and false are left out. */
+export function html(strings: TemplateStringsArray, ...pieces: Piece[]): Html {
+  let text = strings[0]!
+  for (const [n, piece] of pieces.entries()) text += write(piece) + strings[n + 1]!
+  return new Html(text)
+}
+
+function write(piece: Piece): string {
+  if (piece === null || piece === undefined || piece === false) return ''
+  if (piece instanceof Html) return piece.text
+  if (typeof piece === 'object') return piece.map(write).join('')
+  return escapeHtml(String(piece))
+}
+
+const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ESCAPES[character]!)
+}
+
+/** The text of HTML, for a sheet. */
+export function textOf(piece: Piece): string {
+  const plain = write(piece)
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
+  return Object.entries(ESCAPES).reduceRight((text, [character, entity]) => text.replaceAll(entity, character), plain)
+}

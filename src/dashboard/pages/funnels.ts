@@ -1,0 +1,153 @@
+// Funnels: how far people come, in all of them and in one.
+import { percent } from '../format.ts'
+import { html, type Piece } from '../html.ts'
+import { type Figure, figures, type Names, namesOf, seriesTable, show, total } from '../numbers.ts'
+import { section, steps, tableSection, tile, tiles } from '../parts.ts'
+import { type Column, cell, type Table } from '../sheet.ts'
+import { noProject, type Page } from '../shell.ts'
+import { picture } from '../table.ts'
+import { pathOf, type View } from '../view.ts'
+
+const STEPS = 'sessions,replied,emails,subscribed,paid'
+const ALL = `${STEPS},reply_rate,email_rate,subscription_rate,conversion_rate`
+
+export async function funnels(view: View): Promise<Page> {
+  if (!view.project) return { title: 'Funnels', body: noProject(view) }
+  const [names, sum, each] = await Promise.all([
+    namesOf(view),
+    total(view, STEPS),
+    figures(view, `${ALL},revenue,revenue_per_session`, { by: 'funnel' }),
+  ])
+  const rows = each.filter(({ values }) => values.sessions).sort((a, b) => b.values.sessions! - a.values.sessions!)
+  const content: Table = {
+    caption: 'Each funnel',
+    columns: [
+      { label: 'Funnel' },
+      ...countColumns,
+      { label: 'Revenue', number: true },
+      { label: 'per session', number: true },
+    ],
+    rows: rows.map((figure) => [
+      figure.key === ''
+        ? 'without a funnel'
+        : cell(
+            html`<a href="${view.href(pathOf('funnels', figure.key!))}">${names.funnels[figure.key!] ?? figure.key}</a>`,
+            figure.key,
+          ),
+      ...countCells(figure),
+      show('usd', figure.values.revenue ?? 0),
+      show('usd', figure.values.revenue_per_session ?? 0),
+    ]),
+  }
+  const empty = html`<h3>No sessions in this period</h3><p>Sessions come in by <a href="/docs/guides/import">an import</a>. Choose a longer period to see older ones.</p>`
+  return {
+    title: 'Funnels',
+    hasPeriod: true,
+    body: html`${section('From session to payment', stepsOf(sum), { note: 'Of the sessions that began in the period, whenever the rest happened.' })}
+      ${tableSection(view, 'funnels', content, { empty })}`,
+  }
+}
+
+const stepsOf = ({ values }: Figure) =>
+  steps([
+    { label: 'Sessions', count: values.sessions ?? 0 },
+    { label: 'Replied', count: values.replied ?? 0 },
+    { label: 'E-mail', count: values.emails ?? 0 },
+    { label: 'Subscribed', count: values.subscribed ?? 0 },
+    { label: 'Paid', count: values.paid ?? 0 },
+  ])
+
+const countColumns: Column[] = [
+  { label: 'Sessions', number: true },
+  { label: 'Replied', number: true },
+  { label: 'E-mail', number: true },
+  { label: 'Subscribed', number: true },
+  { label: 'Paid', number: true },
+  { label: 'Sessions that paid', number: true },
+]
+
+function countCells({ values }: Figure) {
+  const withRate = (count: string, rate: string) => {
+    const { shown } = show('number', values[count])
+    return cell(html`${shown} <span class="quiet">${percent(values[rate])}</span>`, values[count])
+  }
+  return [
+    show('number', values.sessions),
+    withRate('replied', 'reply_rate'),
+    withRate('emails', 'email_rate'),
+    withRate('subscribed', 'subscription_rate'),
+    show('number', values.paid),
+    show('percent', values.conversion_rate),
+  ]
+}
+
+export async function funnel(view: View): Promise<Page> {
+  const id = view.params.funnel_id!
+  const [names, sum, lines, screens, version, experiment, locale, country] = await Promise.all([
+    namesOf(view),
+    total(view, `${ALL},revenue,revenue_per_session`, { funnel: id }),
+    figures(view, 'sessions,paid,conversion_rate', { by: view.span.by, funnel: id }),
+    figures(view, 'answered,stopped', { by: 'screen', funnel: id }),
+    ...['version', 'experiment', 'locale', 'country'].map((by) => figures(view, ALL, { by, funnel: id })),
+  ])
+  const series = [
+    { label: 'Sessions', metric: 'sessions', unit: 'number' },
+    { label: 'Sessions that paid', metric: 'conversion_rate', unit: 'percent' },
+  ] as const
+  const parts: [string, Figure[], (key: string) => string][] = [
+    ['Version', version!, (key) => (key === '' ? 'none' : `Version ${key}`)],
+    ['Experiment', experiment!, (key) => (key === '' ? 'none' : (names.experiments[key] ?? key))],
+    ['Language', locale!, (key) => key || 'unknown'],
+    ['Country', country!, (key) => key || 'unknown'],
+  ]
+  return {
+    title: names.funnels[id] ?? id,
+    hasPeriod: true,
+    actions: html`<a href="${view.href('/funnels')}">All funnels</a>`,
+    body: html`
+      ${tiles(
+        tile('Sessions', sum, 'sessions', 'number'),
+        tile('Sessions that paid', sum, 'conversion_rate', 'percent'),
+        tile('Revenue', sum, 'revenue', 'usd'),
+        tile('Revenue per session', sum, 'revenue_per_session', 'usd'),
+      )}
+      ${section('From session to payment', stepsOf(sum))}
+      ${section(
+        `Conversion by ${view.span.by}`,
+        picture(
+          view,
+          'conversion',
+          seriesTable(view, `Sessions and the share that paid, by ${view.span.by}`, lines, [...series]),
+          {
+            kind: 'bar',
+            lines: ['Sessions that paid'],
+          },
+        ),
+        { note: 'The line is the share of sessions that paid, over the columns of all sessions.' },
+      )}
+      ${section('Screens', screensOf(sum, screens), { note: 'Sessions that answered on each screen, and where the last answer was.' })}
+      ${parts.map(([title, found, name]) => partTable(view, title, found, name))}`,
+  }
+}
+
+function screensOf(sum: Figure, screens: Figure[]): Piece {
+  const all = sum.values.sessions ?? 0
+  if (screens.length === 0) return html`<div class="empty"><p>Nobody has answered on a screen in this period.</p></div>`
+  return steps([
+    { label: 'Sessions', count: all },
+    ...screens.map(({ key, values }) => ({ label: key!.slice(6), count: values.answered ?? 0 })),
+  ])
+}
+
+function partTable(view: View, title: string, found: Figure[], name: (key: string) => string): Piece {
+  const rows = found.filter(({ values }) => values.sessions).sort((a, b) => b.values.sessions! - a.values.sessions!)
+  if (rows.length === 0) return ''
+  const content: Table = {
+    caption: `By ${title.toLowerCase()}`,
+    columns: [{ label: title }, ...countColumns],
+    rows: rows.map((figure) => [cell(name(figure.key!), figure.key), ...countCells(figure)]),
+  }
+  return tableSection(view, title.toLowerCase(), content)
+}
+
+export type { Names }

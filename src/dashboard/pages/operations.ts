@@ -1,0 +1,106 @@
+// Operations: the horizon of syncs and who reads by it, the audit log, and what the doctor finds.
+import { findingsOf } from '../findings.ts'
+import { duration, id, number, status, time } from '../format.ts'
+import { html } from '../html.ts'
+import { chosen, facts, filters, further, section } from '../parts.ts'
+import { cell, type Table } from '../sheet.ts'
+import { noProject, type Page } from '../shell.ts'
+import { table } from '../table.ts'
+import { type Answer, projectOf, type View } from '../view.ts'
+
+export async function sync(view: View): Promise<Page> {
+  if (!view.project) return { title: 'Sync', body: noProject(view) }
+  const params = { project_id: projectOf(view).id }
+  const [state, readers]: Answer[] = await Promise.all([
+    view.call('getProjectState', { params }),
+    view.call('listSyncReaders', { params }),
+  ])
+  const content: Table = {
+    caption: 'Readers',
+    columns: [
+      ...['Key', 'List', 'Last seen', 'Window until'].map((label) => ({ label })),
+      { label: 'Behind', number: true },
+      { label: 'Rows today', number: true },
+    ],
+    rows: readers.data.map((one: Answer) => [
+      cell(html`${one.key_name || 'first key'}<br>${id(one.key_id)}`, one.key_id),
+      one.list,
+      time(one.last_seen_at),
+      time(one.window_to),
+      cell(duration(one.behind_seconds), one.behind_seconds),
+      cell(number(one.rows_of_day), one.rows_of_day),
+    ]),
+  }
+  return {
+    title: 'Sync',
+    body: html`
+      ${facts({
+        Horizon: time(state.horizon),
+        'Behind the clock': duration(Math.max(0, state.horizon_lag_seconds)),
+        'Oldest writer': state.oldest_writer_seconds === null ? 'none' : duration(state.oldest_writer_seconds),
+        'Figures until': time(state.figures_as_of),
+      })}
+      <p class="quiet">Every change before the horizon is visible, and none will appear behind it. A long import holds it back until it commits.</p>
+      ${section('Readers', table(view, 'readers', content, { hideCaption: true, empty: html`<h3>No one has synced in the last 30 days</h3><p>A reader that walks a list with <code>filter[updated_at.from]</code> shows here. <a href="/docs/guides/data-api">How to sync</a>.</p>` }))}`,
+  }
+}
+
+export async function audit(view: View): Promise<Page> {
+  const cursor = view.query.get('cursor')
+  const [list, verdict]: Answer[] = await Promise.all([
+    view.call('listAuditEntries', {
+      query: { ...chosen(view, 'target', 'actor'), limit: 50, ...(cursor && { cursor }) },
+    }),
+    view.query.has('verify') ? view.call('verifyAudit') : undefined,
+  ])
+  const content: Table = {
+    caption: 'Entries',
+    columns: [
+      { label: 'No.', number: true },
+      ...['When', 'Who', 'From', 'Action', 'Target', 'Change'].map((label) => ({ label })),
+    ],
+    rows: list.data.map((one: Answer) => [
+      cell(number(one.sequence), one.sequence),
+      time(one.at),
+      cell(html`${one.actor_kind} <a href="${view.href('/audit', { actor: one.actor })}">${one.actor}</a>`, one.actor),
+      one.source,
+      one.action,
+      html`<a href="${view.href('/audit', { target: one.target })}">${one.target}</a>`,
+      change(one),
+    ]),
+  }
+  return {
+    title: 'Audit log',
+    actions: html`<a href="${view.href('/audit', { verify: '1' })}">Check the chain</a>`,
+    body: html`
+      ${verdict && html`<p class="${verdict.wrong.length === 0 ? 'done' : 'failed'}" role="status">${verdict.wrong.length === 0 ? `${verdict.entries} entries, each in its place and as it was written.` : verdict.wrong.join(' ')}</p>`}
+      ${filters(view, [
+        { name: 'target', label: 'Target' },
+        { name: 'actor', label: 'Who' },
+      ])}
+      ${table(view, 'audit', content, { hideCaption: true, empty: html`<p>No entry matches.</p>` })}${further(view, list.pagination.next_cursor)}`,
+  }
+}
+
+function change({ before, after }: Answer) {
+  if (!before && !after) return ''
+  const text = (value: object | null) => value && JSON.stringify(value)
+  return html`<details><summary>Show</summary>${before && html`<pre>before ${text(before)}</pre>`}${after && html`<pre>after ${text(after)}</pre>`}</details>`
+}
+
+export async function doctor(view: View): Promise<Page> {
+  const { at, findings } = await findingsOf(view.app)
+  const order = { failed: 0, warning: 1, ok: 2 }
+  const sorted = [...findings].sort((a, b) => order[a.level] - order[b.level])
+  const wrong = sorted.filter(({ level }) => level !== 'ok')
+  return {
+    title: 'Doctor',
+    body: html`<ul class="now"><li id="findings" class="${wrong.length === 0 ? 'fine' : 'care'}"><a href="${view.href('/doctor')}">Doctor</a>
+      <span>${wrong.length === 0 ? `All ${sorted.length} checks are fine` : wrong.map(({ message }) => message).join(' ')}, as of ${time(at)}.</span></li></ul>
+      ${table(view, 'doctor', {
+        caption: 'Findings',
+        columns: ['Check', 'Level', 'Finding', 'What to do'].map((label) => ({ label })),
+        rows: sorted.map(({ check, level, message, fix }) => [check, status(level), message, fix ?? '']),
+      })}`,
+  }
+}

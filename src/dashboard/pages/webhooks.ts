@@ -1,0 +1,133 @@
+// Webhooks: how each endpoint takes its deliveries; one event with its attempts; sending again and switching.
+import { id, milliseconds, number, percent, status, time } from '../format.ts'
+import { html, type Piece } from '../html.ts'
+import { asking, facts, further, section, textField } from '../parts.ts'
+import { cell, type Table } from '../sheet.ts'
+import { noProject, type Page } from '../shell.ts'
+import { table } from '../table.ts'
+import { type Answer, projectOf, type View } from '../view.ts'
+
+export async function webhooks(view: View): Promise<Page> {
+  if (!view.project) return { title: 'Webhooks', body: noProject(view) }
+  const params = { project_id: projectOf(view).id }
+  const cursor = view.query.get('cursor')
+  const status_ = view.query.get('state')
+  const [statistics, deliveries]: Answer[] = await Promise.all([
+    view.call('getWebhookStatistics', { params }),
+    view.call('listDeliveries', {
+      params,
+      query: { limit: 20, ...(status_ && { status: status_ }), ...(cursor && { cursor }) },
+    }),
+  ])
+  const content: Table = {
+    caption: 'Endpoints',
+    columns: [
+      ...['Endpoint', 'State'].map((label) => ({ label })),
+      ...['Attempts', 'Succeeded', 'p50', 'p95', 'Waiting'].map((label) => ({ label, number: true })),
+      { label: 'Last error' },
+      { label: 'Change' },
+    ],
+    rows: statistics.data.map((one: Answer) => [
+      cell(html`${one.url}<br>${id(one.endpoint_id)}`, one.url),
+      html`${status(one.enabled ? 'enabled' : 'disabled')}${one.disabled_because && html` <span class="quiet">${WHY[one.disabled_because]}</span>`}${one.failing_since && html`<br><span class="quiet">failing since ${time(one.failing_since)}</span>`}`,
+      cell(number(one.attempts), one.attempts),
+      cell(
+        percent(one.attempts ? one.succeeded / one.attempts : null),
+        one.attempts ? one.succeeded / one.attempts : null,
+      ),
+      cell(milliseconds(one.p50_ms), one.p50_ms),
+      cell(milliseconds(one.p95_ms), one.p95_ms),
+      cell(number(one.waiting), one.waiting),
+      one.last_error ?? '',
+      switches(view, one),
+    ]),
+  }
+  return {
+    title: 'Webhooks',
+    body: html`
+      ${section('Endpoints', table(view, 'endpoints', content, { hideCaption: true, empty: html`<h3>No endpoint yet</h3><p>An endpoint is told of subscriptions, charges and refunds as they happen. <a href="/docs/guides/webhooks">What is sent</a>.</p>` }), { note: 'Attempts of the last seven days.' })}
+      ${asking(view, { action: view.href('/webhooks/new'), button: 'Add an endpoint', says: 'Every kind of event is sent to it, signed with the keys of the project.', fields: textField('url', 'Address', { required: true, type: 'url', hint: 'https://example.com/tundish' }) })}
+      ${section('Deliveries', html`<p class="chips">${['pending', 'failed', 'succeeded'].map((one) => html`<a href="${view.href(view.path, { state: one === status_ ? null : one })}"${one === status_ ? html` aria-current="true"` : ''}>${one}</a> `)}</p>${table(view, 'deliveries', deliveryTable(view, deliveries.data), { hideCaption: true, empty: html`<p>There is no such delivery.</p>` })}${further(view, deliveries.pagination.next_cursor)}`)}`,
+  }
+}
+
+const WHY: Record<string, string> = {
+  operator: 'by an operator',
+  gone: 'it answered 410',
+  failing: 'it failed for five days',
+}
+
+function switches(view: View, { endpoint_id, enabled }: Answer): Piece {
+  if (!view.mayWrite) return ''
+  return html`<form method="post" action="${view.href(`/webhooks/${endpoint_id}/switch`)}" hx-boost="false"><input type="hidden" name="enabled" value="${enabled ? '' : '1'}"><button class="link">${enabled ? 'Switch off' : 'Switch on'}</button></form>
+    ${enabled && html`<form method="post" action="${view.href(`/webhooks/${endpoint_id}/test`)}" hx-boost="false"><button class="link">Send a test</button></form>`}`
+}
+
+function deliveryTable(view: View, data: Answer[]): Table {
+  return {
+    caption: 'Deliveries',
+    columns: [
+      ...['Event', 'Kind', 'State', 'Endpoint', 'Made', 'Next attempt'].map((label) => ({ label })),
+      { label: 'Attempts', number: true },
+    ],
+    rows: data.map((one) => [
+      cell(id(one.event_id, view.href(`/webhooks/events/${one.event_id}`)), one.event_id),
+      one.event_type,
+      status(one.status),
+      one.url,
+      time(one.created_at),
+      time(one.next_attempt_at),
+      cell(number(one.attempts), one.attempts),
+    ]),
+  }
+}
+
+export async function event(view: View): Promise<Page> {
+  const params = { project_id: projectOf(view).id, event_id: view.params.event_id! }
+  const [found, attempts]: Answer[] = await Promise.all([
+    view.call('getEvent', { params }),
+    view.call('listAttempts', { params, query: { limit: 100 } }),
+  ])
+  const content: Table = {
+    caption: 'Attempts',
+    columns: [...['When', 'Endpoint', 'Answer', 'Body'].map((label) => ({ label })), { label: 'Took', number: true }],
+    rows: attempts.data.map((one: Answer) => [
+      time(one.attempted_at),
+      cell(id(one.endpoint_id), one.endpoint_id),
+      one.status ? `HTTP ${one.status}` : one.error,
+      one.answer ?? '',
+      cell(milliseconds(one.duration_ms), one.duration_ms),
+    ]),
+  }
+  return {
+    title: found.type,
+    actions: html`<a href="${view.href('/webhooks')}">All webhooks</a>`,
+    body: html`
+      ${facts({ Event: id(found.id), About: id(found.object_id), Sequence: found.sequence, Written: time(found.created_at) })}
+      ${asking(view, { action: view.href(`/webhooks/events/${found.id}/send`), button: 'Send again', says: 'The event is sent to every endpoint that wants its kind, under the same webhook-id.' })}
+      ${section('Attempts', table(view, 'attempts', content, { hideCaption: true, empty: html`<p>No attempt is known: they are kept for 30 days.</p>` }))}
+      ${section('Payload', html`<pre>${JSON.stringify(found.data, null, 2)}</pre>`)}`,
+  }
+}
+
+export async function addEndpoint(view: View, form: URLSearchParams): Promise<string> {
+  await view.call('createWebhook', { params: { project_id: projectOf(view).id }, body: { url: form.get('url') ?? '' } })
+  return view.href('/webhooks', { done: 'made' })
+}
+
+export async function switchEndpoint(view: View, form: URLSearchParams): Promise<string> {
+  const params = { project_id: projectOf(view).id, webhook_id: view.params.webhook_id! }
+  await view.call('setWebhook', { params, body: { enabled: form.get('enabled') === '1' } })
+  return view.href('/webhooks', { done: 'switched' })
+}
+
+export async function testEndpoint(view: View): Promise<string> {
+  await view.call('testWebhook', { params: { project_id: projectOf(view).id, webhook_id: view.params.webhook_id! } })
+  return view.href('/webhooks', { done: 'tested' })
+}
+
+export async function sendEvent(view: View): Promise<string> {
+  const { event_id } = view.params as { event_id: string }
+  await view.call('sendEventAgain', { params: { project_id: projectOf(view).id, event_id } })
+  return view.href(`/webhooks/events/${event_id}`, { done: 'sent' })
+}

@@ -1,0 +1,146 @@
+// Parts that several pages have: tiles, sections, steps of a funnel, lists by cursor, and forms that ask again.
+import { bar, change, number, percent } from './format.ts'
+import { type Html, html, type Piece } from './html.ts'
+import type { Figure, Unit } from './numbers.ts'
+import { show } from './numbers.ts'
+import type { Table } from './sheet.ts'
+import { kept } from './shell.ts'
+import { csvLink, table } from './table.ts'
+import type { View } from './view.ts'
+
+/** A figure of the period, and how it changed. */
+export function tile(
+  label: string,
+  figure: Figure,
+  metric: string,
+  unit: Unit,
+  { bad = false, note }: { bad?: boolean; note?: Piece } = {},
+): Html {
+  const value = figure.values[metric] ?? (unit === 'percent' ? null : 0)
+  return html`<div class="tile"><dt>${label}</dt><dd><strong>${show(unit, value).shown}</strong>
+    <span class="quiet">${note ?? change(value, figure.previous?.[metric], bad)}</span></dd></div>`
+}
+
+export const tiles = (...all: Piece[]) => html`<dl class="tiles">${all}</dl>`
+
+export function section(title: string, body: Piece, { actions, note }: { actions?: Piece; note?: Piece } = {}): Html {
+  return html`<section><div class="heading"><h2>${title}</h2><div class="actions">${actions}</div></div>
+    ${note && html`<p class="quiet">${note}</p>`}${body}</section>`
+}
+
+/** A section whose table can be had as CSV. */
+export function tableSection(
+  view: View,
+  name: string,
+  content: Table,
+  options: { empty?: Piece; note?: Piece } = {},
+): Html {
+  const actions = content.rows.length > 0 ? csvLink(view, name) : ''
+  return section(content.caption, table(view, name, content, { ...options, hideCaption: true }), {
+    ...options,
+    actions,
+  })
+}
+
+interface Step {
+  label: string
+  count: number
+}
+
+/** How many are left at each step, as columns of the first one, and how many of those before came so far. */
+export function steps(all: Step[]): Html {
+  const first = all[0]?.count ?? 0
+  return html`<ol class="steps">${all.map(({ label, count }, n) => {
+    const before = all[n - 1]?.count
+    return html`<li><span class="label">${label}</span>
+      <strong>${number(count)}</strong> ${bar(first > 0 ? count / first : 0)}
+      <span class="quiet">${n === 0 ? 'all' : html`${percent(first ? count / first : null)} of all, ${percent(before ? count / before : null)} of the step before`}</span></li>`
+  })}</ol>`
+}
+
+/** A link to the next page of a list. */
+export function further(view: View, nextCursor: string | undefined): Piece {
+  if (nextCursor === undefined)
+    return view.query.has('cursor') ? html`<p class="pages"><a href="${firstPage(view)}">First page</a></p>` : ''
+  const next = view.href(view.path, { ...ownChoices(view), cursor: nextCursor })
+  return html`<p class="pages">${view.query.has('cursor') ? html`<a href="${firstPage(view)}">First page</a>` : ''} <a class="button" href="${next}">Next page</a></p>`
+}
+
+const firstPage = (view: View) => view.href(view.path, { ...ownChoices(view), cursor: null })
+const ownChoices = (view: View) =>
+  Object.fromEntries([...view.query].filter(([name]) => !['done', 'csv'].includes(name)))
+
+interface Choice {
+  name: string
+  label: string
+  /** Values and what they are called; without them it is a text. */
+  options?: Record<string, string>
+}
+
+/** Filters of a list: chosen ones stay in the address. */
+export function filters(view: View, choices: Choice[]): Html {
+  const names = choices.map(({ name }) => name)
+  const chosen = names.some((name) => view.query.get(name))
+  return html`<form class="filters" method="get" action="${view.path}">${kept(view, names)}
+    ${choices.map(({ name, label, options }) => {
+      const value = view.query.get(name) ?? ''
+      return html`<label>${label} ${
+        options
+          ? html`<select name="${name}" data-submit><option value="">all</option>${Object.entries(options).map(
+              ([key, text]) => html`<option value="${key}"${key === value ? html` selected` : ''}>${text}</option>`,
+            )}</select>`
+          : html`<input name="${name}" value="${value}" maxlength="320">`
+      }</label>`
+    })}<button>Filter</button>${chosen ? html`<a href="${view.href(view.path)}">Clear</a>` : ''}</form>`
+}
+
+/** The filters that are chosen, for the operation. */
+export function chosen(view: View, ...names: string[]): Record<string, string> {
+  return Object.fromEntries(names.flatMap((name) => (view.query.get(name) ? [[name, view.query.get(name)!]] : [])))
+}
+
+/** Names and values of one object. */
+export const facts = (all: Record<string, Piece>) =>
+  html`<dl class="facts">${Object.entries(all).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
+
+interface Asking {
+  /** Where the form is sent. */
+  action: string
+  /** What its button says. */
+  button: string
+  /** What will happen, in sentences. */
+  says: Piece
+  fields?: Piece
+  danger?: boolean
+}
+
+/** A form behind a click: what it does is said before it can be sent. Not shown to those who may only read. */
+export function asking(view: View, { action, button, says, fields, danger = false }: Asking): Piece {
+  if (!view.mayWrite) return ''
+  return html`<details class="asking"><summary class="button ${danger ? 'danger' : ''}">${button}…</summary>
+    <form method="post" action="${action}" hx-boost="false" class="stack"><p>${says}</p>${fields}
+      <button class="button ${danger ? 'danger' : 'main'}">${button}</button></form></details>`
+}
+
+export const field = (name: string, label: string, input: Piece) =>
+  html`<p class="field"><label for="f-${name}">${label}</label>${input}</p>`
+
+export const textField = (
+  name: string,
+  label: string,
+  more: { value?: string; required?: boolean; hint?: string; type?: string } = {},
+) =>
+  field(
+    name,
+    label,
+    html`<input id="f-${name}" name="${name}" type="${more.type ?? 'text'}" value="${more.value ?? ''}"${more.required ? html` required` : ''} autocomplete="off">${more.hint && html`<span class="quiet">${more.hint}</span>`}`,
+  )
+
+export const selectField = (name: string, label: string, options: Record<string, string>, value = '') =>
+  field(
+    name,
+    label,
+    html`<select id="f-${name}" name="${name}">${Object.entries(options).map(
+      ([key, text]) => html`<option value="${key}"${key === value ? html` selected` : ''}>${text}</option>`,
+    )}</select>`,
+  )

@@ -1,0 +1,62 @@
+// The period of a page: a preset or two days, both in the address, and how its figures are grouped.
+import { ApiError } from '../lib/errors.ts'
+
+export interface Span {
+  /** The name of the preset, or `custom`. */
+  name: string
+  /** First day, and the day after the last. */
+  from: string
+  to: string
+  compare: 'previous' | 'year'
+  /** How a line over the period is grouped, so that it has 7 to 70 points. */
+  by: 'day' | 'week' | 'month'
+}
+
+const DAY_MS = 86_400_000
+export const presets: Record<string, string> = {
+  '7d': '7 days',
+  '30d': '30 days',
+  '90d': '90 days',
+  '12m': '12 months',
+  '24m': '24 months',
+}
+const DEFAULT = '30d'
+
+/** Reads the period from the address; `today` is a day in UTC. Nonsense is refused in a sentence. */
+export function choosePeriod(query: URLSearchParams, today: string): Span {
+  const compare = query.get('compare') === 'year' ? 'year' : 'previous'
+  const given = query.get('from')
+  if (given) {
+    const from = readDay('from', given)
+    const to = addDays(readDay('to', query.get('to') || today), 1)
+    if (from >= to) throw new ApiError(400, 'invalid_value', 'The first day must not be after the last.')
+    return { name: 'custom', from, to, compare, by: grouping(from, to) }
+  }
+  const name = Object.hasOwn(presets, query.get('period') ?? '') ? query.get('period')! : DEFAULT
+  const to = addDays(today, 1)
+  const from = name.endsWith('d')
+    ? addDays(to, -Number.parseInt(name, 10))
+    : monthsBefore(to, Number.parseInt(name, 10))
+  return { name, from, to, compare, by: grouping(from, to) }
+}
+
+export const addDays = (day: string, days: number) =>
+  new Date(Date.parse(day) + days * DAY_MS).toISOString().slice(0, 10)
+
+/** The first of the month so many months before, so that months are whole. */
+function monthsBefore(day: string, months: number): string {
+  const date = new Date(`${addDays(day, -1).slice(0, 7)}-01T00:00:00Z`)
+  date.setUTCMonth(date.getUTCMonth() - months + 1)
+  return date.toISOString().slice(0, 10)
+}
+
+function grouping(from: string, to: string): Span['by'] {
+  const days = (Date.parse(to) - Date.parse(from)) / DAY_MS
+  return days <= 62 ? 'day' : days <= 200 ? 'week' : 'month'
+}
+
+function readDay(name: string, text: string): string {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || Number.isNaN(Date.parse(text)) || addDays(text, 0) !== text)
+    throw new ApiError(400, 'invalid_value', `${name} must be a day such as 2026-01-31, got "${text.slice(0, 20)}".`)
+  return text
+}

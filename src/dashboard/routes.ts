@@ -1,0 +1,71 @@
+// The addresses of the dashboard: pages, and what forms do.
+import { charge, charges, refundCharge, resolveCharge } from './pages/charges.ts'
+import { funnel, funnels } from './pages/funnels.ts'
+import { audit, doctor, sync } from './pages/operations.ts'
+import { erasePerson, erasures, people, person, receipt } from './pages/people.ts'
+import { refunds } from './pages/refunds.ts'
+import { revenue } from './pages/revenue.ts'
+import {
+  keys,
+  makeKey,
+  makeOrganization,
+  makeProject,
+  merchantAccounts,
+  rebuild,
+  revokeKey,
+  rotateKey,
+  saveSettings,
+  setMerchantAccount,
+  settings,
+} from './pages/settings.ts'
+import { subscriptions } from './pages/subscriptions.ts'
+import { today } from './pages/today.ts'
+import { addEndpoint, event, sendEvent, switchEndpoint, testEndpoint, webhooks } from './pages/webhooks.ts'
+import type { Page } from './shell.ts'
+import type { View } from './view.ts'
+
+export type Route = (view: View) => Promise<Page>
+
+/** Returns where to go then, or a page that is shown only now. */
+export type Form = (view: View, form: URLSearchParams) => Promise<string | Page>
+
+export const pages: Record<string, Route> = {
+  '/': today,
+  '/funnels': funnels,
+  '/funnels/:funnel_id': funnel,
+  '/revenue': revenue,
+  '/subscriptions': subscriptions,
+  '/charges': charges,
+  '/charges/:organization_id/:order_id': charge,
+  '/refunds': refunds,
+  '/people': people,
+  '/people/:profile_id': person,
+  '/erasures': erasures,
+  '/erasures/:profile_id': receipt,
+  '/webhooks': webhooks,
+  '/webhooks/events/:event_id': event,
+  '/sync': sync,
+  '/doctor': doctor,
+  '/audit': audit,
+  '/keys': keys,
+  '/merchant-accounts': merchantAccounts,
+  '/settings': settings,
+}
+
+export const actions: Record<string, Form> = {
+  '/charges/:organization_id/:order_id/refund': refundCharge,
+  '/charges/:organization_id/:order_id/resolve': resolveCharge,
+  '/people/:profile_id/erase': erasePerson,
+  '/webhooks/new': addEndpoint,
+  '/webhooks/:webhook_id/switch': switchEndpoint,
+  '/webhooks/:webhook_id/test': testEndpoint,
+  '/webhooks/events/:event_id/send': sendEvent,
+  '/keys/:owner/:owner_id': makeKey,
+  '/keys/:owner/:owner_id/:key_id/rotate': rotateKey,
+  '/keys/:owner/:owner_id/:key_id/revoke': revokeKey,
+  '/merchant-accounts': setMerchantAccount,
+  '/settings': saveSettings,
+  '/settings/organizations': makeOrganization,
+  '/settings/projects': makeProject,
+  '/settings/figures': rebuild,
+}

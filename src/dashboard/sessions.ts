@@ -1,0 +1,90 @@
+// Sessions of the dashboard: begun with an operator key or a link, looked up at every request, ended with their key.
+import { randomBytes } from 'node:crypto'
+import type { Db } from '../lib/pg/db.ts'
+import type { Query, Statement } from '../lib/pg/types.ts'
+import { hashKey } from '../lib/secrets.ts'
+import { createOperator, type Scope } from '../tenants/operator-keys.ts'
+
+export interface Session {
+  /** The operator key. */
+  id: string
+  name: string
+  scope: Scope
+}
+
+export const SESSION_HOURS = 12
+const LINK_HOURS = 12
+
+/** Begins a session for an operator key that has just been recognized, and returns its token. */
+export async function beginSession(db: Db, operatorId: string): Promise<string> {
+  const token = makeToken()
+  await db.tx(async (query) => {
+    await query('delete from dashboard_sessions where expires_at < db_clock()')
+    await query(
+      `insert into dashboard_sessions (hash, operator_id, created_at, expires_at)
+       select $1, $2, at, at + make_interval(hours => $3) from (select db_clock() as at) now`,
+      [hashKey(token), operatorId, SESSION_HOURS],
+    )
+  })
+  return token
+}
+
+/** The session of a token, while its operator key lives; asked of the database each time. */
+export async function findSession(db: Db, token: string): Promise<Session | undefined> {
+  const [row] = await db.read(FIND, [hashKey(token)])
+  return row && { id: row.text(0)!, name: row.text(1)!, scope: row.text(2) as Scope }
+}
+
+const FIND: Statement = {
+  name: 'find dashboard session',
+  text: `
+    select k.id, k.name, k.scope from dashboard_sessions s join operator_keys k on k.id = s.operator_id
+    where s.hash = $1 and s.expires_at > db_clock() and (k.expires_at is null or k.expires_at > db_clock())`,
+}
+
+export async function endSession(db: Db, token: string): Promise<void> {
+  await db.query('delete from dashboard_sessions where hash = $1', [hashKey(token)])
+}
+
+/** Makes the token of a link that signs in once, as this operator key, within twelve hours. */
+export async function makeLink(query: Query, operatorId: string): Promise<string> {
+  const token = makeToken()
+  await query('delete from sign_in_links where expires_at < db_clock()')
+  await query(
+    `insert into sign_in_links (hash, operator_id, expires_at)
+     values ($1, $2, db_clock() + make_interval(hours => $3))`,
+    [hashKey(token), operatorId, LINK_HOURS],
+  )
+  return token
+}
+
+/** Where a browser signs in with such a token. A listener on every address is reached by the loopback one. */
+export function signInAddress(adminUrl: string, token: string): string {
+  const url = new URL('/sign-in', adminUrl.replace(/^(https?:\/\/)(0\.0\.0\.0|\[::\]|::)(?=:|$)/, '$1127.0.0.1'))
+  url.searchParams.set('token', token)
+  return url.href
+}
+
+/** Makes a link for the one operator key of this name, which is made if there is none; its text is kept nowhere. */
+export async function makeOwnLink(query: Query, name: string): Promise<string> {
+  const [known] = await query(
+    `select id from operator_keys where name = $1 and scope = 'write' and (expires_at is null or expires_at > db_clock())
+     order by created_at limit 1`,
+    [name],
+  )
+  return makeLink(query, known?.id ?? (await createOperator(query, { name, scope: 'write' })).id)
+}
+
+/** Takes the link of a token, which no one can use again; the operator key that it signs in as, if it was there. */
+export async function takeLink(db: Db, token: string): Promise<string | undefined> {
+  const [row] = await db.query(
+    `delete from sign_in_links l using operator_keys k
+     where l.hash = $1 and l.expires_at > db_clock() and k.id = l.operator_id
+       and (k.expires_at is null or k.expires_at > db_clock())
+     returning l.operator_id as id`,
+    [hashKey(token)],
+  )
+  return row?.id ?? undefined
+}
+
+const makeToken = () => randomBytes(32).toString('base64url')

@@ -1,0 +1,40 @@
+// Rows of a table, and how they are written as CSV.
+import { type Piece, textOf } from './html.ts'
+
+export interface Column {
+  label: string
+  /** Numbers are aligned at their last digit. */
+  number?: boolean
+}
+
+export interface Cell {
+  shown: Piece
+  /** The plain value, for pictures and sheets. */
+  value?: string | number | null
+}
+
+export interface Table {
+  caption: string
+  columns: Column[]
+  rows: (Cell | Piece)[][]
+}
+
+export const isCell = (cell: Cell | Piece): cell is Cell => typeof cell === 'object' && cell !== null && 'shown' in cell
+
+/** A value shown in one way and kept in another. */
+export const cell = (shown: Piece, value: string | number | null | undefined): Cell => ({ shown, value: value ?? null })
+
+/** RFC 4180. What a sheet would take for a formula gets a quote before it. */
+export function writeCsv({ columns, rows }: Table): string {
+  const lines = [columns.map(({ label }) => label), ...rows.map((row) => row.map(plain))]
+  return lines.map((line) => `${line.map(quoted).join(',')}\r\n`).join('')
+}
+
+function plain(one: Cell | Piece): string {
+  return isCell(one) ? (one.value === undefined ? textOf(one.shown) : String(one.value ?? '')) : textOf(one)
+}
+
+function quoted(text: string): string {
+  const safe = /^[=+\-@\t\r]/.test(text) && !/^-?[0-9.]+$/.test(text) ? `'${text}` : text
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}

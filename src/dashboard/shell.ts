@@ -1,0 +1,201 @@
+// The frame of every page: navigation, project and period chooser, search, messages.
+import { type Html, html, type Piece } from './html.ts'
+import { presets } from './period.ts'
+import type { View } from './view.ts'
+
+export interface Page {
+  title: string
+  body: Html
+  /** What the period chooser is for; pages about the present have none. */
+  hasPeriod?: boolean
+  /** Beside the title. */
+  actions?: Piece
+}
+
+const NAVIGATION: [group: string, pages: [path: string, title: string][]][] = [
+  [
+    'Business',
+    [
+      ['/', 'Today'],
+      ['/funnels', 'Funnels'],
+      ['/revenue', 'Revenue'],
+      ['/subscriptions', 'Subscriptions'],
+    ],
+  ],
+  [
+    'Money',
+    [
+      ['/charges', 'Charges'],
+      ['/refunds', 'Refunds and disputes'],
+    ],
+  ],
+  [
+    'People',
+    [
+      ['/people', 'People'],
+      ['/erasures', 'Erasures'],
+    ],
+  ],
+  [
+    'Operations',
+    [
+      ['/webhooks', 'Webhooks'],
+      ['/sync', 'Sync'],
+      ['/audit', 'Audit log'],
+    ],
+  ],
+  [
+    'Settings',
+    [
+      ['/keys', 'Keys'],
+      ['/merchant-accounts', 'Merchant accounts'],
+      ['/settings', 'Settings'],
+    ],
+  ],
+]
+
+/** A whole document. `theme` is what was chosen for this browser, or undefined: as the system has it. */
+export function document(title: string, body: Html, theme: string | undefined): string {
+  return html`<!doctype html>
+<html lang="en"${theme ? html` data-theme="${theme}"` : ''}>
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="htmx-config" content='{"includeIndicatorStyles":false,"allowEval":false,"historyCacheSize":0,"refreshOnHistoryMiss":true,"selfRequestsOnly":true}'>
+<title>${title} · Tundish</title>
+<link rel="icon" href="/favicon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="/assets/dashboard.css">
+<script src="/assets/htmx.js" defer></script>
+<script src="/assets/chart.js" defer></script>
+<script src="/assets/dashboard.js" defer></script>
+</head>
+${body}
+</html>
+`.text
+}
+
+export function shell(view: View, { title, body, hasPeriod = false, actions }: Page): Html {
+  const { session, query, test } = view
+  return html`<body hx-boost="true">
+<a class="skip" href="#content">Skip to the content</a>
+<header class="side">
+  <a class="brand" href="${view.href('/')}"><img src="/favicon.svg" alt="" width="26" height="26">Tundish</a>
+  ${projectChooser(view)}
+  <details class="menu"><summary>Menu</summary>${navigation(view)}</details>
+  <div class="wide">${navigation(view)}</div>
+  <div class="who">
+    <p><span class="quiet">Signed in as</span> ${session.name} <span class="badge flat">${session.scope}</span></p>
+    <form method="post" action="/theme" hx-boost="false"><input type="hidden" name="back" value="${view.href(view.path)}">
+      <button class="link" name="theme" value="light">Light</button><button class="link" name="theme" value="dark">Dark</button><button class="link" name="theme" value="">System</button></form>
+    <form method="post" action="/sign-out" hx-boost="false"><button class="link">Sign out</button></form>
+  </div>
+</header>
+<div class="page">
+  <div class="top">
+    <form class="search" role="search" action="/people" method="get">
+      ${kept(view, ['q'])}
+      <label class="hidden" for="search">Search</label>
+      <input id="search" type="search" name="q" value="${query.get('q') ?? ''}" placeholder="E-mail, or any id" maxlength="320" autocomplete="off" aria-keyshortcuts="/">
+      <button>Search</button>
+    </form>
+  </div>
+  <main id="content" tabindex="-1">
+    <div class="heading"><h1>${title}</h1><div class="actions">${actions}</div></div>
+    ${message(query)}
+    ${test && hasPeriod ? html`<p class="note">Sandbox and preview data is included. <a href="${view.href(view.path, { test: null })}">Leave it out</a></p>` : ''}
+    ${hasPeriod ? periodChooser(view) : ''}
+    ${body}
+  </main>
+</div>
+</body>`
+}
+
+function navigation(view: View): Html {
+  const isHere = (path: string) =>
+    path === '/' ? view.path === '/' : view.path === path || view.path.startsWith(`${path}/`)
+  return html`<nav aria-label="Pages">${NAVIGATION.map(
+    ([group, pages]) =>
+      html`<h2>${group}</h2><ul>${pages.map(
+        ([path, title]) =>
+          html`<li><a href="${view.href(path)}"${isHere(path) ? html` aria-current="page"` : ''}>${title}</a></li>`,
+      )}</ul>`,
+  )}</nav>`
+}
+
+function projectChooser(view: View): Html {
+  const { projects, project } = view
+  if (projects.length === 0) return html``
+  return html`<form class="project" action="${listPath(view.path)}" method="get">
+    ${kept(view, ['project'])}
+    <label for="project">Project</label>
+    <select id="project" name="project" data-submit>${projects.map(
+      ({ id, name }) => html`<option value="${id}"${id === project?.id ? html` selected` : ''}>${name || id}</option>`,
+    )}</select>
+    <button>Show</button>
+  </form>`
+}
+
+/** An object belongs to its project: another project begins at the list. */
+const listPath = (path: string) => `/${path.split('/')[1] ?? ''}`
+
+function periodChooser(view: View): Html {
+  const { span, query } = view
+  const last = new Date(Date.parse(span.to) - 86_400_000).toISOString().slice(0, 10)
+  return html`<div class="period">
+    <nav aria-label="Period"><ul>${Object.entries(presets).map(
+      ([name, label]) =>
+        html`<li><a href="${view.href(view.path, { period: name, from: null, to: null })}"${name === span.name ? html` aria-current="true"` : ''}>${label}</a></li>`,
+    )}</ul></nav>
+    <details${span.name === 'custom' ? html` open` : ''}><summary>Dates</summary>
+      <form action="${view.path}" method="get">${kept(view, ['from', 'to', 'period', 'compare', 'test'])}
+        <label>From <input type="date" name="from" value="${span.from}" required></label>
+        <label>to <input type="date" name="to" value="${last}"></label>
+        <label>compared with <select name="compare"><option value="previous">the days before</option><option value="year"${span.compare === 'year' ? html` selected` : ''}>a year earlier</option></select></label>
+        <label><input type="checkbox" name="test" value="1"${query.get('test') === '1' ? html` checked` : ''}> sandbox data</label>
+        <button>Show</button>
+      </form></details>
+    <p class="quiet">${span.from} to ${last}, UTC, compared with ${span.compare === 'year' ? 'a year earlier' : 'the days before'}</p>
+  </div>`
+}
+
+/** The choices of the address as hidden fields, without those that the form has itself. */
+export function kept(view: View, without: string[]): Piece {
+  const address = new URL(view.href('/'), 'http://x')
+  return [...address.searchParams]
+    .filter(([name]) => !without.includes(name))
+    .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
+}
+
+// Sentences about what was done: the address names them, so that it cannot put words into the page.
+const DONE: Record<string, string> = {
+  refunded: 'The refund was asked for. Its outcome is in the timeline.',
+  resolved: 'The charge was ended.',
+  sent: 'The event is on its way again.',
+  tested: 'A test event is on its way.',
+  switched: 'The endpoint was switched.',
+  made: 'It was made.',
+  saved: 'The settings were saved.',
+  revoked: 'The key was revoked. It opens nothing any more.',
+  rebuilt: 'The figures were computed again.',
+}
+
+const message = (query: URLSearchParams): Piece =>
+  Object.hasOwn(DONE, query.get('done') ?? '') && html`<p class="done" role="status">${DONE[query.get('done')!]}</p>`
+
+/** What a page without a project says: what to do next. */
+export function noProject(view: View): Html {
+  return html`<div class="empty"><h2>There is no project yet</h2>
+    <p>An organization owns projects, and a project holds funnels, people and subscriptions.</p>
+    <p>${
+      view.mayWrite
+        ? html`<a class="button" href="/settings">Make the first one</a>`
+        : html`Make one at the command line: <code>tundish org create acme</code>, then <code>tundish project create shop --org acme</code>.`
+    }</p></div>`
+}
+
+/** An error as a page. */
+export function errorBody(status: number, sentence: string): Html {
+  return html`<body class="alone"><main id="content"><h1>${status === 404 ? 'Not found' : status >= 500 ? 'Something went wrong' : 'That did not work'}</h1>
+    <p class="failed" role="alert">${sentence}</p>
+    <p><a href="/">Today</a></p></main></body>`
+}

@@ -1,0 +1,70 @@
+// Signing in: with an operator key, or by a link that works once.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { App } from '../app.ts'
+import { callerOf } from '../lib/http/client-address.ts'
+import { createUnauthorizedThrottle } from '../limits/unauthorized-throttle.ts'
+import { recognizeOperator } from '../tenants/operator-keys.ts'
+import { cookieOf, dropCookie, isSecure, setCookie } from './cookies.ts'
+import { formOf } from './forms.ts'
+import { html } from './html.ts'
+import { sendDocument } from './send.ts'
+import { beginSession, endSession, SESSION_HOURS, takeLink } from './sessions.ts'
+
+export const SESSION_COOKIE = 'tundish_session'
+// A person mistypes a key a few times; a program that guesses is slowed. Far slower than calls of the API are.
+const FAILURES_A_SECOND = 0.5
+
+/** Mounts `/sign-in` and `/sign-out` on the scope of the dashboard, whose changes come from its own pages only. */
+export function signingIn(scope: FastifyInstance, app: App): void {
+  const throttle = createUnauthorizedThrottle(app.clock, FAILURES_A_SECOND)
+  const begin = async (request: FastifyRequest, reply: FastifyReply, operatorId: string) => {
+    const token = await beginSession(app.db, operatorId)
+    setCookie(reply, SESSION_COOKIE, token, { seconds: SESSION_HOURS * 3600, secure: isSecure(request) })
+    app.log.info({ operator: operatorId }, 'Signed in to the dashboard.')
+  }
+  scope.get<{ Querystring: string }>('/sign-in', async (request, reply) => {
+    const token = new URLSearchParams(request.query).get('token')
+    if (token === null) return sendDocument(request, reply, 'Sign in', form())
+    const operatorId = await takeLink(app.db, token)
+    if (operatorId === undefined) return sendDocument(request, reply.code(401), 'Sign in', form(USED_LINK))
+    await begin(request, reply, operatorId)
+    // A page and no redirect: a browser that followed a link from elsewhere would not send the new cookie with it.
+    return sendDocument(request, reply.header('refresh', '0; url=/'), 'Signed in', SIGNED_IN)
+  })
+  scope.post('/sign-in', async (request, reply) => {
+    const key = formOf(request).get('operator_key')?.trim() ?? ''
+    const operator = /^[\x21-\x7e]{1,200}$/.test(key) ? await recognizeOperator(app.db, key) : undefined
+    if (operator) {
+      await begin(request, reply, operator.id)
+      return reply.redirect('/', 303)
+    }
+    const waitMs = await throttle.delay(callerOf(request.raw, app.config.trustedProxies))
+    if (waitMs === undefined) return sendDocument(request, reply.code(401), 'Sign in', form(WRONG_KEY))
+    reply.code(429).header('retry-after', Math.ceil(waitMs / 1000))
+    return sendDocument(request, reply, 'Sign in', form('Too many failed attempts. Wait a minute, then try again.'))
+  })
+  scope.post('/sign-out', async (request, reply) => {
+    const token = cookieOf(request, SESSION_COOKIE)
+    if (token !== undefined) await endSession(app.db, token)
+    dropCookie(reply, SESSION_COOKIE)
+    return reply.redirect('/sign-in', 303)
+  })
+}
+
+const WRONG_KEY = 'This is no living operator key.'
+const USED_LINK = 'This link was used already, or is too old. Sign in with an operator key, or make another link.'
+
+const SIGNED_IN = html`<body class="alone"><main id="content"><h1>Signed in</h1><p><a class="button" href="/">Open the dashboard</a></p></main></body>`
+
+const form = (failure?: string) => html`<body class="alone"><main id="content">
+  <p class="brand"><img src="/favicon.svg" alt="" width="32" height="32">Tundish</p>
+  <h1>Sign in</h1>
+  ${failure && html`<p class="failed" role="alert">${failure}</p>`}
+  <form method="post" action="/sign-in" class="stack">
+    <label for="operator_key">Operator key</label>
+    <input id="operator_key" type="password" name="operator_key" required maxlength="200" autocomplete="current-password" spellcheck="false" autofocus>
+    <button class="button">Sign in</button>
+  </form>
+  <p class="quiet">Make a key with <code>tundish operator create --name Ada --scope write</code>, or a link that signs in once
+    with <code>tundish operator link KEY_ID</code>.</p>
+</main></body>`

@@ -1,0 +1,56 @@
+// Tables as HTML, and pictures of them.
+import { type Html, html, type Piece } from './html.ts'
+import { type Cell, type Column, isCell, type Table } from './sheet.ts'
+import type { View } from './view.ts'
+
+interface Options {
+  /** Said when there are no rows: what that means and what to do next. */
+  empty?: Piece
+  /** Whether the caption is only for those who do not see the heading above. */
+  hideCaption?: boolean
+}
+
+/** A table, which can also be had as CSV under its id. */
+export function table(view: View, name: string, content: Table, { empty, hideCaption }: Options = {}): Html {
+  view.tables.set(name, content)
+  const { caption, columns, rows } = content
+  if (rows.length === 0)
+    return html`<div class="empty" id="${name}">${empty ?? html`<p>There is nothing yet.</p>`}</div>`
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}"><table id="${name}">
+    <caption class="${hideCaption ? 'hidden' : ''}">${caption}</caption>
+    <thead><tr>${columns.map(({ label, number }) => html`<th scope="col" class="${number ? 'number' : ''}">${label}</th>`)}</tr></thead>
+    <tbody>${rows.map((row) => html`<tr>${row.map((one, n) => cellOf(one, columns[n]!))}</tr>\n`)}</tbody>
+  </table></div>`
+}
+
+function cellOf(one: Cell | Piece, { number }: Column): Html {
+  const { shown, value } = isCell(one) ? one : { shown: one, value: undefined }
+  const data = value === undefined || value === null ? '' : html` data-value="${value}"`
+  return html`<td class="${number ? 'number' : ''}"${data}>${shown}</td>`
+}
+
+/** A link to the table as CSV. */
+export const csvLink = (view: View, name: string) =>
+  html`<a class="quiet" href="${view.href(view.path, { ...Object.fromEntries(view.query), csv: name })}" download>CSV</a>`
+
+interface Picture {
+  kind: 'line' | 'bar' | 'stacked'
+  /** Labels of columns that are drawn as lines over bars. */
+  lines?: string[]
+  unit?: 'usd' | 'percent' | 'number'
+}
+
+/** A picture of a table: drawn by the script from the table below it, which alone is shown without scripts. */
+export function picture(
+  view: View,
+  name: string,
+  content: Table,
+  { kind, lines = [], unit = 'number' }: Picture,
+): Html {
+  const rows = table(view, name, content, { hideCaption: true })
+  if (content.rows.length === 0) return rows
+  return html`<figure class="picture" data-chart="${kind}" data-lines="${lines.join('|')}" data-unit="${unit}" data-table="${name}">
+    <div class="canvas" hidden><canvas role="img" aria-label="${content.caption}; the same numbers are in the table below"></canvas></div>
+    <details><summary>Numbers</summary><p class="actions">${csvLink(view, name)}</p>${rows}</details>
+  </figure>`
+}
