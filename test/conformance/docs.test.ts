@@ -38,6 +38,11 @@ describe('the docs', () => {
     )
   })
 
+  test('test/support/README.md names every file there, and no other', () => {
+    const there = files('test/support', '.ts').map((path) => path.split('/').at(-1))
+    assert.deepEqual(matches(read('test/support/README.md'), /^- `([^`]+)`: /gm).sort(), there.sort())
+  })
+
   test('dependencies.md has the reason of each dependency, and of nothing else', () => {
     const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read('package.json'))
     const client = JSON.parse(read('clients/js/package.json'))
