@@ -1,4 +1,4 @@
-// Enters a restore in the audit log, and gives the restored log a file of heads of its own.
+// Records a restore in the audit log, and starts a new file of heads for the restored log.
 import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { type Actor, auditHeadsPath, openAudit } from '../audit/audit.ts'
@@ -8,9 +8,9 @@ import type { Seal } from '../lib/secrets.ts'
 import type { Header } from './format.ts'
 
 /**
- * Adds the entry in the caller's transaction; to be called last. Answers what is to be done after the commit: the file
- * of heads that knows the entries which the restore has lost is set aside under the name that stands in the entry, as
- * to the restored log they would look removed. It is kept: it proves that they were there.
+ * Adds the entry in the caller's transaction; call it last. Returns the work to do after the commit: the old file of heads
+ * is renamed to the name in the entry, because entries that the restore has lost would look removed from the restored log.
+ * The old file is kept as proof of those entries.
  */
 export async function enterInAudit(
   query: Query,
@@ -23,7 +23,7 @@ export async function enterInAudit(
   const fresh = `${heads}.restoring`
   await rm(fresh, { force: true })
   const audit = openAudit(seal, fresh)
-  // The restore commits it.
+  // Committed with the restore.
   const head = await audit.append({ query, commit: () => {} }, actor, {
     action: 'backup.restored',
     target: `backup ${header.made_at}`,
@@ -36,5 +36,5 @@ export async function enterInAudit(
   }
 }
 
-// To the second is enough for a name.
+// Seconds are precise enough for a name.
 const stamp = () => new Date().toISOString().replace(/[-:]|\..*/g, '')

@@ -1,4 +1,4 @@
-// The story of a backup: one snapshot of the whole database, beside running servers, into a file that is whole or absent.
+// Makes a backup: one snapshot of the whole database while servers run, into a file that is complete or absent.
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
@@ -32,7 +32,7 @@ export interface Backup {
   rows: Record<string, number> | undefined
 }
 
-/** Saves the database of these settings. It changes nothing there, also not the version of its tables. */
+/** Backs up the database of these settings. Changes nothing in it, not even the version of its tables. */
 export async function backup(config: Config, options: BackupOptions): Promise<Backup> {
   const { signal, progress } = options
   return withSession({ config, name: 'tundish backup', signal }, async (session) => {
@@ -58,8 +58,8 @@ export async function backup(config: Config, options: BackupOptions): Promise<Ba
 const TRIES = 5
 
 /**
- * Begins the transaction whose snapshot is saved. The tables are locked, against nothing but changes of their shape,
- * before the snapshot is taken: one that a migration rewrites in between would look empty in it.
+ * Begins the transaction whose snapshot is backed up. The tables are locked against schema changes before the snapshot is
+ * taken: a table that a migration rewrites in between would be empty in the snapshot.
  */
 async function beginSnapshot({ query }: Session): Promise<Header> {
   for (let attempt = 1; attempt <= TRIES; attempt += 1) {
@@ -122,10 +122,10 @@ async function writeArchive(
   await file.write(`${TRAILER_LINE}${JSON.stringify(trailer)}\n`, bytes)
 }
 
-// By its number: a handle waits with its own close for streams that were made of it.
+// By descriptor: closing a handle would wait for the streams made of it.
 const stream = ({ fd }: FileHandle) => createWriteStream('', { fd, autoClose: false })
 
-/** Standard output is not ours to end. */
+/** Standard output must not be closed. */
 function standardOutput(): PassThrough {
   const through = new PassThrough()
   through.pipe(process.stdout, { end: false })

@@ -1,25 +1,25 @@
-// What there is to save, asked of PostgreSQL's own catalogue, so that a table which a later migration adds is not forgotten.
+// The tables to back up, read from PostgreSQL's catalogue, so that tables of later migrations are included.
 import type { Query } from '../lib/pg/types.ts'
 import { identifier, qualified } from './sql-names.ts'
 
 export interface Table {
   name: string
-  /** Those that are stored, in order. */
+  /** The stored columns, in order. */
   columns: string[]
 }
 
 export interface Catalogue {
   schema: string
   migrations: { version: number; name: string }[]
-  /** A table stands behind those it refers to. */
+  /** A table comes after those it refers to. */
   tables: Table[]
   sequences: string[]
 }
 
-/** The list of what was applied is not data: a restore makes its own. */
+/** The list of applied migrations is not data: a restore writes its own. */
 export const MIGRATIONS_TABLE = 'schema_migrations'
 
-/** Answers undefined when Tundish has never been here. */
+/** Returns undefined when the database has no tables of Tundish. */
 export async function readCatalogue(query: Query): Promise<Catalogue | undefined> {
   const [place] = await query(`select current_schema() as schema, to_regclass($1) is not null as is_ours`, [
     MIGRATIONS_TABLE,
@@ -47,8 +47,8 @@ export const lockTables = ({ schema, tables }: Catalogue, mode: 'access share' |
 
 export const columnList = (columns: string[]) => columns.map(identifier).join(', ')
 
-// Of this schema, and of no extension; an unlogged table may be lost at any time, so nobody misses it. Of a partitioned
-// table the whole, not its parts; a generated column makes itself.
+// Tables of this schema that belong to no extension; unlogged tables may be lost at any time and are left out. Of a partitioned
+// table the parent, not its partitions; generated columns are computed again.
 const OURS = `
   c.relpersistence = 'p' and c.relnamespace = (select oid from pg_namespace where nspname = current_schema())
   and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')`
@@ -73,7 +73,7 @@ function inOrder(tables: (Table & { refersTo: string[] })[]): Table[] {
     const free = waiting.filter(({ name, refersTo }) =>
       refersTo.every((other) => other === name || placed.has(other) || !names.has(other)),
     )
-    // Those that refer to each other in a circle come as they are: our own restore needs no order.
+    // Tables with circular references keep their order: our own restore does not depend on it.
     const next = free.length > 0 ? free : waiting
     for (const { name, columns } of next) {
       placed.add(name)

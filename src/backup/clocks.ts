@@ -1,7 +1,7 @@
-// What a sync and a report were promised before the restore holds after it: their clocks never go back.
+// Keeps the promises of syncs and reports across a restore: their clocks never go back.
 import type { Query } from '../lib/pg/types.ts'
 
-/** Remembers the clocks of the database that is being replaced; to be called before it is emptied. */
+/** Saves the clocks of the database that is being replaced; call it before the database is emptied. */
 export async function keepClocks(query: Query): Promise<void> {
   await query(`
     create temporary table former_project_clocks on commit drop as select project_id, floor from project_clocks`)
@@ -11,8 +11,8 @@ export async function keepClocks(query: Query): Promise<void> {
 }
 
 /**
- * Raises the clocks of what was restored: above what it had promised, what the replaced database had, and the present,
- * as readers may have been served after the backup was made. Whatever is written from now on lies behind their horizon.
+ * Raises the restored clocks above their own value, that of the replaced database and the present, because readers may
+ * have been served after the backup was made. All later writes are stamped after the horizon of these readers.
  */
 export async function raiseClocks(query: Query): Promise<void> {
   await query(`

@@ -1,4 +1,4 @@
-// A file that is there complete or not at all: written under a draft's name, on disk before it gets its own.
+// Writes a file that exists completely or not at all: under a temporary name, and synced to disk before it is renamed.
 import { existsSync } from 'node:fs'
 import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -7,7 +7,7 @@ import { Refusal } from '../lib/errors.ts'
 
 const MODE = 0o600
 
-/** Runs `write` on a draft of `path`, then puts it in its place. Whatever goes wrong leaves neither behind. */
+/** Runs `write` on a draft of `path`, then renames the draft to `path`. An error removes the draft. */
 export async function writeWhole(
   path: string,
   overwrite: boolean,
@@ -37,7 +37,7 @@ function refuseExisting(path: string, overwrite: boolean): void {
   if (!overwrite && existsSync(path)) throw new Refusal(`${path} exists already: name another file, or add --force.`)
 }
 
-/** Drafts of programs that were killed. */
+/** Removes drafts of killed processes. */
 async function removeAbandoned(path: string): Promise<void> {
   const folder = dirname(resolve(path))
   const prefix = `${basename(path)}.partial-`
@@ -47,7 +47,7 @@ async function removeAbandoned(path: string): Promise<void> {
   }
 }
 
-/** A renamed file has its name for good only when the folder is on disk. */
+/** A rename is durable only when the folder is synced. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path)
   await folder.sync().finally(() => folder.close())
@@ -64,5 +64,5 @@ function fileSentence(error: unknown, path: string): unknown {
     ENOSPC: 'its disk is full',
     EDQUOT: 'its disk is full',
   }
-  return new Refusal(`${path} cannot be written: ${reasons[code] ?? code}. Nothing was left behind.`)
+  return new Refusal(`${path} cannot be written: ${reasons[code] ?? code}. No file was left.`)
 }

@@ -1,4 +1,4 @@
-// Erases again, before anybody can see the restored rows, whoever was erased since; then both ledgers agree.
+// Erases persons again who were erased since the backup, before the restored rows are visible; then both ledgers agree.
 import type { Config } from '../config.ts'
 import { type Erasure, reapply } from '../erasure/erasure.ts'
 import { Refusal } from '../lib/errors.ts'
@@ -9,15 +9,15 @@ import type { Session } from './session.ts'
 /** A file with erasures. */
 export interface Ledger {
   path: string
-  /** Reads it from the beginning; adds a sentence to `unreadable` for each line that is none. */
+  /** Reads it from the beginning; adds a sentence to `unreadable` for each line that cannot be read. */
   read(unreadable: string[]): AsyncIterable<Erasure>
 }
 
 const BATCH = 1000
 
 /**
- * Gathers who is to stay erased: whoever stands in the files, and in the database that is being replaced. A line that
- * cannot be read ends it here, before anything is loaded: it may be somebody's.
+ * Collects the persons who must stay erased: those in the files, and those in the database that is being replaced. A line
+ * that cannot be read is refused here, before anything is loaded, because it may be the erasure of a person.
  */
 export async function gatherErased(query: Query, ledgers: Ledger[], config: Config): Promise<void> {
   await query(`
@@ -44,8 +44,8 @@ export async function gatherErased(query: Query, ledgers: Ledger[], config: Conf
 }
 
 /**
- * Erases again whoever was gathered, in the caller's transaction. What only one of the two ledgers knows is entered in
- * the other; what our file has already is not written there again.
+ * Erases the collected persons again, in the caller's transaction. An erasure that only one of the two ledgers has is added
+ * to the other; those in our file are not written there again.
  */
 export async function eraseAgain({ query, db }: Session, config: Config) {
   for (const statement of AGREE) await query(statement)
@@ -60,10 +60,10 @@ const IN_OUR_FILE =
 
 const AGREE = [
   'create index on erased (project_id, profile_id)',
-  // What the file lacks is entered anew, in both.
+  // Erasures that the file lacks are added to both.
   `with taken as (delete from erasures e where not ${IN_OUR_FILE} returning *)
    insert into erased select project_id, profile_id, erased_at, false from taken`,
-  // And what it has is entered in the database alone.
+  // Erasures of the file are added to the database only.
   `insert into erasures (project_id, profile_id, erased_at)
    select project_id, profile_id, min(erased_at) from erased
    where in_our_file and project_id in (select id from projects) group by 1, 2

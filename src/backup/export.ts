@@ -10,7 +10,7 @@ import type { Progress } from './progress.ts'
 import type { Session } from './session.ts'
 import { qualified } from './sql-names.ts'
 
-/** Writes the script to `output`, one chunk at a time, and answers how many rows each table has. */
+/** Writes the script to `output`, one chunk at a time, and returns how many rows each table has. */
 export async function exportTo(
   output: Writable,
   session: Session,
@@ -30,7 +30,7 @@ async function* writeScript(session: Session, header: Header, rows: Record<strin
     progress.at(table.name)
     yield* writeTable(session, header.schema, table, rows, progress)
   }
-  // Read last, as they are in no snapshot: then no row of it has a number that is still to be given out.
+  // Read last, because snapshots do not include sequences: then no row has a number that is still to be issued.
   for (const name of header.sequences) {
     const sequence = qualified(header.schema, name)
     const [row] = await session.query(`select last_value, is_called from ${sequence}`)
@@ -49,7 +49,7 @@ async function* writeTable(
 ) {
   const list = columnList(columns)
   yield Buffer.from(`COPY ${qualified(schema, name)} (${list}) FROM stdin;\n`)
-  // Of a partitioned table COPY takes the rows only by way of a query.
+  // COPY reads a partitioned table only through a query.
   const data = client.query(copyTo(`copy (select ${list} from ${qualified(schema, name)}) to stdout`))
   for await (const chunk of data as AsyncIterable<Buffer>) {
     progress.moved(chunk.length)

@@ -1,9 +1,9 @@
-// What a backup file is: a compressed SQL script with a header and a sealing line, or an archive of pg_dump with a trailer.
+// The formats of a backup file: a compressed SQL script with a header and a seal, or an archive of pg_dump with a trailer.
 import type { Catalogue } from './catalogue.ts'
 
 export type Format = 'tundish' | 'postgresql'
 
-/** What stands in a backup about itself. */
+/** The description that a backup contains of itself. */
 export interface Header extends Catalogue {
   format: number
   /** The version of Tundish that made it. */
@@ -22,17 +22,17 @@ export interface Seal {
   sha256: string
 }
 
-/** The trailer behind an archive of pg_dump, which pg_restore does not look at. */
+/** The trailer after an archive of pg_dump, which pg_restore ignores. */
 export interface Trailer {
   header: Header
   bytes: number
   sha256: string
 }
 
-/** Counts up when a reader of the former number could not read it. */
+/** Incremented when readers of the former version cannot read the format. */
 export const FORMAT = 1
 
-// Comments to psql: whoever has to can load the script without Tundish.
+// Comments to psql, so that the script can be loaded without Tundish.
 export const HEADER_LINE = '-- tundish backup '
 export const SEAL_LINE = '-- tundish seal '
 export const TRAILER_LINE = '\n-- tundish trailer '

@@ -1,4 +1,4 @@
-// Loads the script of a backup into empty tables, and checks that it was the whole script and every row of it.
+// Loads the script of a backup into empty tables, and checks that the script and its rows are complete.
 import { pipeline } from 'node:stream/promises'
 import { from as copyFrom } from 'pg-copy-streams'
 import { Refusal } from '../lib/errors.ts'
@@ -11,7 +11,7 @@ import type { Session } from './session.ts'
 import type { Source } from './source.ts'
 import { qualified } from './sql-names.ts'
 
-/** Answers how many rows each table got. `target` is what there is to load into. */
+/** Returns how many rows each table got. `target` are the tables to load into. */
 export async function load(
   session: Session,
   source: Source,
@@ -24,7 +24,7 @@ export async function load(
   for (let line = await script.line(); line !== undefined; line = await script.line()) {
     const block = readCopyLine(line)
     const value = readSequenceLine(line)
-    // An archive holds the whole database: what is not ours in it stays where it is.
+    // An archive holds the whole database: tables that are not ours are skipped.
     const ours = (block ?? value)?.schema === header.schema && block?.table !== MIGRATIONS_TABLE
     if (block && ours) {
       progress.at(block.table)
@@ -58,14 +58,14 @@ async function loadBlock(
   try {
     await pipeline(script.rows(), sink)
   } catch (error) {
-    // Rows that do not fit were not written so. PostgreSQL's sentence would repeat them.
+    // The rows were changed since the backup. PostgreSQL's message is not shown, because it would repeat them.
     if (/^2[23]/.test(sqlState(error) ?? '')) throw new DamagedError(`Rows of ${table} cannot be read.`)
     throw error
   }
   return sink.rowCount
 }
 
-/** Unlike setval, this is undone with the transaction: an interrupted restore must not turn an old sequence back. */
+/** Unlike setval, this is rolled back with the transaction: an interrupted restore must not reset a sequence. */
 async function restartSequence({ query }: Session, { sequence, value, called }: SequenceValue, target: Catalogue) {
   if (!target.sequences.includes(sequence))
     throw new Refusal(`The backup holds the sequence ${sequence}, which no migration of this Tundish makes.`)

@@ -1,6 +1,6 @@
-// One line on a terminal that says how far it is; nothing where nobody watches.
+// One line of progress on a terminal; nothing in a pipe.
 
-/** Says what is at work, and how many bytes went by. */
+/** Shows the current step and the number of bytes. */
 export interface Progress {
   at(what: string): void
   moved(bytes: number): void

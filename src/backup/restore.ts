@@ -1,4 +1,4 @@
-// The story of a restore: everything in one transaction, so that nobody ever sees half of it, or a person who was erased.
+// Restores a backup in one transaction, so that a part of it, or an erased person, is never visible.
 import type { Actor } from '../audit/audit.ts'
 import type { Config } from '../config.ts'
 import { Refusal } from '../lib/errors.ts'
@@ -20,10 +20,10 @@ import { qualified } from './sql-names.ts'
 export interface RestoreOptions {
   /** `-` is standard input. */
   file: string
-  /** Whether what the database holds may be replaced. */
+  /** Whether the rows of the database may be replaced. */
   replace: boolean
   ledgers: Ledger[]
-  /** Whom the audit log will name. */
+  /** The actor in the audit log. */
   actor: Actor
   signal: AbortSignal
   progress: Progress
@@ -33,11 +33,11 @@ export interface Restored {
   header: Header
   rows: Record<string, number>
   erasures: { erased: number; already_erased: number; unknown: number }
-  /** Charges and refunds whose outcome the provider will be asked for. */
+  /** Charges and refunds with an unknown outcome, for which the provider is asked. */
   inProgress: number
 }
 
-/** Loads a backup into the database of these settings, which is made when it is not there. All or nothing. */
+/** Loads a backup into the database of these settings, which is created if it does not exist. All or nothing. */
 export async function restore(config: Config, options: RestoreOptions): Promise<Restored> {
   const { file, signal, progress } = options
   let source: Source | undefined
@@ -116,7 +116,7 @@ async function refuseUnlessReplacing(query: Query, replace: boolean, filled: str
       `This database holds data already (${some}${filled.length > 3 ? ', …' : ''}): restore into an empty one, or add --replace to lose what it holds.`,
     )
   }
-  // A charge that one of them is making at this moment would lose its order.
+  // A charge that a running server is making would lose its order.
   const [row] = await query(
     `select count(*) as n from pg_stat_activity where datname = current_database() and application_name = 'tundish'`,
   )
@@ -126,13 +126,13 @@ async function refuseUnlessReplacing(query: Query, replace: boolean, filled: str
 
 /**
  * Until a reconciliation clears the mark, a charge asks its provider first whether the key was charged since the backup. A
- * mark that the backup brought along is older, and stays.
+ * mark in the backup is older, and is kept.
  */
 async function markRestored(query: Query, { made_at }: Header): Promise<void> {
   await query('update organizations set restored_from = least(restored_from, $1::timestamptz)', [made_at])
 }
 
-// The simulator that runs here, if any, is not the one that ran there.
+// The simulator of this machine is not the one of the backup.
 async function readSimulatorUrl(query: Query): Promise<string | undefined> {
   const [row] = await query(`select value from instance where name = 'simulator url'`)
   return row?.value ?? undefined
@@ -150,7 +150,7 @@ async function countInProgress(query: Query): Promise<number> {
   return Number(row!.n)
 }
 
-/** Without statistics the first hours would be planned blindly. */
+/** Without statistics the plans of the first hours would be bad. */
 async function analyze(query: Query, { schema, tables }: Catalogue): Promise<void> {
   for (const { name } of tables) {
     const table = qualified(schema, name)

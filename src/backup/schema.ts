@@ -1,4 +1,4 @@
-// Makes the tables ready for a backup: empty, of the backup's own age, and without what slows loading down.
+// Prepares the tables for loading a backup: empty, of the backup's version, and without indexes and foreign keys.
 
 import { Refusal } from '../lib/errors.ts'
 import { type Migration, migrations } from '../lib/pg/migrate.ts'
@@ -7,13 +7,13 @@ import { type Catalogue, lockTables, readCatalogue } from './catalogue.ts'
 import type { Header } from './format.ts'
 import { qualified } from './sql-names.ts'
 
-/** Which of our migrations the backup has had, and which it is still to get once its rows are loaded. */
+/** The migrations that the backup has, and those to run once its rows are loaded. */
 export interface Age {
   had: Migration[]
   missing: Migration[]
 }
 
-/** Throws a `Refusal` when the backup has had migrations that this program does not know. */
+/** Throws a `Refusal` when the backup has migrations that this program does not know. */
 export async function ageOf(header: Header): Promise<Age> {
   const known = await migrations()
   const had = known.filter((one) => header.migrations.some((other) => isSame(one, other)))
@@ -30,10 +30,10 @@ export async function ageOf(header: Header): Promise<Age> {
 const isSame = (one: { version: number; name: string }, other: { version: number; name: string }) =>
   one.version === other.version && one.name === other.name
 
-// Rows that are there before anybody has used the database: of migrations, and of the first start.
+// Tables with rows in an unused database: those of migrations, and of the first start.
 const NOT_DATA = new Set(['instance', 'audit_head'])
 
-/** Locks every table against everybody, and answers those with rows of somebody's. */
+/** Locks every table exclusively, and returns those that have rows. */
 export async function lockAndFindData(query: Query): Promise<{ present: Catalogue; filled: string[] }> {
   const present = (await readCatalogue(query))!
   await query(lockTables(present, 'access exclusive'))
@@ -47,8 +47,8 @@ export async function lockAndFindData(query: Query): Promise<{ present: Catalogu
 }
 
 /**
- * Empties the tables. For an older backup they are made anew as they were then: the migrations that followed expect
- * rows of their own time, and run once those are loaded.
+ * Empties the tables. For an older backup they are created again in the backup's version: later migrations expect the rows
+ * of that version, and run once those are loaded.
  */
 export async function emptyTables(query: Query, present: Catalogue, { had, missing }: Age): Promise<Catalogue> {
   if (present.migrations.length > had.length + missing.length)
@@ -63,7 +63,7 @@ export async function emptyTables(query: Query, present: Catalogue, { had, missi
   return { schema, tables, ...rest }
 }
 
-/** Rows load faster into tables without secondary indexes, and in any order without foreign keys. Answers what puts both back. */
+/** Rows load faster into tables without secondary indexes, and in any order without foreign keys. Returns the statements that restore both. */
 export async function takeIndexesOff(query: Query): Promise<() => Promise<void>> {
   const found = await query<{ off: string; on: string }>(INDEXES)
   for (const { off } of found) await query(off)
@@ -80,7 +80,7 @@ const HERE = '(select oid from pg_namespace where nspname = current_schema())'
 const ownedByExtension = (catalogue: string, oid: string) =>
   `exists (select from pg_depend d where d.classid = '${catalogue}'::regclass and d.objid = ${oid} and d.deptype = 'e')`
 
-// The list of migrations stays: in the end all of them have run.
+// The list of migrations is kept: in the end all of them have run.
 const DROP_EVERYTHING = `
   select format('drop %s if exists %s cascade', case c.relkind when 'v' then 'view' when 'm' then 'materialized view'
     when 'S' then 'sequence' else 'table' end, c.oid::regclass) as statement
@@ -94,7 +94,7 @@ const DROP_EVERYTHING = `
   from pg_type t where t.typnamespace = ${HERE} and t.typtype in ('e', 'd', 'r')
     and not ${ownedByExtension('pg_type', 't.oid')}`
 
-// Foreign keys go first and come back last. Those of a partition go with its parent's.
+// Foreign keys are dropped first and restored last. Those of a partition are dropped with its parent's.
 const INDEXES = `
   select off, "on" from (
     select 1 as turn, format('alter table %s drop constraint %I', conrelid::regclass, conname) as off,

@@ -1,8 +1,8 @@
-// Reads the SQL script of a backup, ours or pg_restore's, as it comes: lines, and between them the rows of COPY blocks.
+// Reads the SQL script of a backup, ours or pg_restore's, as a stream: lines, and between them the rows of COPY blocks.
 import { createHash } from 'node:crypto'
 import { SEAL_LINE, type Seal } from './format.ts'
 
-/** The file is not what was written; the message is for the user. */
+/** The file was changed or cut off; the message is for the user. */
 export class DamagedError extends Error {}
 
 export interface CopyBlock {
@@ -15,11 +15,11 @@ export interface SequenceValue {
   schema: string
   sequence: string
   value: bigint
-  /** Whether the value was given out already. */
+  /** Whether the value was issued already. */
   called: boolean
 }
 
-// Many times a header with every table and column.
+// Many times the size of a header with every table and column.
 const LONGEST_LINE = 16 * 1024 * 1024
 const END_OF_ROWS = Buffer.from('\\.\n')
 const END_AFTER_ROWS = Buffer.from('\n\\.\n')
@@ -46,13 +46,13 @@ export class Script {
     if (end < 0 && this.#rest.length > 0) throw new DamagedError('It is cut off.')
     if (end < 0) return undefined
     const line = this.#rest.toString('utf8', 0, end)
-    // The seal is about what stands before it.
+    // The seal covers the lines before it.
     if (!line.startsWith(SEAL_LINE)) this.#hash.update(this.#rest.subarray(0, end + 1))
     this.#rest = this.#rest.subarray(end + 1)
     return line
   }
 
-  /** The rows of the block whose COPY line was read last; to be read to their end. */
+  /** The rows of the block whose COPY line was read last; read them to their end. */
   async *rows(): AsyncGenerator<Buffer> {
     while (this.#rest.length < END_OF_ROWS.length && (await this.#more())) {}
     if (this.#rest.subarray(0, END_OF_ROWS.length).equals(END_OF_ROWS)) {
@@ -73,14 +73,14 @@ export class Script {
     }
   }
 
-  /** Compares the line that seals a script with what was read before it. */
+  /** Compares the seal of a script with the bytes read before it. */
   checkSeal(line: string): Seal {
     const seal = JSON.parse(line.slice(SEAL_LINE.length)) as Seal
     if (seal.sha256 === this.#hash.copy().digest('hex')) return seal
     throw new DamagedError('Its SHA-256 is not that of what was written.')
   }
 
-  /** Ends whoever writes it, wherever it was read to. */
+  /** Closes the source at any position. */
   async close(): Promise<void> {
     await this.#chunks.return?.()
   }

@@ -1,4 +1,4 @@
-// One patient connection for a backup or a restore, to the embedded database or to DATABASE_URL.
+// One connection without timeouts for a backup or a restore, to the embedded database or to DATABASE_URL.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type pg from 'pg'
@@ -23,14 +23,14 @@ export interface SessionOptions {
   name: 'tundish backup' | 'tundish restore'
   /** Aborting it breaks the connection: the server rolls back. */
   signal: AbortSignal
-  /** Makes the embedded database, and its tables, where they are not there yet. */
+  /** Creates the embedded database and its tables if they do not exist. */
   create?: boolean
 }
 
-/** Nobody can say whether the last step was done. */
+/** Whether the last step was committed is unknown. */
 export class InDoubt extends Refusal {}
 
-/** Opens, works and closes; whatever the server or the user ends in between is told in a sentence. */
+/** Opens, works and closes; an interruption by the server or the user becomes a sentence. */
 export async function withSession<T>(options: SessionOptions, work: (session: Session) => Promise<T>): Promise<T> {
   try {
     return await opened(options, work)
@@ -38,7 +38,7 @@ export async function withSession<T>(options: SessionOptions, work: (session: Se
     if (error instanceof InDoubt) throw error
     if (options.signal.aborted) throw new Refusal('Interrupted: nothing was changed.')
     const gone = isUnavailable(error) || sqlState(error) === '42501'
-    // Of these errors PostgreSQL's sentences hold no data.
+    // PostgreSQL's messages of these errors contain no data.
     throw gone ? new Refusal(`PostgreSQL ended it (${(error as Error).message}): nothing was changed.`) : error
   }
 }
@@ -78,17 +78,17 @@ async function connected<T>(
   signal.addEventListener('abort', breakOff, { once: true })
   try {
     for (const setting of SETTINGS) await query(setting)
-    // Where the system can tell, a long statement ends when we do.
+    // Where the system can detect it, a long statement ends when this process does.
     await query(`set client_connection_check_interval = '1s'`).catch(() => {})
     return await work({ client, query })
   } finally {
     signal.removeEventListener('abort', breakOff)
-    // A connection that is thrown away leaves no transaction behind, however we come here.
+    // The connection is destroyed, so that no transaction stays open.
     breakOff()
   }
 }
 
-// A large database takes its time, and what a value looks like must not depend on the server's settings.
+// A large database takes long, and the text of a value must not depend on the server's settings.
 const SETTINGS = [
   'set statement_timeout = 0',
   'set idle_in_transaction_session_timeout = 0',

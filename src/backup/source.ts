@@ -1,4 +1,4 @@
-// Opens a backup for reading, whatever its format: what it says of itself first, then its script.
+// Opens a backup of any format for reading: its description first, then its script.
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
@@ -32,18 +32,18 @@ export interface ReadOptions {
   progress: Progress
 }
 
-/** Opens a file, or standard input (`-`). Throws a `Refusal` for what is no backup, and a `DamagedError` for half of one. */
+/** Opens a file, or standard input (`-`). Throws a `Refusal` for a file that is no backup, a `DamagedError` for an incomplete one. */
 export async function openSource(file: string, options: ReadOptions): Promise<Source> {
   if (file === '-') return openScript(process.stdin, options)
   if ((await formatOf(file)) === 'postgresql') return openArchive(file, options)
-  // Read through once before anything is locked: hours later is late to hear of damage.
+  // Read once before anything is locked, so that damage is found at once and not after hours.
   options.progress.at('Checking the file')
   const { script } = await openScript(createReadStream(file), options)
   await checkScript(script)
   return openScript(createReadStream(file), options)
 }
 
-/** Reads a script of our own to its end, as psql would, without doing what it says. */
+/** Reads a script of our own to its end, as psql would, without executing it. */
 async function checkScript(script: Script): Promise<void> {
   let seal: Seal | undefined
   for (let line = await script.line(); line !== undefined; line = await script.line()) {
@@ -69,7 +69,7 @@ async function formatOf(file: string): Promise<Format> {
 
 async function openScript(input: Readable, { signal, progress }: ReadOptions): Promise<Source> {
   const output = createZstdDecompress()
-  // What goes wrong is told to whoever reads the output.
+  // Errors are passed to the reader of the output.
   pipeline(input, output, { signal }).catch(() => {})
   const script = new Script(counted(output, progress))
   const line = await script.line()
@@ -89,7 +89,7 @@ async function openArchive(file: string, options: ReadOptions): Promise<Source> 
   return { format: 'postgresql', header, script }
 }
 
-/** A backup of a newer form is for a newer program. */
+/** A backup of a newer format needs a newer program. */
 function checkFormat(header: Header): Header {
   if (header.format > FORMAT)
     throw new Refusal(`The backup was made by Tundish ${header.tundish}, which is newer: restore it with that version.`)
@@ -103,7 +103,7 @@ async function readTrailer(file: string): Promise<Trailer> {
   try {
     const text = await readTail(handle)
     const begins = text.lastIndexOf(TRAILER_LINE)
-    // Also an archive of somebody's own pg_dump has none: nobody can say whether it is whole, or which key opens it.
+    // An archive of a pg_dump run by hand has no trailer either: it is unknown whether it is complete, and which key opens it.
     if (begins < 0 || !text.endsWith('\n'))
       throw new Refusal(`${file} is an archive of pg_dump that "tundish backup" did not make, or is cut off.`)
     return parse(text.slice(begins + TRAILER_LINE.length))

@@ -1,6 +1,6 @@
-// Names of tables and columns as SQL takes them.
+// Quotes names of tables and columns for SQL.
 
-/** A name as SQL takes it, whatever is in it. */
+/** A quoted name, with any characters in it. */
 export const identifier = (name: string) => `"${name.replaceAll('"', '""')}"`
 
 export const qualified = (schema: string, name: string) => `${identifier(schema)}.${identifier(name)}`

@@ -1,4 +1,4 @@
-// PostgreSQL's own pg_dump and pg_restore: which there are, how they are reached, and what they say when they give up.
+// PostgreSQL's pg_dump and pg_restore: finds them, runs them, and reports their errors.
 import { type ChildProcess, spawn } from 'node:child_process'
 import type pg from 'pg'
 import { run } from '../lib/embedded/account.ts'
@@ -25,22 +25,22 @@ export async function dump(session: Session, snapshot: string, fd: number, signa
   await ended('pg_dump', program)
 }
 
-/** The data of an archive as a SQL script. Rejects at its end when the program gave up. */
+/** The data of an archive as a SQL script. Rejects at its end when the program failed. */
 export async function* readArchive(path: string, signal: AbortSignal): AsyncGenerator<Buffer> {
-  // Not started before somebody reads: of a program that has ended, node throws away what nobody listens to.
+  // Started by the first read: node discards the output of an ended process that has no listener.
   const program = spawn('pg_restore', ['--data-only', '--file=-', '--', path], {
     env: environment(),
     stdio: ['ignore', 'pipe', 'pipe'],
     signal,
   })
   const done = ended('pg_restore', program)
-  // Also when the reader leaves before the end, nobody is left to hear of it.
+  // A reader that stops early does not wait for the error.
   done.catch(() => {})
   yield* program.stdout
   await done
 }
 
-/** The address as environment, where no list of processes shows the password. */
+/** The address as environment variables, so that no list of processes shows the password. */
 function connection({ client, url }: Session): Record<string, string> {
   const { host, port, user, password, database } = client as unknown as pg.Client
   const settings: Record<string, string | number | null | undefined> = {
@@ -53,14 +53,14 @@ function connection({ client, url }: Session): Record<string, string> {
   }
   const parameters = new URLSearchParams(/\?.*$/.exec(url)?.[0])
   for (const name of ['sslmode', 'sslrootcert', 'sslcert', 'sslkey']) {
-    // What pg calls "no-verify" is libpq's "require".
+    // pg's "no-verify" is libpq's "require".
     settings[`PG${name.toUpperCase()}`] = parameters.get(name)?.replace('no-verify', 'require')
   }
   const given = Object.entries(settings).filter(([, value]) => value !== undefined && value !== null && value !== '')
   return Object.fromEntries(given.map(([name, value]) => [name, String(value)]))
 }
 
-/** Our secrets are no business of theirs; libpq's own settings and certificates are. */
+/** The environment without our secrets, with libpq's settings and certificates. */
 function environment(): NodeJS.ProcessEnv {
   const theirs = Object.entries(process.env).filter(([name]) => /^(PATH|HOME|TMPDIR|PG[A-Z]+)$/.test(name))
   return { ...Object.fromEntries(theirs), LC_ALL: 'C' }

@@ -1,4 +1,4 @@
-// What the demo's company sells, and the funnels it sells through.
+// The demo's products and funnels.
 import { minorUnits } from '../lib/money.ts'
 import { DOLLARS } from './places.ts'
 
@@ -86,7 +86,7 @@ export function guideRecord(made: string): object {
   }
 }
 
-/** A funnel people come through, with its questions' language left to the visitor. */
+/** A funnel of the demo; the language of its questions is the visitor's. */
 export interface Funnel {
   id: string
   title: string
@@ -102,7 +102,7 @@ export const FUNNELS: readonly Funnel[] = [
   { id: 'fun_schlaf', title: 'Schlafprofil für Eltern', alias: 'schlafprofil', version: 2, share: 15 },
 ]
 
-/** `ago` answers the date-time so many days before now. */
+/** `ago` returns the date-time so many days before now. */
 export function funnelRecords(ago: (days: number) => string): object[] {
   const live = FUNNELS.map(({ share: _share, ...funnel }, n) => ({
     ...funnel,

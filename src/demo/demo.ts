@@ -13,7 +13,7 @@ import { type Keys, welcome } from './welcome.ts'
 const ID = 'demo'
 const LOCK = 7485
 
-/** Makes what is missing of the demo, and answers what to print. A second start finds everything there. */
+/** Creates the missing parts of the demo, and returns the text to print. A second start creates nothing. */
 export async function prepareDemo(app: App, addresses: { url: string; adminUrl: string | undefined }): Promise<string> {
   await makeAlone(app)
   return welcome(app, addresses, await openKeys(app.db, app.seal))
@@ -24,7 +24,7 @@ async function isComplete(db: Db): Promise<boolean> {
   return rows.length > 0
 }
 
-/** Two programs that start at once make one demo. */
+/** Two processes that start at once create one demo. */
 async function makeAlone(app: App): Promise<void> {
   const { query, release } = await app.db.connect()
   try {
@@ -32,12 +32,12 @@ async function makeAlone(app: App): Promise<void> {
     if (!(await isComplete(app.db))) await make(app)
     await addStripeAccount(app)
   } finally {
-    // With the connection ends the lock.
+    // The lock ends with the connection.
     release(true)
   }
 }
 
-/** Each step looks whether it was done: a start may have been broken off in between. */
+/** Each step checks whether it was done: an earlier start may have been interrupted. */
 async function make(app: App): Promise<void> {
   const { db, seal, log } = app
   if (!(await exists(db, 'organizations'))) await createOrganization(db, seal, { id: ID, name: 'Moonrise (demo)' })
@@ -53,7 +53,7 @@ async function exists(db: Db, table: 'organizations' | 'projects'): Promise<bool
   return (await db.query(`select 1 from ${table} where id = $1`, [ID])).length > 0
 }
 
-/** In pieces, for a line alone is a small thing to pass on. */
+/** In chunks of many lines: passing single lines is slow. */
 function* lines(): Iterable<string> {
   let piece = ''
   for (const record of demoRecords(Date.now())) {
@@ -65,7 +65,7 @@ function* lines(): Iterable<string> {
   yield piece
 }
 
-/** The newest living keys, from their sealed copies: they stand readable nowhere, and not in a file. */
+/** The newest active keys, unsealed: no file or column holds them in clear text. */
 async function openKeys(db: Db, seal: Seal): Promise<Keys> {
   const rows = await db.query(
     `select distinct on (project_id) project_id, id, sealed from secret_keys

@@ -1,4 +1,4 @@
-// The demo's people: each a profile with one to three visits of a funnel and what they answered there.
+// The demo's people: each a profile with one to three visits of a funnel and the replies given there.
 
 import type { Random } from '../lib/seeded-random.ts'
 import { EXPERIMENTS, FUNNELS, type Funnel } from './catalogue.ts'
@@ -131,7 +131,7 @@ function* visitLines(
 const GOALS = ['fall_asleep', 'sleep_through', 'wake_rested', 'less_stress', 'fewer_screens']
 const AGES = ['18-24', '25-34', '35-44', '45-54', '55+']
 
-/** Many stop on the way: the later the screen, the fewer answered it. */
+/** Many visitors leave early: the later the screen, the fewer replies it has. */
 function* replyLines(
   random: Random,
   sessionId: string,

@@ -12,7 +12,7 @@ export interface Place {
   family: readonly string[]
   /** City, region, postal code. */
   cities: readonly (readonly [city: string, region: string, postalCode: string])[]
-  /** Numbers that are set aside for films and examples; elsewhere nobody has a phone. */
+  /** Numbers that are reserved for films and examples; countries without them have no phones. */
   phone?: string
 }
 

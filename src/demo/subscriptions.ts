@@ -24,7 +24,7 @@ interface Charge {
 const ARCHIVED_MS = 400 * DAY_MS
 const ON_SALE = PLANS.filter(({ status }) => status === 'active')
 
-// For so long a payment that failed is tried again.
+// How long a failed payment is retried.
 const RETRY_MS = 21 * DAY_MS
 
 /** What happened to one subscription, all of it before `now`. */
@@ -76,7 +76,7 @@ function sharedFields(person: Person, { id, funnel, experiment }: Visit) {
   }
 }
 
-/** A course of events that ends in a state drawn by lot, if the time since `made` allows it; else the nearest one. */
+/** A course of events that ends in a random state, if the time since `made` allows it; else in the nearest one. */
 function tell(random: Random, made: number, currency: string, now: number): Timeline | undefined {
   const plan = random.pick(now - made > ARCHIVED_MS ? PLANS : ON_SALE)
   const wanted = random.weighted(STATUSES)
@@ -100,7 +100,7 @@ function tell(random: Random, made: number, currency: string, now: number): Time
   return { plan, made, charges, period, ...(isUnpaid ? { status: 'unpaid' } : outcome(random, wanted, period, now)) }
 }
 
-/** How it stands in its last period, which may be over. */
+/** Its state in its last period, which may be over. */
 function outcome(random: Random, wanted: Status, [starts, ends]: [number, number], now: number) {
   const within = Math.floor(starts + (Math.min(ends, now) - starts) * random.next())
   if (wanted === 'paused') return { status: 'paused' as const, paused: within }

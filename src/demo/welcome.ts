@@ -1,7 +1,7 @@
 // What a start of the demo prints: where everything is, the keys, and calls to try, ready for a shell.
 import type { App } from '../app.ts'
 
-/** Undefined when somebody has ended the key and made no other. */
+/** Undefined when the key was revoked and there is no other. */
 export interface Keys {
   project: string | undefined
   organization: string | undefined

@@ -1,42 +1,42 @@
-// What happens inside the transaction of an import: everything staged goes into its tables.
+// The transaction of an import: writes all staged rows into their tables.
 import { mark } from '../erasure/erasure.ts'
 import { endWhenStalled } from '../lib/pg/stalled.ts'
 import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Scope } from '../records/record.ts'
 import { type Linked, wipeErased, wipeStored } from './erased.ts'
+import { createNotes, emitNoted, eventHooks } from './events.ts'
 import { figureHooks } from './figure-marks.ts'
 import { together } from './hooks.ts'
 import { merge, type Tally } from './merge.ts'
 import { mergePayments } from './payments.ts'
 import { beginStamps, stampHooks, stampWhatShows } from './stamping.ts'
-import { beginNotes, notes, tell } from './telling.ts'
 
-/** What an import is, beside its scope. */
+/** The parameters of an import besides its scope. */
 export interface Writing {
   projectId: string
   /** The instant that rows are stamped with, as the database gave it. */
   base: string
-  /** Whether events are written of what changes. */
+  /** Whether changes are written as events. */
   emitEvents: boolean
-  /** Hears of each kind that is written. */
+  /** Called for each kind that is written. */
   done: (kind: Kind) => void
 }
 
 export interface Applied extends Tally {
-  /** Customers to wipe once more behind the commit. */
+  /** Customers to wipe again after the commit. */
   linked: Linked[]
 }
 
 /** Writes all staged rows. `kinds` come in the order of their references. */
 export async function apply(query: Query, kinds: readonly Kind[], scope: Scope, writing: Writing): Promise<Applied> {
   const { projectId, base, emitEvents, done } = writing
-  const { anybodyErased, linked } = await wipeErased(query, kinds, scope)
+  const { isAnyErased, linked } = await wipeErased(query, kinds, scope)
   await beginStamps(query)
-  if (emitEvents) await beginNotes(query)
+  if (emitEvents) await createNotes(query)
   const total = { skipped: 0, erased: 0 }
   async function write(kind: Kind): Promise<void> {
     const figures = figureHooks(query, kind, scope)
-    const hooks = together(stampHooks(query, kind, scope), emitEvents ? notes(query, kind, scope) : {}, figures)
+    const hooks = together(stampHooks(query, kind, scope), emitEvents ? eventHooks(query, kind, scope) : {}, figures)
     const merging = isPayment(kind) ? mergePayments(query, kind, scope, figures) : merge(query, kind, scope, hooks)
     const { skipped, erased } = await merging
     total.skipped += skipped
@@ -45,17 +45,17 @@ export async function apply(query: Query, kinds: readonly Kind[], scope: Scope, 
   }
   for (const kind of kinds.filter((kind) => !isPayment(kind))) await write(kind)
   await stampWhatShows(query, scope)
-  if (emitEvents) await tell(query, projectId)
-  const wipes = anybodyErased && kinds.some(isOwned)
+  if (emitEvents) await emitNoted(query, projectId)
+  const wipes = isAnyErased && kinds.some(isOwned)
   if (wipes) await wipeStored(query, projectId, base)
   // Payments last: from there on charges of the organization wait, though not for a process that has stopped.
   if (kinds.some(isPayment)) await endWhenStalled(query)
   for (const kind of kinds.filter(isPayment)) await write(kind)
-  // And behind them what erasures of the project wait for.
+  // Then the row that erasures of the project wait for.
   if (wipes) await mark(query, projectId)
   return { ...total, linked }
 }
 
 const isPayment = ({ name }: Kind) => name === 'payment'
-// What a line may bring under another profile, with all that hangs on it.
+// Records that a line can move to another profile, with all that belongs to them.
 const isOwned = ({ name }: Kind) => name === 'session' || name === 'customer'

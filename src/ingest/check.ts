@@ -1,11 +1,11 @@
-// Finds staged rows that do not fit what is stored or staged, and moves them to the rejected lines.
+// Moves staged rows that contradict what is stored or staged to the rejected lines.
 import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Tenant } from '../records/record.ts'
 import { KINDS } from '../records/records.ts'
 import { REJECTED, staged } from './staging.ts'
 
 /**
- * Rejects lines that refer to what will not be there, and lines that claim what is somebody else's. Each of `kinds` comes
+ * Rejects lines whose reference will not exist, and lines that claim another project's record. Each of `kinds` comes
  * after those it refers to, so that a line is rejected, too, when it needs one that was.
  */
 export async function rejectMisfits(query: Query, kinds: readonly Kind[], tenant: Tenant): Promise<void> {
@@ -22,7 +22,7 @@ export async function rejectMisfits(query: Query, kinds: readonly Kind[], tenant
 }
 
 function rejectUnknown(kind: Kind, column: string, target: Kind, isStaged: boolean, tenant: Tenant): string {
-  // In two steps, whatever the planner thinks: after the first, which stays in memory, there is mostly nobody left.
+  // In two steps, independent of the planner: after the first, which stays in memory, few rows or none are left.
   const unstaged = isStaged ? `and not exists (select from ${staged(target)} r where r.id = s.${column})` : ''
   return reject(
     kind,

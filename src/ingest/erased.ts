@@ -1,4 +1,4 @@
-// Keeps erased people erased: takes the personal data out of staged rows that are about them, and of what comes under them.
+// Keeps erased persons erased: removes personal data from staged rows about them, and from stored rows linked to them.
 import { wipeAgain, wipeBelongings } from '../erasure/erasure.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Query } from '../lib/pg/types.ts'
@@ -12,37 +12,37 @@ import { sessionRecord } from '../records/session.ts'
 export type Linked = { external_id: string; profile_id: string }
 
 /**
- * Locks the profiles that the staged rows are about, looks who of them is erased, then wipes and marks those rows. From
- * here to the commit an erasure waits, and then finds what was written. Answers whether anybody is erased, and which
- * customers come under them.
+ * Locks the profiles of the staged rows, finds those that are erased, then wipes and marks their rows. From
+ * here to the commit an erasure waits, and then finds what was written. Returns whether a profile is erased, and which
+ * customers are linked to erased profiles.
  */
 export async function wipeErased(
   query: Query,
   kinds: readonly Kind[],
   tenant: Tenant,
-): Promise<{ anybodyErased: boolean; linked: Linked[] }> {
+): Promise<{ isAnyErased: boolean; linked: Linked[] }> {
   const names = new Set(kinds.map(({ name }) => name))
   const concerned = [...names].flatMap((name) => CONCERNED[name]?.(tenant) ?? [])
-  if (concerned.length === 0 || !(await canBeErased(query, names, tenant))) return NOBODY
+  if (concerned.length === 0 || !(await canBeErased(query, names, tenant))) return NO_ONE_ERASED
   await query(`create temp table import_concerned (id) on commit drop as ${concerned.join(' union ')}`)
   await query('analyze import_concerned')
   await query(lockProfiles(tenant))
-  // A later statement: it sees what those did for whom the locks had to wait.
+  // A later statement: it sees what the transactions did that the locks waited for.
   await query(gatherErased(names, tenant))
   const [found] = await query('select exists (select from import_erased) as erased')
-  if (found!.erased === 'f') return NOBODY
+  if (found!.erased === 'f') return NO_ONE_ERASED
   for (const statement of effects(names, tenant)) await query(statement)
-  return { anybodyErased: true, linked: names.has('customer') ? await query<Linked>(findLinked(tenant)) : [] }
+  return { isAnyErased: true, linked: names.has('customer') ? await query<Linked>(findLinked(tenant)) : [] }
 }
 
-const NOBODY = { anybodyErased: false, linked: [] }
+const NO_ONE_ERASED = { isAnyErased: false, linked: [] }
 
-// So many ids are in memory, and in one statement, at once.
+// The most ids in memory, and in one statement, at once.
 const BATCH = 10_000
 
 /**
- * Wipes what is stored of the erased: a session that was moved under one of them has replies, and a customer has orders
- * and events, of which no line tells. Comes when all sessions and customers are in their tables.
+ * Wipes what is stored of erased profiles: a session that was moved to one of them has replies, and a customer has orders
+ * and events that no line contains. Call it when all sessions and customers are in their tables.
  */
 export async function wipeStored(query: Query, projectId: string, base: string): Promise<void> {
   for (let last = ''; ; ) {
@@ -57,8 +57,8 @@ export async function wipeStored(query: Query, projectId: string, base: string):
 const NEXT = 'select id from import_erased where id > $1 order by id limit $2'
 
 /**
- * Comes behind the commit: a charge beside the import saw the old link, and wrote when all was wiped. Each customer's
- * charges under way are waited for with no other customer locked, so that nobody waits in a circle.
+ * Call it after the commit: a concurrent charge may have seen the old link, and written after the wipe. Each customer's
+ * charges in progress are waited for while no other customer is locked, so that there is no deadlock.
  */
 export async function wipeLinked(
   db: Db,
@@ -71,10 +71,10 @@ export async function wipeLinked(
   for (let at = 0; at < ids.length; at += BATCH) await wipeAgain(db, tenant.projectId, ids.slice(at, at + BATCH))
 }
 
-// Whoever writes what callers say of a customer holds a key share of it.
+// A transaction that writes a caller's words about a customer holds a key share of the customer.
 const AWAIT_CHARGES = 'select from customers where organization_id = $1 and external_id = $2 for update'
 
-/** Whether there is anybody at all; the first import of a project goes on at once. */
+/** Whether a profile can be erased at all; the first import of a project skips the rest. */
 async function canBeErased(query: Query, names: Set<string>, { project_id }: Tenant): Promise<boolean> {
   const brought = names.has('profile') ? 'or exists (select from import_profile where anonymized_at is not null)' : ''
   const [found] = await query(`
@@ -93,9 +93,9 @@ const CONCERNED: Record<string, (tenant: Tenant) => string[]> = {
   reply: ({ project_id }) => [
     `select t.profile_id from import_reply s join sessions t on t.project_id = ${project_id} and t.id = s.session_id`,
   ],
-  // Nothing personal. But an erasure stamps subscriptions, and what refers to a profile waits for whoever erases it: all
-  // profiles are locked at once and in order, or the two could wait for each other. And an event that tells of one shows
-  // the user agent of its session, whoever's that is.
+  // Not personal. But an erasure stamps subscriptions, and a row that refers to a profile waits for the erasure of the
+  // profile: all profiles are locked at once and in order, or the two could deadlock. And an event of a subscription
+  // shows the user agent of its session, of any profile.
   subscription: ({ project_id }) => [
     'select profile_id from import_subscription',
     `select t.profile_id from import_subscription s join sessions t on t.project_id = ${project_id} and t.id = s.session_id`,
@@ -123,7 +123,7 @@ function lockProfiles({ project_id }: Tenant): string {
     select count(*) from locked`
 }
 
-/** Whoever is erased here, stands in the ledger of a database that was restored, or is brought as erased. */
+/** The profiles that are erased here, are in the ledger of a restored database, or are erased in their line. */
 function gatherErased(names: Set<string>, { project_id }: Tenant): string {
   const brought = names.has('profile')
     ? 'union all select id, anonymized_at from import_profile where anonymized_at is not null'
@@ -139,7 +139,7 @@ function gatherErased(names: Set<string>, { project_id }: Tenant): string {
     order by id, erased_at`
 }
 
-/** The same effects as those of an erasure. What was an erased profile's stays its own, or it would come back later. */
+/** The effects of an erasure. A record of an erased profile stays with it, or its personal data would come back later. */
 function effects(names: Set<string>, { project_id, organization_id }: Tenant): string[] {
   const has = (name: string, statements: string[]) => (names.has(name) ? statements : [])
   const sessions = `

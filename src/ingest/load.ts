@@ -20,7 +20,7 @@ export interface ImportOptions {
   projectId: string
   /** Whether rows are stamped now, as a sync needs it, or keep the times that their lines bring. */
   live?: boolean
-  /** Whether webhooks hear of new and changed subscriptions and new transactions. */
+  /** Whether new and changed subscriptions and new transactions are sent to webhooks. */
   emitEvents?: boolean
   /** Whether everything is checked and nothing kept. */
   dryRun?: boolean
@@ -37,7 +37,7 @@ export interface Progress {
   bytes: number
   /** Lines read. */
   lines: number
-  /** Rows that are in their tables, though not yet for others to see. */
+  /** Rows that are written, though not committed yet. */
   rows: number
 }
 
@@ -46,7 +46,7 @@ export interface ImportResult {
   read: number
   /** Lines whose content is stored now, also if it was before. */
   written: number
-  /** Lines older than what is stored, or about what an import does not change. */
+  /** Lines older than what is stored, or about records that an import does not change. */
   skipped: number
   /** Lines about erased people, stored without their personal data. */
   erased: number
@@ -58,7 +58,7 @@ export interface ImportResult {
 }
 
 /**
- * Imports what the sources bring into a project. When a line is bad nothing is written, unless bad lines are skipped.
+ * Imports the records of the sources into a project. When a line is bad nothing is written, unless bad lines are skipped.
  * Throws a `Refusal` when there is no such project, and when the import was broken off.
  */
 export async function importRecords(
@@ -98,7 +98,7 @@ const BROKEN_OFF = 'The import was broken off: nothing was written.'
 const REPORTED = 100
 const TRIES = 3
 const DEADLOCK = '40P01'
-// So many new rows may change what plan is best.
+// From this many new rows on another plan may be best.
 const MANY_ROWS = 10_000
 
 async function carryOut(

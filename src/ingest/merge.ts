@@ -8,21 +8,21 @@ import { staged } from './staging.ts'
 export interface Tally {
   /** Older than what is stored, or not to be changed by an import. */
   skipped: number
-  /** Stored without their personal data, because somebody was erased. */
+  /** Stored without personal data, because the person was erased. */
   erased: number
 }
 
-/** What somebody else has to see of a merge. */
+/** Called during a merge, for code that has to see the rows before they change. */
 export interface MergeHooks {
-  /** When exactly the rows that are going to replace stored ones are staged beside the new ones, if there are any. */
+  /** Called when the rows that will replace stored ones are staged together with the new ones, if there are any. */
   beforeUpdate?: () => Promise<unknown>
-  /** When only new rows are staged. */
+  /** Called when only new rows are staged. */
   beforeAdd?: () => Promise<unknown>
 }
 
 /**
- * Merges all staged rows of a kind. Relies on being the only import of its organization: nobody else adds rows that a
- * line may name, so that what is new stays new, and a counter cannot count it twice.
+ * Merges all staged rows of a kind. Relies on being the only import of its organization: no other process adds rows that a
+ * line may name, so that a new row stays new, and a counter cannot count it twice.
  */
 export async function merge(query: Query, kind: Kind, scope: Scope, hooks: MergeHooks = {}): Promise<Tally> {
   const tally = await mergeKnown(query, kind, scope, hooks)
@@ -46,7 +46,7 @@ export async function mergeKnown(
   }
   const [found] = await query(findRepeated(kind))
   if (found!.repeated === 't') await count(dropRepeated(kind, scope))
-  // Locked before they are looked at: what is decided and counted from here on stays true.
+  // Locked before they are read: decisions and counts made from here on stay true.
   const [locked] = await query(lockKnown(kind, scope))
   if (locked!.known !== '0') await count(dropOlder(kind, scope))
   await count(countErased(kind))
@@ -72,7 +72,7 @@ export function sameKey(kind: Kind, tenant: Tenant, row = 't', line = 's'): stri
   return [`${row}.${kind.tenant} = ${tenant[kind.tenant]}`, ...key].join(' and ')
 }
 
-/** SQL: that the staged row `s` would make another one of the stored row `t`. */
+/** SQL: whether the staged row `s` would change the stored row `t`. */
 export function isChanged(kind: Kind): string {
   const content = (row: string) =>
     contentOf(kind)
@@ -82,7 +82,7 @@ export function isChanged(kind: Kind): string {
 }
 
 const UPDATED_AT = 'updated_at'
-// What the `updated_at` of a line is compared with: the time the source gave, or the stamp where it gave none.
+// The `updated_at` of a line is compared with this: the time of the last line, or the stamp if that line had none.
 const SOURCE = 'source_updated_at'
 const STORED = `coalesce(t.${SOURCE}, t.updated_at)`
 const LATER = `'infinity'::timestamptz`
@@ -92,7 +92,7 @@ function findRepeated(kind: Kind): string {
 }
 
 /**
- * Leaves one line for each key, the last of the newest, and says what became of the others: older than an earlier line or
+ * Leaves one line for each key, the last of the newest, and counts the others: older than an earlier line or
  * than what is stored, or written and then overwritten. A line without a time is newer than any line with one.
  */
 function dropRepeated(kind: Kind, scope: Scope): string {
@@ -134,7 +134,7 @@ function countErased(kind: Kind): string {
 
 type Counts = NonNullable<Kind['counts']>
 
-/** What the counters lose and gain by the updates to come; no statement where an update cannot move anything. */
+/** The changes of counters by the updates that follow; undefined if an update cannot change any. */
 function countMoved(kind: Kind, counts: Counts, scope: Scope): string | undefined {
   const moving = Object.entries(counts).filter(([, value]) => value('t') !== value('s'))
   if (moving.length === 0) return undefined
@@ -153,8 +153,8 @@ function countMoved(kind: Kind, counts: Counts, scope: Scope): string | undefine
 }
 
 /**
- * A row that would be the same is no change that a sync has to see: it keeps its stamp, and only learns the time that the
- * source gives it now.
+ * A row that stays the same is no change that a sync has to see: it keeps its stamp, and only takes over the time of its
+ * line.
  */
 function updateKnown(kind: Kind, scope: Scope): string {
   const { live, stamp } = scope
@@ -173,8 +173,8 @@ function updateKnown(kind: Kind, scope: Scope): string {
 }
 
 /**
- * The stamp of history: the time of the line. But an erasure stays in every sync: what it has stamped is not taken back
- * behind it, and what the line itself loses to it is stamped now. Subscriptions only show what it took away: their
+ * The stamp of history: the time of the line. But an erasure stays in every sync: a stamp that it has set is not set back,
+ * and a line that is wiped is stamped now. Subscriptions only show what it removed: their
  * profile's e-mail, and their session's user agent.
  */
 function history(kind: Kind, { project_id }: Scope, now: string): string {

@@ -16,11 +16,11 @@ export async function mergePayments(query: Query, payment: Kind, scope: Scope, h
 }
 
 /**
- * Before the transaction of an import of history: sets the organization's clock past all it may bring. Charges that
+ * Before the transaction of an import of history: sets the organization's clock past all its times. Charges that
  * settle meanwhile then take later instants, and need not wait for the import.
  */
 export async function passHistory(query: Query, { organization_id }: Tenant): Promise<void> {
-  // Moved apart, the rows go on for a microsecond each behind the last of them and of those that are there. A clock that
+  // Moved apart, each row takes a microsecond more after the last staged and stored one. A clock that
   // is an hour ahead of that is out of reach.
   await query(`
     with brought as (select max(trx_created_at) as last, count(*) * interval '1 microsecond' as room from import_payment)
@@ -45,7 +45,7 @@ function makeCustomers({ organization_id, project_id, stamp }: Scope): string {
       select from customers c where c.organization_id = ${organization_id} and c.external_id = s.external_id)`
 }
 
-/** The clock is locked to the commit: no row comes to stand behind one that a walk of the report has passed. */
+/** The clock is locked to the commit: no row gets a stamp before one that a walk of the report has passed. */
 async function stamp(query: Query, { organization_id }: Scope): Promise<void> {
   const order = `select ctid as at, row_number() over (order by trx_created_at, source, line) as place from import_payment`
   await query(`
@@ -87,7 +87,7 @@ const passTaken = (organization: string) => `
     from taken)
   update import_payment s set trx_created_at = free.next from free where s.trx_created_at = free.at`
 
-/** Each row at least a microsecond behind the one before it: the latest instant so far, counted from its own place. */
+/** Each row at least a microsecond after the one before it: the latest instant so far, counted from its own place. */
 const SPREAD = `
   with placed as (
     select ctid as at, trx_created_at as was,

@@ -1,8 +1,8 @@
-// The rejected lines of an import, as they were gathered beside the staged rows.
+// The rejected lines of an import, collected beside the staged rows.
 import type { Query } from '../lib/pg/types.ts'
 import { REJECTED } from './staging.ts'
 
-/** Where a bad line stands and what is wrong with it. */
+/** The place of a bad line and what is wrong with it. */
 export interface Reject {
   source: string
   line: number
@@ -50,6 +50,6 @@ export async function* rejectedLines(query: Query, sources: readonly string[]): 
   await query('commit')
 }
 
-// Each may be as long as a piece of a stream.
+// Rows a fetch; each may be as long as a piece of a stream.
 const FETCHED = 32
 const LINE_FEED = Buffer.from('\n')

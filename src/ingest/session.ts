@@ -1,4 +1,4 @@
-// The database connection of one import: without limits of time, alone among the imports of its organization.
+// The database connection of one import: without timeouts, and one import at a time for each organization.
 import type { Db } from '../lib/pg/db.ts'
 
 export type Connection = Awaited<ReturnType<Db['connect']>>
@@ -7,7 +7,7 @@ export type Connection = Awaited<ReturnType<Db['connect']>>
 const LOCK_CLASS = 7486
 
 /**
- * A connection whose statements may take as long as they need. Give it back with `release(true)`: with it end the
+ * A connection whose statements have no timeout. Release it with `release(true)`: that ends the
  * temporary tables and the lock.
  */
 export async function openSession(db: Db): Promise<Connection> {
@@ -16,14 +16,14 @@ export async function openSession(db: Db): Promise<Connection> {
     select set_config(name, case name when 'work_mem' then '64MB' when 'temp_buffers' then '32MB' else '0' end, false)
     from pg_settings where name in ('statement_timeout', 'lock_timeout', 'idle_session_timeout', 'transaction_timeout')
       or (name = 'work_mem' and setting::bigint < 65536) or name = 'temp_buffers'`)
-  // Not every system can tell that a client has gone while it works for it; then a killed import holds its locks longer.
+  // Not every system can detect during a statement that the client is gone; there a killed import holds its locks longer.
   await connection.query("set client_connection_check_interval = '1s'").catch(() => {})
   return connection
 }
 
 /**
- * Waits until no other import writes into the organization. Imports could meet in any order on the same rows; one after
- * the other they need not count twice, look twice or break each other's locks.
+ * Waits until no other import writes into the organization. Concurrent imports would lock the same rows in any order; one
+ * after the other they cannot deadlock, and each sees what the one before has counted.
  */
 export async function waitForTurn({ query }: Connection, organizationId: string, waiting: () => void): Promise<void> {
   const lock = `(${LOCK_CLASS}, hashtext($1))`

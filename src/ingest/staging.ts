@@ -1,4 +1,4 @@
-// Temporary tables of one import, one a kind: rows go there through COPY while the next ones are being read.
+// Temporary tables of one import, one for each kind: rows are copied there while the next ones are read.
 import { finished } from 'node:stream/promises'
 import { from as copyFrom } from 'pg-copy-streams'
 import type { Kind } from '../records/record.ts'
@@ -15,7 +15,7 @@ export const staged = ({ name }: Kind) => `import_${name}`
  */
 export const REJECTED = 'import_rejected'
 
-// One COPY costs as much as some rows, so they are gathered. Four times as many make the heap grow by 60 MB, and nothing faster.
+// One COPY costs as much as some rows, so rows are batched. Batches four times as large grow the heap by 60 MB, and are no faster.
 const BATCH_CHARACTERS = 1 << 16
 
 // What UTF-8 needs at most for a unit of a JavaScript text.
@@ -43,7 +43,7 @@ export class Staging {
   /** How many lines were rejected while they were read. */
   badLines = 0
 
-  /** With `keepLines` the lines are staged as they came, too, so that rejected ones can be given back. */
+  /** With `keepLines` the original lines are staged, too, so that rejected ones can be returned. */
   constructor(connection: Connection, keepLines: boolean) {
     this.connection = connection
     this.keepLines = keepLines
@@ -69,12 +69,12 @@ export class Staging {
     for (const [name, { batch }] of this.tables) if (batch.length >= BATCH_CHARACTERS) await this.send(name)
   }
 
-  /** Sends the rest, and answers the kinds that have rows, in the order in which they are written. */
+  /** Sends the rest, and returns the kinds that have rows, in the order in which they are written. */
   async finish(): Promise<StagedKind[]> {
     this.rejected()
     for (const name of this.tables.keys()) await this.send(name)
     await this.settled()
-    // Nobody else gathers statistics of a temporary table, and without them the plans are made for a few rows.
+    // Autovacuum does not analyze temporary tables, and without statistics plans are made for a few rows.
     const kinds = KINDS.flatMap((kind) => {
       const table = this.tables.get(kind.name)
       return table ? [{ kind, rows: table.rows }] : []
@@ -105,7 +105,7 @@ export class Staging {
     })
   }
 
-  /** Always into the same memory: the batch before has been sent. A new piece for each lets the process grow for hours. */
+  /** Reuses one buffer, because the batch before has been sent. A new buffer for each batch made the process grow for hours. */
   private encode(text: string): Buffer {
     const most = text.length * BYTES_A_UNIT
     if (most > this.bytes.length) this.bytes = Buffer.allocUnsafeSlow(most)

@@ -1,4 +1,4 @@
-// Stamps what shows a part of other records that an import changes, so that a sync sees it.
+// Stamps records that show a part of other records that an import changes, so that a sync sees the change.
 import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Scope } from '../records/record.ts'
 import { isChanged, type MergeHooks, sameKey } from './merge.ts'
@@ -8,17 +8,17 @@ const RENAMED = 'import_renamed'
 const STRIPPED = 'import_stripped'
 const ANSWERED = 'import_answered'
 
-/** Makes the notes of what changes; they end with the transaction. */
+/** Creates the tables that note what changes; they end with the transaction. */
 export async function beginStamps(query: Query): Promise<void> {
   for (const notes of [RENAMED, STRIPPED, ANSWERED])
     await query(`create temp table ${notes} (id text collate "C") on commit drop`)
 }
 
-/** What to do while rows of this kind are merged, so that it is known what shows them. */
+/** Hooks of the merge of a kind that note which rows change. */
 export function stampHooks(query: Query, kind: Kind, scope: Scope): MergeHooks {
   if (kind.name === 'profile') return { beforeUpdate: () => query(noteRenamed(kind, scope)) }
   if (kind.name === 'session') return { beforeUpdate: () => query(noteStripped(kind, scope)) }
-  // A feed: history is outside of what a sync is promised, and keeps the times it brings.
+  // Only a feed: history is outside the promise of a sync, and keeps the times of its lines.
   if (kind.name !== 'reply' || !scope.live) return {}
   return {
     beforeUpdate: () => query(noteAnswered(kind, scope)),
@@ -26,7 +26,7 @@ export function stampHooks(query: Query, kind: Kind, scope: Scope): MergeHooks {
   }
 }
 
-/** Comes when everything is there, and stamped by what it brings itself. */
+/** Call it when all rows are written with their own stamps. */
 export async function stampWhatShows(query: Query, scope: Scope): Promise<void> {
   await query(stampSubscriptions(scope, 'profile_id', RENAMED))
   await query(stampSubscriptions(scope, 'session_id', STRIPPED))
@@ -41,7 +41,7 @@ function noteRenamed(kind: Kind, scope: Scope): string {
     where (t.email, t.preview) is distinct from (s.email, s.preview)`
 }
 
-/** Sessions that come under an erased profile and lose their user agent, which subscriptions of anybody may show. */
+/** Sessions that move to an erased profile and lose their user agent, which subscriptions of any profile may show. */
 function noteStripped(kind: Kind, scope: Scope): string {
   return `
     insert into ${STRIPPED} (id)
@@ -63,7 +63,7 @@ function noteAnswered(kind: Kind, scope: Scope): string {
     where ${isChanged(kind)}`
 }
 
-/** Those that are stamped by this import already, or later, come in a sync with their replies. */
+/** Sessions that this import has stamped already, or that have a later stamp, are in a sync with their replies. */
 function stampSessions({ project_id, stamp }: Scope): string {
   return `
     update sessions t set updated_at = ${stamp}

@@ -101,6 +101,9 @@ test('a backup holds one instant, however long it takes and whatever is written 
       insert into experiments (project_id, id, title, created_at, updated_at)
       select 'app', 'e' || i, (select string_agg(md5(random()::text || i || j), '') from generate_series(1, 64) j), now(), now()
       from generate_series(1, 4000) i`)
+    await source.db.query(
+      `insert into counts (project_id, list, field, value, n) values ('app', 'experiments', '', '', 4000)`,
+    )
     const program = spawn(process.execPath, [MAIN, 'backup', '-'], { env: { ...process.env, ...source.env } })
     await new Promise((resolve) => program.stdout.once('readable', resolve))
     await insert(source.db, PROJECT, {

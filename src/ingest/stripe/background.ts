@@ -2,6 +2,7 @@
 import type { App } from '../../app.ts'
 import { Refusal } from '../../lib/errors.ts'
 import { isUnavailable } from '../../lib/pg/db.ts'
+import { ProviderTrouble } from '../../providers/provider.ts'
 import { storedIds, storedLinks } from './context.ts'
 import { changedBy, refresh, type StripeEvent } from './refresh.ts'
 import { runImport, Stopped } from './run.ts'
@@ -90,7 +91,8 @@ async function giveUp(held: Held, state: ImportState, error: unknown, signal: Ab
 
 /**
  * Imports again what events of an account are about, into every project that follows it. For notifications: the event is
- * only a hint, each object is read at Stripe. Returns how many objects were read.
+ * only a hint, each object is read at Stripe. Returns how many objects were read. Throws `ProviderTrouble` when Stripe cannot
+ * be read, or not before the signal.
  */
 export async function refreshFromStripe(
   app: Shared,
@@ -111,6 +113,9 @@ export async function refreshFromStripe(
       const context = { db: app.db, source, target, tally: emptyTally(), known, links }
       count += await refresh(app, context, changed, signal)
     }
+  } catch (error) {
+    if (error instanceof Refusal || signal.aborted) throw new ProviderTrouble(`could not be read: ${String(error)}`)
+    throw error
   } finally {
     source.close()
   }

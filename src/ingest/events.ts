@@ -6,19 +6,19 @@ import { isChanged, type MergeHooks, sameKey } from './merge.ts'
 import { staged } from './staging.ts'
 
 const NOTED = 'import_noted'
-// So many changes are in memory at once.
+// The most changes in memory at once.
 const BATCH = 5000
 
-/** Makes the notes of what changes; they end with the transaction. */
-export async function beginNotes(query: Query): Promise<void> {
+/** Creates the table that notes what changes; it ends with the transaction. */
+export async function createNotes(query: Query): Promise<void> {
   await query(`
     create temp table ${NOTED} (
       place bigint generated always as identity, kind text, id text, known boolean,
       status text, renewed_at timestamptz, period_starts_at timestamptz) on commit drop`)
 }
 
-/** What to do while rows of this kind are merged, so that there is something to tell. */
-export function notes(query: Query, kind: Kind, scope: Scope): MergeHooks {
+/** Hooks of the merge of a kind that note what changes. */
+export function eventHooks(query: Query, kind: Kind, scope: Scope): MergeHooks {
   if (kind.name === 'subscription') {
     return {
       beforeUpdate: () => query(noteKnown(kind, scope)),
@@ -42,8 +42,8 @@ function firstReplies(kind: Kind, { project_id }: Scope): string {
     select from ${kind.table} t where t.project_id = ${project_id} and t.session_id = s.session_id)`
 }
 
-/** Writes the events of everything that was noted, when all of it is in its tables. */
-export async function tell(query: Query, projectId: string): Promise<void> {
+/** Writes the events of all noted changes. Call it when all rows are written. */
+export async function emitNoted(query: Query, projectId: string): Promise<void> {
   for (let place = '0'; ; ) {
     const rows = await query<Noted>(NEXT, [place, BATCH])
     if (rows.length === 0) return

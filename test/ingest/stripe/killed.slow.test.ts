@@ -1,0 +1,100 @@
+// An import of the whole demo account: equal to the account, also when it is killed at twenty random moments and run again.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { randomBytes, randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Project } from '../../support/imports.ts'
+import { accountSums, openStripeImports, type StripeImports, storedSums } from '../../support/stripe-import.ts'
+import { TEST_KEY } from '../../support/stripe-simulator.ts'
+
+const CUSTOMERS = 5000
+const KILLS = 20
+const MAIN = join(import.meta.dirname, '../../../src/main.ts')
+
+let all: StripeImports
+let folder: string
+let env: Record<string, string>
+let account: string[]
+before(async () => {
+  all = await openStripeImports({ demoCustomers: CUSTOMERS })
+  folder = mkdtempSync(join(tmpdir(), 'tundish-test-killed-'))
+  writeFileSync(join(folder, 'key'), TEST_KEY)
+  env = {
+    DATABASE_URL: all.imports.url,
+    DATA_DIR: folder,
+    MASTER_KEY: randomBytes(32).toString('base64'),
+    STRIPE_API_URL: all.simulator.url,
+  }
+  account = await accountSums(all.stripe)
+})
+after(async () => {
+  await all.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const commandFor = ({ id, organizationId }: Project) => [
+  ...['import', 'stripe', '--json', '--org', organizationId, '--project', id, '--key-file', join(folder, 'key')],
+]
+
+function start(project: Project) {
+  const args = ['--disable-warning=ExperimentalWarning', MAIN, ...commandFor(project)]
+  return spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
+}
+
+/** Runs the command to its end, and returns its report. */
+async function runToEnd(project: Project) {
+  const child = start(project)
+  const [report] = await Promise.all([text(child.stdout), once(child, 'exit')])
+  assert.equal(child.exitCode, 0)
+  return JSON.parse(report)
+}
+
+/** Runs the command and kills it at a random moment; returns whether it was killed before its end. */
+async function runAndKill(project: Project): Promise<boolean> {
+  const child = start(project)
+  child.stdout.resume()
+  const ended = once(child, 'exit')
+  // Some die before they begin, some within a batch, some between two.
+  await Promise.race([sleep(randomInt(700, 8000)), ended])
+  child.kill('SIGKILL')
+  const [, signal] = await ended
+  return signal === 'SIGKILL'
+}
+
+const rowsOf = (project: Project) =>
+  all.imports.rows(
+    `select 'profile' as kind, id, row(created_at, email, phone, country, locale)::text as content
+     from profiles where project_id = $1
+     union all select 'subscription', id, row(status, renews, price, currency, period_ends_at, profile_id, product_id)::text
+     from subscriptions where project_id = $1
+     union all select 'transaction', id, row(created_at, price, currency, profile_id, subscription_id)::text
+     from transactions where project_id = $1
+     union all select 'payment', trx_id::text,
+       row(amount, currency_code, status, psp_transaction_type, psp_date, payment_method_token, meta_subs_id)::text
+     from report_transactions where organization_id = $2
+     order by 1, 2`,
+    [project.id, project.organizationId],
+  )
+
+test('at once, and killed twenty times: the same records, and the sums of the account', {
+  timeout: 1_200_000,
+}, async () => {
+  const [whole, killed] = [await all.imports.project(), await all.imports.project()]
+  const report = await runToEnd(whole)
+  assert.deepEqual([report.status, report.differences, report.rejected], ['done', [], 0])
+  assert.deepEqual(await storedSums(all, whole), account)
+  let kills = 0
+  // One that got to its end begins anew at the next run.
+  while (kills < KILLS) if (await runAndKill(killed)) kills += 1
+  const last = await runToEnd(killed)
+  assert.deepEqual([last.status, last.differences, last.rejected], ['done', [], 0])
+  assert.deepEqual(last.figures, report.figures)
+  assert.deepEqual(await storedSums(all, killed), account)
+  assert.deepEqual(await rowsOf(killed), await rowsOf(whole))
+})
