@@ -3,10 +3,12 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
+import { type Organization, settled } from '../support/billing.ts'
+import { openStand, type ProviderName, type Stand } from './stand.ts'
 
-/** What the request is, and with which card. */
+/** What the request is, at which provider and with which card. */
 export interface Scenario {
+  provider: ProviderName
   kind: 'charge' | 'refund'
   token: string
 }
@@ -17,24 +19,47 @@ export interface Case extends Scenario {
   name: string
 }
 
-const CHARGES = [
-  'pm_card_visa',
-  'pm_card_chargeDeclined',
-  'sim_slow_200ms',
-  'sim_slow_900ms',
-  'sim_charge_then_drop',
-  'sim_drop_no_charge',
-  'sim_error_500_then_ok',
-  'sim_charge_then_500',
-  'sim_late_300ms',
-  'sim_late_2500ms',
-]
-const REFUNDS = ['pm_card_visa', 'sim_refund_fails', 'sim_refund_then_drop', 'sim_refund_drop', 'sim_refund_late_300ms']
+const CARDS: Record<ProviderName, Record<Scenario['kind'], string[]>> = {
+  simulator: {
+    charge: [
+      'pm_card_visa',
+      'pm_card_chargeDeclined',
+      'sim_slow_200ms',
+      'sim_slow_900ms',
+      'sim_charge_then_drop',
+      'sim_drop_no_charge',
+      'sim_error_500_then_ok',
+      'sim_charge_then_500',
+      'sim_late_300ms',
+      'sim_late_2500ms',
+    ],
+    refund: ['pm_card_visa', 'sim_refund_fails', 'sim_refund_then_drop', 'sim_refund_drop', 'sim_refund_late_300ms'],
+  },
+  stripe: {
+    charge: [
+      'pm_card_visa',
+      'pm_card_chargeDeclined',
+      'pm_card_authenticationRequired',
+      'pm_sim_prepare_drop_before',
+      'pm_sim_prepare_drop_after',
+      'pm_sim_prepare_late_300ms',
+      'pm_sim_confirm_slow_200ms',
+      'pm_sim_confirm_slow_900ms',
+      'pm_sim_confirm_drop_before',
+      'pm_sim_confirm_drop_after',
+      'pm_sim_confirm_error_before',
+      'pm_sim_confirm_error_after',
+      'pm_sim_confirm_late_300ms',
+      'pm_sim_confirm_late_2500ms',
+      'pm_sim_cancel_drop_after_once',
+      'pm_sim_processing_300ms',
+    ],
+    refund: ['pm_card_visa', 'pm_sim_refund_drop_after', 'pm_sim_refund_drop_before', 'pm_sim_refund_error_after'],
+  },
+}
 
-export const scenarios: Scenario[] = [
-  ...CHARGES.map((token) => ({ kind: 'charge' as const, token })),
-  ...REFUNDS.map((token) => ({ kind: 'refund' as const, token })),
-]
+export const scenariosOf = (provider: ProviderName): Scenario[] =>
+  (['charge', 'refund'] as const).flatMap((kind) => CARDS[provider][kind].map((token) => ({ provider, kind, token })))
 
 // Short, so that leases end soon: half a second for a call, and a second more.
 const SETTINGS = { PROVIDER_TIMEOUT_MS: '500' }
@@ -59,27 +84,26 @@ interface Victim {
 }
 
 export class Matrix {
-  readonly #billing: Billing
+  readonly #stand: Stand
   readonly #shop: Organization
   readonly #victims: Victim[] = []
   #next: Promise<Running> | undefined
   #made = 0
 
-  private constructor(billing: Billing, shop: Organization) {
-    this.#billing = billing
-    this.#shop = shop
+  private constructor(stand: Stand) {
+    this.#stand = stand
+    this.#shop = stand.shop
   }
 
   /** The process that survives serves the same database and settles. */
-  static async open(): Promise<Matrix> {
-    const billing = await startBilling(SETTINGS)
-    return new Matrix(billing, await billing.organization('matrix'))
+  static async open(provider: ProviderName): Promise<Matrix> {
+    return new Matrix(await openStand(provider, SETTINGS))
   }
 
   async close(): Promise<void> {
     const idle = await this.#next?.catch(() => undefined)
     idle?.child.kill('SIGKILL')
-    await this.#billing.stop()
+    await this.#stand.stop()
   }
 
   /** The points that this request crosses when nobody dies. */
@@ -114,7 +138,7 @@ export class Matrix {
   /** What every victim finds, once all has settled without help. */
   async judge(): Promise<void> {
     await this.#comeToRest()
-    const passerBy = await this.#shop.customer()
+    const passerBy = await this.#stand.customer('pm_card_visa')
     for (const victim of this.#victims) {
       // Else the circuit opens: many who died before their claim now begin a charge of which nothing is heard.
       const { body } = await this.#shop.charge(passerBy)
@@ -128,10 +152,11 @@ export class Matrix {
   async #comeToRest(): Promise<void> {
     const until = performance.now() + SETTLED_WITHIN_MS
     for (;;) {
-      const [row] = await this.#billing.db.query(
+      const [row] = await this.#stand.db.query(
         `select (select count(*) from orders where status = 'processing') + (select count(*) from refunds where status = 'processing') as open`,
       )
       if (row!.open === '0') return
+      await this.#stand.passTime()
       assert.ok(performance.now() < until, `${row!.open} orders or refunds do not settle by themselves`)
       await new Promise((resolve) => setTimeout(resolve, 100))
     }
@@ -142,8 +167,8 @@ export class Matrix {
     const { body } = await settled(again, SETTLED_WITHIN_MS)
     const status = body.checkout_status ?? body.refund_status
     const id = it.kind === 'charge' ? body.order_id : body.refund_id
-    const movements = (await this.#billing.ledger(id)).filter(({ type }) => type === it.kind)
-    assert.equal(movements.length, status === 'succeeded' ? 1 : 0, `${status}, but ${movements.length} movements`)
+    const movements = await this.#stand.movements(it.kind, id)
+    assert.equal(movements, status === 'succeeded' ? 1 : 0, `${status}, but ${movements} movements`)
     const consumables = await this.#shop.consumables(user)
     const isBought = it.kind === 'refund' || status === 'succeeded'
     assert.equal(consumables.length, isBought ? 1 : 0, 'consumables')
@@ -155,20 +180,20 @@ export class Matrix {
     const refunds = rows.filter((row) => row.startsWith('refund'))
     if (it.kind === 'charge') assert.deepEqual(rows, status === 'cancelled' ? [] : [`sale ${status}`])
     else assert.deepEqual(refunds, [status === 'succeeded' ? 'refund refunded' : 'refund failed'])
-    const events = await this.#billing.db.query('select type from events where object_id = $1', [id])
+    const events = await this.#stand.db.query('select type from events where object_id = $1', [id])
     assert.deepEqual(
       events.map(({ type }) => type),
       [`${it.kind}.${status}`],
     )
     // Over all of the customer's orders: the money moved once, or not at all.
-    const all = await this.#billing.db.query('select order_id from orders where external_id = $1', [user])
+    const all = await this.#stand.db.query('select order_id from orders where external_id = $1', [user])
     assert.equal(all.length, 1, 'orders')
     if (orderId !== undefined) assert.equal(body.order_id, orderId)
   }
 
   async #request(it: Case, url: string): Promise<Victim> {
     const n = ++this.#made
-    const user = await this.#shop.customer({ token: it.token, profileId: `pro_${n}` })
+    const user = await this.#stand.customer(it.token, `pro_${n}`)
     const orderId = it.kind === 'refund' ? (await this.#shop.charge(user)).body.order_id : undefined
     const money = { amount: '10.50', currency_code: 'USD', client_metadata: { n } }
     const [path, body] =
@@ -189,7 +214,7 @@ export class Matrix {
   }
 
   async #spawn(): Promise<Running> {
-    const env = { ...process.env, ...this.#billing.server.env }
+    const env = { ...process.env, ...this.#stand.env }
     const execArgv = ['--disable-warning=ExperimentalWarning']
     const child = fork(new URL('child.ts', import.meta.url), { env, execArgv, stdio: 'inherit' })
     const { url } = await firstMessage<{ url: string }>(child)
@@ -197,7 +222,8 @@ export class Matrix {
   }
 }
 
-export const describe = ({ kind, token, point, name }: Case) => `${kind} ${token}, point ${point} (${name})`
+export const describe = ({ provider, kind, token, point, name }: Case) =>
+  `${provider}: ${kind} ${token}, point ${point} (${name})`
 
 async function firstMessage<T>(child: ChildProcess): Promise<T> {
   const died = once(child, 'exit').then(([code, signal]) => {

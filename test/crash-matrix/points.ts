@@ -64,12 +64,21 @@ export class Points {
     }
   }
 
+  /** Those of connected accounts are opened when they are first asked for. */
   providers(providers: Providers): Providers {
-    const wrapped = (provider: Provider | undefined) => provider && this.#provider(provider)
+    const known = new Map<Provider, Provider>()
+    const wrap = (provider: Provider) => {
+      const wrapped = known.get(provider) ?? this.#provider(provider)
+      known.set(provider, wrapped)
+      return wrapped
+    }
     return {
-      ...providers,
-      of: async (...account) => wrapped(await providers.of(...account)),
-      opened: (organizationId) => [...providers.opened(organizationId)].map((one) => this.#provider(one)),
+      async of(...name) {
+        const provider = await providers.of(...name)
+        return provider && wrap(provider)
+      },
+      opened: (organizationId) => [...providers.opened(organizationId)].map(wrap),
+      all: async () => (await providers.all()).map((one) => ({ ...one, provider: wrap(one.provider) })),
     }
   }
 

@@ -25,12 +25,13 @@ export async function startStripeBilling(env: Record<string, string> = {}, optio
       await connect(billing.server.app, organization.id)
       return {
         ...organization,
-        async customerWithCard(token = 'pm_card_visa') {
+        async customerWithCard(token = 'pm_card_visa', profileId?: string) {
           const card = await savedCard(client, token)
           const external_id = await organization.customer({
             psp: 'stripe',
             merchantId: MERCHANT,
             token: card.payment_method,
+            ...(profileId && { profileId }),
           })
           return { external_id, ...card }
         },
