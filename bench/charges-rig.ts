@@ -145,7 +145,7 @@ async function startDiskProbe(file: string, closers: Closers): Promise<() => Pro
 }
 
 /** Starts a program of ours, with the settings of V8 that we run with, that says when it is ready and answers what it is asked. */
-async function startHelper<First, Answer>(program: string, argument: string, closers: Closers) {
+export async function startHelper<First, Answer>(program: string, argument: string, closers: Closers) {
   const child = fork(new URL(program, import.meta.url), [argument], {
     execArgv: [...process.execArgv, '--disable-warning=ExperimentalWarning'],
   })

@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import { measureAnonymize } from './anonymize.ts'
 import { attempt, attemptAll } from './attempt.ts'
 import { measureCharges } from './charges.ts'
+import { measureTwoSteps } from './charges-two-steps.ts'
 import { generate } from './generate.ts'
 import { measureGrowth } from './growth.ts'
 import { measureImport } from './import.ts'
@@ -35,6 +36,7 @@ const ALONE: Record<string, Alone> = {
 }
 /** Cases that run only when they are asked for. */
 const ASKED: Record<string, Alone> = {
+  'charges-two-steps': (_, options) => measureTwoSteps(options, say),
   webhooks: async (_, { seconds }) => told('webhooks', 'events', await measureWebhooks(seconds)),
 }
 const GROWTH = 'growth'

@@ -1,0 +1,14 @@
+// The simulator with Stripe's API as a process of its own, which answers each call 50 ms later.
+import { openLog } from '../src/lib/log.ts'
+import { startStripeSimulator } from '../src/simulator/stripe/server.ts'
+
+const LATENCY_MS = 50
+
+const simulator = await startStripeSimulator({
+  port: 0,
+  ledgerFile: process.argv[2]!,
+  log: openLog('error'),
+  latencyMs: LATENCY_MS,
+})
+process.on('SIGTERM', () => simulator.close())
+process.send!({ url: simulator.url })
