@@ -15,12 +15,12 @@ export class Journal {
   }
 
   /**
-   * Opens the file, making it if need be, and gives every line that is there to `apply`. A last line that a crash cut
-   * short was never answered: it goes. Any other line that cannot be read is an error. With `fsync` a line that was written
-   * survives a crash of the machine.
+   * Opens the file, which is made if it is missing, and passes each line to `apply`. A last line that a crash cut short
+   * is removed: no call was answered by it. Any other line that cannot be read is an error. With `fsync` a line survives a
+   * crash of the machine once it is written.
    */
   static async open(path: string, fsync: boolean, apply: (line: unknown) => void): Promise<Journal> {
-    // A write to it then ends when it is on disk: one call instead of two.
+    // With O_DSYNC a write returns when it is on disk: one system call instead of two.
     const file = await openToAppend(path, fsync ? constants.O_DSYNC : 0)
     try {
       const whole = await replay(file, path, apply)
@@ -32,18 +32,18 @@ export class Journal {
     return new Journal(file)
   }
 
-  /** Takes a line; it is on disk when a later `durable()` resolves. */
+  /** Adds a line; it is on disk when a later `durable()` resolves. */
   append(line: object): void {
     this.#lines.push(`${JSON.stringify(line)}\n`)
   }
 
   /**
-   * Resolves when every line taken so far is on disk. Once a write has failed it rejects for ever: what is in memory
-   * is then ahead of the disk, and must not be told to anybody.
+   * Resolves when every line added so far is on disk. After a failed write it rejects for ever: the memory is then ahead
+   * of the disk, and no caller may see it.
    */
   durable(): Promise<void> {
     if (this.#lines.length === 0) return this.#lastWrite
-    // The lines wait for the write under way, then go together. After a failure no further write ever starts.
+    // The lines wait for the current write and are then written together. After a failure no further write starts.
     this.#nextWrite ??= this.#lastWrite = this.#lastWrite.then(() => this.#write())
     return this.#nextWrite
   }
@@ -53,12 +53,12 @@ export class Journal {
   }
 
   async #write(): Promise<void> {
-    // Until the requests at hand have all been read.
+    // Requests that have already arrived are read first and share the write.
     await new Promise((resolve) => setImmediate(resolve))
     const bytes = Buffer.from(this.#lines.join(''))
     this.#lines = []
     this.#nextWrite = null
-    // Nobody is answered before the disk has it, so nothing is lost by waiting here; a thread for it costs more than the write.
+    // No call is answered before its line is on disk, so blocking costs nothing; a thread would cost more than the write.
     for (let written = 0; written < bytes.length; ) written += writeSync(this.#file.fd, bytes, written)
   }
 }

@@ -1,4 +1,4 @@
-// The simulator's book: what became of every key, in memory and in a file that outlives a crash.
+// The simulator's ledger: the outcome of every key, in memory and in a file that survives a crash.
 import { Journal } from './journal.ts'
 import type { Decline } from './tokens.ts'
 
@@ -6,7 +6,7 @@ export type Kind = 'charge' | 'refund'
 
 export interface Order {
   reference: string
-  /** Digits: minor units may pass what a double holds. */
+  /** As a string: minor units may exceed what a double holds. */
   amount_minor: string
   currency_code: string
   merchant_id: string
@@ -17,7 +17,7 @@ export interface Order {
   charge_transaction_id: string | null
 }
 
-/** One line of the file; the last line of a key holds. `tried` and `pending` are not seen from outside. */
+/** One line of the file; the last line of a key counts. `tried` and `pending` are not visible to callers. */
 export type Entry = { kind: Kind; key: string; at: string } & (
   | { state: 'tried'; order: Order }
   | { state: 'pending'; order: Order; due_at: string }
@@ -73,12 +73,12 @@ export class Ledger {
     return [...this.#entries.values()].filter(({ state }) => state === 'pending')
   }
 
-  /** Everything that moved money, in the order it happened; only grows. */
+  /** Every movement of money, oldest first; only grows. */
   movements(): readonly ClosedEntry[] {
     return this.#movements
   }
 
-  /** Takes an entry at once; nobody may be told of it before `durable()` has resolved. */
+  /** Adds an entry at once; it may be returned to a caller only after `durable()` has resolved. */
   write(entry: Entry): void {
     this.#apply(entry)
     this.#journal.append(entry)

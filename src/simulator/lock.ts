@@ -1,18 +1,18 @@
-// Keeps two simulators off one ledger, with a lock of the operating system that ends with its process, however it ends.
+// Locks a ledger against a second simulator, by a lock of the operating system that ends with the process, however it ends.
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { UsageError } from '../lib/errors.ts'
 import { giveToFolder } from '../lib/files.ts'
 
-/** Another program has the ledger, and with it runs the simulator. */
+/** Another program has the ledger open and runs the simulator. */
 export class LedgerTaken extends UsageError {}
 
-// SQLite's own number for a lock that somebody holds.
+// SQLite's code for a database that is locked.
 const BUSY = 5
 
 /**
- * Takes the lock beside `file` or throws a `UsageError`; returns what gives it back, once or more often.
- * SQLite is here only for its file lock: Node itself has none, and a file with a process id in it lies after a crash.
+ * Takes the lock beside `file` or throws a `UsageError`; returns a function that releases it and may be called again.
+ * SQLite is used only for its file lock: Node has none, and a file that holds a process id is wrong after a crash.
  */
 export function lock(file: string): () => void {
   const path = `${file}.lock`

@@ -1,4 +1,4 @@
-// The provider simulator: a server of its own that charges cards of paper and keeps a ledger of what it did.
+// The provider simulator: a server that moves play money and keeps a ledger of it.
 import { Readable } from 'node:stream'
 import fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply } from 'fastify'
 import { minorUnits } from '../lib/money.ts'
@@ -7,15 +7,15 @@ import { readQueryInstant, TimeError } from '../lib/time.ts'
 import { lineOf, outcomeOf } from './answers.ts'
 import { type ClosedEntry, type Kind, Ledger } from './ledger.ts'
 import { lock } from './lock.ts'
-import { type Reply, Till } from './till.ts'
+import { Outcomes, type Reply } from './outcomes.ts'
 
 export interface SimulatorOptions {
   /** 0 takes any free port. */
   port: number
-  /** Made if need be; held by one simulator at a time. */
+  /** Made if it is missing; locked, so that one simulator at a time has it open. */
   ledgerFile: string
   log: Log
-  /** False for load tests on a slow disk only: a crash of the machine may then forget charges it told of. */
+  /** False for load tests on a slow disk only: a crash of the machine may then lose charges that were answered. */
   fsync?: boolean
 }
 
@@ -64,10 +64,10 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
   const unlock = lock(options.ledgerFile)
   try {
     const ledger = await Ledger.open(options.ledgerFile, options.fsync ?? true)
-    const till = new Till(ledger, (error) => options.log.error({ err: error }, 'The ledger cannot be written.'))
-    const server = build(ledger, till, options.log)
+    const outcomes = new Outcomes(ledger, (error) => options.log.error({ err: error }, 'The ledger cannot be written.'))
+    const server = build(ledger, outcomes, options.log)
     const close = async () => {
-      till.close()
+      outcomes.close()
       await server.close()
       await ledger.close().finally(unlock)
     }
@@ -82,12 +82,12 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
   }
 }
 
-function build(ledger: Ledger, till: Till, log: Log): FastifyInstance {
+function build(ledger: Ledger, outcomes: Outcomes, log: Log): FastifyInstance {
   const server = fastify({
     logger: false,
     forceCloseConnections: true,
     bodyLimit: 64 * 1024,
-    // The schemas are ours, and known to be some: what checks schemas takes longer to make than all the rest.
+    // The schemas are our own; compiling the validator of schemas would take longer than all the rest of the start.
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, meta: false, validateSchema: false } },
   })
   server.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
@@ -99,8 +99,8 @@ function build(ledger: Ledger, till: Till, log: Log): FastifyInstance {
     await ledger.durable()
     return { status: 'ok' }
   })
-  addKind(server, till, 'charge', '/charges', ChargeIn)
-  addKind(server, till, 'refund', '/refunds', RefundIn)
+  addKind(server, outcomes, 'charge', '/charges', ChargeIn)
+  addKind(server, outcomes, 'refund', '/refunds', RefundIn)
   addRefundsOfCharge(server, ledger)
   addLedger(server, ledger)
   return server
@@ -108,29 +108,29 @@ function build(ledger: Ledger, till: Till, log: Log): FastifyInstance {
 
 function addKind(
   app: FastifyInstance,
-  till: Till,
+  outcomes: Outcomes,
   kind: Kind,
   path: string,
   schema: typeof ChargeIn | typeof RefundIn,
 ): void {
   app.post<{ Body: MovementIn }>(path, { schema: { body: schema } }, async (request, reply) => {
     const { key, ...order } = request.body
-    // The ledger writes major units: it must know how many decimals the currency has.
+    // The ledger lists major units, so the decimals of the currency must be known.
     if (minorUnits(order.currency_code) === undefined) {
       return reply.code(400).send({ message: `currency_code ${order.currency_code} is not a known currency.` })
     }
-    return answer(reply, await till.take(kind, key, { token: '', charge_transaction_id: null, ...order }))
+    return answer(reply, await outcomes.take(kind, key, { token: '', charge_transaction_id: null, ...order }))
   })
   app.get<AtKey>(`${path}/:key`, { schema: { params: KeyPath } }, async (request, reply) =>
-    answer(reply, await till.look(kind, request.params.key)),
+    answer(reply, await outcomes.look(kind, request.params.key)),
   )
   app.post<AtKey>(`${path}/:key/refuse`, { schema: { params: KeyPath } }, async (request, reply) =>
-    answer(reply, await till.refuse(kind, request.params.key)),
+    answer(reply, await outcomes.refuse(kind, request.params.key)),
   )
 }
 
-function answer(reply: FastifyReply, said: Reply): FastifyReply {
-  switch (said.state) {
+function answer(reply: FastifyReply, answered: Reply): FastifyReply {
+  switch (answered.state) {
     case 'dropped':
       reply.hijack()
       reply.raw.destroy()
@@ -140,11 +140,11 @@ function answer(reply: FastifyReply, said: Reply): FastifyReply {
     case 'not_found':
       return reply.code(404).send({ outcome: 'not_found', message: 'There is nothing under this key.' })
     case 'conflict':
-      return reply.code(409).send({ outcome: 'conflict', message: 'The key stands for another movement of money.' })
+      return reply.code(409).send({ outcome: 'conflict', message: 'The key belongs to another movement of money.' })
     case 'refused':
       return reply.send({ outcome: 'refused' })
     default:
-      return reply.send(outcomeOf(said))
+      return reply.send(outcomeOf(answered))
   }
 }
 
@@ -161,7 +161,7 @@ function addRefundsOfCharge(app: FastifyInstance, ledger: Ledger): void {
   )
 }
 
-/** A JSON array with one movement a line, so that a reader can take it as a stream. */
+/** A JSON array with one movement on each line, so that a reader can stream it. */
 function addLedger(app: FastifyInstance, ledger: Ledger): void {
   app.get<{ Querystring: { since?: string } }>(
     '/ledger',

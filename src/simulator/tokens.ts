@@ -1,4 +1,4 @@
-// What the simulator's tokens make of a charge, and of the refunds of that charge.
+// How the simulator's tokens make a charge end, and the refunds of that charge.
 
 export interface Decline {
   code: string
@@ -15,7 +15,7 @@ export interface Card {
   productName: string
 }
 
-/** How one charge or refund goes; `ending` is what the caller sees. */
+/** How one charge or refund ends; `ending` is what the caller sees. */
 export type Scenario =
   | { plan: 'settle'; decline?: Decline; ending: 'answer' | 'drop' | 'error'; afterMs: number }
   | { plan: 'never' }
@@ -40,7 +40,7 @@ const mastercard: Card = {
 
 const succeed: Scenario = { plan: 'settle', ending: 'answer', afterMs: 0 }
 
-// Card numbers, codes and sentences follow the test cards of a well-known provider, so that reports look familiar.
+// Card numbers, codes and sentences are those of Stripe's test cards, so that reports look familiar.
 const declines: Record<string, [last4: string, Decline]> = {
   pm_card_chargeDeclined: ['0002', decline('card_declined', 'The card was declined.', 'issuer_decline', 'soft')],
   pm_card_chargeDeclinedInsufficientFunds: [
@@ -76,7 +76,7 @@ const refunds: Record<string, Scenario> = {
   sim_refund_fails: { plan: 'settle', decline: refundDeclined, ending: 'answer', afterMs: 0 },
 }
 
-/** The token's meaning; one that nobody issued is declined, as a card that was never saved. */
+/** What a token stands for; an unknown one is declined, as a card that was never saved. */
 export function readToken(token: string): Token {
   if (token === 'pm_card_visa') return { card: visa, charge: succeed, refund: succeed }
   if (token === 'pm_card_mastercard') return { card: mastercard, charge: succeed, refund: succeed }
@@ -91,12 +91,12 @@ export function readToken(token: string): Token {
   return { card: visa, charge: failing(unknown), refund: succeed }
 }
 
-/** A refund that breaks a rule of the referee: what it would pay back was never charged, or is paid back already. */
+/** A refund that the ledger refuses: what it would pay back was never charged, or is paid back already. */
 export function refundRefusal(code: string, message: string): Decline {
   return decline(code, message, 'invalid_request', 'hard')
 }
 
-/** Seven digits are some two hours and three quarters: a timer can hold that. */
+/** Seven digits are under three hours, which a timer can hold. */
 function timed(token: string, prefix: string): Scenario | undefined {
   const [, word, digits] =
     /^(slow|late)_([0-9]{1,7})ms$/.exec(token.startsWith(prefix) ? token.slice(prefix.length) : '') ?? []

@@ -1,37 +1,5 @@
-// A part of the crash matrix: of each scenario some points, so that every scenario and every point has its turn.
+// A part of the crash matrix at the simulator, which charges in one step.
 import { test } from 'node:test'
-import { type Case, describe, Matrix, scenariosOf } from './matrix.ts'
-import type { ProviderName } from './stand.ts'
+import { killSome } from './some.ts'
 
-// These go every way that a request can go.
-const CHOSEN: Record<ProviderName, string[]> = {
-  simulator: ['pm_card_visa', 'sim_charge_then_drop', 'sim_drop_no_charge', 'sim_late_300ms', 'sim_refund_then_drop'],
-  stripe: ['pm_card_visa', 'pm_card_chargeDeclined', 'pm_sim_confirm_late_300ms', 'pm_sim_refund_drop_after'],
-}
-// With each of them the points around the calls to the provider; of all other points every one has its turn with one of them.
-const AROUND_THE_CALL = /^(before|amid|after) (charge|refund|prepare|confirm)$/
-
-// The statements are the same for both providers.
-const ONE_IN: Record<ProviderName, number> = { simulator: 3, stripe: 8 }
-
-for (const provider of ['simulator', 'stripe'] as const) {
-  test(`${provider}: a process killed at any point leaves nothing that does not come right by itself`, async (t) => {
-    const matrix = await Matrix.open(provider)
-    t.after(() => matrix.close())
-    const cases: Case[] = []
-    const seen = new Set<string>()
-    for (const scenario of scenariosOf(provider).filter(({ token }) => CHOSEN[provider].includes(token))) {
-      const points = await matrix.points(scenario)
-      const others = points.filter(({ name }) => !AROUND_THE_CALL.test(name) && !seen.has(`${scenario.kind} ${name}`))
-      // One in several, so that the next scenario has its share.
-      const share = others.filter((_, n) => n % ONE_IN[provider] === 0)
-      cases.push(...points.filter(({ name }) => AROUND_THE_CALL.test(name)), ...share)
-      for (const { name } of share) seen.add(`${scenario.kind} ${name}`)
-    }
-    for (const it of cases) {
-      t.diagnostic(describe(it))
-      await matrix.crash(it)
-    }
-    await matrix.judge()
-  })
-}
+test('a process killed at any point leaves nothing that does not come right by itself', (t) => killSome(t, 'simulator'))

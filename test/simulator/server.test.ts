@@ -65,9 +65,11 @@ test('refund tokens: the charge is good, the refund goes as the token says', asy
   const second = await refund('sim_refund_error_500_then_ok')
   assert.equal((await post('/refunds', second)).status, 500)
   assert.equal((await post('/refunds', second)).body.outcome, 'succeeded')
+  const later = await refund('sim_refund_late_900000ms')
+  await assert.rejects(post('/refunds', later))
+  assert.equal((await get(`/refunds/${later.key}`)).status, 404)
   const late = await refund('sim_refund_late_100ms')
   await assert.rejects(post('/refunds', late))
-  assert.equal((await get(`/refunds/${late.key}`)).status, 404)
   await until(async () => (await get(`/refunds/${late.key}`)).body.outcome === 'succeeded')
 })
 

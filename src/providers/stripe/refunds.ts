@@ -88,7 +88,7 @@ export async function lookUpRefund(
   return known ? outcomeOf(known, reference) : { outcome: 'not_found' }
 }
 
-/** All refunds of a payment, oldest first, whoever made them. */
+/** All refunds of a payment, oldest first, also those made elsewhere. */
 export async function refundsOf(
   api: StripeApi,
   chargeTransactionId: string,

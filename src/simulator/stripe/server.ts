@@ -14,10 +14,10 @@ import { API_VERSION } from './events.ts'
 export interface StripeSimulatorOptions {
   /** 0 takes any free port. */
   port: number
-  /** Made if need be; held by one simulator at a time. */
+  /** Made if it is missing; locked, so that one simulator at a time has it open. */
   ledgerFile: string
   log: Pick<FastifyBaseLogger, 'error'>
-  /** False for tests and load on a slow disk only: a crash of the machine may then forget what was answered. */
+  /** False for tests and load on a slow disk only: a crash of the machine may then lose what was answered. */
   fsync?: boolean
   /** True: takes live keys (`sk_live_…`) instead of test keys. */
   livemode?: boolean

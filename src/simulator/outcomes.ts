@@ -1,22 +1,22 @@
-// Plays the scenarios of the tokens, and is the referee: one outcome a key, nothing after a refusal, no refund too many.
+// Charges and refunds by the scenario of their token, and keeps the rules: one outcome for each key, none after a refusal.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClosedEntry, Entry, Kind, Ledger, Order } from './ledger.ts'
 import { type Decline, readToken, refundRefusal, type Scenario } from './tokens.ts'
 
-/** What the caller gets: an entry as it stands, a plain status, or a connection that breaks. */
+/** What the caller gets: the entry, a plain status, or a connection that breaks. */
 export type Reply = ClosedEntry | { state: 'refused' | 'not_found' | 'conflict' | 'error' | 'dropped' }
 
-export class Till {
+export class Outcomes {
   readonly #ledger: Ledger
   readonly #onTrouble: (error: Error) => void
   readonly #closing = new AbortController()
 
-  /** @param onTrouble hears when a late charge cannot be written down */
+  /** @param onTrouble called when a late charge cannot be written to the ledger */
   constructor(ledger: Ledger, onTrouble: (error: Error) => void) {
     this.#ledger = ledger
     this.#onTrouble = onTrouble
-    for (const entry of ledger.pending()) this.#wakeFor(entry)
+    for (const entry of ledger.pending()) this.#settleWhenDue(entry)
   }
 
   async take(kind: Kind, key: string, asked: Order): Promise<Reply> {
@@ -24,23 +24,23 @@ export class Till {
     const order = { ...asked, token: charge?.order.token ?? asked.token }
     const known = this.#ledger.find(kind, key)
     if (known && 'order' in known && !isSamePurpose(known.order, order)) return { state: 'conflict' }
-    if (known && isFinal(known)) return this.#tell(known)
+    if (known && isFinal(known)) return this.#durably(known)
     return this.#play(readToken(order.token)[kind], kind, key, order, known)
   }
 
   async look(kind: Kind, key: string): Promise<Reply> {
     const known = this.#ledger.find(kind, key)
-    return known && isFinal(known) ? this.#tell(known) : { state: 'not_found' }
+    return known && isFinal(known) ? this.#durably(known) : { state: 'not_found' }
   }
 
-  /** The refusal is for good, unless the key has an outcome already: that is told instead. */
+  /** Refuses the key for good; a key that has an outcome keeps it, and that is returned. */
   async refuse(kind: Kind, key: string): Promise<Reply> {
     const known = this.#ledger.find(kind, key)
     if (!known || !isFinal(known)) this.#ledger.write({ kind, key, state: 'refused', at: stamp() })
-    return this.#tell(this.#ledger.find(kind, key) as FinalEntry)
+    return this.#durably(this.#ledger.find(kind, key) as FinalEntry)
   }
 
-  /** Late charges stay in the ledger: the next start wakes for them. */
+  /** Late charges stay in the ledger and are settled after the next start. */
   close(): void {
     this.#closing.abort()
   }
@@ -66,13 +66,13 @@ export class Till {
       const due_at = stamp(afterMs)
       const entry: Entry = { kind, key, state: 'pending', order, due_at, at: stamp() }
       this.#ledger.write(entry)
-      this.#wakeFor(entry)
+      this.#settleWhenDue(entry)
     }
     await this.#ledger.durable()
     return { state: 'dropped' }
   }
 
-  async #wakeFor(entry: Entry): Promise<void> {
+  async #settleWhenDue(entry: Entry): Promise<void> {
     if (entry.state !== 'pending') return
     if (!(await this.#sleep(Math.max(0, Date.parse(entry.due_at) - Date.now())))) return
     if (this.#ledger.find(entry.kind, entry.key)?.state !== 'pending') return
@@ -80,7 +80,7 @@ export class Till {
     await this.#ledger.durable().catch(this.#onTrouble)
   }
 
-  /** Finds the outcome and writes it in one step, with nothing awaited between: two requests cannot both pass. */
+  /** Decides the outcome and writes it without awaiting anything between, so that two requests cannot both pass. */
   #settle(kind: Kind, key: string, order: Order): void {
     const scenario = readToken(order.token)[kind]
     const rule = kind === 'refund' ? this.#refundRule(order) : null
@@ -107,7 +107,7 @@ export class Till {
     return sleep(ms, true, { signal: this.#closing.signal }).catch(() => false)
   }
 
-  async #tell(entry: FinalEntry): Promise<Reply> {
+  async #durably(entry: FinalEntry): Promise<Reply> {
     await this.#ledger.durable()
     return entry.state === 'refused' ? { state: 'refused' } : entry
   }
@@ -121,7 +121,7 @@ function isFinal(entry: Entry): entry is FinalEntry {
 
 /**
  * Whether a request with a known key means the same movement of money. The reference may differ: a client's retry after
- * a restored backup comes with a new order id; so may the card, for the key stands for one purchase, not for one card.
+ * a restored backup comes with a new order id; so may the card, because the key is for one purchase, not for one card.
  */
 function isSamePurpose(one: Order, other: Order): boolean {
   return (

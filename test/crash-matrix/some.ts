@@ -1,0 +1,33 @@
+// A part of the crash matrix of a provider: of each scenario some points, so that every scenario and point has its turn.
+import type { TestContext } from 'node:test'
+import { type Case, describe, Matrix, scenariosOf } from './matrix.ts'
+import type { ProviderName } from './stand.ts'
+
+// These go every way that a request can go.
+const CHOSEN: Record<ProviderName, string[]> = {
+  simulator: ['pm_card_visa', 'sim_charge_then_drop', 'sim_drop_no_charge', 'sim_late_300ms', 'sim_refund_then_drop'],
+  stripe: ['pm_card_visa', 'pm_card_chargeDeclined', 'pm_sim_confirm_late_300ms', 'pm_sim_refund_drop_after'],
+}
+// With each of them the points around the calls to the provider and the storing of the handle; of all other points every
+// one has its turn with one of them.
+const AROUND_THE_CALL = /^(before|amid|after) (charge|refund|prepare|confirm|store handle of prepared payment)$/
+
+export async function killSome(t: TestContext, provider: ProviderName): Promise<void> {
+  const matrix = await Matrix.open(provider)
+  t.after(() => matrix.close())
+  const cases: Case[] = []
+  const seen = new Set<string>()
+  for (const scenario of scenariosOf(provider).filter(({ token }) => CHOSEN[provider].includes(token))) {
+    const points = await matrix.points(scenario)
+    const others = points.filter(({ name }) => !AROUND_THE_CALL.test(name) && !seen.has(`${scenario.kind} ${name}`))
+    // One in several, so that the next scenario has its share.
+    const share = others.filter((_, n) => n % 3 === 0)
+    cases.push(...points.filter(({ name }) => AROUND_THE_CALL.test(name)), ...share)
+    for (const { name } of share) seen.add(`${scenario.kind} ${name}`)
+  }
+  for (const it of cases) {
+    t.diagnostic(describe(it))
+    await matrix.crash(it)
+  }
+  await matrix.judge()
+}
