@@ -1,0 +1,96 @@
+// Charges through Stripe that a restored backup forgot, with keys that Stripe has forgotten too: none is made twice.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { reconcile } from '../../src/billing/unknown/reconcile.ts'
+import { type StripeBilling, startStripeBilling } from '../support/stripe-billing.ts'
+
+const DAY_MS = 86_400_000
+
+let billing: StripeBilling
+let shop: Awaited<ReturnType<StripeBilling['shop']>>
+before(async () => {
+  billing = await startStripeBilling()
+  shop = await billing.shop()
+})
+after(() => billing.stop())
+
+/** What a restored backup of the time before these orders does not have; `restored` is what `tundish restore` marks. */
+async function forget(orderIds: string[], restored = true): Promise<void> {
+  for (const table of ['consumables', 'refunds', 'order_log', 'report_transactions', 'orders'])
+    await billing.db.query(`delete from ${table} where order_id = any($1)`, [orderIds])
+  const from = restored ? `db_clock() - interval '1 hour'` : 'null'
+  await billing.db.query(`update organizations set restored_from = ${from} where id = $1`, [shop.id])
+}
+
+const paymentsOf = async (customer: string) => (await billing.client.charges.list({ customer })).data
+
+// First, while Stripe's clock is ours.
+test('reconcile names what Stripe has and the backup has not, and finds the rest equal', async () => {
+  const [kept, lost] = [await shop.customerWithCard(), await shop.customerWithCard()]
+  const here = await shop.charge(kept.external_id)
+  const gone = await shop.charge(lost.external_id)
+  await forget([gone.body.order_id])
+  const { app } = billing.server
+  const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
+  const report = await reconcile(context, new Date(Date.now() - DAY_MS).toISOString())
+  const text = JSON.stringify(report, (_key, value) => (typeof value === 'bigint' ? String(value) : value))
+  assert.ok(text.includes(gone.body.order_id), text)
+  assert.ok(!text.includes(here.body.order_id), text)
+})
+
+describe('a charge that the backup does not have', () => {
+  test('is adopted when its key comes again, after Stripe has forgotten the idempotency key', async () => {
+    const { external_id, customer } = await shop.customerWithCard()
+    const first = await shop.charge(external_id, { idempotency_key: 'k' })
+    await billing.stripe.control('/clock', { advance_ms: 2 * DAY_MS })
+    await forget([first.body.order_id])
+    const again = await shop.charge(external_id, { idempotency_key: 'k' })
+    assert.equal(again.body.checkout_status, 'succeeded', again.text)
+    assert.equal((await paymentsOf(customer)).length, 1)
+    assert.equal((await shop.consumables(external_id)).length, 1)
+  })
+
+  test('is adopted within a day also where nothing says that the backup was restored', async () => {
+    const { external_id, customer } = await shop.customerWithCard()
+    const first = await shop.charge(external_id, { idempotency_key: 'k' })
+    await forget([first.body.order_id], false)
+    const again = await shop.charge(external_id, { idempotency_key: 'k' })
+    assert.equal(again.body.checkout_status, 'succeeded', again.text)
+    assert.equal((await paymentsOf(customer)).length, 1)
+  })
+
+  test('comes back refunded when it was refunded', async () => {
+    const { external_id, customer } = await shop.customerWithCard()
+    const first = await shop.charge(external_id, { idempotency_key: 'k' })
+    assert.equal((await shop.refund(external_id, first.body.order_id)).body.refund_status, 'succeeded')
+    await billing.stripe.control('/clock', { advance_ms: 2 * DAY_MS })
+    await forget([first.body.order_id])
+    const again = await shop.charge(external_id, { idempotency_key: 'k' })
+    assert.equal(again.body.checkout_status, 'succeeded', again.text)
+    const [asset] = await shop.consumables(external_id)
+    assert.equal(asset.is_active, false)
+    const [charge, ...others] = await paymentsOf(customer)
+    assert.deepEqual([charge?.amount_refunded, others.length], [1050, 0])
+  })
+
+  test('that was declined is declined again without being sent to the bank again', async () => {
+    const { external_id, customer } = await shop.customerWithCard('pm_card_chargeDeclinedInsufficientFunds')
+    const first = await shop.charge(external_id, { idempotency_key: 'k' })
+    await billing.stripe.control('/clock', { advance_ms: 2 * DAY_MS })
+    await forget([first.body.order_id])
+    const again = await shop.charge(external_id, { idempotency_key: 'k' })
+    assert.deepEqual(
+      [again.body.checkout_status, again.body.failed_message_for_user],
+      ['failed', 'Your card has insufficient funds.'],
+    )
+    assert.equal((await paymentsOf(customer)).length, 1)
+  })
+
+  test('a new purchase of the same customer is charged', async () => {
+    const { external_id, customer } = await shop.customerWithCard()
+    const first = await shop.charge(external_id, { idempotency_key: 'k' })
+    await forget([first.body.order_id])
+    assert.equal((await shop.charge(external_id, { idempotency_key: 'new' })).body.checkout_status, 'succeeded')
+    assert.equal((await paymentsOf(customer)).length, 2)
+  })
+})
