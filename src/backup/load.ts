@@ -2,7 +2,7 @@
 import { pipeline } from 'node:stream/promises'
 import { from as copyFrom } from 'pg-copy-streams'
 import { Refusal } from '../lib/errors.ts'
-import { sqlState } from '../lib/pg/db.ts'
+import { sqlState } from '../lib/pg/errors.ts'
 import { type Catalogue, columnList, MIGRATIONS_TABLE } from './catalogue.ts'
 import { SEAL_LINE, type Seal } from './format.ts'
 import type { Progress } from './progress.ts'

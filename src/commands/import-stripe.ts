@@ -16,7 +16,7 @@ import {
   type StripeImportOptions,
 } from '../ingest/stripe/state.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
-import { isUnavailable } from '../lib/pg/db.ts'
+import { isUnavailable } from '../lib/pg/errors.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
 import { action, type Result, stopSignal } from './command.ts'
 import { commandLine } from './operations.ts'

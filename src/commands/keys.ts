@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { audited } from '../audit/audit.ts'
 import { UsageError } from '../lib/errors.ts'
-import { webhookSecret } from '../lib/secrets.ts'
+import { webhookSecret } from '../tenants/key-text.ts'
 import { regenerateKey, within } from '../tenants/tenants.ts'
 import { action } from './command.ts'
 import { addOperations, commandLine } from './operations.ts'

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Db } from '../lib/pg/db.ts'
 import type { Query, Statement } from '../lib/pg/types.ts'
-import { hashKey } from '../lib/secrets.ts'
+import { hashKey } from '../tenants/key-text.ts'
 import { createOperator, type Scope } from '../tenants/operator-keys.ts'
 
 export interface Session {

@@ -1,6 +1,6 @@
 // The doctor's look at the server: version, rights, encoding, clock, migrations, and what a sync's horizon rests on.
 import type { Db } from '../lib/pg/db.ts'
-import { sqlState } from '../lib/pg/db.ts'
+import { sqlState } from '../lib/pg/errors.ts'
 import { pendingMigrations, wrongEncoding } from '../lib/pg/migrate.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
 

@@ -1,6 +1,7 @@
 // The doctor's look at a pooler: whether both addresses lead to one database, and its connections have our settings.
 import type { Config } from '../config.ts'
-import { type Db, settingsOf } from '../lib/pg/db.ts'
+import { settingsOf } from '../lib/pg/client-config.ts'
+import type { Db } from '../lib/pg/db.ts'
 import { reconnect, unsettled } from '../lib/pg/pooler.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 

@@ -4,8 +4,9 @@ import { verifyAudit } from '../audit/verify.ts'
 import { readLedgers } from '../erasure/ledger-files.ts'
 import type { Db } from '../lib/pg/db.ts'
 import { bytesFromPg } from '../lib/pg/row-bytes.ts'
-import { hashKey, type Seal } from '../lib/secrets.ts'
+import type { Seal } from '../lib/secrets.ts'
 import { COUNTED } from '../records/records.ts'
+import { hashKey } from '../tenants/key-text.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
 
 /** Answers the seal too when it is the database's: only that one can judge what was written under it. */

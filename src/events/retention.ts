@@ -1,7 +1,8 @@
 // Forgets attempts and finished deliveries after 30 days; the events themselves stay, and can be sent again.
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
-import { type Db, isUnavailable } from '../lib/pg/db.ts'
+import type { Db } from '../lib/pg/db.ts'
+import { isUnavailable } from '../lib/pg/errors.ts'
 
 const KEPT = '30 days'
 const PAUSE_MS = 10 * 60_000

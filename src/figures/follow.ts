@@ -1,7 +1,8 @@
 // Keeps the figures behind the records: computes the days that were marked, on one process at a time for each project.
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
-import { type Db, isUnavailable } from '../lib/pg/db.ts'
+import type { Db } from '../lib/pg/db.ts'
+import { isUnavailable } from '../lib/pg/errors.ts'
 import type { Query } from '../lib/pg/types.ts'
 import { readHorizon } from '../lists/horizon.ts'
 import { compute } from './compute.ts'

@@ -1,5 +1,6 @@
 // Batches concurrent calls of the same kind into one statement and one commit.
-import { type Db, isUnavailable } from './pg/db.ts'
+import type { Db } from './pg/db.ts'
+import { isUnavailable } from './pg/errors.ts'
 
 interface Kind<Item, Result> {
   /** Items of one group are batched; other groups neither wait for them nor fail with them. */

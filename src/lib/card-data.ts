@@ -1,4 +1,4 @@
-// Keeps card numbers out: finds them in what callers attach to a charge, and masks them in the logs.
+// Keeps card numbers out: finds them in objects that callers send along, and masks them in the logs.
 
 import { isJsonObject, JsonNumber, type JsonValue, numberText } from './json/read.ts'
 import { shorten } from './text.ts'

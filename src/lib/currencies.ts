@@ -3,7 +3,7 @@
 // List one (current currencies and funds) as its maintenance agency, SIX, publishes it, state of January 2026: with XCG
 // (2025, in place of ANG) and XAD (2025), without BGN (the euro since January 2026). The package `currency-codes` stands
 // at June 2024, keeps withdrawn codes, and gives gold and "no currency" 0 decimals; `Intl` differs for 16 codes.
-// Codes whose minor unit the list gives as "N.A." (XAU, XDR, XTS, XXX, ...) are no money one can charge: left out.
+// Codes whose minor unit the list gives as "N.A." (XAU, XDR, XTS, XXX, ...) are no money that can be paid with: left out.
 const LIST_ONE: Record<number, string> = {
   0: 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF',
   2: `AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF CHW CNY

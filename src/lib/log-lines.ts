@@ -14,7 +14,7 @@ const LEVELS: Record<number, [name: string, style: Style]> = {
   60: ['fatal', ['red', 'bold']],
 }
 
-/** `14:03:21  GET /public/v1/profiles 200 4 ms`, or `14:03:21  warning  …`; what is no JSON is returned as it is. */
+/** `14:03:21  GET /some/path 200 4 ms`, or `14:03:21  warning  …`; what is no JSON is returned as it is. */
 export function readableLine(json: string, stream: NodeJS.WritableStream): string {
   const line = parse(json)
   if (!line) return json

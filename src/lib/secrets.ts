@@ -1,5 +1,5 @@
-// Secret keys: how one is made, looked up by its hash, and sealed under the master key so that webhooks can be signed.
-import { createCipheriv, createDecipheriv, createHmac, hash, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
+// The master key, and the sealing of small texts under it.
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError } from './errors.ts'
@@ -8,21 +8,6 @@ import { writeNew } from './new-file.ts'
 
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
-
-/** `secret_` and 32 random bytes in base64url. */
-export function makeKey(): string {
-  return `secret_${randomBytes(32).toString('base64url')}`
-}
-
-/** What the database knows a key by. A key is 256 random bits, so one round of SHA-256 is enough. */
-export function hashKey(key: string): Buffer {
-  return hash('sha256', key, 'buffer')
-}
-
-/** The key's own bytes in the form that published webhook libraries take. */
-export function webhookSecret(key: string): string {
-  return `whsec_${Buffer.from(key).toString('base64')}`
-}
 
 /** Seals and opens small texts with AES-256-GCM; `context` binds a sealed text to its place. */
 export interface Seal {

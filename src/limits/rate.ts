@@ -1,7 +1,8 @@
 // How fast a key may send requests: a bucket in this process for each key, told to the other processes in the background.
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
-import { type Db, isUnavailable } from '../lib/pg/db.ts'
+import type { Db } from '../lib/pg/db.ts'
+import { isUnavailable } from '../lib/pg/errors.ts'
 
 /** Requests a second, and how many at once on top of that. A rate of 0 is no limit. */
 export interface Rate {

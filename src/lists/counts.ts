@@ -1,7 +1,8 @@
 // Adds up the small count deltas that writers append, so that a total stays a short sum.
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
-import { type Db, isUnavailable } from '../lib/pg/db.ts'
+import type { Db } from '../lib/pg/db.ts'
+import { isUnavailable } from '../lib/pg/errors.ts'
 
 const PAUSE_MS = 1000
 const LOCK = 7484

@@ -3,22 +3,19 @@
 import { ApiError } from '../lib/errors.ts'
 import type { JsonBytes } from '../lib/json/buffer.ts'
 import type { Row } from '../lib/pg/row-bytes.ts'
-import type { Param, Statement } from '../lib/pg/types.ts'
 import type { RowList } from '../lib/shape/shape.ts'
 import { isId } from '../lib/text.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { type Position, readCursor, writeCursor } from './cursor.ts'
-import type { Filter, List } from './list.ts'
+import type { List } from './list.ts'
 import type { Source } from './source.ts'
+import { countStatement, pageStatement, SHORT } from './statements.ts'
+import { isCountShort, startWalk, type Walk } from './walk.ts'
 
 export interface Page {
   json: JsonBytes
   horizon?: string
 }
-
-const SYNC_FILTERS = ['updated_at.from', 'updated_at.to'] as const
-// What is prepared by name; for a limit between them the next larger statement is stopped early.
-const PREPARED_LIMITS = [20, 50, 100, 200, 250, 500]
 
 /** Serves one page of a project's list. `query` has been read by `listQuery`. */
 export async function servePage(
@@ -32,7 +29,7 @@ export async function servePage(
   if (position) await source.reach(position.mark)
   const limit = query.limit as number
   const inTurn: Take = (weight, work) => source.fair(projectId, weight, work)
-  // Of a large page the total belongs to its turn: the pages of many would lie finished in memory and wait for theirs.
+  // The total of a large page is counted in the page's own turn: else finished pages would wait in memory for a second one.
   const [whole, part] = limit > SHORT ? [inTurn, atOnce] : [atOnce, inTurn]
   const rowsWeight = weightOf(limit) + (walk.indexed ? 0 : PASSING)
   const totalWeight = isCountShort(walk) ? 1 : PASSING
@@ -44,21 +41,16 @@ export async function servePage(
   })
 }
 
-/** Does work of this weight, in the tenant's turn or without asking. */
+/** Runs work of this weight, in the tenant's turn or at once. */
 type Take = <T>(weight: number, work: () => Promise<T>) => Promise<T>
 
 const atOnce: Take = (_weight, work) => work()
 
-// A page of this many items is a short read.
-const SHORT = 50
-/** What a page of so many items, which an index leads to, costs in turns. */
+/** The weight of a page of so many items that an index leads to. */
 export const weightOf = (limit: number) => Math.ceil(limit / SHORT)
 
-// What may pass over every row of the project: a count, and a page that no index serves alone.
+// The weight of what may scan every row of the project: a count, and a page that no index serves alone.
 const PASSING = 15
-
-/** Whether the total is a sum of counters, or a count of what one person has. */
-const isCountShort = ({ counter, few }: Walk) => counter !== undefined || few.length > 0
 
 async function readRows(source: Source, walk: Walk, limit: number, position: Place | undefined) {
   // The horizon is read before the rows: what it promises must be visible to them.
@@ -70,7 +62,7 @@ async function readRows(source: Source, walk: Walk, limit: number, position: Pla
   return { rows, horizon }
 }
 
-/** The total as far as nothing has to be counted for it: from the cursor, from the page, or because the page is all there is. */
+/** The total, if it is known without counting: from the cursor, from the page, or because the page is the whole list. */
 function knownTotal(walk: Walk, rows: PageRows, position: Place | undefined): number | undefined {
   if (position) return position.total
   if (!rows.hasMore()) return rows.count
@@ -85,7 +77,7 @@ class PageRows {
   readonly json: RowList
   readonly #limit: number
   count = 0
-  /** What the first one bears. */
+  /** From the first row. */
   total = 0
   /** The place of the last one that fits. */
   last = { at: '', id: '' }
@@ -108,98 +100,10 @@ class PageRows {
   }
 }
 
-/** A place that an id named carries no total: it is counted anew. */
+/** A position that an id named has no total: it is counted anew. */
 type Place = Omit<Position, 'total'> & { total: number | undefined }
 
-interface Walk {
-  list: List
-  projectId: string
-  given: Record<string, unknown>
-  /** Ordered by updated_at, ascending. */
-  bySync: boolean
-  /** Whether an index leads straight to the rows of a page. Else it may take long, and no neighbour shall wait for it. */
-  indexed: boolean
-  /** Whether its statements are prepared. Each connection keeps a plan of each, and combinations of filters are many. */
-  common: boolean
-  /** The conditions of filters that leave only a few rows. */
-  few: string[]
-  /** Names this walk's tenant, list and filters; see `writeCursor`. */
-  binding: string
-  conditions: string[]
-  params: Param[]
-  /** The key in `counts` that knows the total, when one does. */
-  counter: Counter | undefined
-}
-
-interface Counter {
-  field: string
-  /** Whether it is the counter of the value of the one filter that came. */
-  filtered: boolean
-}
-
-function startWalk(list: List, projectId: string, query: Record<string, unknown>): Walk {
-  const given: Record<string, unknown> = {}
-  for (const name of [...Object.keys(list.filters), ...SYNC_FILTERS]) {
-    const value = query[`filter[${name}]`]
-    if (value !== undefined) given[name] = value
-  }
-  const params: Param[] = [projectId]
-  const conditions = [`${list.alias}.project_id = $1`]
-  const few: string[] = []
-  for (const [name, value] of Object.entries(given)) {
-    const filter = list.filters[name]
-    const condition = filter
-      ? filter.where(`$${params.length + 1}`)
-      : syncCondition(list.alias, name, params.length + 1)
-    if (condition === '') continue
-    conditions.push(condition)
-    if (filter?.selective) few.push(condition)
-    params.push(filter?.param ? filter.param(value as never) : (value as Param))
-  }
-  const standing = list.standing?.(given)
-  const bySync = SYNC_FILTERS.some((name) => name in given)
-  const filters = restricting(list, given)
-  if (standing?.where) conditions.push(standing.where)
-  return {
-    list,
-    projectId,
-    given,
-    bySync,
-    indexed: isIndexed(filters, bySync),
-    common: filters.length <= 1,
-    few,
-    binding: JSON.stringify([projectId, list.name, given]),
-    conditions,
-    params,
-    counter: counterOf(filters, bySync, standing?.counter),
-  }
-}
-
-function syncCondition(alias: string, name: string, n: number): string {
-  return `${alias}.updated_at ${name === 'updated_at.from' ? '>=' : '<'} $${n}`
-}
-
-/** The filters that came and leave something out, apart from the window. */
-function restricting({ filters }: List, given: Record<string, unknown>): Filter[] {
-  const came = Object.keys(given).flatMap((name) => filters[name] ?? [])
-  return came.filter(({ where }) => where('$1') !== '')
-}
-
-/** Each filter alone has an index in the order of creation; those that are counted have one in the order of changes too. */
-function isIndexed(filters: Filter[], bySync: boolean): boolean {
-  if (filters.length === 0 || filters.some(({ selective }) => selective)) return true
-  return filters.length === 1 && (!bySync || filters[0]!.counter !== undefined)
-}
-
-/** A window is counted, and so is whatever no counter knows. */
-function counterOf(filters: Filter[], bySync: boolean, standing: string | undefined): Counter | undefined {
-  if (bySync) return undefined
-  if (filters.length === 0) return { field: standing ?? '', filtered: false }
-  const counter = filters.length === 1 && standing === undefined ? filters[0]!.counter : undefined
-  return counter === undefined ? undefined : { field: counter, filtered: true }
-}
-
-/** Where the walk goes on: from our own cursor, or behind the item whose id was given. Undefined at its beginning. */
+/** Where the walk continues: at our own cursor, or after the item whose id was given. Undefined at its beginning. */
 async function findPosition(source: Source, walk: Walk, cursor: string | undefined): Promise<Place | undefined> {
   if (cursor === undefined) return undefined
   const own = readCursor(cursor, walk.binding)
@@ -221,85 +125,14 @@ async function findPosition(source: Source, walk: Walk, cursor: string | undefin
   )
 }
 
-/**
- * The rows are found before anything is joined to them. In one step the planner, which takes any window for a two
- * hundredth of the table, joins all rows of one that it thinks is smaller than a page, and sorts them.
- */
-function pageStatement(walk: Walk, limit: number, behind: boolean): Statement {
-  const { list, bySync, params } = walk
-  const { alias, shape } = list
-  const at = bySync ? `${alias}.updated_at` : `${alias}.created_at`
-  const [comparison, direction] = bySync ? ['>', 'asc'] : ['<', 'desc']
-  const place = behind
-    ? ` and (${at}, ${alias}.id) ${comparison} ($${params.length + 1}::timestamptz, $${params.length + 2})`
-    : ''
-  const order = `order by ${at} ${direction}, ${alias}.id ${direction}`
-  const text = (most: number) => `
-    select ${at}, ${alias}.id, ${walk.counter && !behind ? counterSum(walk.counter, list) : 'null'}, ${shape.columns}
-    from (select ${alias}.* from ${matching(walk)}${place} ${order} limit ${most}) ${alias} ${list.joins} ${order}`
-  return limited(nameOf(walk, behind ? 'behind' : 'first'), limit, limit + 1, text)
-}
-
-/** Under which a statement of the walk is prepared, if it is. */
-function nameOf({ list, given, conditions, common }: Walk, what: string): string | undefined {
-  return common ? `${list.name} ${Object.keys(given).join(' ')} ${what} ${conditions.length}` : undefined
-}
-
-/** The rows that match, as what follows `from`. What a person has is found first, and sifted by the rest. */
-function matching({ list: { table, alias }, conditions, few }: Walk): string {
-  const where = (which: string[]) => which.join(' and ')
-  if (few.length === 0 || conditions.length === few.length + 1) return `${table} ${alias} where ${where(conditions)}`
-  const [tenant, ...filters] = conditions as [string, ...string[]]
-  const rest = filters.filter((condition) => !few.includes(condition))
-  // With an offset it is a step of its own.
-  return `(select * from ${table} ${alias} where ${where([tenant, ...few])} offset 0) ${alias} where ${where(rest)}`
-}
-
-/**
- * A statement for at most `most` rows, with the next of a few limits in its text: as a parameter it would hide from the
- * planner that only a few rows are wanted, and planned anew for each limit it would cost several times what it does. Without
- * a name it is not prepared.
- */
-export function limited(
-  name: string | undefined,
-  limit: number,
-  most: number,
-  text: (most: number) => string,
-): Statement {
-  const prepared = name === undefined ? undefined : PREPARED_LIMITS.find((one) => one >= limit)
-  const large = limit > SHORT
-  if (prepared === undefined) return { text: text(most), large }
-  const statement = { large, name: statementName(`${name} ${prepared}`), text: text(prepared + most - limit) }
-  return prepared === limit ? statement : { ...statement, most }
-}
-
-const names = new Map<string, string>()
-
-/** PostgreSQL cuts names at 63 bytes, so that a long one is replaced by a number. */
-function statementName(long: string): string {
-  const name = names.get(long) ?? `page ${names.size}`
-  names.set(long, name)
-  return name
-}
-
 async function countRows(source: Source, walk: Walk): Promise<number> {
-  const { list, counter, params } = walk
-  const text = counter ? `select ${counterSum(counter, list)}` : `select count(*) from ${matching(walk)}`
-  const long = nameOf(walk, 'count')
-  const name = long && statementName(long)
   // A count may be long: on a pipelined connection its neighbours would wait for it.
   const read = isCountShort(walk) ? source.read : source.readLong
-  const [row] = await read({ name, text }, params)
+  const [row] = await read(countStatement(walk), walk.params)
   return Number(row!.text(0))
 }
 
-/** The total by the counters that the writing statements keep; the filter's value, if any, is the second parameter. */
-function counterSum({ field, filtered }: Counter, { name, countedAs = name }: List): string {
-  return `(select coalesce(sum(n), 0) from counts
-    where project_id = $1 and list = '${countedAs}' and field = '${field}' and value = ${filtered ? '$2' : "''"})`
-}
-
-/** What a cursor hands on from page to page. */
+/** What cursors carry from page to page. */
 type HandedOn = Pick<Position, 'total' | 'horizon' | 'mark'>
 
 function endPage(walk: Walk, rows: PageRows, handedOn: HandedOn): JsonBytes {

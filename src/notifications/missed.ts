@@ -1,5 +1,5 @@
 // Finds notifications that never arrived: reads each account's list of them at the provider, a few minutes after they were made.
-import { isUnavailable } from '../lib/pg/db.ts'
+import { isUnavailable } from '../lib/pg/errors.ts'
 import type { AccountName } from '../providers/account.ts'
 import { type Provider, ProviderTrouble } from '../providers/provider.ts'
 import { handleNotification, type NotificationContext } from './handle.ts'

@@ -2,7 +2,7 @@
 import type { Clock } from '../lib/clock.ts'
 import { createFreshCache } from '../lib/fresh-cache.ts'
 import type { Db } from '../lib/pg/db.ts'
-import { hashKey } from '../lib/secrets.ts'
+import { hashKey } from './key-text.ts'
 import { findKey, type KeyHolder } from './tenants.ts'
 
 export interface KeyCache {

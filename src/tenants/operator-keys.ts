@@ -4,8 +4,8 @@ import { ApiError } from '../lib/errors.ts'
 import { makeUuid } from '../lib/ids.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Query, Statement } from '../lib/pg/types.ts'
-import { hashKey } from '../lib/secrets.ts'
 import { instant, shape, text } from '../lib/shape/shape.ts'
+import { hashKey } from './key-text.ts'
 
 /** Whoever may write may read. */
 export type Scope = 'read' | 'write'

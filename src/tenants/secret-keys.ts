@@ -2,9 +2,10 @@
 
 import { ApiError } from '../lib/errors.ts'
 import type { Query } from '../lib/pg/types.ts'
-import { hashKey, type Seal, webhookSecret } from '../lib/secrets.ts'
+import type { Seal } from '../lib/secrets.ts'
 import { boolean, instant, shape, text } from '../lib/shape/shape.ts'
 import { instantFromPg } from '../lib/time.ts'
+import { hashKey, webhookSecret } from './key-text.ts'
 import { addKey, type Tenant } from './tenants.ts'
 
 /** A key as operators see it: everything but itself. */

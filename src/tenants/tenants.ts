@@ -2,11 +2,13 @@
 import { randomUUID } from 'node:crypto'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { minorUnits } from '../lib/money.ts'
-import { type Db, sqlState } from '../lib/pg/db.ts'
+import type { Db } from '../lib/pg/db.ts'
+import { sqlState } from '../lib/pg/errors.ts'
 import type { Query } from '../lib/pg/types.ts'
-import { hashKey, makeKey, type Seal, webhookSecret } from '../lib/secrets.ts'
+import type { Seal } from '../lib/secrets.ts'
 import { isName } from '../lib/text.ts'
 import { instantFromPg } from '../lib/time.ts'
+import { hashKey, makeKey, webhookSecret } from './key-text.ts'
 
 /** Whose key it is; a project's key names its project, an organization's key has none. */
 export interface Tenant {

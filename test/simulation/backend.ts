@@ -1,7 +1,7 @@
 // One real connection to PostgreSQL, used by one simulated connection after the other: it keeps what was prepared.
 import type { Socket } from 'node:net'
 import pg from 'pg'
-import { clientConfig } from '../../src/lib/pg/db.ts'
+import { clientConfig } from '../../src/lib/pg/client-config.ts'
 import { codeOf, type Message, MessageReader, message, textAt } from './messages.ts'
 
 /** What a statement of a simulated connection consists of: from its first message to its execute, its sync, or both. */

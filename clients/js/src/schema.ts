@@ -3114,7 +3114,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3213,7 +3213,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3306,7 +3306,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3397,7 +3397,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3492,7 +3492,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3585,7 +3585,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3657,7 +3657,7 @@ export interface operations {
                     "application/json": components["schemas"]["ProfilesNotFound"];
                 };
             };
-            /** @description The body is larger than the server takes; 1 MiB unless its operator set it otherwise. */
+            /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
             413: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3699,7 +3699,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3794,7 +3794,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3887,7 +3887,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3980,7 +3980,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4073,7 +4073,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4178,7 +4178,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4271,7 +4271,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4362,7 +4362,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4455,7 +4455,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4548,7 +4548,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4637,7 +4637,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4692,7 +4692,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than the server takes; 1 MiB unless its operator set it otherwise. */
+            /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
             413: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4734,7 +4734,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4796,7 +4796,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than the server takes; 1 MiB unless its operator set it otherwise. */
+            /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
             413: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4838,7 +4838,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4900,7 +4900,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than the server takes; 1 MiB unless its operator set it otherwise. */
+            /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
             413: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4942,7 +4942,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5004,7 +5004,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than the server takes; 1 MiB unless its operator set it otherwise. */
+            /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
             413: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5046,7 +5046,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5108,7 +5108,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is larger than the server takes; 1 MiB unless its operator set it otherwise. */
+            /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
             413: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5150,7 +5150,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];

@@ -1,5 +1,5 @@
 // Finds the outcome of a charge or refund and settles it: asks the provider, ends what never came, or looks again later.
-import { isClash, isUnavailable } from '../../lib/pg/db.ts'
+import { isClash, isUnavailable } from '../../lib/pg/errors.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import type {
   Conflict,

@@ -2,7 +2,7 @@
 
 import { batched } from '../../lib/batching.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { isUnavailable } from '../../lib/pg/db.ts'
+import { isUnavailable } from '../../lib/pg/errors.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import type { BillingContext } from '../context.ts'
 

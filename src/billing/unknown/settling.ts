@@ -1,6 +1,6 @@
 // Settles unknown outcomes in the background: takes what is due, whichever process began it, and looks into it.
 import { watchClock } from '../../lib/pg/clock-watch.ts'
-import { isUnavailable } from '../../lib/pg/db.ts'
+import { isUnavailable } from '../../lib/pg/errors.ts'
 import type { Order } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
 import type { Refund } from '../refund/refunds.ts'

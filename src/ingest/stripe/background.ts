@@ -1,7 +1,7 @@
 // Carries imports from Stripe out on the server, and keeps them fresh by Stripe's events and notifications.
 import type { App } from '../../app.ts'
 import { Refusal } from '../../lib/errors.ts'
-import { isUnavailable } from '../../lib/pg/db.ts'
+import { isUnavailable } from '../../lib/pg/errors.ts'
 import { ProviderTrouble } from '../../providers/provider.ts'
 import { storedIds, storedLinks } from './context.ts'
 import { changedBy, refresh, type StripeEvent } from './refresh.ts'

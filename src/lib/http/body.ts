@@ -105,7 +105,7 @@ function refusal({ instancePath: path, keyword, params }: Finding, value: unknow
   return new ApiError(400, 'invalid_property', `${name(path)} ${phrase}, not ${came(at(value, path))}.`)
 }
 
-/** `/profile_ids/1` → `profile_ids[1]`; the whole body is "The body". */
+/** `/ids/1` → `ids[1]`; the whole body is "The body". */
 function name(path: string): string {
   if (path === '') return 'The body'
   return keys(path)

@@ -43,7 +43,7 @@ export function handleBrokenRequests({ log, observe, underWay }: BrokenOptions):
     else answerAfterOthers(REFUSALS[error.code ?? ''] ?? NOT_HTTP, error, socket)
   })
 
-  /** A request that has arrived completely is answered whatever follows it: a charge may have been made. */
+  /** A request that has arrived completely is answered whatever follows it: it may have had its effect. */
   function answerAfterOthers(refusal: ApiError, error: NodeJS.ErrnoException, socket: Socket): void {
     const served = [...underWay].filter(
       ({ req, headersSent }) => req.socket === socket && (req.complete || headersSent),

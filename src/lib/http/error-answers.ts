@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { ApiError, tryLater } from '../errors.ts'
-import { isClash, isTimeout, isUnavailable } from '../pg/db.ts'
+import { isClash, isTimeout, isUnavailable } from '../pg/errors.ts'
 import { wrongMediaType } from './body.ts'
 import { sendJson } from './send-json.ts'
 

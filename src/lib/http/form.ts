@@ -1,4 +1,4 @@
-// Form-encoded bodies and query strings with brackets: `metadata[order]=7&expand[]=charge` and back.
+// Form-encoded bodies and query strings with brackets: `metadata[order]=7&expand[]=owner` and back.
 
 export type FormValue =
   | string

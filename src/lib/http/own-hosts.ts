@@ -7,7 +7,7 @@ import { shorten } from '../text.ts'
 /**
  * Answers 421 unless `Host` is an IP address, `localhost`, or one of `names`. A page at `evil.example` can make that name
  * resolve to 127.0.0.1 in its visitor's browser, but it cannot make the browser send another `Host`; an address cannot be
- * rebound. `setting` is what the message tells the operator to change.
+ * rebound. `setting` is the name of the setting to change, for the message.
  */
 export function answerOwnHostsOnly(app: FastifyInstance, names: readonly string[], setting: string): void {
   const own = new Set(names.map((name) => name.toLowerCase()))

@@ -1,7 +1,7 @@
 // How the error answers of both interfaces are described: one body, `{"message"}`, and a sentence for each status.
 import { type Schema, Type } from '../shape/schema.ts'
 
-/** Every error body has a message; 404 of the erasure and 400 of a charge have more. */
+/** Every error body has a message; those of some endpoints have more. */
 export const problem = Type.Object(
   { message: Type.String({ description: 'A sentence for the caller: the field, the rule, and what came.' }) },
   { title: 'Problem' },
@@ -12,12 +12,12 @@ const DESCRIPTIONS: Record<number, string> = {
   401: 'The secret key is missing, misnamed, wrong or revoked.',
   403: 'The key may only read.',
   404: 'There is no such object, or it is another tenant’s.',
-  409: 'The state of things does not allow it.',
-  413: 'The body is larger than the server takes; 1 MiB unless its operator set it otherwise.',
+  409: 'The present state of the object does not allow it.',
+  413: 'The body is larger than the server accepts: 1 MiB unless configured otherwise.',
   415: 'The body is not application/json.',
   429: 'Too many requests: wait as long as `Retry-After` says.',
   500: 'Internal error. The request id leads to it in the log.',
-  503: 'The database or a payment provider cannot be reached: try again after `Retry-After` seconds.',
+  503: 'A service that the server depends on cannot be reached: try again after `Retry-After` seconds.',
 }
 
 /** The descriptions of these error statuses, and of those that every endpoint may answer. */

@@ -1,6 +1,7 @@
 // Notices that the database's clock was set back: what was due by the old time would wait until the clock is there again.
 import type { Clock } from '../clock.ts'
-import { type Db, isUnavailable } from './db.ts'
+import type { Db } from './db.ts'
+import { isUnavailable } from './errors.ts'
 
 interface Shared {
   db: Pick<Db, 'query'>
@@ -8,7 +9,7 @@ interface Shared {
   log: { warn(details: object, message: string): void; error(details: object, message: string): void }
 }
 
-const LOOK_MS = 2_000
+const LOOK_MS = 500
 // The round trip, and clocks that are corrected by a little all the time.
 const TOLERANCE_MS = 1_000
 

@@ -1,8 +1,8 @@
 // The way to PostgreSQL: pipelined connections for short reads, plain ones for transactions, counts and COPY.
-import type { Duplex } from 'node:stream'
 import pg from 'pg'
 import { createFairQueue } from '../fair-queue.ts'
-import { whyUntrusted } from './database-url.ts'
+import { type ConnectionOptions, clientConfig } from './client-config.ts'
+import { isClash, sqlState } from './errors.ts'
 import { type Guarded, openLiveness } from './liveness.ts'
 import { openPipelines, type Read } from './pipelines.ts'
 import { nameless, openSingles } from './pooler.ts'
@@ -26,17 +26,16 @@ export interface Db {
   /**
    * Commits what `work` did, or rolls it back when it throws. A deadlock or a serialization failure runs it again (at
    * most three times in all), so `work` may touch nothing but the database. What it asks for without waiting in between
-   * is sent at one go, and done in that order; `commit` too, for whoever has asked for all and would only wait.
+   * is sent in one go, and done in that order; so is `commit`, for work that needs no result before it commits.
    */
   tx<T>(work: (query: Query, commit: Commit) => Promise<T>): Promise<T>
-  /** A plain connection of one's own, for COPY and session state; `release(true)` throws the connection away. */
+  /** A plain connection for the caller alone, for COPY and session state; `release(true)` closes the connection. */
   connect(): Promise<{ client: pg.PoolClient; query: Query; release(destroy?: boolean): void }>
   /**
-   * Runs a tenant's reading, of this weight (a short read is 1), when it is its turn: however much one tenant asks for, the
-   * others find room.
+   * Runs a tenant's read of this weight (a short read is 1) when it is its turn: one tenant's load leaves room for the others.
    */
   fair<T>(tenant: string, weight: number, work: () => Promise<T>): Promise<T>
-  /** What goes on at this moment, for metrics. */
+  /** The load at this moment, for metrics. */
   activity(): DbActivity
   close(): Promise<void>
 }
@@ -46,7 +45,7 @@ export interface DbActivity {
   open: number
   idle: number
   most: number
-  /** Who waits for a plain connection. */
+  /** Calls that wait for a plain connection. */
   waiting: number
   /** Reads sent on pipelined connections and not answered yet. */
   reads: number
@@ -54,33 +53,23 @@ export interface DbActivity {
   turns: number
 }
 
-export interface DbOptions {
-  url: string
-  /** Set: `url` leads through a pooler in transaction mode, and this one past it, for what needs a session. */
-  directUrl?: string
-  applicationName: string
+export interface DbOptions extends ConnectionOptions {
   /** Pipelined connections: a few carry thousands of reads a second. */
   readConnections?: number
   /** Plain connections: how many transactions run at once. */
   connections?: number
-  statementTimeoutMs?: number
-  connectTimeoutMs?: number
-  /** Makes the connection to the server in place of a network socket; simulations give it. */
-  stream?: () => Duplex
 }
 
-const CLASHES = new Set(['40001', '40P01'])
 const TRIES = 3
-// Of a statement that was asked for although one before it had failed.
+// The error of a statement that was sent after one that failed.
 const AFTER_A_FAILURE = '25P02'
-const STATEMENT_TIMEOUT_MS = 30_000
-// Plain connections that stay open when idle. A new one costs whoever gets it a tenth of a second: each statement is planned
-// anew there, and the one that was used last is given out first.
+// Plain connections that stay open when idle. The first user of a new one waits a tenth of a second longer: each statement
+// is planned anew there. The connection that was used last is given out first.
 const KEPT_CONNECTIONS = 4
-// Weights at once, in all and of one tenant: enough to keep the pipelines full, so few that whoever comes next is soon served.
+// Weights at once, in all and of one tenant: enough to keep the pipelines full, so few that the next caller waits little.
 const FAIR_MOST = 96
 const FAIR_SHARE = 20
-// Connections past the pooler: for one import, and for what waits beside it.
+// Connections past the pooler: for one import, and others beside it.
 const DIRECT_CONNECTIONS = 4
 // Without pipelines a connection carries less; those of a pooler's clients are cheap.
 const SINGLES_FOR_PIPELINE = 4
@@ -222,79 +211,6 @@ function openPool(config: pg.ClientConfig, max: number, kept = 0): pg.Pool {
   // An idle connection that breaks is replaced at its next use; without a listener the program would end here.
   pool.on('error', ignore)
   return pool
-}
-
-/** The five characters of PostgreSQL's error code, when this is PostgreSQL's error. */
-export function sqlState(error: unknown): string | undefined {
-  const code = (error as { code?: unknown } | null)?.code
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
-}
-
-/** Whether a statement was ended because it took too long. */
-export function isTimeout(error: unknown): boolean {
-  return sqlState(error) === '57014'
-}
-
-/** Whether a transaction was ended for others that wrote the same: a deadlock, or a serialization failure. */
-export function isClash(error: unknown): boolean {
-  return CLASHES.has(sqlState(error) ?? '')
-}
-
-/** Whether the database could not be reached or trusted, or would not work: the caller may try again later. */
-export function isUnavailable(error: unknown): boolean {
-  const state = sqlState(error)
-  // 25006 is a read-only server, 53… out of connections, memory or disk, 58… its files.
-  if (state && (/^(08|53|57P|58)/.test(state) || isTimeout(error) || state === '25006')) return true
-  if (whyUntrusted(error) !== undefined) return true
-  const { code, message } = error as { code?: string; message?: string }
-  if (code && ['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'].includes(code)) {
-    // A missing socket, not any missing file.
-    return code !== 'ENOENT' || (error as { syscall?: string }).syscall === 'connect'
-  }
-  return /^(Connection terminated|timeout e(xceeded|xpired)|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/.test(
-    message ?? '',
-  )
-}
-
-/** How every connection is set up. */
-export function clientConfig(options: DbOptions): pg.ClientConfig {
-  const { url, given } = withoutSettings(options.url)
-  return {
-    connectionString: url,
-    application_name: options.applicationName,
-    connectionTimeoutMillis: options.connectTimeoutMs ?? 5_000,
-    keepAlive: true,
-    ...(options.stream && { stream: options.stream }),
-    // Text stays text: microseconds and decimals survive, and no row passes through a parser.
-    types: { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig,
-    // A pooler knows nothing of these; there they are the role's, see `settleRole`.
-    ...(!options.directUrl && { options: [given, ...asOptions(settingsOf(options))].join(' ') }),
-  }
-}
-
-/** What every session of ours has set. */
-export function settingsOf({ statementTimeoutMs }: Pick<DbOptions, 'statementTimeoutMs'>): Record<string, string> {
-  return {
-    TimeZone: 'UTC',
-    DateStyle: 'ISO',
-    jit: 'off',
-    // Our statements are shaped so that one plan is right for every parameter.
-    plan_cache_mode: 'force_generic_plan',
-    statement_timeout: String(statementTimeoutMs ?? STATEMENT_TIMEOUT_MS),
-    idle_in_transaction_session_timeout: '300000',
-  }
-}
-
-const asOptions = (settings: Record<string, string>) =>
-  Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
-
-/** The address without its own `options`, which would take the place of ours instead of standing beside them. */
-function withoutSettings(url: string): { url: string; given: string } {
-  const [address, query = ''] = url.split('?', 2) as [string, string?]
-  const parameters = new URLSearchParams(query)
-  const given = parameters.get('options') ?? ''
-  parameters.delete('options')
-  return { url: given === '' ? url : `${address}?${parameters}`, given }
 }
 
 function queryOn(client: pg.PoolClient, guarded?: Guarded): Query {

@@ -2,7 +2,9 @@
 // is read later on the same connection, for a replica only goes forward.
 import type pg from 'pg'
 import type { Clock } from '../../lib/clock.ts'
-import { clientConfig, type DbOptions, sqlState } from '../../lib/pg/db.ts'
+import { clientConfig } from '../../lib/pg/client-config.ts'
+import type { DbOptions } from '../../lib/pg/db.ts'
+import { sqlState } from '../../lib/pg/errors.ts'
 import type { Liveness } from '../../lib/pg/liveness.ts'
 import { openPipelines, type Read } from '../../lib/pg/pipelines.ts'
 import { wireOf } from '../../lib/pg/protocol.ts'

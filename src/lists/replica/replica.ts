@@ -1,6 +1,8 @@
 // Reads from a streaming replica: only what is new enough, and again at the primary whenever that cannot be shown.
 import type { Clock } from '../../lib/clock.ts'
-import { clientConfig, type Db, type DbOptions, sqlState } from '../../lib/pg/db.ts'
+import { clientConfig } from '../../lib/pg/client-config.ts'
+import type { Db, DbOptions } from '../../lib/pg/db.ts'
+import { sqlState } from '../../lib/pg/errors.ts'
 import { openLiveness } from '../../lib/pg/liveness.ts'
 import { primarySource, type Reads, type Source } from '../source.ts'
 import { startBeating } from './beating.ts'

@@ -1,0 +1,59 @@
+// How every connection to PostgreSQL is set up: its address, and what each session has set.
+import type { Duplex } from 'node:stream'
+import type pg from 'pg'
+
+export interface ConnectionOptions {
+  url: string
+  /** Set: `url` leads through a pooler in transaction mode, and this one past it, for what needs a session. */
+  directUrl?: string | undefined
+  applicationName: string
+  statementTimeoutMs?: number
+  connectTimeoutMs?: number
+  /** Makes the connection to the server in place of a network socket; simulations use it. */
+  stream?: () => Duplex
+}
+
+const STATEMENT_TIMEOUT_MS = 30_000
+
+/** How every connection is set up. */
+export function clientConfig(options: ConnectionOptions): pg.ClientConfig {
+  const { url, given } = withoutSettings(options.url)
+  return {
+    connectionString: url,
+    application_name: options.applicationName,
+    connectionTimeoutMillis: options.connectTimeoutMs ?? 5_000,
+    keepAlive: true,
+    ...(options.stream && { stream: options.stream }),
+    // Text stays text: microseconds and decimals survive, and no row passes through a parser.
+    types: { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig,
+    // A pooler knows nothing of these; there they are the role's, see `settleRole`.
+    ...(!options.directUrl && { options: [given, ...asOptions(settingsOf(options))].join(' ') }),
+  }
+}
+
+/** What every session of ours has set. */
+export function settingsOf({
+  statementTimeoutMs,
+}: Pick<ConnectionOptions, 'statementTimeoutMs'>): Record<string, string> {
+  return {
+    TimeZone: 'UTC',
+    DateStyle: 'ISO',
+    jit: 'off',
+    // Our statements are shaped so that one plan is right for every parameter.
+    plan_cache_mode: 'force_generic_plan',
+    statement_timeout: String(statementTimeoutMs ?? STATEMENT_TIMEOUT_MS),
+    idle_in_transaction_session_timeout: '300000',
+  }
+}
+
+const asOptions = (settings: Record<string, string>) =>
+  Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
+
+/** The address without its own `options`, which would take the place of ours instead of standing beside them. */
+function withoutSettings(url: string): { url: string; given: string } {
+  const [address, query = ''] = url.split('?', 2) as [string, string?]
+  const parameters = new URLSearchParams(query)
+  const given = parameters.get('options') ?? ''
+  parameters.delete('options')
+  return { url: given === '' ? url : `${address}?${parameters}`, given }
+}

@@ -1,0 +1,36 @@
+// What an error of PostgreSQL, or of the way to it, means for the caller: try again later, at once, or not at all.
+import { whyUntrusted } from './database-url.ts'
+
+const CLASHES = new Set(['40001', '40P01'])
+
+/** The five characters of PostgreSQL's error code, when this is PostgreSQL's error. */
+export function sqlState(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
+}
+
+/** Whether a statement was ended because it took too long. */
+export function isTimeout(error: unknown): boolean {
+  return sqlState(error) === '57014'
+}
+
+/** Whether a transaction was ended for others that wrote the same: a deadlock, or a serialization failure. */
+export function isClash(error: unknown): boolean {
+  return CLASHES.has(sqlState(error) ?? '')
+}
+
+/** Whether the database could not be reached or trusted, or would not work: the caller may try again later. */
+export function isUnavailable(error: unknown): boolean {
+  const state = sqlState(error)
+  // 25006 is a read-only server, 53… out of connections, memory or disk, 58… its files.
+  if (state && (/^(08|53|57P|58)/.test(state) || isTimeout(error) || state === '25006')) return true
+  if (whyUntrusted(error) !== undefined) return true
+  const { code, message } = error as { code?: string; message?: string }
+  if (code && ['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'].includes(code)) {
+    // A missing socket, not any missing file.
+    return code !== 'ENOENT' || (error as { syscall?: string }).syscall === 'connect'
+  }
+  return /^(Connection terminated|timeout e(xceeded|xpired)|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/.test(
+    message ?? '',
+  )
+}

@@ -1,0 +1,84 @@
+// The statements of a walk: a page of its rows, and their number.
+import type { Statement } from '../lib/pg/types.ts'
+import type { List } from './list.ts'
+import type { Counter, Walk } from './walk.ts'
+
+// The limits of prepared statements; for a limit between them, the next larger statement is stopped early.
+const PREPARED_LIMITS = [20, 50, 100, 200, 250, 500]
+// A page of this many items is a short read.
+export const SHORT = 50
+
+/**
+ * The rows are found before anything is joined to them. In one step the planner, which takes any window for a two
+ * hundredth of the table, joins all rows of one that it thinks is smaller than a page, and sorts them.
+ */
+export function pageStatement(walk: Walk, limit: number, behind: boolean): Statement {
+  const { list, bySync, params } = walk
+  const { alias, shape } = list
+  const at = bySync ? `${alias}.updated_at` : `${alias}.created_at`
+  const [comparison, direction] = bySync ? ['>', 'asc'] : ['<', 'desc']
+  const place = behind
+    ? ` and (${at}, ${alias}.id) ${comparison} ($${params.length + 1}::timestamptz, $${params.length + 2})`
+    : ''
+  const order = `order by ${at} ${direction}, ${alias}.id ${direction}`
+  const text = (most: number) => `
+    select ${at}, ${alias}.id, ${walk.counter && !behind ? counterSum(walk.counter, list) : 'null'}, ${shape.columns}
+    from (select ${alias}.* from ${matching(walk)}${place} ${order} limit ${most}) ${alias} ${list.joins} ${order}`
+  return limited(nameOf(walk, behind ? 'behind' : 'first'), limit, limit + 1, text)
+}
+
+/** The name under which a statement of the walk is prepared, if it is. */
+function nameOf({ list, given, conditions, common }: Walk, what: string): string | undefined {
+  return common ? `${list.name} ${Object.keys(given).join(' ')} ${what} ${conditions.length}` : undefined
+}
+
+/** The matching rows, as a `from` clause. Filters that leave few rows are applied first, the others to their result. */
+function matching({ list: { table, alias }, conditions, few }: Walk): string {
+  const where = (which: string[]) => which.join(' and ')
+  if (few.length === 0 || conditions.length === few.length + 1) return `${table} ${alias} where ${where(conditions)}`
+  const [tenant, ...filters] = conditions as [string, ...string[]]
+  const rest = filters.filter((condition) => !few.includes(condition))
+  // `offset 0` keeps the planner from merging the two.
+  return `(select * from ${table} ${alias} where ${where([tenant, ...few])} offset 0) ${alias} where ${where(rest)}`
+}
+
+/**
+ * A statement for at most `most` rows, with the next of a few limits in its text: as a parameter it would hide from the
+ * planner that only a few rows are wanted, and planned anew for each limit it would cost several times what it does. Without
+ * a name it is not prepared.
+ */
+export function limited(
+  name: string | undefined,
+  limit: number,
+  most: number,
+  text: (most: number) => string,
+): Statement {
+  const prepared = name === undefined ? undefined : PREPARED_LIMITS.find((one) => one >= limit)
+  const large = limit > SHORT
+  if (prepared === undefined) return { text: text(most), large }
+  const statement = { large, name: statementName(`${name} ${prepared}`), text: text(prepared + most - limit) }
+  return prepared === limit ? statement : { ...statement, most }
+}
+
+const names = new Map<string, string>()
+
+/** PostgreSQL cuts names at 63 bytes, so that a long one is replaced by a number. */
+function statementName(long: string): string {
+  const name = names.get(long) ?? `page ${names.size}`
+  names.set(long, name)
+  return name
+}
+
+/** The total by the counters that the writing statements keep; the filter's value, if any, is the second parameter. */
+function counterSum({ field, filtered }: Counter, { name, countedAs = name }: List): string {
+  return `(select coalesce(sum(n), 0) from counts
+    where project_id = $1 and list = '${countedAs}' and field = '${field}' and value = ${filtered ? '$2' : "''"})`
+}
+
+/** The total of the walk, from counters or from its rows. */
+export function countStatement(walk: Walk): Statement {
+  const { list, counter } = walk
+  const text = counter ? `select ${counterSum(counter, list)}` : `select count(*) from ${matching(walk)}`
+  const long = nameOf(walk, 'count')
+  return { name: long && statementName(long), text }
+}

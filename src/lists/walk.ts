@@ -1,0 +1,97 @@
+// A walk through a list: its filters as conditions, its order, and what can count it.
+import type { Param } from '../lib/pg/types.ts'
+import type { Filter, List } from './list.ts'
+
+const SYNC_FILTERS = ['updated_at.from', 'updated_at.to'] as const
+
+export interface Walk {
+  list: List
+  projectId: string
+  given: Record<string, unknown>
+  /** Ordered by updated_at, ascending. */
+  bySync: boolean
+  /** Whether an index leads straight to the rows of a page. Else the read may take long, and is kept off the pipelines. */
+  indexed: boolean
+  /** Whether its statements are prepared. Each connection keeps a plan of each, and combinations of filters are many. */
+  common: boolean
+  /** The conditions of filters that leave only a few rows. */
+  few: string[]
+  /** Names this walk's tenant, list and filters; see `writeCursor`. */
+  binding: string
+  conditions: string[]
+  params: Param[]
+  /** The key in `counts` that has the total, if there is one. */
+  counter: Counter | undefined
+}
+
+export interface Counter {
+  field: string
+  /** Whether it counts the value of the one filter that was given. */
+  filtered: boolean
+}
+
+/** The walk of a query that `listQuery` describes. */
+export function startWalk(list: List, projectId: string, query: Record<string, unknown>): Walk {
+  const given: Record<string, unknown> = {}
+  for (const name of [...Object.keys(list.filters), ...SYNC_FILTERS]) {
+    const value = query[`filter[${name}]`]
+    if (value !== undefined) given[name] = value
+  }
+  const params: Param[] = [projectId]
+  const conditions = [`${list.alias}.project_id = $1`]
+  const few: string[] = []
+  for (const [name, value] of Object.entries(given)) {
+    const filter = list.filters[name]
+    const condition = filter
+      ? filter.where(`$${params.length + 1}`)
+      : syncCondition(list.alias, name, params.length + 1)
+    if (condition === '') continue
+    conditions.push(condition)
+    if (filter?.selective) few.push(condition)
+    params.push(filter?.param ? filter.param(value as never) : (value as Param))
+  }
+  const standing = list.standing?.(given)
+  const bySync = SYNC_FILTERS.some((name) => name in given)
+  const filters = restricting(list, given)
+  if (standing?.where) conditions.push(standing.where)
+  return {
+    list,
+    projectId,
+    given,
+    bySync,
+    indexed: isIndexed(filters, bySync),
+    common: filters.length <= 1,
+    few,
+    binding: JSON.stringify([projectId, list.name, given]),
+    conditions,
+    params,
+    counter: counterOf(filters, bySync, standing?.counter),
+  }
+}
+
+function syncCondition(alias: string, name: string, n: number): string {
+  return `${alias}.updated_at ${name === 'updated_at.from' ? '>=' : '<'} $${n}`
+}
+
+/** The given filters that exclude anything, apart from the window. */
+function restricting({ filters }: List, given: Record<string, unknown>): Filter[] {
+  const came = Object.keys(given).flatMap((name) => filters[name] ?? [])
+  return came.filter(({ where }) => where('$1') !== '')
+}
+
+/** Each filter alone has an index in the order of creation; those that are counted have one in the order of changes too. */
+function isIndexed(filters: Filter[], bySync: boolean): boolean {
+  if (filters.length === 0 || filters.some(({ selective }) => selective)) return true
+  return filters.length === 1 && (!bySync || filters[0]!.counter !== undefined)
+}
+
+/** Totals of windows, and of combinations without a counter, are counted from the rows: undefined. */
+function counterOf(filters: Filter[], bySync: boolean, standing: string | undefined): Counter | undefined {
+  if (bySync) return undefined
+  if (filters.length === 0) return { field: standing ?? '', filtered: false }
+  const counter = filters.length === 1 && standing === undefined ? filters[0]!.counter : undefined
+  return counter === undefined ? undefined : { field: counter, filtered: true }
+}
+
+/** Whether the total is a sum of counters, or a count of one person's rows. */
+export const isCountShort = ({ counter, few }: Walk) => counter !== undefined || few.length > 0

@@ -1,0 +1,17 @@
+// The text of a secret key: how it is made, what the database stores of it, and the form that webhook libraries take.
+import { hash, randomBytes } from 'node:crypto'
+
+/** `secret_` and 32 random bytes in base64url. */
+export function makeKey(): string {
+  return `secret_${randomBytes(32).toString('base64url')}`
+}
+
+/** What the database looks a key up by. A key is 256 random bits, so one round of SHA-256 is enough. */
+export function hashKey(key: string): Buffer {
+  return hash('sha256', key, 'buffer')
+}
+
+/** The key's own bytes in the form that published webhook libraries take. */
+export function webhookSecret(key: string): string {
+  return `whsec_${Buffer.from(key).toString('base64')}`
+}
