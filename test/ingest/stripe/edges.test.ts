@@ -1,0 +1,130 @@
+// Imports of Stripe accounts that are not plain: trouble on the way, parts of an account, and what cannot be imported.
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, test } from 'node:test'
+import { figuresOf } from '../../../src/ingest/stripe/tally.ts'
+import { differences, openStripeImports, type StripeImports } from '../../support/stripe-import.ts'
+import { savedCard } from '../../support/stripe-simulator.ts'
+
+let all: StripeImports
+before(async () => {
+  all = await openStripeImports()
+})
+after(() => all.close())
+
+const payments = (organizationId: string) =>
+  all.imports.rows(
+    `select psp_transaction_id as id, external_id, payment_method_token as token, psp_customer_id as customer
+     from report_transactions where organization_id = $1 order by trx_created_at`,
+    [organizationId],
+  )
+
+async function pay(customer: string | undefined, payment_method: string, metadata: Record<string, string> = {}) {
+  const params = { amount: 1000, currency: 'usd', payment_method, confirm: true, off_session: true, metadata }
+  const made = await all.stripe.paymentIntents.create(customer ? { ...params, customer } : params)
+  return made.latest_charge as string
+}
+
+test('trouble at Stripe is waited out', async () => {
+  const { simulator, stripe } = all
+  const project = await all.imports.project()
+  await savedCard(stripe)
+  for (const kind of ['busy', 'drop_before', 'error_before'])
+    await simulator.control('/faults', { method: 'GET', path: '/v1/customers', kind, times: 1 })
+  assert.deepEqual(differences(await all.run(project)), [])
+})
+
+test('only what was made since a time, and what that refers to', async () => {
+  const { stripe, simulator } = all
+  const project = await all.imports.project()
+  const old = await savedCard(stripe)
+  await stripe.customers.create({ name: 'Nobody needs her' })
+  const { now_ms } = await simulator.control<{ now_ms: number }>('/clock', { advance_ms: 10_000 })
+  const charge = await pay(old.customer, old.payment_method)
+  const state = await all.run(project, { since: new Date(now_ms).toISOString() })
+  assert.deepEqual([state.tally.rejects, differences(state)], [[], []])
+  const read = figuresOf(state.tally).map(({ kind, stripe, here }) => [kind, stripe.count, here.count])
+  assert.deepEqual(read, [['payments', 1, 1]])
+  const [profile] = await all.imports.rows('select email from profiles where project_id = $1 and id = $2', [
+    project.id,
+    old.customer,
+  ])
+  assert.equal(profile!.email, 'grace@example.com')
+  assert.deepEqual(
+    (await payments(project.organizationId)).map(({ id }) => id),
+    [charge],
+  )
+})
+
+test('the saved card is the one that was used, else the default one, else none', async () => {
+  const { stripe } = all
+  const project = await all.imports.project()
+  const { customer, payment_method: first } = await savedCard(stripe)
+  const second = (await stripe.paymentMethods.attach('pm_card_mastercard', { customer })).id
+  await pay(customer, first)
+  const tokens = async () => {
+    await all.run(project)
+    return (await payments(project.organizationId)).filter((one) => one.customer === customer).map(({ token }) => token)
+  }
+  assert.deepEqual(await tokens(), [first])
+  await stripe.customers.update(customer, { invoice_settings: { default_payment_method: second } })
+  await stripe.paymentMethods.detach(first)
+  assert.deepEqual(await tokens(), [second])
+  await stripe.customers.del(customer)
+  assert.deepEqual(await tokens(), [null])
+})
+
+test('charges that Tundish made are left out; those of another installation are not', async () => {
+  const { stripe, imports } = all
+  const project = await imports.project()
+  const { customer, payment_method } = await savedCard(stripe)
+  const [ours, others] = [randomUUID(), randomUUID()]
+  await imports.rows(
+    `insert into customers (organization_id, external_id, project_id, created_at, updated_at)
+     values ($1, 'ada', $2, db_clock(), db_clock())`,
+    [project.organizationId, project.id],
+  )
+  await imports.rows(
+    `insert into orders (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code,
+       status, psp, payment_method_token, source_trx_id, provider_key, created_at, settled_at)
+     values ($1, $3, 'ada', $2, 'key', 10, 'USD', 'failed', 'stripe', 'pm', $3, 'k', db_clock(), db_clock())`,
+    [project.organizationId, project.id, ours],
+  )
+  const own = await pay(customer, payment_method, { tundish_order: ours })
+  const foreign = await pay(customer, payment_method, { tundish_order: others })
+  await stripe.refunds.create({ charge: own })
+  const state = await all.run(project)
+  assert.deepEqual([state.tally.own, differences(state)], [2, []])
+  const ids = (await payments(project.organizationId)).map(({ id }) => id)
+  assert.deepEqual([ids.includes(own), ids.includes(foreign)], [false, true])
+})
+
+test('a list whose place was deleted meanwhile is read from its beginning', async () => {
+  const { stripe, imports } = all
+  const project = await imports.project()
+  const gone = await stripe.customers.create({ name: 'Gone' })
+  await all.run(project)
+  await imports.rows(
+    `update stripe_imports set status = 'running', step = 'customers', after = $2 where project_id = $1`,
+    [project.id, gone.id],
+  )
+  await stripe.customers.del(gone.id)
+  const state = await all.run(project)
+  assert.deepEqual([state.status, differences(state).map(({ kind }) => kind)], ['done', []])
+})
+
+test('an object that cannot be imported is named, and the others are', async () => {
+  const { stripe } = all
+  const project = await all.imports.project()
+  const bad = await stripe.products.create({ name: 'Bad' })
+  const price = await stripe.prices.create({ product: bad.id, currency: 'ugx', unit_amount: 500_000 })
+  assert.ok(price.id)
+  const good = await stripe.products.create({ name: 'Good' })
+  const { tally } = await all.run(project)
+  assert.deepEqual(
+    [tally.rejected, tally.rejects],
+    [1, [`${bad.id} has an amount that cannot be converted: 500000 UGX`]],
+  )
+  const stored = await all.imports.rows('select id from products where project_id = $1', [project.id])
+  assert.ok(stored.some(({ id }) => id === good.id))
+})
