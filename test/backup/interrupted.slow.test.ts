@@ -106,5 +106,7 @@ describe('a restore', () => {
   test('goes well after that', async () => {
     await target.json('restore', file, '--without-erasures')
     assert.deepEqual(await kept(target.db), await kept(source.db))
+    const marks = await target.db.query('select id from organizations where restored_from is null')
+    assert.deepEqual(marks, [], 'organizations whose providers may know more than the backup')
   })
 })

@@ -237,3 +237,15 @@ describe('amounts in US dollars', () => {
     assert.equal(await usd(shop, 'EUR', '9'), null, 'rates are an organization’s own')
   })
 })
+
+test('the transaction of a merchant account that is no sandbox is not one either', async () => {
+  const real = await shop.customer({ profileId: 'pro_real', merchantId: 'real-money' })
+  await billing.db.query(
+    `insert into merchant_accounts (organization_id, psp, psp_merchant_id, created_at, updated_at, is_sandbox)
+     values ($1, 'simulator', 'real-money', db_clock(), db_clock(), false)`,
+    [shop.id],
+  )
+  await shop.charge(real)
+  const rows = await billing.db.query(`select sandbox from transactions where profile_id = 'pro_real'`)
+  assert.deepEqual(rows, [{ sandbox: 'f' }])
+})
