@@ -13,6 +13,18 @@ export async function disputesOf(api: StripeApi, chargeTransactionId: string, si
   return disputes
 }
 
+// Banks decide within a few months; what was opened before `since` may have been decided after it.
+const DECIDED_WITHIN_S = 120 * 86_400
+
+/** Disputes of the account since an instant, and those that may have changed since. */
+export async function* disputesSince(
+  since: string,
+  readAll: (path: string, params: { created: { gte: number } }) => AsyncIterable<Fields>,
+): AsyncGenerator<Dispute> {
+  const gte = Math.max(0, Math.floor(Date.parse(since) / 1000) - DECIDED_WITHIN_S)
+  for await (const item of readAll('/v1/disputes', { created: { gte } })) yield readDispute(item)
+}
+
 export function readDispute(body: Fields): Dispute {
   const movements = Array.isArray(body['balance_transactions']) ? body['balance_transactions'].map(fieldsOf) : []
   const moved = (isIn: boolean) => movements.some(({ amount }) => (isIn ? Number(amount) > 0 : Number(amount) < 0))

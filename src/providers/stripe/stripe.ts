@@ -3,6 +3,7 @@ import { Guard, type GuardOptions } from '../guard.ts'
 import type { Notification } from '../notification.ts'
 import {
   type ChargeRequest,
+  type Dispute,
   type Movement,
   type NotBegun,
   type Provider,
@@ -18,7 +19,7 @@ import { type AccountDescription, describeAccount } from './account.ts'
 import { eachItem, type Page, type Params, STRIPE_API_URL, StripeApi } from './api.ts'
 import { confirm, findByKey, lookUp, refuse } from './charges.ts'
 import { eraseCustomer, savedCard } from './customers.ts'
-import { disputesOf } from './disputes.ts'
+import { disputesOf, disputesSince } from './disputes.ts'
 import { refusal } from './money.ts'
 import { movementsSince } from './movements.ts'
 import { readStripeEvent } from './notifications.ts'
@@ -124,6 +125,12 @@ export class StripeProvider implements Provider {
 
   disputesOf({ chargeTransactionId }: { chargeTransactionId: string }, signal?: AbortSignal) {
     return this.#read(signal, (deadline) => disputesOf(this.#api, chargeTransactionId, deadline))
+  }
+
+  listDisputes(since: string): AsyncGenerator<Dispute> {
+    return disputesSince(since, (path, params) =>
+      eachItem((starting_after) => this.page(path, { ...params, starting_after })),
+    )
   }
 
   list(since: string): AsyncGenerator<Movement> {

@@ -1,0 +1,71 @@
+// Reconciling with Stripe's API: refunds and disputes that were made there reach the order, once.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { reconcile } from '../../src/billing/unknown/reconcile.ts'
+import { type StripeBilling, startStripeBilling } from '../support/stripe-billing.ts'
+
+let billing: StripeBilling
+let shop: Awaited<ReturnType<StripeBilling['shop']>>
+before(async () => {
+  // Only the reconciliation finds what was done there.
+  billing = await startStripeBilling({}, { worker: false })
+  shop = await billing.shop()
+})
+after(() => billing.stop())
+
+const compare = () => {
+  const { app } = billing.server
+  const since = new Date(Date.now() - 3_600_000).toISOString()
+  return reconcile({ ...app, providerTimeoutMs: app.config.providerTimeoutMs }, since)
+}
+
+async function charged() {
+  const { external_id } = await shop.customerWithCard()
+  const body = { external_id, idempotency_key: 'k', amount: '10.50', currency_code: 'USD' }
+  const { order_id } = (await shop.post('/payment/one_off_charge', body)).body
+  const [order] = await billing.db.query('select charge_transaction_id from orders where order_id = $1', [order_id])
+  return { external_id, order_id, payment: order!.charge_transaction_id! }
+}
+
+const rowsOf = async (order_id: string) =>
+  (await shop.report({ order_id })).map(({ psp_transaction_type, status, amount }) => [
+    psp_transaction_type,
+    status,
+    amount,
+  ])
+
+test('a refund made at Stripe is adopted, and a full one revokes the consumable', async () => {
+  const { external_id, order_id, payment } = await charged()
+  await billing.client.refunds.create({ payment_intent: payment, amount: 400 })
+  await compare()
+  assert.equal((await shop.consumables(external_id))[0].is_active, true)
+  await billing.client.refunds.create({ payment_intent: payment })
+  const { findings } = await compare()
+  assert.deepEqual(findings, [])
+  assert.equal((await compare()).adopted, 0)
+  assert.equal((await shop.consumables(external_id))[0].is_active, false)
+  assert.deepEqual(await rowsOf(order_id), [
+    ['sale', 'succeeded', 10.5],
+    ['refund', 'refunded', 4],
+    ['refund', 'refunded', 6.5],
+  ])
+})
+
+test('a dispute opened at Stripe takes the consumable, and one that is won gives it back', async () => {
+  const { external_id, order_id, payment } = await charged()
+  const { latest_charge } = await billing.client.paymentIntents.retrieve(payment)
+  const { id } = await billing.stripe.control<{ id: string }>('/disputes', {
+    charge: latest_charge,
+    reason: 'fraudulent',
+  })
+  assert.equal((await compare()).adopted, 1)
+  assert.equal((await shop.consumables(external_id))[0].is_active, false)
+  await billing.stripe.control(`/disputes/${id}/close`, { status: 'won' })
+  await compare()
+  assert.equal((await shop.consumables(external_id))[0].is_active, true)
+  assert.deepEqual(await rowsOf(order_id), [
+    ['sale', 'succeeded', 10.5],
+    ['chargeback', 'refunded', 10.5],
+    ['chargeback_reversal', 'succeeded', 10.5],
+  ])
+})
