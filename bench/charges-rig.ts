@@ -90,8 +90,10 @@ async function makeHistory(db: Db): Promise<void> {
      from customers c, generate_series(1, ${CHARGES_BEFORE}) n, (select db_clock() - interval '1 day' as at) t`,
   )
   await db.query(
-    `insert into consumables (organization_id, consumable_id, order_id, external_id, amount, currency_code, granted_at)
-     select organization_id, gen_random_uuid(), order_id, external_id, amount, currency_code, settled_at from orders`,
+    `insert into consumables (organization_id, consumable_id, order_id, external_id, amount, currency_code, granted_at,
+       updated_at)
+     select organization_id, gen_random_uuid(), order_id, external_id, amount, currency_code, settled_at, settled_at
+     from orders`,
   )
   await db.query(
     `insert into transactions (project_id, id, created_at, updated_at, profile_id, currency, price, price_usd, sandbox)

@@ -58,7 +58,7 @@ export function listOf<C extends string>({ table, counts }: Counted<C>, declared
 const DEFAULT_LIMIT = 20
 
 /** The query parameters of a list, for reading and for describing them. */
-export function listQuery({ filters, sync, maxLimit }: List): ObjectSchema {
+export function listQuery({ filters, sync, maxLimit }: Pick<List, 'filters' | 'sync' | 'maxLimit'>): ObjectSchema {
   const date = (rule: string) =>
     Type.String({
       format: 'date-time',
@@ -87,7 +87,7 @@ export function listQuery({ filters, sync, maxLimit }: List): ObjectSchema {
 }
 
 /** The schema of a page: the items and where the walk goes on. */
-export function pageSchema(list: List): Schema {
+export function pageSchema(list: Pick<List, 'shape'>): Schema {
   return Type.Object(
     {
       data: Type.Array(list.shape.schema, { description: 'The items of this page.' }),

@@ -44,13 +44,15 @@ async function fill(db: Db): Promise<void> {
     select organization_id, gen_random_uuid(), external_id, project_id, 'k', 10, 'USD', 'succeeded', 'simulator', 'gone',
       gen_random_uuid(), gen_random_uuid()::text, db_clock(), db_clock() from customers`)
   await db.query(`
-    insert into consumables (organization_id, consumable_id, order_id, external_id, amount, currency_code, granted_at)
-    select organization_id, gen_random_uuid(), order_id, external_id, amount, currency_code, settled_at from orders`)
+    insert into consumables (organization_id, consumable_id, order_id, external_id, amount, currency_code, granted_at,
+      updated_at)
+    select organization_id, gen_random_uuid(), order_id, external_id, amount, currency_code, settled_at, settled_at
+    from orders`)
   await db.query(`
     insert into refunds (organization_id, refund_id, order_id, external_id, amount, currency_code, status, provider_key,
-      created_at, settled_at)
+      created_at, settled_at, updated_at)
     select organization_id, gen_random_uuid(), order_id, external_id, 1, currency_code, 'failed',
-      gen_random_uuid()::text, created_at, settled_at from orders`)
+      gen_random_uuid()::text, created_at, settled_at, settled_at from orders`)
   await db.query(`
     insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at,
       amount, currency_code, status, psp, psp_transaction_type, payment_method_token)

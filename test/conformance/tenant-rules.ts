@@ -78,6 +78,9 @@ export const RULES: Record<string, Rule> = {
     body: (it, ours) => ({ external_id: ours.customer, order_id: it.order, ...partOfIt() }),
   },
   listMyAssets: { foreign: absent(200), body: (it) => ({ external_id: it.customer }) },
+  listConsumables: list,
+  listRefunds: list,
+  listDisputes: list,
   reportTransactions: set({ last_transaction_date: '2000-01-01T00:00:00Z' }),
 
   search: { ...everywhere, query: () => ({ q: 'mine' }) },

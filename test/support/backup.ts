@@ -90,8 +90,9 @@ const MORE = [
      amount, currency_code, status, psp, psp_transaction_type)
    values ('shop', 'user', false, ${AT}, '${ORDER}', '${ORDER}', ${AT}, 10.50, 'USD', 'succeeded', 'simulator', 'sale')`,
   `insert into refunds (organization_id, refund_id, order_id, external_id, amount, currency_code, status, provider_key,
-     created_at, settled_at) values ('shop', '${EVENT}', '${ORDER}', 'user', 1, 'USD', 'failed', 'key', ${AT}, ${AT})`,
-  `insert into consumables values ('shop', '${EVENT}', '${ORDER}', 'user', 10.50, 'USD', true, ${AT}, null)`,
+     created_at, settled_at, updated_at)
+   values ('shop', '${EVENT}', '${ORDER}', 'user', 1, 'USD', 'failed', 'key', ${AT}, ${AT}, ${AT})`,
+  `insert into consumables values ('shop', '${EVENT}', '${ORDER}', 'user', 10.50, 'USD', true, ${AT}, null, ${AT})`,
   `insert into order_log values ('shop', '${ORDER}', ${AT}, 'charge', null, 'succeeded', 12)`,
   `insert into webhook_endpoints (project_id, id, url, created_at, updated_at)
    values ('app', '${ENDPOINT}', 'https://example.com', ${AT}, ${AT})`,

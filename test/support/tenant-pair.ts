@@ -42,6 +42,20 @@ export async function makeTenant(billing: Billing, mark: string): Promise<Tenant
   await insert(db, { id: project, organizationId: mark }, records(mark))
   const customer = await organization.customer({ merchantId: mark })
   const { body } = await organization.charge(customer, { amount: '400', client_metadata: { mark } })
+  const ofOrder = [mark, body.order_id as string, customer]
+  await db.query(
+    `insert into refunds (organization_id, order_id, external_id, refund_id, amount, currency_code, status, provider_key,
+       created_at, settled_at, updated_at)
+     select $1, $2, $3, gen_random_uuid(), 1, 'USD', 'failed', 'key of ' || $1, t.now, t.now, t.now
+     from (select db_clock() as now) t`,
+    ofOrder,
+  )
+  await db.query(
+    `insert into disputes (organization_id, order_id, dispute_id, amount, currency_code, status, opened_at, created_at,
+       updated_at)
+     select $1, $2, 'dispute of ' || $1, 1, 'USD', 'won', t.now, t.now, t.now from (select db_clock() as now) t`,
+    ofOrder.slice(0, 2),
+  )
   await db.query(
     `insert into merchant_accounts (organization_id, psp, psp_merchant_id, currencies, created_at, updated_at)
      values ($1, 'simulator', $1, '[]', db_clock(), db_clock())`,

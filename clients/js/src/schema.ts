@@ -465,6 +465,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/{org_id}/v1/consumables": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List consumables
+         * @description What charges granted, newest first; with an `updated_at` filter oldest change first, for a sync.
+         */
+        get: operations["listConsumables"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/{org_id}/v1/refunds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List refunds
+         * @description Refunds whose outcome is known, newest first; with an `updated_at` filter oldest change first, for a sync.
+         */
+        get: operations["listRefunds"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/{org_id}/v1/disputes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List disputes
+         * @description Disputes of charges, newest first; with an `updated_at` filter oldest change first, for a sync.
+         */
+        get: operations["listDisputes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface webhooks {
     "subscription.created": {
@@ -1462,6 +1522,161 @@ export interface components {
         Health: {
             /** @example ok */
             status: string;
+        };
+        ListedConsumable: {
+            /** @description Identifier (UUID). */
+            consumable_id: string;
+            /** @description Order of the charge (UUID). */
+            order_id: string;
+            /**
+             * @description Identifier of the user.
+             * @example user-1042
+             */
+            external_id: string;
+            /**
+             * Format: double
+             * @description Amount in major units.
+             * @example 10.5
+             */
+            amount: number;
+            /**
+             * @description ISO 4217 code.
+             * @example USD
+             */
+            currency_code: string;
+            /** @description False once it is revoked. */
+            is_active: boolean;
+            /**
+             * Format: date-time
+             * @description When it was granted.
+             */
+            granted_at: string;
+            /**
+             * Format: date-time
+             * @description When it was revoked.
+             */
+            revoked_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it was last changed.
+             */
+            updated_at: string;
+        };
+        ListedConsumableList: {
+            /** @description The items of this page. */
+            data: components["schemas"]["ListedConsumable"][];
+            pagination: components["schemas"]["Pagination"];
+        };
+        ListedDispute: {
+            /** @description Identifier at the payment provider. */
+            dispute_id: string;
+            /** @description Order of the charge (UUID). */
+            order_id: string;
+            /**
+             * @description Identifier of the user.
+             * @example user-1042
+             */
+            external_id: string;
+            /**
+             * Format: double
+             * @description Amount in major units.
+             * @example 10.5
+             */
+            amount: number;
+            /**
+             * @description ISO 4217 code.
+             * @example USD
+             */
+            currency_code: string;
+            /**
+             * @description State.
+             * @enum {string}
+             */
+            dispute_status: "open" | "won" | "lost";
+            /**
+             * @description The provider’s word for the reason.
+             * @example fraudulent
+             */
+            reason: string | null;
+            /**
+             * Format: date-time
+             * @description When it was opened.
+             */
+            opened_at: string;
+            /**
+             * Format: date-time
+             * @description When the amount was taken back.
+             */
+            funds_withdrawn_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the amount was returned.
+             */
+            funds_reinstated_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it was recorded.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last changed.
+             */
+            updated_at: string;
+        };
+        ListedDisputeList: {
+            /** @description The items of this page. */
+            data: components["schemas"]["ListedDispute"][];
+            pagination: components["schemas"]["Pagination"];
+        };
+        ListedRefund: {
+            /** @description Identifier (UUID). */
+            refund_id: string;
+            /** @description Order of the charge (UUID). */
+            order_id: string;
+            /**
+             * @description Identifier of the user.
+             * @example user-1042
+             */
+            external_id: string;
+            /**
+             * Format: double
+             * @description Amount in major units.
+             * @example 10.5
+             */
+            amount: number;
+            /**
+             * @description ISO 4217 code.
+             * @example USD
+             */
+            currency_code: string;
+            /**
+             * @description `succeeded`, or `failed`, also when it failed later.
+             * @enum {string}
+             */
+            refund_status: "succeeded" | "failed";
+            /** @description Whether it moved no money and revoked nothing. */
+            soft_refund: boolean;
+            /**
+             * Format: date-time
+             * @description When it was requested.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When its outcome was known.
+             */
+            settled_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last changed.
+             */
+            updated_at: string;
+        };
+        ListedRefundList: {
+            /** @description The items of this page. */
+            data: components["schemas"]["ListedRefund"][];
+            pagination: components["schemas"]["Pagination"];
         };
         MyAssets: {
             /** @description Subscriptions of the profile that the customer is linked to, newest first. */
@@ -5151,6 +5366,279 @@ export interface operations {
                 };
             };
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listConsumables: {
+        parameters: {
+            query?: {
+                /** @description How many items a page holds at most. */
+                limit?: number;
+                /** @description `pagination.next_cursor` of the page before, unchanged. */
+                cursor?: string;
+                /** @description Keeps items with `updated_at` at or after this instant; orders by `updated_at`. */
+                "filter[updated_at.from]"?: string;
+                /** @description Keeps items with `updated_at` before this instant; orders by `updated_at`. */
+                "filter[updated_at.to]"?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the organization.
+                 * @example demo
+                 */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of the list. */
+            200: {
+                headers: {
+                    /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now. */
+                    "X-Sync-Horizon"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListedConsumableList"];
+                };
+            };
+            /** @description The request is malformed or against a rule. */
+            400: {
+                headers: {
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The secret key is missing, misnamed, wrong or revoked. */
+            401: {
+                headers: {
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests: wait as long as `Retry-After` says. */
+            429: {
+                headers: {
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error. The request id leads to it in the log. */
+            500: {
+                headers: {
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listRefunds: {
+        parameters: {
+            query?: {
+                /** @description How many items a page holds at most. */
+                limit?: number;
+                /** @description `pagination.next_cursor` of the page before, unchanged. */
+                cursor?: string;
+                /** @description Keeps items with `updated_at` at or after this instant; orders by `updated_at`. */
+                "filter[updated_at.from]"?: string;
+                /** @description Keeps items with `updated_at` before this instant; orders by `updated_at`. */
+                "filter[updated_at.to]"?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the organization.
+                 * @example demo
+                 */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of the list. */
+            200: {
+                headers: {
+                    /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now. */
+                    "X-Sync-Horizon"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListedRefundList"];
+                };
+            };
+            /** @description The request is malformed or against a rule. */
+            400: {
+                headers: {
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The secret key is missing, misnamed, wrong or revoked. */
+            401: {
+                headers: {
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests: wait as long as `Retry-After` says. */
+            429: {
+                headers: {
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error. The request id leads to it in the log. */
+            500: {
+                headers: {
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listDisputes: {
+        parameters: {
+            query?: {
+                /** @description How many items a page holds at most. */
+                limit?: number;
+                /** @description `pagination.next_cursor` of the page before, unchanged. */
+                cursor?: string;
+                /** @description Keeps items with `updated_at` at or after this instant; orders by `updated_at`. */
+                "filter[updated_at.from]"?: string;
+                /** @description Keeps items with `updated_at` before this instant; orders by `updated_at`. */
+                "filter[updated_at.to]"?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the organization.
+                 * @example demo
+                 */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of the list. */
+            200: {
+                headers: {
+                    /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now. */
+                    "X-Sync-Horizon"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListedDisputeList"];
+                };
+            };
+            /** @description The request is malformed or against a rule. */
+            400: {
+                headers: {
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The secret key is missing, misnamed, wrong or revoked. */
+            401: {
+                headers: {
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests: wait as long as `Retry-After` says. */
+            429: {
+                headers: {
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error. The request id leads to it in the log. */
+            500: {
+                headers: {
+                    "X-Error-Code": components["headers"]["X-Error-Code"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];

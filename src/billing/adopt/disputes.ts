@@ -142,8 +142,9 @@ const WRITE: Statement = {
     insert into disputes as d (organization_id, order_id, dispute_id, amount, currency_code, status, reason, opened_at,
       funds_withdrawn_at, funds_reinstated_at, created_at, updated_at)
     select $1, $2, $3, $4, $5, $6, $7, $8, case when $9 then t.now end, case when $10 then t.now end, t.now, t.now
-    from (select db_clock() as now) t
-    on conflict (organization_id, order_id, dispute_id) do update set updated_at = excluded.updated_at,
+    from (select begin_write(o.project_id) as now from orders o where o.organization_id = $1 and o.order_id = $2) t
+    on conflict (organization_id, order_id, dispute_id) do update
+      set updated_at = greatest(excluded.updated_at, d.updated_at + interval '1 microsecond'),
       status = case when d.status = 'open' then excluded.status else d.status end,
       funds_withdrawn_at = coalesce(d.funds_withdrawn_at, excluded.funds_withdrawn_at),
       funds_reinstated_at = coalesce(d.funds_reinstated_at, excluded.funds_reinstated_at)`,

@@ -5,6 +5,7 @@ import type { Commit } from '../../lib/pg/db.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import type { RefundAtProvider } from '../../providers/provider.ts'
 import type { Order } from '../charge/orders.ts'
+import { changedOf } from '../effects/changed.ts'
 import { addReportRows } from '../effects/report-rows.ts'
 import { effectsOf, lockRefund, reportRow, type SettledRefund, undo } from '../refund/settle.ts'
 
@@ -114,7 +115,7 @@ async function failLater(
 
 const FAIL_LATER: Statement = {
   name: 'fail refund later',
-  text: `update refunds set status = 'failed', failed_later_at = db_clock()
+  text: `update refunds set status = 'failed', failed_later_at = db_clock(), updated_at = ${changedOf('refunds')}
          where organization_id = $1 and refund_id = $2 and status = 'succeeded'`,
 }
 
@@ -170,6 +171,7 @@ async function succeed(
 
 const SUCCEED: Statement = {
   name: 'succeed adopted refund',
-  text: `update refunds set status = 'succeeded', settled_at = db_clock(), lease_until = null, next_look_at = null
+  text: `update refunds set status = 'succeeded', settled_at = db_clock(), updated_at = ${changedOf('refunds')},
+           lease_until = null, next_look_at = null
          where organization_id = $1 and refund_id = $2 and status = 'processing'`,
 }

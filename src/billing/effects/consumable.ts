@@ -6,6 +6,7 @@ import { boolean, decimal, instant, shape, text } from '../../lib/shape/shape.ts
 import { instantFromPg } from '../../lib/time.ts'
 import { jsonAmount } from '../amount.ts'
 import type { Order } from '../charge/orders.ts'
+import { changedOf } from './changed.ts'
 
 export const consumable = shape('Consumable', 'c', {
   consumable_id: text('Identifier (UUID).', { example: '0198c1de-6a3d-7e21-8d0b-2f6a1c9b7e44' }),
@@ -107,14 +108,15 @@ function rowOf(holder: Holder, revokedAt: string | null): Row {
 const GRANT: Statement = {
   name: 'grant consumables',
   text: `
-    insert into consumables (organization_id, consumable_id, order_id, external_id, amount, currency_code, granted_at)
-    select organization_id, consumable_id, order_id, external_id, amount, currency_code, granted_at
+    insert into consumables (organization_id, consumable_id, order_id, external_id, amount, currency_code, granted_at,
+      updated_at)
+    select organization_id, consumable_id, order_id, external_id, amount, currency_code, granted_at, granted_at
     from json_populate_recordset(null::consumables, $1)`,
 }
 
 const SET_ACTIVE: Statement = {
   name: 'revoke or restore consumable',
-  text: `update consumables set is_active = $3, revoked_at = $4::timestamptz
+  text: `update consumables set is_active = $3, revoked_at = $4::timestamptz, updated_at = ${changedOf('consumables')}
          where organization_id = $1 and order_id = $2 and is_active <> $3`,
 }
 

@@ -6,6 +6,7 @@ import type { Query, Statement } from '../../lib/pg/types.ts'
 import { noDetails, type PaymentDetails, type Settled } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
 import type { Verdict } from '../charge/outcomes.ts'
+import { changedOf } from '../effects/changed.ts'
 import { HELD_COLUMNS, type Held, restore, restoredEvent, revoke, revokedEvent } from '../effects/consumable.ts'
 import { addReportRows, type ReportRow } from '../effects/report-rows.ts'
 import { joinRates, type Rates, toUsdMinor, writeUsd } from '../effects/usd.ts'
@@ -107,7 +108,7 @@ const FINISH: Statement = {
   name: 'finish refund',
   text: `
     update refunds set status = $3, amount = $4, asked_amount = nullif(coalesce(asked_amount, amount), $4::numeric),
-      settled_at = db_clock(), lease_until = null, next_look_at = null, resolved_because = $5,
+      settled_at = db_clock(), updated_at = ${changedOf('refunds')}, lease_until = null, next_look_at = null, resolved_because = $5,
       provider_transaction_id = coalesce($6, provider_transaction_id), provider_mismatch = null, is_unsent = false
     where organization_id = $1 and refund_id = $2 and status = 'processing'`,
 }
