@@ -62,7 +62,7 @@ const LISTS: (BillingList & { operationId: string; summary: string; description:
   },
   {
     path: '/refunds',
-    operationId: 'listRefunds',
+    operationId: 'listSettledRefunds',
     summary: 'List refunds',
     description:
       'Refunds whose outcome is known, newest first; with an `updated_at` filter oldest change first, for a sync.',

@@ -79,7 +79,7 @@ export const RULES: Record<string, Rule> = {
   },
   listMyAssets: { foreign: absent(200), body: (it) => ({ external_id: it.customer }) },
   listConsumables: list,
-  listRefunds: list,
+  listSettledRefunds: list,
   listDisputes: list,
   reportTransactions: set({ last_transaction_date: '2000-01-01T00:00:00Z' }),
 

@@ -496,7 +496,7 @@ export interface paths {
          * List refunds
          * @description Refunds whose outcome is known, newest first; with an `updated_at` filter oldest change first, for a sync.
          */
-        get: operations["listRefunds"];
+        get: operations["listSettledRefunds"];
         put?: never;
         post?: never;
         delete?: never;
@@ -5470,7 +5470,7 @@ export interface operations {
             };
         };
     };
-    listRefunds: {
+    listSettledRefunds: {
         parameters: {
             query?: {
                 /** @description How many items a page holds at most. */
