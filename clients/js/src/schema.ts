@@ -5456,7 +5456,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5547,7 +5547,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5638,7 +5638,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The database or a payment provider cannot be reached: try again after `Retry-After` seconds. */
+            /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
