@@ -87,6 +87,7 @@ export function shell(view: View, { title, body, hasPeriod = false, actions }: P
     <p><span class="quiet">Signed in as</span> ${session.name} <span class="badge flat">${session.scope}</span></p>
     <form method="post" action="/theme" hx-boost="false"><input type="hidden" name="back" value="${view.href(view.path)}">
       <button class="link" name="theme" value="light">Light</button><button class="link" name="theme" value="dark">Dark</button><button class="link" name="theme" value="">System</button></form>
+    <p hx-boost="false"><a href="/docs">Reference</a> · <a href="/docs/guides">Guides</a></p>
     <form method="post" action="/sign-out" hx-boost="false"><button class="link">Sign out</button></form>
   </div>
 </header>

@@ -51,7 +51,7 @@ export function signingIn(scope: FastifyInstance, app: App): void {
   })
 }
 
-const WRONG_KEY = 'This is no living operator key.'
+const WRONG_KEY = 'This operator key is not valid.'
 const USED_LINK = 'This link was used already, or is too old. Sign in with an operator key, or make another link.'
 
 const SIGNED_IN = html`<body class="alone"><main id="content"><h1>Signed in</h1><p><a class="button" href="/">Open the dashboard</a></p></main></body>`
@@ -67,4 +67,5 @@ const form = (failure?: string) => html`<body class="alone"><main id="content">
   </form>
   <p class="quiet">Make a key with <code>tundish operator create --name Ada --scope write</code>, or a link that signs in once
     with <code>tundish operator link KEY_ID</code>.</p>
+  <p class="quiet"><a href="/docs">Reference</a> · <a href="/docs/guides">Guides</a> · <a href="/metrics">Metrics</a></p>
 </main></body>`

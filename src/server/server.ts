@@ -17,7 +17,7 @@ import { sweepCounts } from '../lists/counts.ts'
 import { openReads } from '../lists/reads.ts'
 import { notificationsApi } from '../notifications/api.ts'
 import { readMissedNotifications } from '../notifications/missed.ts'
-import { PUBLIC_HOME, serveHome } from '../pages/home.ts'
+import { serveHome } from '../pages/home.ts'
 import { publicApi } from '../public/api.ts'
 import { hideSecrets } from '../tenants/hide-secrets.ts'
 import { health } from './health.ts'
@@ -103,7 +103,7 @@ export async function publicListener(app: App): Promise<FastifyInstance> {
   await describePublic(listener)
   refuseOtherMethods(listener)
   describePages(listener)
-  serveHome(listener, PUBLIC_HOME)
+  serveHome(listener)
   health(listener, app)
   const { db, keys, limits, audit, config } = app
   const reads = await openReads(app)
