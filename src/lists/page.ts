@@ -15,6 +15,8 @@ import { isCountShort, startWalk, type Walk } from './walk.ts'
 export interface Page {
   json: JsonBytes
   horizon?: string
+  /** How many items it has. */
+  rows: number
 }
 
 /** Serves one page of a project's list. `query` has been read by `listQuery`. */
@@ -37,7 +39,7 @@ export async function servePage(
     const { rows, horizon } = await part(rowsWeight, () => readRows(source, walk, limit, position))
     const total = knownTotal(walk, rows, position) ?? (await part(totalWeight, () => countRows(source, walk)))
     const mark = position || !rows.hasMore() ? position?.mark : await source.mark()
-    return { json: endPage(walk, rows, { total, horizon, mark }), horizon }
+    return { json: endPage(walk, rows, { total, horizon, mark }), horizon, rows: Math.min(rows.count, limit) }
   })
 }
 

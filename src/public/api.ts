@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../lib/errors.ts'
 import { noRoute, rawHeaders, refuseOtherMethods } from '../lib/http/listener.ts'
+import type { SyncedPage } from '../lists/sync-readers.ts'
 import type { PublicContext } from './context.ts'
 import { experiments } from './experiments.ts'
 import { exports } from './export.ts'
@@ -17,6 +18,10 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The project whose key the request brought. */
     projectId: string
+    /** Which of its keys that was. */
+    keyId: string
+    /** What was answered of a sync. */
+    synced: SyncedPage | undefined
   }
 }
 
@@ -25,7 +30,9 @@ const HEADER = 'Service-Secret'
 /** Mounts the data API on `app`, which has its prefix. */
 export async function publicApi(app: FastifyInstance, context: PublicContext): Promise<void> {
   app.decorateRequest('projectId', '')
-  const { keys, limits, secretHeaderCase } = context
+  app.decorateRequest('keyId', '')
+  app.decorateRequest('synced', undefined)
+  const { keys, limits, secretHeaderCase, syncReaders } = context
   app.addHook('onRequest', async (request, reply) => {
     const key = keyOf(request, secretHeaderCase)
     const holder = key ? await keys.lookUp(key) : undefined
@@ -34,8 +41,12 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
       throw unauthorized()
     }
     request.projectId = holder.project_id
+    request.keyId = holder.key_id
     request.tenant = holder.project_id
     limits.admit(reply, holder)
+  })
+  app.addHook('onResponse', async ({ projectId, keyId, synced }) => {
+    if (synced) syncReaders.note(projectId, keyId, synced)
   })
   app.setNotFoundHandler(noRoute)
   // Else the paths of billing would be served here, as those of an organization called "public".

@@ -30,7 +30,11 @@ export function listRoute(app: FastifyInstance, reads: Reads, path: string, list
     const page = await reads.run(projectId, (source) =>
       servePage(source, list, projectId, query as Record<string, unknown>),
     )
-    if (page.horizon !== undefined) reply.header('x-sync-horizon', page.horizon)
+    if (page.horizon !== undefined) {
+      reply.header('x-sync-horizon', page.horizon)
+      const given = (query as Record<string, string | undefined>)['filter[updated_at.to]']
+      request.synced = { list: path.slice(1), windowTo: given ?? page.horizon, rows: page.rows }
+    }
     return sendJson(reply, page.json)
   })
 }

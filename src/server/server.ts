@@ -15,6 +15,7 @@ import { openListener, refuseOtherMethods } from '../lib/http/listener.ts'
 import { describePages } from '../lib/http/reference-page.ts'
 import { sweepCounts } from '../lists/counts.ts'
 import { openReads } from '../lists/reads.ts'
+import { openSyncReaders } from '../lists/sync-readers.ts'
 import { notificationsApi } from '../notifications/api.ts'
 import { readMissedNotifications } from '../notifications/missed.ts'
 import { serveHome } from '../pages/home.ts'
@@ -107,8 +108,11 @@ export async function publicListener(app: App): Promise<FastifyInstance> {
   health(listener, app)
   const { db, keys, limits, audit, config } = app
   const reads = await openReads(app)
-  listener.addHook('onClose', () => reads.close())
-  listener.register((scope) => publicApi(scope, { db, reads, keys, limits, audit, ...config }), {
+  const syncReaders = openSyncReaders(app)
+  listener.addHook('onClose', async () => {
+    await Promise.all([reads.close(), syncReaders.close()])
+  })
+  listener.register((scope) => publicApi(scope, { db, reads, syncReaders, keys, limits, audit, ...config }), {
     prefix: '/public/v1',
   })
   const { providerTimeoutMs, trustedProxies } = config

@@ -1,0 +1,170 @@
+// Who may see and do what on the dashboard.
+import assert from 'node:assert/strict'
+import { request } from 'node:http'
+import { after, before, test } from 'node:test'
+import { actions, pages } from '../../src/dashboard/routes.ts'
+import { makeLink } from '../../src/dashboard/sessions.ts'
+import { endOperator } from '../../src/tenants/operator-keys.ts'
+import { startDashboard } from '../support/dashboard.ts'
+
+let dashboard: Awaited<ReturnType<typeof startDashboard>>
+let writer: { id: string; key: string; cookie: string }
+let reader: { cookie: string }
+
+before(async () => {
+  dashboard = await startDashboard()
+  const made = await dashboard.operator('write')
+  writer = { ...made, cookie: await dashboard.signIn(made.key) }
+  reader = { cookie: await dashboard.signIn((await dashboard.operator('read')).key) }
+})
+after(() => dashboard.stop())
+
+const filled = (path: string) =>
+  path
+    .replace(':owner/', 'project/')
+    .replace(':owner_id', dashboard.project.id)
+    .replace(/:[a-z_]+/g, 'none')
+
+test('without a session every page leads to the sign-in, and no form does anything', async () => {
+  for (const path of Object.keys(pages)) {
+    const { status, headers, text } = await dashboard.visit(filled(path))
+    assert.deepEqual([status, headers.get('location'), text], [303, '/sign-in', ''], path)
+  }
+  for (const path of Object.keys(actions)) {
+    const { status, text } = await dashboard.visit(filled(path), { form: { name: 'x' } })
+    assert.equal(status, 401, path)
+    assert.match(text, /nothing was done/)
+  }
+})
+
+test('a key that may only read sees every page and no form of a change', async () => {
+  for (const path of ['/', '/keys', '/settings', '/webhooks', '/merchant-accounts']) {
+    const { status, text } = await dashboard.visit(path, { cookie: reader.cookie })
+    assert.equal(status, 200, path)
+    assert.deepEqual(
+      [...text.matchAll(/<form method="post" action="([^"?]+)/g)].map(([, to]) => to),
+      ['/theme', '/sign-out'],
+      path,
+    )
+  }
+  for (const path of Object.keys(actions)) {
+    const { status } = await dashboard.visit(filled(path), { cookie: reader.cookie, form: { name: 'x' } })
+    assert.equal(status, 403, path)
+  }
+})
+
+test('403 for a form that another origin sent, or none', async () => {
+  const form = { id: 'evil', name: '' }
+  const others: Record<string, string>[] = [
+    { origin: 'http://evil.example' },
+    { origin: 'null' },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    { origin: dashboard.origin.replace('127.0.0.1', 'localhost') },
+  ]
+  for (const headers of others) {
+    const { status } = await dashboard.visit('/settings/organizations', { cookie: writer.cookie, form, headers })
+    assert.equal(status, 403, JSON.stringify(headers))
+  }
+  assert.deepEqual(await dashboard.server.db.query(`select id from organizations where id = 'evil'`), [])
+})
+
+test('421 for a Host that is not the listener’s own', async () => {
+  const { adminUrl } = dashboard.server
+  const status = await new Promise((resolve, reject) => {
+    const url = new URL(adminUrl)
+    request({ host: url.hostname, port: url.port, path: '/sign-in', headers: { host: 'evil.example' } }, (answer) => {
+      answer.resume()
+      resolve(answer.statusCode)
+    })
+      .on('error', reject)
+      .end()
+  })
+  assert.equal(status, 421)
+})
+
+test('the cookie is out of reach of scripts and other sites, and the database has its hash alone', async () => {
+  const { headers } = await dashboard.visit('/sign-in', { form: { operator_key: writer.key } })
+  const cookie = headers.get('set-cookie')!
+  assert.match(cookie, /^tundish_session=[A-Za-z0-9_-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/)
+  const token = cookie.split(/[=;]/)[1]!
+  const [row] = await dashboard.server.db.query('select string_agg(s::text, $1) as all from dashboard_sessions s', [
+    ' ',
+  ])
+  assert.ok(!row!.all!.includes(token) && !row!.all!.includes(Buffer.from(token).toString('hex')))
+})
+
+test('no page is kept by a cache, and each forbids what is not the listener’s own', async () => {
+  for (const [path, cookie] of [
+    ['/', writer.cookie],
+    ['/sign-in', undefined],
+  ] as const) {
+    const { headers } = await dashboard.visit(path, cookie ? { cookie } : {})
+    assert.equal(headers.get('cache-control'), 'no-store', path)
+    assert.match(headers.get('content-security-policy')!, /^default-src 'none'; script-src 'self'; style-src 'self';/)
+    assert.ok(!/unsafe|data:|\*/.test(headers.get('content-security-policy')!))
+  }
+})
+
+test('a link signs in once', async () => {
+  const token = await dashboard.server.db.tx((query) => makeLink(query, writer.id))
+  const [one, two] = await Promise.all([
+    dashboard.visit(`/sign-in?token=${token}`),
+    dashboard.visit(`/sign-in?token=${token}`),
+  ])
+  assert.deepEqual([one.status, two.status].sort(), [200, 401])
+  const cookie = (one.status === 200 ? one : two).headers.get('set-cookie')!.split(';')[0]!
+  assert.equal((await dashboard.visit('/', { cookie })).status, 200)
+  assert.equal((await dashboard.visit(`/sign-in?token=${token}`)).status, 401)
+})
+
+test('signing out ends the session, and revoking the key ends all of its sessions at once', async () => {
+  const { id, key } = await dashboard.operator('write')
+  const [first, second] = [await dashboard.signIn(key), await dashboard.signIn(key)]
+  await dashboard.visit('/sign-out', { cookie: first!, form: {} })
+  assert.equal((await dashboard.visit('/', { cookie: first! })).status, 303)
+  assert.equal((await dashboard.visit('/', { cookie: second! })).status, 200)
+  await dashboard.server.db.tx((query) => endOperator(query, id))
+  assert.equal((await dashboard.visit('/', { cookie: second! })).status, 303)
+})
+
+test('what comes from data is escaped', async () => {
+  const evil = '<script>alert(1)</script>"\''
+  const { status, text } = await dashboard.visit(`/people?q=${encodeURIComponent(evil)}`, { cookie: writer.cookie })
+  assert.equal(status, 200)
+  assert.ok(!text.includes('<script>alert'))
+  assert.ok(text.includes('&lt;script&gt;alert(1)'))
+})
+
+test('an erasure asks for the id, and what it removed is on no page any more', async () => {
+  const { server, project, visit } = dashboard
+  await server.db.query(
+    `insert into profiles (project_id, id, created_at, updated_at, email, email_folded, phone)
+     values ($1, 'pro_1', db_clock(), db_clock(), 'ada@example.com', 'ada@example.com', '+49123')`,
+    [project.id],
+  )
+  const page = `/people/pro_1?project=${project.id}`
+  const { cookie } = writer
+  assert.match((await visit(page, { cookie })).text, /ada@example\.com/)
+  const wrong = await visit(`/people/pro_1/erase?project=${project.id}`, { cookie, form: { confirm: 'pro_2' } })
+  assert.equal(wrong.status, 400)
+  assert.match((await visit(page, { cookie })).text, /ada@example\.com/)
+  const right = await visit(`/people/pro_1/erase?project=${project.id}`, { cookie, form: { confirm: 'pro_1' } })
+  assert.deepEqual([right.status, right.headers.get('location')], [303, `/erasures/pro_1?project=${project.id}`])
+  for (const path of [page, right.headers.get('location')!, '/people?q=pro_1', '/audit', '/erasures'])
+    assert.ok(!/ada@example|\+49123/.test((await visit(path, { cookie })).text), path)
+  const [entry] = await server.db.query(`select actor_kind, actor from audit_log where action = 'profile.erase_asked'`)
+  assert.deepEqual(entry, { actor_kind: 'operator key', actor: writer.id })
+})
+
+test('a sync shows up with its window on the page of readers', async () => {
+  const { server, project, visit } = dashboard
+  const window = { 'filter[updated_at.from]': '2020-01-01T00:00:00Z', 'filter[updated_at.to]': '2026-02-03T04:05:00Z' }
+  assert.equal((await project.get('/profiles', window)).status, 200)
+  for (let tries = 0; ; tries += 1) {
+    const { text } = await visit(`/sync?project=${project.id}`, { cookie: writer.cookie })
+    if (/profiles.*2026-02-03 04:05/s.test(text)) break
+    assert.ok(tries < 100, 'the reader does not show up')
+    await server.app.clock.sleep(200)
+  }
+})

@@ -1,0 +1,42 @@
+// The dashboard as a browser without scripts sees it: cookies, forms, pages.
+
+import { createOperator, type Scope } from '../../src/tenants/operator-keys.ts'
+import { startTestServer } from './server.ts'
+
+export type Visit = { status: number; headers: Headers; text: string }
+
+/** A server with a project, and visitors who sign in. */
+export async function startDashboard() {
+  const server = await startTestServer({}, { worker: false })
+  const project = await server.project()
+  const origin = server.adminUrl
+  const operator = (scope: Scope) => server.db.tx((query) => createOperator(query, { name: `test ${scope}`, scope }))
+
+  /** Asks as a browser does; `cookie` is what a sign-in set. */
+  async function visit(
+    path: string,
+    given: { cookie?: string; form?: Record<string, string>; headers?: Record<string, string> } = {},
+  ): Promise<Visit> {
+    const { cookie, form, headers } = given
+    const response = await fetch(origin + path, {
+      redirect: 'manual',
+      method: form ? 'POST' : 'GET',
+      headers: {
+        ...(cookie && { cookie }),
+        ...(form && { origin, 'sec-fetch-site': 'same-origin', 'content-type': 'application/x-www-form-urlencoded' }),
+        ...headers,
+      },
+      ...(form && { body: new URLSearchParams(form).toString() }),
+    })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  }
+
+  /** Signs in with a key and returns the cookie. */
+  async function signIn(key: string): Promise<string> {
+    const { status, headers } = await visit('/sign-in', { form: { operator_key: key } })
+    if (status !== 303) throw new Error(`Signing in was answered ${status}.`)
+    return headers.get('set-cookie')!.split(';')[0]!
+  }
+
+  return { server, project, origin, operator, visit, signIn, stop: server.stop }
+}
