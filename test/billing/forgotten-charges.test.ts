@@ -2,8 +2,14 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
+import { refundKey } from '../../src/billing/keys.ts'
+import { refund } from '../../src/billing/refund/refund.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
+import { readAmount } from '../../src/lib/money.ts'
+import { fixedProviders } from '../../src/providers/fixed.ts'
+import { noDetails } from '../../src/providers/provider.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { scriptedProvider } from '../support/scripted-provider.ts'
 
 let billing: Billing
 let shop: Organization
@@ -159,6 +165,42 @@ describe('a refund whose order is here', () => {
       1,
     )
     assert.equal((await shop.report({ order_id })).length, 2)
+  })
+})
+
+describe('a refund that the backup forgot, of a provider that has forgotten its key', () => {
+  const mark = (at: string) =>
+    billing.db.query(`update organizations set restored_from = ${at} where id = $1`, [shop.id])
+  before(() => mark('db_clock()'))
+  after(() => mark('null'))
+
+  /** Pays back under any key, for it remembers none; lists what it has. */
+  function forgetful(key: string) {
+    let paid = 0
+    const details = { ...noDetails, psp_transaction_id: 're_1' }
+    const money = { amountMinor: 400n, currencyCode: 'USD' }
+    const at = '2026-01-31T22:00:00Z'
+    const provider = scriptedProvider({
+      refund: async ({ reference }) => {
+        paid++
+        return { outcome: 'succeeded', reference, ...money, details: { ...details, psp_transaction_id: 're_2' } }
+      },
+      refundsOf: async () => [
+        { key, reference: randomUUID(), transactionId: 're_1', status: 'succeeded', ...money, at, details },
+      ],
+    })
+    const { app } = billing.server
+    const context = { ...app, providers: fixedProviders([provider]), providerTimeoutMs: 1_000 }
+    return { context, paid: () => paid }
+  }
+
+  test('is found before anything is paid back again', async () => {
+    const user = await shop.customer()
+    const { order_id } = (await shop.charge(user)).body
+    const { context, paid } = forgetful(refundKey(shop.id, user, 'r'))
+    const request = { externalId: user, orderId: order_id, isSoft: false, reason: '', comment: '', idempotencyKey: 'r' }
+    const answer = await refund(context, shop.id, { ...request, amount: readAmount('4') })
+    assert.deepEqual([answer.refund_status, answer.idempotent_replay, paid()], ['succeeded', true, 0])
   })
 })
 

@@ -24,6 +24,8 @@ export type Refundable = {
   refunds: string
   /** The provider's id of the charge; null when an operator settled the charge. */
   charge_transaction_id: string | null
+  /** Whether the organization was restored from a backup and not reconciled since. */
+  is_restored: 't' | 'f'
 }
 
 /** The order, if it is this customer's and was charged here. Throws a 400. */
@@ -51,7 +53,8 @@ const FIND_REFUNDABLE: Statement = {
     select o.status, o.amount, o.currency_code, o.amount_refunded, o.psp, o.psp_merchant_id, o.charge_transaction_id,
       exists (select from refunds r where r.organization_id = $1 and r.order_id = $2 and r.status = 'processing')
         as in_progress,
-      (select count(*) from refunds r where r.organization_id = $1 and r.order_id = $2) as refunds
+      (select count(*) from refunds r where r.organization_id = $1 and r.order_id = $2) as refunds,
+      exists (select from organizations g where g.id = $1 and g.restored_from is not null) as is_restored
     from orders o where o.organization_id = $1 and o.order_id = $2 and o.external_id = $3`,
 }
 

@@ -1,6 +1,9 @@
 // A refund, told top to bottom: seen before or refused? Then claim, pay back, settle, answer.
 import { ApiError } from '../../lib/errors.ts'
+import { ProviderTrouble } from '../../providers/provider.ts'
+import { adoptRefundsOfCharge } from '../adopt/refunds.ts'
 import { compare, fromDatabase } from '../amount.ts'
+import type { AtProvider } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
 import { keyReused } from '../keys.ts'
 import { notBegun, providerOf, unreachable } from '../psp.ts'
@@ -9,7 +12,7 @@ import { leaseMs } from '../unknown/lease.ts'
 import { conclude, REFUND } from '../unknown/look.ts'
 import { timed } from '../unknown/provider-calls.ts'
 import { refundAnswer } from './answer.ts'
-import { allow, claim, findRefundable, type OnClaim } from './claim.ts'
+import { allow, claim, findRefundable, type OnClaim, type Refundable } from './claim.ts'
 import { findByKey, type Refund, refundRequest, refundsInProgress } from './refunds.ts'
 import type { RefundRequest } from './request.ts'
 import { settle, softly } from './settle.ts'
@@ -38,6 +41,7 @@ export async function refund(
   if (seen) return answerFor(request, seen, true)
 
   const order = await findRefundable(db.query, organizationId, request)
+  await bringBackForgotten(context, organizationId, order)
   // What is in the way may be this very refund, begun since the key was looked for.
   const begun = await findByKey(db.query, organizationId, request)
   if (begun) return answerFor(request, begun, true)
@@ -51,6 +55,27 @@ export async function refund(
   })
   if (!claimed.isNew) return answerFor(request, claimed.refund, true)
   return answerFor(request, await make(context, claimed.refund, sentMs), false)
+}
+
+/**
+ * A restored backup may have forgotten refunds of the order, this one among them, and the provider may have forgotten
+ * their keys: they are taken over before anything is paid back. Throws a 503 when the provider cannot tell.
+ */
+async function bringBackForgotten(
+  context: BillingContext,
+  organizationId: string,
+  { is_restored, charge_transaction_id, psp, psp_merchant_id }: Refundable,
+): Promise<void> {
+  if (is_restored === 'f' || charge_transaction_id === null) return
+  const provider = await context.providers.of(organizationId, psp, psp_merchant_id)
+  if (!provider) return
+  try {
+    const at: AtProvider = [psp, provider.merchantId, organizationId]
+    await adoptRefundsOfCharge(context, provider, at, charge_transaction_id)
+  } catch (error) {
+    if (error instanceof ProviderTrouble) throw unreachable()
+    throw error
+  }
 }
 
 /** The answer of a refund; its key may turn out to stand for another one. */
