@@ -16,7 +16,7 @@ export type Verdict = Settled | Unknown | Refused | Unconfirmed
 
 export const WITH_CHARGE = { expand: ['latest_charge'] }
 
-/** The payment made under a key since an instant; of several the one that charged or may have, else the latest. */
+/** The payment made under a key since an instant; of several the one that charged or may have, else one that failed. */
 export async function findIntent(
   api: StripeApi,
   key: string,
@@ -26,15 +26,20 @@ export async function findIntent(
 ): Promise<Intent | undefined> {
   const created = { gte: Math.floor(Date.parse(since) / 1000) }
   const params = { customer: customer ?? undefined, created, expand: ['data.latest_charge'] }
-  let latest: Intent | undefined
+  let best: Intent | undefined
   for await (const item of api.all('/v1/payment_intents', params, signal)) {
-    const meta = fieldsOf(item['metadata'])
-    if (meta['tundish_key'] !== key) continue
+    if (fieldsOf(item['metadata'])['tundish_key'] !== key) continue
     const intent = readIntent(item)
-    if (intent.status === 'succeeded' || intent.status === 'processing') return intent
-    if (!latest || latest.status === 'canceled') latest = intent
+    if (!best || weight(intent) > weight(best)) best = intent
   }
-  return latest
+  return best
+}
+
+/** How much a payment says about its key: an answer that was lost may have left others that are unconfirmed. */
+function weight(intent: Intent): number {
+  if (intent.status === 'succeeded' || intent.status === 'processing') return 3
+  if (hasFailed(intent)) return 2
+  return intent.status === 'canceled' ? 0 : 1
 }
 
 export async function retrieve(api: StripeApi, handle: string, signal: AbortSignal): Promise<Intent> {

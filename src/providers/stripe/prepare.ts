@@ -76,10 +76,10 @@ async function findWithinKeyLife(
 ): Promise<Prepared | Settled | Unknown | Conflict> {
   const since = new Date(Date.now() - KEY_MAY_LIVE_MS).toISOString()
   const intent = await findIntent(api, request.key, customer, since, signal)
-  const { amountMinor, currencyCode } = intent?.asked ?? {}
-  if (!intent || amountMinor !== request.amountMinor || currencyCode !== request.currencyCode) {
-    return { outcome: 'conflict' }
-  }
+  // An error is kept under a key, too: the first call created nothing.
+  if (!intent) return { outcome: 'unknown', why: 'the key was used for a call that failed' }
+  const { amountMinor, currencyCode } = intent.asked
+  if (amountMinor !== request.amountMinor || currencyCode !== request.currencyCode) return { outcome: 'conflict' }
   const verdict = await conclude(api, intent, request, signal)
   return verdict.outcome === 'succeeded' || verdict.outcome === 'failed' ? verdict : prepared(intent, customer)
 }
