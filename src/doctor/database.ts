@@ -1,6 +1,7 @@
 // The doctor's look at the server: version, rights, encoding, clock, migrations, and what a sync's horizon rests on.
 import type { Db } from '../lib/pg/db.ts'
 import { sqlState } from '../lib/pg/errors.ts'
+import { readHosts } from '../lib/pg/hosts.ts'
 import { pendingMigrations, wrongEncoding } from '../lib/pg/migrate.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
 
@@ -31,6 +32,23 @@ export async function checkServer(db: Db): Promise<Finding[]> {
     findings.push(warning('database', `PostgreSQL ${version} is newer than this program.`, fix))
   }
   return findings.length > 0 ? findings : [ok('database', `PostgreSQL ${version}, role ${role}.`)]
+}
+
+/** Only where the address names several hosts: with one server there is no failover that could lose commits. */
+export async function checkReplication(
+  db: Db,
+  { databaseUrl }: { databaseUrl: string | undefined },
+): Promise<Finding[]> {
+  if ((readHosts(databaseUrl ?? '')?.hosts.length ?? 1) < 2) return []
+  const [row] = await db.query(`
+    select current_setting('synchronous_standby_names') as names, current_setting('synchronous_commit') as commit`)
+  const { names, commit } = row!
+  if (names !== '' && commit !== 'off' && commit !== 'local') {
+    return [ok('replication', `Commits wait for a standby (synchronous_standby_names = ${names}).`)]
+  }
+  const cause = names === '' ? 'synchronous_standby_names is empty' : `synchronous_commit is ${commit}`
+  const fix = 'Switch synchronous replication on: a failover then loses no charge that was answered.'
+  return [warning('replication', `Commits do not wait for a standby: ${cause}.`, fix)]
 }
 
 export async function checkMigrations(db: Db): Promise<Finding> {

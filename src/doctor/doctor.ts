@@ -11,7 +11,7 @@ import { type Db, openDb } from '../lib/pg/db.ts'
 import { masterKeyIn, masterKeyPath, openSeal, type Seal } from '../lib/secrets.ts'
 import { openProviders } from '../providers/open.ts'
 import { registered } from '../simulator/play-money.ts'
-import { checkClock, checkMigrations, checkServer, checkSync } from './database.ts'
+import { checkClock, checkMigrations, checkReplication, checkServer, checkSync } from './database.ts'
 import { checkFigures } from './figures.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 import { checkCharges, checkMismatches, checkProviders } from './payments.ts'
@@ -146,6 +146,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     ...server,
     migrations,
     await checkClock(db),
+    ...(await checkReplication(db, config)),
     ...(await checkSync(db)),
     ...(await checkPooler(db, config)),
     ...(await checkReplica(db, config.readDatabaseUrl)),

@@ -1,6 +1,7 @@
 // How every connection to PostgreSQL is set up: its address, and what each session has set.
 import type { Duplex } from 'node:stream'
 import type pg from 'pg'
+import { connectionOf } from './hosts.ts'
 
 export interface ConnectionOptions {
   url: string
@@ -19,7 +20,7 @@ const STATEMENT_TIMEOUT_MS = 30_000
 export function clientConfig(options: ConnectionOptions): pg.ClientConfig {
   const { url, given } = withoutSettings(options.url)
   return {
-    connectionString: url,
+    ...connectionOf(url),
     application_name: options.applicationName,
     connectionTimeoutMillis: options.connectTimeoutMs ?? 5_000,
     keepAlive: true,

@@ -1,11 +1,16 @@
 // What can be wrong with the address of a database before anybody connects to it, and with the trust in who answers.
 import { accessSync, constants } from 'node:fs'
 
+import { readHosts, TARGETS } from './hosts.ts'
+
 const FILES = ['sslrootcert', 'sslcert', 'sslkey']
 const MODES = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']
 
 /** What is wrong with an address, each as a sentence that goes on behind its name; never the address, which holds a password. */
-export function mistakesIn(address: string): string[] {
+export function mistakesIn(given: string): string[] {
+  const list = readHosts(given)
+  if (list && !TARGETS.includes(list.target)) return [`must have a target_session_attrs of ${TARGETS.join(', ')}.`]
+  const address = list ? list.at(list.hosts[0]!) : given
   // A password with a host in the parameters: `user:password@/database?host=…`.
   const url = URL.parse(address) ?? URL.parse(address.replace('@/', '@socket/'))
   if (!url) return ['is no address: write # / ? @ and % in its user and password as %23 %2F %3F %40 and %25.']

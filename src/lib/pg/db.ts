@@ -2,7 +2,7 @@
 import pg from 'pg'
 import { createFairQueue } from '../fair-queue.ts'
 import { type ConnectionOptions, clientConfig } from './client-config.ts'
-import { isClash, sqlState } from './errors.ts'
+import { isClash, isReadOnly, sqlState } from './errors.ts'
 import { type Guarded, openLiveness } from './liveness.ts'
 import { openPipelines, type Read } from './pipelines.ts'
 import { nameless, openSingles } from './pooler.ts'
@@ -95,7 +95,7 @@ export function openDb(options: DbOptions): Db {
     try {
       return await ask(client)
     } catch (error) {
-      if (sqlState(error) === undefined) broken = error as Error
+      if (sqlState(error) === undefined || isReadOnly(error)) broken = error as Error
       throw error
     } finally {
       client.removeListener('error', ignore)
@@ -163,6 +163,7 @@ export function openDb(options: DbOptions): Db {
       await committed
       return result
     } catch (error) {
+      broken = isReadOnly(error)
       // The rollback's own failure must not hide why we are here.
       await query(ROLLBACK).catch(() => {
         broken = true

@@ -9,6 +9,11 @@ export function sqlState(error: unknown): string | undefined {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
 }
 
+/** Whether the server is a standby, or has become read-only: another host may be the primary now. */
+export function isReadOnly(error: unknown): boolean {
+  return sqlState(error) === '25006'
+}
+
 /** Whether a statement was ended because it took too long. */
 export function isTimeout(error: unknown): boolean {
   return sqlState(error) === '57014'
@@ -23,7 +28,7 @@ export function isClash(error: unknown): boolean {
 export function isUnavailable(error: unknown): boolean {
   const state = sqlState(error)
   // 25006 is a read-only server, 53… out of connections, memory or disk, 58… its files.
-  if (state && (/^(08|53|57P|58)/.test(state) || isTimeout(error) || state === '25006')) return true
+  if (state && (/^(08|53|57P|58)/.test(state) || isTimeout(error) || isReadOnly(error))) return true
   if (whyUntrusted(error) !== undefined) return true
   const { code, message } = error as { code?: string; message?: string }
   if (code && ['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'].includes(code)) {

@@ -2,6 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
 import { UsageError } from '../errors.ts'
+import { connectionOf } from './hosts.ts'
 import { settleRole } from './pooler.ts'
 
 export interface Migration {
@@ -22,7 +23,7 @@ const OLDEST_POSTGRES = 150000
  */
 export async function migrate(url: string, roleSettings: Record<string, string> = {}): Promise<number[]> {
   const client = new pg.Client({
-    connectionString: url,
+    ...connectionOf(url),
     application_name: 'tundish migrate',
     connectionTimeoutMillis: 5_000,
   })

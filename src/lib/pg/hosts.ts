@@ -1,0 +1,152 @@
+// Several hosts in the address of a database, as libpq takes them: finds the one that a new connection goes to.
+import { Socket } from 'node:net'
+import pg from 'pg'
+
+export const TARGETS = ['any', 'read-write', 'read-only', 'primary', 'standby', 'prefer-standby'] as const
+export type Target = (typeof TARGETS)[number]
+
+export interface Host {
+  /** A name, an address, or the folder of a Unix socket. */
+  host: string
+  port: number
+}
+
+export interface HostList {
+  hosts: Host[]
+  target: Target
+  /** The address with this host alone. */
+  at(host: Host): string
+}
+
+const ADDRESS = /^([a-z]+:\/\/)([^/?#]*@)?([^/?#]*)([^?#]*)(?:\?([^#]*))?$/
+const DEFAULT_PORT = 5432
+// How long the host that was found serves further connections, so that a burst of them asks once.
+const KEPT_MS = 1000
+const PROBE_TIMEOUT_MS = 2000
+
+/**
+ * The hosts of `postgres://user:password@one:5432,two:5432/name?target_session_attrs=read-write`, or of lists in the
+ * parameters `host` and `port`; undefined for an address with one host and no target, which needs no choice.
+ */
+export function readHosts(address: string): HostList | undefined {
+  const [, scheme, user = '', authority = '', path = '', query = ''] = ADDRESS.exec(address) ?? []
+  if (scheme === undefined) return undefined
+  const parameters = new URLSearchParams(query)
+  const ports = parameters.get('port')?.split(',') ?? []
+  const named = parameters.get('host')?.split(',')
+  const hosts = named
+    ? named.map((host, n) => ({ host, port: Number(ports[n] ?? ports[0] ?? DEFAULT_PORT) }))
+    : authority.split(',').map(hostIn)
+  const target = parameters.get('target_session_attrs')
+  if (hosts.length < 2 && target === null) return undefined
+  for (const name of ['host', 'port', 'target_session_attrs']) parameters.delete(name)
+  return {
+    hosts,
+    target: (target ?? 'any') as Target,
+    at({ host, port }) {
+      const own = new URLSearchParams(parameters)
+      if (host.startsWith('/')) for (const [name, value] of Object.entries({ host, port })) own.set(name, String(value))
+      const place = host.startsWith('/') ? 'localhost' : `${host}:${port}`
+      return `${scheme}${user}${place}${path}?${own}`
+    },
+  }
+}
+
+function hostIn(text: string): Host {
+  const [, host = text, port] = /^(\[[^\]]*\]|[^:]*)(?::([0-9]+))?$/.exec(text) ?? []
+  return { host, port: Number(port ?? DEFAULT_PORT) }
+}
+
+/** How `pg` connects to this address: to its one host, or to the one that is found for each connection. */
+export function connectionOf(address: string): Pick<pg.ClientConfig, 'connectionString' | 'stream'> {
+  const list = readHosts(address)
+  if (!list) return { connectionString: address }
+  const choose = keptFor(KEPT_MS, () => findHost(list))
+  return { connectionString: list.at(list.hosts[0]!), stream: () => new ChoosingSocket(choose) }
+}
+
+/** A socket that connects to the chosen host, wherever `pg` tells it to connect. */
+class ChoosingSocket extends Socket {
+  readonly #choose: () => Promise<Host>
+
+  constructor(choose: () => Promise<Host>) {
+    super()
+    this.#choose = choose
+  }
+
+  override connect(): this {
+    this.#choose().then(
+      ({ host, port }) => {
+        if (this.destroyed) return
+        if (host.startsWith('/')) super.connect(`${host}/.s.PGSQL.${port}`)
+        else super.connect(port, host.replace(/^\[(.*)\]$/, '$1'))
+      },
+      (error) => this.destroy(error),
+    )
+    return this
+  }
+}
+
+function keptFor<T>(ms: number, find: () => Promise<T>): () => Promise<T> {
+  let found: Promise<T> | undefined
+  let sinceMs = 0
+  return () => {
+    if (found && performance.now() - sinceMs < ms) return found
+    sinceMs = performance.now()
+    found = find()
+    found.catch(() => {
+      found = undefined
+    })
+    return found
+  }
+}
+
+/** The first host whose server is what the target asks for. Throws when there is none at the moment. */
+async function findHost(list: HostList): Promise<Host> {
+  let failure: unknown
+  let standIn: Host | undefined
+  for (const host of list.hosts) {
+    try {
+      const state = await probe(list.at(host))
+      if (fits(list.target, state)) return host
+      if (list.target === 'prefer-standby') standIn ??= host
+    } catch (error) {
+      failure ??= error
+    }
+  }
+  if (standIn) return standIn
+  if (failure) throw failure
+  // As PostgreSQL says it of a server that is starting: try again later.
+  throw Object.assign(new Error(`No host of the database is ${list.target} at the moment.`), { code: '57P03' })
+}
+
+interface State {
+  standby: boolean
+  read_only: boolean
+}
+
+function fits(target: Target, { standby, read_only }: State): boolean {
+  if (target === 'any') return true
+  if (target === 'read-write') return !read_only
+  if (target === 'read-only') return read_only
+  return target === 'primary' ? !standby : standby
+}
+
+async function probe(address: string): Promise<State> {
+  const client = new pg.Client({
+    connectionString: address,
+    application_name: 'tundish host probe',
+    connectionTimeoutMillis: PROBE_TIMEOUT_MS,
+    query_timeout: PROBE_TIMEOUT_MS,
+  })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    const { rows } = await client.query<State>(
+      `select pg_is_in_recovery() as standby, current_setting('transaction_read_only') = 'on' as read_only`,
+    )
+    return rows[0]!
+  } finally {
+    void client.end().catch(() => {})
+  }
+}
