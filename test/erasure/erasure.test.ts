@@ -170,6 +170,15 @@ describe('erasing', () => {
     assert.equal((await project.get('/profiles', { 'filter[email]': MARK })).body.pagination.total, 1)
   })
 
+  test('a sync sees a subscription whose session shows nothing, for its e-mail is gone', async () => {
+    await fresh('a')
+    await insert(server.db, project, { subscriptions: [{ id: 'without-session', profile_id: 'a', session_id: null }] })
+    const from = await clock()
+    await erase('a')
+    const { data } = (await project.get('/subscriptions', { 'filter[updated_at.from]': from })).body
+    assert.deepEqual(data.map(({ id }: Json) => id).sort(), ['subscription-of-a', 'without-session'])
+  })
+
   test('a sync sees the subscription of somebody else that shows the user agent of a session', async () => {
     await fresh('a', 'b')
     const shown = { profile_id: 'b', session_id: 'session-of-a' }

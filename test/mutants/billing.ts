@@ -2,7 +2,6 @@
 import type { Mutants } from './mutant.ts'
 
 const charges = ['test/billing/one-off-charge.test.ts']
-const refunds = ['test/billing/refunds.test.ts']
 
 export const billingMutants: Mutants = {
   'time-out-is-failure': {
@@ -66,7 +65,7 @@ export const billingMutants: Mutants = {
     file: 'billing/refund/claim.ts',
     code: `(select count(*) from refunds r where r.organization_id = $1 and r.order_id = $2) as refunds`,
     bug: `(select count(*) from refunds r where r.organization_id = $1 and r.order_id = $2 and r.status = 'succeeded') as refunds`,
-    foundBy: refunds,
+    foundBy: ['test/billing/differing-answers.test.ts'],
   },
   'lease-forgotten': {
     does: 'claims a charge without a lease',

@@ -73,7 +73,7 @@ export const syncMutants: Mutants = {
     file: 'events/outbox.ts',
     code: `coalesce(max(sequence), 0)`,
     bug: `coalesce(min(sequence) - 1, 0)`,
-    foundBy: ['test/events/changes.test.ts', 'test/events/dispatcher.test.ts', 'test/erasure/erasure.test.ts'],
+    foundBy: ['test/billing/refunds.test.ts'],
   },
   'deliveries-to-disabled-endpoints': {
     does: 'sends events to an endpoint that was switched off',
