@@ -1,8 +1,9 @@
 // The demo's whole data set as lines of an import: a small company that sells better sleep.
 import { openRandom } from '../lib/seeded-random.ts'
 import { experimentRecords, funnelRecords, guideRecord, PLANS, productRecord } from './catalogue.ts'
+import { MERCHANT, payment } from './payments.ts'
 import { iso, type Line, makePerson } from './people.ts'
-import { MERCHANT, payment, subscriptionLines } from './subscriptions.ts'
+import { subscriptionLines } from './subscriptions.ts'
 
 const PEOPLE = 2000
 const SEED = 20_240_229

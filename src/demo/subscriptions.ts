@@ -1,12 +1,11 @@
 // The demo's sales: subscriptions in every state with the payments that led there, and customers whose card is saved.
-import { minorUnits } from '../lib/money.ts'
 import type { Random } from '../lib/seeded-random.ts'
 import { inCents, PLANS, type Plan, priceIn } from './catalogue.ts'
+import { DECLINED, DECLINES, declineOf, payment } from './payments.ts'
 import { iso, type Line, type Person, type Visit } from './people.ts'
 import { recordId, uuid } from './random.ts'
 
 const DAY_MS = 86_400_000
-export const MERCHANT = 'moonrise-eu'
 
 // Of a hundred subscriptions.
 const STATUSES = { created: 2, trialing: 6, active: 40, paused: 4, cancelled: 14, expired: 29, unpaid: 5 } as const
@@ -190,7 +189,7 @@ function* customerLines(
     if (price > 0 && ms + days * DAY_MS < now && random.chance(WENT_BACK)) {
       const back = random.weighted({ refund: 9, chargeback: 1 })
       const { order_id } = line.data as { order_id: string }
-      const what = { order_id, psp_transaction_type: back, status: back === 'refund' ? 'refunded' : 'succeeded' }
+      const what = { order_id, psp_transaction_type: back, status: 'refunded' }
       yield payment(random, { external_id, ms: ms + days * DAY_MS, price, currency, token: null }, { ...meta, ...what })
     }
   }
@@ -205,73 +204,3 @@ function* customerLines(
 const DECLINED_FIRST = 0.08
 const WENT_BACK = 0.03
 const RETRY_AFTER_MS = 3_600_000
-
-const DECLINES = {
-  insufficient_funds: 52,
-  do_not_honor: 24,
-  expired_card: 11,
-  try_again_later: 8,
-  lost_card: 5,
-} as const
-const SENTENCES: Record<keyof typeof DECLINES, string> = {
-  insufficient_funds: 'The card has insufficient funds.',
-  do_not_honor: 'The bank declined the payment.',
-  expired_card: 'The card has expired.',
-  try_again_later: 'The bank could not be reached.',
-  lost_card: 'The bank declined the payment.',
-}
-const HARD: readonly string[] = ['expired_card', 'lost_card']
-
-function declineOf(reason: keyof typeof DECLINES) {
-  return {
-    status: 'failed',
-    psp_status: 'declined',
-    psp_reason_code: reason,
-    psp_reason_message: SENTENCES[reason],
-    psp_reason_type: 'issuer_decline',
-    psp_reason_decline_type: HARD.includes(reason) ? 'hard' : 'soft',
-  }
-}
-
-const DECLINED = declineOf('insufficient_funds')
-
-interface Payment {
-  external_id: string
-  ms: number
-  price: number
-  currency: string
-  token: string | null
-}
-
-/** A payment of the report; amounts there are in major units. */
-export function payment(random: Random, { external_id, ms, price, currency, token }: Payment, more: object = {}): Line {
-  const card = token === 'pm_card_mastercard' ? ['mastercard', '555555', '4444'] : ['visa', '424242', '4242']
-  const stamp = iso(ms)
-  const data = {
-    external_id,
-    order_id: uuid(random, ms),
-    trx_id: uuid(random, ms),
-    trx_created_at: stamp,
-    psp_date: stamp,
-    amount: price / 10 ** minorUnits(currency)!,
-    amount_usd: inCents(price, currency) / 100,
-    currency_code: currency,
-    status: 'succeeded',
-    integration_type: 'server_to_server',
-    region: 'eu',
-    psp: 'simulator',
-    psp_merchant_id: MERCHANT,
-    psp_transaction_id: `sim_${random.integer(1e9, 9e9)}`,
-    psp_transaction_type: 'sale',
-    psp_status: 'succeeded',
-    is_vaulted: token !== null,
-    pm_type: 'card',
-    network: card[0],
-    pm_data_first6: card[1],
-    pm_data_last4: card[2],
-    pm_data_expiration_date: '12/2030',
-    payment_method_token: token,
-    ...more,
-  }
-  return { record: 'payment', data }
-}
