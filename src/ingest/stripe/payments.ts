@@ -46,7 +46,7 @@ export function chargeLines(charge: Charge, target: Target, invoiced: Invoiced |
     ...basis(charge, target),
     trx_id: uuidOf('payment', charge.id),
     trx_created_at: time(charge.created),
-    amount: majorNumber(amountOf(charge), charge.currency),
+    ...amounts(amountOf(charge), charge.currency),
     status: succeeded ? 'succeeded' : 'failed',
     meta_subs_id: invoiced?.subscriptionId ?? null,
     payment_method_token: token,
@@ -172,7 +172,7 @@ function movementLine(
       ...basis(charge, target),
       trx_id: uuidOf(failed ? 'failure' : 'payment', type === 'refund' ? id : `${id} ${type}`),
       trx_created_at: time(created),
-      amount: majorNumber(amount, charge.currency),
+      ...amounts(amount, charge.currency),
       status,
       ...noDetails,
       psp_transaction_id: id,
@@ -183,6 +183,12 @@ function movementLine(
       ...more,
     },
   }
+}
+
+/** In major units; in US dollars where the payment was made in them. */
+function amounts(stripeAmount: number, currency: string): { amount: unknown; amount_usd: unknown } {
+  const amount = majorNumber(stripeAmount, currency)
+  return { amount, amount_usd: currency === 'usd' ? amount : null }
 }
 
 /** What all rows of a charge have in common. */

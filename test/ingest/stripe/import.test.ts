@@ -45,6 +45,15 @@ test('an account is imported as a whole, and its sums by month and currency are 
   assert.equal(await count('profiles'), owners.size + guests)
 })
 
+test('what was paid in US dollars has its amount in them', async () => {
+  const [row] = await all.imports.rows(
+    `select count(*) filter (where amount_usd is distinct from case currency_code when 'USD' then amount end) as wrong,
+       count(amount_usd) as n from report_transactions where organization_id = $1`,
+    [project.organizationId],
+  )
+  assert.deepEqual([row!.wrong, Number(row!.n) > 0], ['0', true])
+})
+
 test('importing it again changes nothing', async () => {
   const stamps = () =>
     all.imports.rows(
