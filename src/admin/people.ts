@@ -7,6 +7,7 @@ import type { Row } from '../lib/pg/row-bytes.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, json, type Shape, shape, text } from '../lib/shape/shape.ts'
 import { instantFromPg } from '../lib/time.ts'
+import { atProviders, listAtProviders } from './erasures-at-providers.ts'
 import { absent, requireProject } from './exist.ts'
 import { list } from './list.ts'
 import type { Operation, Reading } from './operation.ts'
@@ -196,6 +197,7 @@ const receipt = {
   erased_at: Type.String({ format: 'date-time', description: 'When the person was erased.' }),
   removed: Type.Array(Type.String(), { description: 'What was removed.' }),
   kept: Type.Array(Type.String(), { description: 'What stays, and holds no personal data.' }),
+  at_provider: atProviders,
 }
 
 const REMOVED = [
@@ -219,6 +221,7 @@ async function receiptOf({ db }: Pick<App, 'db'>, projectId: string, profileId: 
     erased_at: instantFromPg(row.erased_at!),
     removed: REMOVED,
     kept: KEPT,
+    at_provider: await listAtProviders(db.query, projectId, profileId),
   }
 }
 

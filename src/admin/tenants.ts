@@ -4,7 +4,14 @@ import { JsonNumber } from '../lib/json/read.ts'
 import type { Query } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../lib/shape/shape.ts'
-import { createOrganization, createProject, LONGEST_NAME, setOrganization, within } from '../tenants/tenants.ts'
+import {
+  createOrganization,
+  createProject,
+  type EraseAtProvider,
+  LONGEST_NAME,
+  setOrganization,
+  within,
+} from '../tenants/tenants.ts'
 import { absent, requireOrganization } from './exist.ts'
 import { list } from './list.ts'
 import type { Change, Operation, Reading } from './operation.ts'
@@ -22,6 +29,9 @@ const organization = shape('Organization', 'o', {
   created_at: instant('When it was made.'),
   rate_limit: rateLimit('o', 'Requests a second of its key'),
   one_off_charge_enabled: boolean('Whether custom charges are allowed.'),
+  erase_at_provider: text('Whether an erasure reaches the payment provider: `off`, `on` or `delete`.', {
+    example: 'off',
+  }),
   one_off_charge_max_amount: json('Largest amount of a charge in major units, by currency; `*` holds for all others.', {
     schema: { type: 'object', additionalProperties: { type: 'string' } },
     example: { '*': '1000', JPY: '50000' },
@@ -132,6 +142,13 @@ const patchOrganization: Change = {
   body: Type.Object(
     {
       one_off_charge_enabled: Type.Optional(Type.Boolean({ description: 'Whether custom charges are allowed.' })),
+      erase_at_provider: Type.Optional(
+        Type.String({
+          enum: ['off', 'on', 'delete'],
+          description:
+            'Whether an erasure reaches the payment provider: `on` detaches cards and empties the customer there, `delete` deletes it.',
+        }),
+      ),
       one_off_charge_max_amount: Type.Optional(
         Type.Record(limit, {
           description: 'Largest amounts by currency, `*` for all others; currencies left out stay as they are.',
@@ -144,10 +161,15 @@ const patchOrganization: Change = {
   async change(query, { params, body, exact = body }) {
     const { organization_id } = params as { organization_id: string }
     await requireOrganization(query, organization_id)
-    const given = exact as { one_off_charge_enabled?: boolean; one_off_charge_max_amount?: Record<string, unknown> }
+    const given = exact as {
+      one_off_charge_enabled?: boolean
+      one_off_charge_max_amount?: Record<string, unknown>
+      erase_at_provider?: EraseAtProvider
+    }
     const before = await settingsOf(query, organization_id)
     const result = await setOrganization(within(query), organization_id, {
       enabled: given.one_off_charge_enabled,
+      eraseAtProvider: given.erase_at_provider,
       maxAmounts: Object.entries(given.one_off_charge_max_amount ?? {}).map(([currency, amount]) =>
         currency === '*' ? textOf(amount) : `${currency}=${textOf(amount)}`,
       ),
@@ -163,11 +185,13 @@ const textOf = (amount: unknown) => (amount instanceof JsonNumber ? amount.text 
 /** The rules for custom charges, locked. */
 async function settingsOf(query: Query, id: string) {
   const [row] = await query(
-    `select one_off_charge_enabled, one_off_charge_max_amount from organizations where id = $1 for no key update`,
+    `select one_off_charge_enabled, one_off_charge_max_amount, erase_at_provider from organizations
+     where id = $1 for no key update`,
     [id],
   )
   return {
     one_off_charge_enabled: row!.one_off_charge_enabled === 't',
+    erase_at_provider: row!.erase_at_provider as EraseAtProvider,
     one_off_charge_max_amount: JSON.parse(row!.one_off_charge_max_amount!) as object,
   }
 }

@@ -10,6 +10,7 @@ interface Rules {
   oneOffCharge?: string
   maxAmount: string[]
   rateLimit?: string
+  eraseAtProvider?: string
 }
 
 export function register(program: Command): void {
@@ -45,13 +46,19 @@ export function register(program: Command): void {
         collect,
         [],
       )
+      .option('--erase-at-provider <how>', 'whether erasures reach the payment provider: off, on or delete')
       .option(
         '--rate-limit <limit>',
         'requests a second of its key: 200, 200/1000 with how many at once, off, default',
       ),
-    async (app, id: string, { oneOffCharge, maxAmount, rateLimit }: Rules) => {
-      if (oneOffCharge === undefined && maxAmount.length === 0 && rateLimit === undefined)
-        throw new UsageError('Nothing to set: give --one-off-charge, --max-amount or --rate-limit.')
+    async (app, id: string, { oneOffCharge, maxAmount, rateLimit, eraseAtProvider }: Rules) => {
+      const given = [oneOffCharge, maxAmount[0], rateLimit, eraseAtProvider]
+      if (given.every((one) => one === undefined))
+        throw new UsageError(
+          'Nothing to set: give --one-off-charge, --max-amount, --erase-at-provider or --rate-limit.',
+        )
+      if (eraseAtProvider !== undefined && !['off', 'on', 'delete'].includes(eraseAtProvider))
+        throw new UsageError(`--erase-at-provider must be off, on or delete, not "${eraseAtProvider}".`)
       if (oneOffCharge !== undefined && !['on', 'off'].includes(oneOffCharge)) {
         throw new UsageError(`--one-off-charge must be on or off, not "${oneOffCharge}".`)
       }
@@ -67,6 +74,7 @@ export function register(program: Command): void {
         body: {
           ...(enabled !== undefined && { one_off_charge_enabled: enabled }),
           one_off_charge_max_amount: limits,
+          ...(eraseAtProvider !== undefined && { erase_at_provider: eraseAtProvider }),
         },
       })
       const shown = await runOperation('getOrganization', app, { params })

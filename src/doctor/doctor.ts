@@ -9,12 +9,13 @@ import { openEmbedded } from '../lib/embedded/embedded.ts'
 import { UsageError } from '../lib/errors.ts'
 import { type Db, openDb } from '../lib/pg/db.ts'
 import { masterKeyIn, masterKeyPath, openSeal, type Seal } from '../lib/secrets.ts'
+import { CredentialsUnreadable } from '../providers/account.ts'
 import { openProviders } from '../providers/open.ts'
 import { registered } from '../simulator/play-money.ts'
 import { checkClock, checkMigrations, checkReplication, checkServer, checkSync } from './database.ts'
 import { checkFigures } from './figures.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
-import { checkCharges, checkMismatches, checkProviders } from './payments.ts'
+import { checkAccounts, checkCharges, checkMismatches, checkProviders } from './payments.ts'
 import { checkPooler } from './pooler.ts'
 import { checkAudit, checkCounts, checkLedgers, checkMasterKey, fixCounts } from './records.ts'
 import { checkReplica } from './replica.ts'
@@ -156,6 +157,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     ...(await checkLedgers(db, config.erasureLedger)),
     ...(await checkAudit(db, seal, auditHeadsPath(config))),
     ...(await checkProvidersOf(config, db, seal)),
+    ...(await checkAccounts(db)),
     await checkCharges(db),
     ...(await checkMismatches(db)),
   ]
@@ -175,6 +177,9 @@ async function checkProvidersOf(config: Config, db: Db, seal: Seal | undefined):
   })
   try {
     return await checkProviders(db, providers, config.simulatorUrl !== undefined)
+  } catch (error) {
+    if (!(error instanceof CredentialsUnreadable)) throw error
+    return [failed('providers', error.message, 'Connect it again: tundish merchant-account connect')]
   } finally {
     providers.close()
   }

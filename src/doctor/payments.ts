@@ -31,6 +31,58 @@ export async function checkProviders(db: Db, providers: Providers, simulatorIsRe
   return findings.length > 0 ? findings : [ok('providers', 'No payment provider is in use.')]
 }
 
+/** Merchant accounts without credentials or without notifications, erasures that do not get through, e-mails as ids. */
+export async function checkAccounts(db: Db): Promise<Finding[]> {
+  const [row] = await db.query(ACCOUNTS)
+  const n = (column: string) => Number(row![column])
+  const findings: Finding[] = []
+  if (n('unsigned') > 0)
+    findings.push(
+      warning(
+        'providers',
+        `${count(n('unsigned'), 'merchant account')} without a secret for notifications: refunds and disputes made at the provider are found minutes later.`,
+        'Make a webhook endpoint at the provider, and give its secret: tundish merchant-account connect',
+      ),
+    )
+  if (n('silent') > 0)
+    findings.push(
+      failed(
+        'providers',
+        `No notification came to ${count(n('silent'), 'merchant account')}, though charges were made for more than an hour.`,
+        'Look at the provider whether its notifications reach this server.',
+      ),
+    )
+  if (n('erasures') > 0)
+    findings.push(
+      failed(
+        'erasures',
+        `${count(n('erasures'), 'erasure')} at payment providers are not done after an hour.`,
+        'See why: tundish profile receipt',
+      ),
+    )
+  if (n('emails') > 0)
+    findings.push(
+      warning(
+        'erasures',
+        `At least ${count(n('emails'), 'external_id')} look like e-mail addresses, which no erasure removes.`,
+        'Use ids of your own that tell nothing of a person.',
+      ),
+    )
+  return findings
+}
+
+// Of e-mail addresses a few are enough to tell.
+const ACCOUNTS = `
+  select count(*) filter (where m.webhook_secrets is null) as unsigned,
+    count(*) filter (where m.webhook_secrets is not null and exists (
+      select from orders o where o.organization_id = m.organization_id and o.psp = m.psp
+        and o.psp_merchant_id = m.psp_merchant_id and o.status = 'succeeded'
+        and o.settled_at > greatest(m.connected_at, m.notified_at) + interval '1 hour')) as silent,
+    (select count(*) from provider_erasures
+     where next_attempt_at is not null and created_at < db_clock() - interval '1 hour') as erasures,
+    (select count(*) from (select from customers where external_id like '%_@_%.__%' limit 1000) few) as emails
+  from merchant_accounts m where m.credentials is not null`
+
 export async function checkCharges(db: Db): Promise<Finding> {
   const [row] = await db.query(
     `select count(*) as n, min(created_at)::text as oldest,

@@ -13,6 +13,7 @@ import { profileRecord } from '../records/profile.ts'
 import { erasedColumns, hasPersonalData } from '../records/record.ts'
 import { replyRecord } from '../records/reply.ts'
 import { sessionRecord } from '../records/session.ts'
+import { QUEUE_AT_PROVIDER } from './at-provider.ts'
 
 /** One line of the ledger: who was erased and when, nothing personal. */
 export interface Erasure {
@@ -190,6 +191,7 @@ const ON_PERSONS = [
 
 // Each leaves alone what is wiped already.
 const ON_BELONGINGS = [
+  ...QUEUE_AT_PROVIDER,
   // Their nested user agent changes, whoever's they are: a sync must see it.
   `update subscriptions set updated_at = ${STAMP}
    where project_id = $1 and session_id in (${SESSIONS} and user_agent is not null)`,

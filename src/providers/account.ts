@@ -35,12 +35,12 @@ export async function findAccount(db: Db, seal: Seal, name: AccountName): Promis
 
 const LIST = {
   name: 'list connected merchant accounts',
-  text: `select ${COLUMNS} from merchant_accounts where credentials is not null order by 1, 2, 3`,
+  text: `select ${COLUMNS} from merchant_accounts where credentials is not null and psp = any($1) order by 1, 2, 3`,
 }
 
-/** Every connected account of every organization. */
-export async function listAccounts(db: Db, seal: Seal): Promise<Account[]> {
-  return (await db.readLong(LIST, [])).map((row) => open(seal, row))
+/** Every connected account of these providers, of every organization. */
+export async function listAccounts(db: Db, seal: Seal, psps: readonly string[]): Promise<Account[]> {
+  return (await db.readLong(LIST, [psps])).map((row) => open(seal, row))
 }
 
 const FIND_SECRETS = {
@@ -65,9 +65,23 @@ function open(seal: Seal, row: Row): Account {
   return {
     ...name,
     isSandbox: sandbox === 't',
-    secretKey: seal.open(bytesFromPg(sealed!), credentialsOf(name)),
+    secretKey: openCredentials(seal, name, sealed!),
     currencies: JSON.parse(currencies!),
     version: `${sealed} ${sandbox} ${currencies}`,
+  }
+}
+
+/** Thrown for credentials that were sealed under another master key, or for another account. */
+export class CredentialsUnreadable extends Error {}
+
+function openCredentials(seal: Seal, name: AccountName, sealed: string): string {
+  try {
+    return seal.open(bytesFromPg(sealed), credentialsOf(name))
+  } catch {
+    const { organizationId, psp, merchantId } = name
+    throw new CredentialsUnreadable(
+      `The credentials of merchant account ${psp} ${merchantId} of organization ${organizationId} cannot be opened with this master key.`,
+    )
   }
 }
 

@@ -98,7 +98,7 @@ export function openProviders(options: ProvidersOptions): OpenProviders {
         ? [...opened.values()].map(({ provider }) => provider)
         : (ofOrganization.get(organizationId) ?? []),
     async all() {
-      const connected = seal ? await listAccounts(db, seal) : []
+      const connected = seal ? await listAccounts(db, seal, Object.keys(adapters)) : []
       const found = connected.flatMap((account) => {
         const provider = openAccount(account)
         return provider ? [{ organizationId: account.organizationId, provider }] : []

@@ -6,6 +6,7 @@ import { billingApi } from '../billing/api.ts'
 import { startSettling } from '../billing/unknown/settling.ts'
 import type { Config } from '../config.ts'
 import { dashboard } from '../dashboard/dashboard.ts'
+import { eraseAtProviders } from '../erasure/at-provider.ts'
 import { deliverEvents } from '../events/dispatcher.ts'
 import { forgetAttempts } from '../events/retention.ts'
 import { followFigures } from '../figures/follow.ts'
@@ -82,6 +83,7 @@ export function startWork(app: App): () => Promise<void> {
     sweepCounts(app),
     startSettling({ ...app, providerTimeoutMs }),
     readMissedNotifications(notificationContext(app)),
+    eraseAtProviders(app),
     deliverEvents(app),
     forgetAttempts(app),
     followFigures(app),

@@ -96,22 +96,33 @@ export async function listProjects(db: Db) {
   }))
 }
 
+/** What an erasure does at payment providers: nothing, empty the customer there, or delete it. */
+export type EraseAtProvider = 'off' | 'on' | 'delete'
+
+export interface OrganizationChange {
+  enabled?: boolean | undefined
+  maxAmounts?: string[]
+  eraseAtProvider?: EraseAtProvider | undefined
+}
+
 /**
- * Sets an organization's rules for custom charges and answers them. `maxAmounts` are amounts in major units, `500` for
+ * Sets an organization's rules for custom charges and returns them. `maxAmounts` are amounts in major units, `500` for
  * every currency or `JPY=50000` for one.
  */
-export async function setOrganization(db: Writing, id: string, change: { enabled?: boolean; maxAmounts?: string[] }) {
+export async function setOrganization(db: Writing, id: string, change: OrganizationChange) {
   const limits = Object.fromEntries((change.maxAmounts ?? []).map(readLimit))
   const [row] = await db.query(
     `update organizations set one_off_charge_enabled = coalesce($2, one_off_charge_enabled),
-       one_off_charge_max_amount = one_off_charge_max_amount || $3::jsonb
-     where id = $1 returning id, one_off_charge_enabled, one_off_charge_max_amount`,
-    [id, change.enabled ?? null, JSON.stringify(limits)],
+       one_off_charge_max_amount = one_off_charge_max_amount || $3::jsonb,
+       erase_at_provider = coalesce($4, erase_at_provider)
+     where id = $1 returning id, one_off_charge_enabled, one_off_charge_max_amount, erase_at_provider`,
+    [id, change.enabled ?? null, JSON.stringify(limits), change.eraseAtProvider ?? null],
   )
   if (!row) throw new Refusal(`There is no organization "${id}".`)
   return {
     id,
     one_off_charge_enabled: row.one_off_charge_enabled === 't',
+    erase_at_provider: row.erase_at_provider as EraseAtProvider,
     one_off_charge_max_amount: JSON.parse(row.one_off_charge_max_amount!) as Record<string, string>,
   }
 }

@@ -136,7 +136,7 @@ const CLAIM: Statement = {
       left join customers c on c.organization_id = $1 and c.external_id = a.external_id
       left join lateral (
         select r.trx_id, r.psp, r.psp_merchant_id, r.region, r.payment_method_token, r.psp_customer_id
-        ${PAYMENTS} and r.payment_method_token is not null order by r.trx_created_at desc limit 1) card on true
+        ${PAYMENTS} and r.payment_method_token is not null and c.cards_erased_at is null order by r.trx_created_at desc limit 1) card on true
       left join merchant_accounts m on m.organization_id = $1 and m.psp = card.psp and m.psp_merchant_id = card.psp_merchant_id
     ), made as (
       insert into orders as o (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code,

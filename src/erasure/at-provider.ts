@@ -1,0 +1,136 @@
+// Repeats erasures at payment providers: cards are detached, and the customer there is emptied or deleted, until it is done.
+import type { Clock } from '../lib/clock.ts'
+import type { Db } from '../lib/pg/db.ts'
+import { isUnavailable } from '../lib/pg/errors.ts'
+import { adapters } from '../providers/adapters.ts'
+import type { Provider, Providers } from '../providers/provider.ts'
+
+interface Shared {
+  db: Db
+  providers: Providers
+  clock: Clock
+  log: { info(details: object, message: string): void; error(details: object, message: string): void }
+}
+
+const PSPS = Object.keys(adapters)
+  .map((psp) => `'${psp}'`)
+  .join(', ')
+
+/**
+ * Statements of an erasure, with the project as $1 and the profiles as $2: where the organization asks for it, the cards
+ * of their customers are charged no more, and what the providers have of them is queued. Repeating them changes nothing.
+ */
+export const QUEUE_AT_PROVIDER = [
+  `update customers c set cards_erased_at = db_clock() from organizations o
+   where c.project_id = $1 and c.profile_id = any($2) and c.cards_erased_at is null
+     and o.id = c.organization_id and o.erase_at_provider <> 'off'`,
+  `insert into provider_erasures (organization_id, psp, psp_merchant_id, target, project_id, profile_id, how, created_at,
+     next_attempt_at)
+   select distinct on (c.organization_id, t.psp, t.psp_merchant_id, t.target)
+     c.organization_id, t.psp, t.psp_merchant_id, t.target, c.project_id, c.profile_id,
+     case o.erase_at_provider when 'delete' then 'delete' else 'empty' end, now.at, now.at
+   from (select db_clock() as at) now, customers c
+   join organizations o on o.id = c.organization_id and o.erase_at_provider <> 'off'
+   cross join lateral (
+     select r.psp, r.psp_merchant_id, coalesce(r.psp_customer_id, r.payment_method_token) as target
+     from report_transactions r where r.organization_id = c.organization_id and r.external_id = c.external_id
+     union select d.psp, d.psp_merchant_id, coalesce(d.provider_customer, d.payment_method_token)
+     from orders d where d.organization_id = c.organization_id and d.external_id = c.external_id
+     -- An imported customer without payments is known by the provider's own id.
+     union select m.psp, m.psp_merchant_id, c.external_id
+     from merchant_accounts m where m.organization_id = c.organization_id and c.external_id like 'cus\\_%') t
+   where c.project_id = $1 and c.profile_id = any($2)
+     and t.psp in (${PSPS}) and t.psp_merchant_id is not null and t.target is not null
+   on conflict do nothing`,
+]
+
+const LOOK_MS = 1_000
+// Of one process, at most.
+const AT_ONCE = 4
+// Longer than the calls of one erasure take: some cards are detached one after the other.
+const LEASE_S = 10 * 60
+const PAUSES_S = [5, 60, 10 * 60, 60 * 60, 6 * 60 * 60]
+
+/** Starts to erase at providers; returns what stops it. */
+export function eraseAtProviders(app: Shared): () => Promise<void> {
+  const stopping = new AbortController()
+  const workers = Array.from({ length: AT_ONCE }, () => keepErasing(app, stopping.signal))
+  return async () => {
+    stopping.abort()
+    await Promise.all(workers)
+  }
+}
+
+type Due = {
+  organization_id: string
+  psp: string
+  psp_merchant_id: string
+  target: string
+  how: 'empty' | 'delete'
+  attempts: string
+}
+
+// Taking moves the time of the next attempt past the lease. Due also is what lies further ahead than any pause.
+const TAKE_DUE = {
+  name: 'take erasure at provider',
+  text: `
+    with now as materialized (select db_clock() as at), due as (
+      select e.organization_id, e.psp, e.psp_merchant_id, e.target from provider_erasures e, now
+      where e.next_attempt_at <= now.at or e.next_attempt_at > now.at + interval '1 day'
+      order by e.next_attempt_at limit 1 for update of e skip locked)
+    update provider_erasures e set attempts = e.attempts + 1, next_attempt_at = now.at + make_interval(secs => $1)
+    from due, now
+    where (e.organization_id, e.psp, e.psp_merchant_id, e.target) =
+      (due.organization_id, due.psp, due.psp_merchant_id, due.target)
+    returning e.organization_id, e.psp, e.psp_merchant_id, e.target, e.how, e.attempts`,
+}
+
+async function keepErasing(app: Shared, signal: AbortSignal): Promise<void> {
+  const { db, clock, log } = app
+  while (!signal.aborted) {
+    const isWorking = await eraseNext(app, signal).catch((error) => {
+      // What was taken is due again when its lease ends.
+      if (!isUnavailable(error))
+        log.error({ err: error }, 'An erasure at a payment provider failed; it is tried again.')
+      return false
+    })
+    if (!isWorking) await clock.sleep(LOOK_MS, signal)
+  }
+
+  async function eraseNext({ providers }: Shared, stop: AbortSignal): Promise<boolean> {
+    const [due] = await db.query<Due>(TAKE_DUE, [LEASE_S])
+    if (!due) return false
+    const { organization_id, psp, psp_merchant_id, target } = due
+    const provider = await providers.of(organization_id, psp, psp_merchant_id)
+    const why = provider ? await erase(provider, due, stop) : 'the merchant account is not connected'
+    const pause = PAUSES_S[Math.min(Number(due.attempts), PAUSES_S.length) - 1]!
+    await db.query(SETTLE, [organization_id, psp, psp_merchant_id, target, why ?? null, pause])
+    if (why === undefined) log.info({ organization_id, psp, psp_merchant_id }, 'A customer is erased at the provider.')
+    return true
+  }
+}
+
+const SETTLE = {
+  name: 'settle erasure at provider',
+  text: `
+    update provider_erasures set why = $5, done_at = case when $5::text is null then db_clock() end,
+      next_attempt_at = case when $5::text is not null then db_clock() + make_interval(secs => $6) end
+    where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and target = $4 and done_at is null`,
+}
+
+/** Returns why it has to be tried again, or undefined when it is done. */
+async function erase(provider: Provider, { target, how }: Due, signal: AbortSignal): Promise<string | undefined> {
+  if (!provider.eraseCustomer) return 'the provider has no such call'
+  const customer = target.startsWith('cus_') ? target : await customerOf(provider, target, signal)
+  if (customer === null) return undefined
+  if (typeof customer === 'object') return customer.why
+  const outcome = await provider.eraseCustomer(customer, how, signal)
+  return outcome.outcome === 'unknown' ? outcome.why : undefined
+}
+
+/** The customer of a saved card; null: nobody's any more. */
+async function customerOf(provider: Provider, token: string, signal: AbortSignal) {
+  const card = await provider.savedCard?.(token, signal)
+  if (card && 'outcome' in card) return card
+  return card?.customer ?? null
+}
