@@ -1,4 +1,4 @@
-// The three errors whose text is meant for somebody outside: a caller of the API, a user of the command line.
+// The three errors whose text is meant for a caller of the API or a user of the command line.
 
 /** A refusal the caller of an API may see; `message` is a whole sentence without internals. */
 export class ApiError extends Error {

@@ -1,4 +1,4 @@
-// Small files that are made once, by whoever comes first: keys and passwords.
+// Small files that are made once, by the first program that needs them: keys and passwords.
 import { randomUUID } from 'node:crypto'
 import { closeSync, fsyncSync, linkSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'

@@ -14,7 +14,7 @@ const DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
  * digits, so that the order of the texts is the order of time. Throws a `TimeError` for anything else, for more than six
  * fraction digits (nothing is rounded), and for years outside 0001 to 9999 in UTC.
  *
- * A leap second (RFC 3339, section 5.7) stands at the end of a month in UTC, and is read as the second that follows.
+ * A leap second (RFC 3339, section 5.7) is at the end of a month in UTC, and is read as the second that follows.
  */
 export function readInstant(text: string): string {
   const match = RFC_3339.exec(text)
@@ -39,7 +39,7 @@ export function readInstant(text: string): string {
   return `${utc.toISOString().slice(0, 19)}.${micros}Z`
 }
 
-/** Reads a date-time from a query string, where a `+` that nobody encoded has become a space. */
+/** Reads a date-time from a query string, where an unencoded `+` has become a space. */
 export function readQueryInstant(text: string): string {
   return readInstant(text.replace(/ (?=\d\d:\d\d$)/, '+'))
 }

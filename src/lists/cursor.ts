@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import { instantFromMicros, isInRange, microsFromInstant } from '../lib/time.ts'
 
-/** Where a walk stands. Instants are canonical date-times. */
+/** The position of a walk. Instants are canonical date-times. */
 export interface Position {
   /** `created_at` or `updated_at` of the last item served, whichever orders the walk. */
   at: string
@@ -50,7 +50,7 @@ export function readCursor(cursor: string, binding: string): Position | undefine
   return positionOf(payload, marked ? total - MARKED : total, marked)
 }
 
-/** What the payload says. The check keeps nobody from writing one of their own: what we would not write is none of ours. */
+/** The position in the payload; undefined for values that we never write: the check is no signature, callers may forge one. */
 function positionOf(payload: Buffer, total: bigint, marked: boolean): Position | undefined {
   const at = payload.readBigInt64BE(0)
   const horizon = payload.readBigInt64BE(8)

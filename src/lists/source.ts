@@ -21,7 +21,7 @@ export interface Reads {
   close(): Promise<void>
 }
 
-/** The primary as a source; `mark` comes from whoever knows of replicas. */
+/** The primary as a source; `mark` comes from the caller that knows the replicas. */
 export function primarySource(db: Db, mark: Source['mark'] = async () => undefined): Source {
   const { read, readLong, fair } = db
   return { read, readLong, fair, horizon: (projectId) => readHorizon(db, projectId), mark, async reach() {} }

@@ -9,11 +9,11 @@ export interface Channel {
   begin: Promise<Begin>
   /** The background work is this worker's. */
   work: Promise<void>
-  /** Another one stands in this worker's place. */
+  /** Another worker has replaced this one. */
   leave: Promise<void>
   /** The program ends, or the supervisor has gone. */
   stop: Promise<void>
-  /** What all workers have counted; nothing when there is nobody to ask. */
+  /** What all workers have counted; empty without a supervisor. */
   all(): Promise<Counted[]>
   /** Resolves when it is on its way. */
   tell(said: FromWorker): Promise<void>

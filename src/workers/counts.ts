@@ -1,4 +1,4 @@
-// What all workers have counted, gathered for whoever of them is asked for the metrics.
+// Collects what all workers have counted, for the one whose metrics are read.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Counted, lasting } from '../metrics/merge.ts'
 
@@ -7,7 +7,7 @@ interface Counter {
   askForCount(): void
 }
 
-// Who is too busy to answer in time stands in with what it said before.
+// A worker that is too busy to answer in time counts with its previous answer.
 const PATIENCE_MS = 1000
 
 export interface Counts {
@@ -44,7 +44,7 @@ export function openCounts(): Counts {
         gathering = undefined
       })
       await gathering
-      // First who has gone, then the rest at one moment: nobody stands in both, and nobody in none.
+      // First those that have ended, then the living at one moment: none is counted twice or missed.
       for (let kept = gone; ; kept = gone) {
         const ofGone = await kept
         if (kept === gone) return [...last.values(), ofGone]

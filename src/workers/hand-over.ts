@@ -11,8 +11,8 @@ type Heard = { ack?: number }
 
 /**
  * Gives each connection that `worker` dies with, before it has said that it took it, to another one. Left alone,
- * node:cluster keeps such a connection open for ever and nobody serves it; under load it happens at every death, for
- * whoever was connected comes again before the death is known.
+ * node:cluster keeps such a connection open for ever, unserved; under load it happens at every death, for
+ * clients reconnect before the death is known.
  */
 export function saveConnections(worker: Worker): void {
   const child = worker.process

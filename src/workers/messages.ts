@@ -7,7 +7,7 @@ export type ToWorker =
   | { is: 'begin'; number: number; share: Share }
   /** The background work is this worker's now. */
   | { is: 'work' }
-  /** Another one stands in its place. */
+  /** Another worker has replaced it. */
   | { is: 'leave' }
   /** The program ends. */
   | { is: 'stop' }
@@ -21,5 +21,5 @@ export type FromWorker =
   /** It cannot serve, for this reason; it ends by itself. */
   | { is: 'failed'; sentence: string; usage: boolean }
   | { is: 'counted'; counted: Counted }
-  /** Somebody looks at its metrics: asks for what all have counted. */
+  /** Its metrics are read: asks for what all workers have counted. */
   | { is: 'asking' }

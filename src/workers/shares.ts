@@ -33,7 +33,7 @@ export function readWorkers(text: string): number | 'auto' {
 
 /**
  * Divides `connections`, which is `DATABASE_CONNECTIONS` if that is set, among the workers and one more: at a restart the
- * new worker stands beside the one whose place it takes.
+ * new worker runs beside the one that it replaces.
  */
 export function divide(
   asked: number | 'auto',

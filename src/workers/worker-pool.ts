@@ -15,7 +15,7 @@ interface PoolOptions {
   clock: Clock
 }
 
-// Whoever ends sooner than this after being ready might do so again at once: the next one waits, longer each time.
+// A worker that ends sooner than this after being ready may do so again: its successor is delayed, longer each time.
 const SHORT_LIFE_MS = 10_000
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
@@ -104,7 +104,7 @@ export class WorkerPool {
     this.#counts.keep(member)
     if (this.#stopping.signal.aborted) return
     this.#assignWork()
-    // One that never was ready is the business of whoever started it.
+    // The caller of #start handles a worker that never became ready.
     if (member.readyMs === undefined || member.dismissed) return
     const { number: worker, pid, readyMs } = member
     const { code, signal } = await member.ended

@@ -34,7 +34,7 @@ export interface End {
   signal: string | null
 }
 
-/** Starts one; `hear` is told what it says. */
+/** Starts a worker; `hear` is called with its messages. */
 export function startMember(number: number, share: Share, hear: (said: FromWorker) => void): Member {
   const worker = cluster.fork()
   saveConnections(worker)
@@ -67,7 +67,7 @@ export function startMember(number: number, share: Share, hear: (said: FromWorke
     member.state = 'ended'
     ready.reject(reason ?? new Refusal(`A worker ended before it was ready (${signal ?? `exit code ${code}`}).`))
   })
-  // Whoever started it may have stopped waiting.
+  // The caller may have stopped waiting.
   member.ready.catch(() => {})
   member.tell({ is: 'begin', number, share })
   return member

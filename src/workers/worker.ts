@@ -1,4 +1,4 @@
-// A worker: serves like a process alone, on sockets that its supervisor holds, and leaves when it is told to or left alone.
+// A worker: serves like a single process, on sockets of its supervisor, until that says leave or stop, or has gone.
 import cluster from 'node:cluster'
 import { type App, openApp } from '../app.ts'
 import type { Config } from '../config.ts'

@@ -13,7 +13,7 @@ export interface Embedded {
   connection: { host: string; port: number; user: string; password: string; database: string; ssl: false }
   /** Where the database is, when that is not in DATA_DIR; to be shown. */
   notice?: string
-  /** Leaves; stops the server when nobody else is there. Close your own connections first. May be called again. */
+  /** Leaves; the last program to leave stops the server. Close your own connections first. May be called again. */
   close(): Promise<void>
 }
 
@@ -49,7 +49,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> 
 
 function urlOf({ host, port, user, password, database }: Embedded['connection']): string {
   const parameters = `host=${encodeURIComponent(host)}&port=${port}&sslmode=disable`
-  // The parameter wins over the name before it, which stands there because a URL without one is none for `new URL`.
+  // The parameter overrides the host name, which is there because `new URL` accepts no URL without one.
   return `postgresql://${user}:${password}@localhost/${database}?${parameters}`
 }
 
@@ -94,14 +94,14 @@ async function leave({ cluster }: Home, client: pg.Client, log: EmbeddedOptions[
   await client.end()
 }
 
-/** Of several that leave at once, the lock goes to one at most, and never while somebody stays or has just come. */
+/** Of several programs that leave at once at most one gets the lock, and none while another stays or has just joined. */
 async function isLast(client: pg.Client): Promise<boolean> {
   try {
     await client.query('select pg_advisory_unlock_shared($1, $2)', PRESENCE)
     const { rows } = await client.query('select pg_try_advisory_lock($1, $2) as alone', PRESENCE)
     return rows[0].alone
   } catch {
-    // The server is gone already: whoever had the lock was faster, or it died.
+    // The server is gone already: the program with the lock was faster, or the server died.
     return false
   }
 }

@@ -115,13 +115,13 @@ export function lastServer(cluster: string): { pid: number; sockets: string } | 
   return pid > 0 ? { pid, sockets: lines[4] ?? '' } : undefined
 }
 
-/** Whether the process is the server of this cluster, in which it stands. Where that cannot be seen, its command line names the cluster. */
+/** Whether the process is the server of this cluster: by its working folder, or its command line where that is hidden. */
 export async function isServerOf(cluster: string, pid: number): Promise<boolean> {
   if (!isAlive(pid)) return false
   try {
-    const stands = statSync(`/proc/${pid}/cwd`)
+    const folder = statSync(`/proc/${pid}/cwd`)
     const { dev, ino } = statSync(cluster)
-    return stands.dev === dev && stands.ino === ino
+    return folder.dev === dev && folder.ino === ino
   } catch {
     const command = await commandLine(pid)
     return command.includes('postgres') && command.includes(cluster)

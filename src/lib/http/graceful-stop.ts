@@ -1,4 +1,4 @@
-// Leaves a listener without breaking off anybody: what is under way is answered, and whoever stays connected is told to go.
+// Closes a listener gracefully: requests under way are answered, with `Connection: close` for clients that keep theirs.
 import type { ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -22,7 +22,7 @@ const SILENCE_MS = 5000
 // A connection may become idle after its server was closed: when its answer had begun before.
 const LOOK_MS = 500
 
-/** Gives `app` its `leave`, and tells whether it is leaving: whoever is answered then is to be told to go. */
+/** Adds `leave` to `app`; returns whether it is leaving, when every answer needs `Connection: close`. */
 export function installGracefulStop(app: FastifyInstance, underWay: Iterable<ServerResponse>): () => boolean {
   const closing = Promise.withResolvers<void>()
   const connections = new SlotSet<Socket>()
@@ -40,7 +40,7 @@ export function installGracefulStop(app: FastifyInstance, underWay: Iterable<Ser
     closeIdleConnections.call(app.server)
   }
 
-  /** Answers a look, which ends those who are not waited for any more. */
+  /** Returns a check that destroys the connections that have had their time. */
   function watchStragglers(): () => void {
     // Node's own check of how long a request takes ends where the closing begins.
     const { requestTimeout } = app.server

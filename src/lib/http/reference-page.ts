@@ -57,7 +57,7 @@ const PAGE = `<!doctype html>
 </html>
 `
 
-// Its own script and description and nothing else: the page works without internet and can tell nobody anything.
+// Its own script and description and nothing else: the page works without internet and can send nothing to other hosts.
 const PAGE_HEADERS = {
   'content-security-policy': [
     "default-src 'none'",
@@ -81,7 +81,7 @@ const SCRIPT_HEADERS = {
   'x-content-type-options': 'nosniff',
 }
 
-/** The reference page's script: megabytes, so it is loaded when somebody first asks for the page. */
+/** The reference page's script: megabytes, so it is loaded with the first request for the page. */
 async function loadScript(): Promise<Buffer> {
   const { default: reference } = await import('@scalar/fastify-api-reference')
   const pages = Fastify()

@@ -1,7 +1,7 @@
-// Clients that stand still, as somebody finds who looks at their connections now and then.
+// Finds stalled clients: connections on which nothing has moved for some time.
 import type { Socket } from 'node:net'
 
-/** Answers a look, which tells whose `moved` has stayed the same for so long, at all looks meanwhile. */
+/** Returns a check, to be called now and then: the sockets whose `moved` has not changed for `timeoutMs`. */
 export function findStalled(
   timeoutMs: number,
   moved: (socket: Socket) => number,

@@ -18,7 +18,7 @@ export function traceOf(header: string | string[] | undefined): Trace {
   const [, version, traceId, , flags, more] = (typeof header === 'string' && TRACEPARENT.exec(header)) || []
   const isKnown = traceId !== undefined && !(version === VERSION && more !== undefined)
   const id = isKnown ? traceId : random(16)
-  // Of the flags we know one; of our own traces nobody has decided yet that they are kept.
+  // We know one of the flags; traces that begin here are not sampled.
   const sampled = isKnown ? Number.parseInt(flags!, 16) & SAMPLED : 0
   return { traceId: id, traceparent: `${VERSION}-${id}-${random(8)}-0${sampled}` }
 }

@@ -29,10 +29,10 @@ function giveBack(memory: Buffer): void {
 
 /**
  * Memory of this size lies outside the heap, and the more of it is given up the more often all of the heap is searched for
- * garbage. So whoever has sent the bytes frees them; when that is forgotten they are garbage like any other.
+ * garbage. So the sender frees the bytes; when that is forgotten they are ordinary garbage.
  */
 export class JsonBytes {
-  /** What is written lies in it from 0 to `length`; whoever writes more reserves room first. */
+  /** Written from 0 to `length`; reserve room before writing more. */
   bytes = borrow(FIRST_BYTES)
   length = 0
 
@@ -64,7 +64,7 @@ export class JsonBytes {
     return this.written().toString()
   }
 
-  /** Nobody reads the bytes any more. To be called once at most. */
+  /** Frees the bytes, which must not be read any more. To be called once at most. */
   free(): void {
     giveBack(this.bytes)
   }

@@ -19,7 +19,7 @@ export interface Pipelines {
   close(): Promise<void>
 }
 
-/** Opens as many connections as are wanted, each when it is first needed; `onLost` hears when one has ended. */
+/** Opens as many connections as are wanted, each when it is first needed; `onLost` is called when one has ended. */
 export function openPipelines(
   config: pg.ClientConfig,
   connections: number,

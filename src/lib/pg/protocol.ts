@@ -1,4 +1,4 @@
-// What we lean on of pg's inside, which its types do not show: how a query is sent, and how it hears what comes back.
+// The internals of pg that we depend on and its types do not show: how a query is sent, and how it receives the answer.
 import type { EventEmitter } from 'node:events'
 import type { Writable } from 'node:stream'
 import pg from 'pg'
@@ -100,7 +100,7 @@ export class Batch {
   readonly #queries: Prepared[] = []
   #done = 0
 
-  /** Adds a query before the batch is sent; its callback hears when it is done, or why it was not. */
+  /** Adds a query before the batch is sent; its callback is called when it is done, or with the error. */
   add(query: Prepared): void {
     this.#queries.push(query)
   }

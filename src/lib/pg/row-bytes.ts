@@ -1,6 +1,6 @@
-// A row as PostgreSQL sent it: the bytes of its columns, which become strings only where somebody asks for one.
+// A row as PostgreSQL sent it: the bytes of its columns, which become strings only on request.
 
-// Before each value stands its length in four bytes; a null has this one, and no bytes.
+// Each value is preceded by its length in four bytes; a null has this one, and no bytes.
 const LENGTH_BYTES = 4
 const NULL_LENGTH = -1
 
@@ -62,7 +62,7 @@ export class Row {
   }
 }
 
-/** The length that stands here in four bytes; -1 is a null's. */
+/** The length in the four bytes here; -1 is a null's. */
 export function lengthAt(bytes: Buffer, at: number): number {
   return (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!
 }

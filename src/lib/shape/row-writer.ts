@@ -5,7 +5,7 @@ import { lengthAt, type Row } from '../pg/row-bytes.ts'
 /** How a column's text becomes JSON. */
 export type Kind = 'text' | 'instant' | 'integer' | 'decimal' | 'boolean' | 'json'
 
-/** One step of writing a row: what stands before the value, and the value. */
+/** One step of writing a row: the text before the value, and the value. */
 export type Step = { prefix: Buffer } & (
   | { kind: Kind }
   /** An object that is null where its first column is: then this many columns and steps are passed over. */

@@ -12,7 +12,7 @@ export interface FieldOptions {
   nullable?: boolean
   example?: unknown
   enum?: readonly string[]
-  /** For `json` fields: what stands in it. */
+  /** For `json` fields: the schema of the value. */
   schema?: Record<string, unknown>
 }
 

@@ -30,7 +30,7 @@ export function openHeartbeat(db: Db, clock: Clock, everyMs: number, keepMs: num
     const askedMs = clock.monotonicMs()
     const [row] = await db.query(BEAT, [`${everyMs} milliseconds`])
     if (!row) return void (await db.query(BEGIN))
-    // Another process's token was written after we last asked and saw an older one; nobody knows when the first one was.
+    // Another process's token was written after we last asked and saw an older one; when the first one was is unknown.
     if (row.ours === 't') learn(row.token!, askedMs)
     else if (last && last.token !== row.token) learn(row.token!, last.askedMs)
     last = { token: row.token!, askedMs }
