@@ -1,24 +1,18 @@
-// What a provider answers other than it was asked: another amount or currency, another reference, turned away, too late.
+// What a provider answers to a charge other than it was asked: another amount or currency, or about another order.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { oneOffCharge } from '../../src/billing/charge/charge.ts'
 import { ordersInProgress } from '../../src/billing/charge/orders.ts'
-import type { ChargeRequest } from '../../src/billing/charge/request.ts'
 import type { BillingContext } from '../../src/billing/context.ts'
-import { refund } from '../../src/billing/refund/refund.ts'
-import { refundsInProgress } from '../../src/billing/refund/refunds.ts'
-import type { RefundRequest } from '../../src/billing/refund/request.ts'
-import { CHARGE, look, REFUND } from '../../src/billing/unknown/look.ts'
+import { CHARGE, look } from '../../src/billing/unknown/look.ts'
 import { findEither, resolve } from '../../src/billing/unknown/resolve.ts'
 import { checkMismatches } from '../../src/doctor/payments.ts'
 import { ApiError } from '../../src/lib/errors.ts'
-import { readAmount } from '../../src/lib/money.ts'
-import type { Db } from '../../src/lib/pg/db.ts'
-import { fixedProviders } from '../../src/providers/fixed.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
-import { HandClock } from '../support/hand-clock.ts'
+import { until } from '../support/cluster.ts'
+import { chargeOf, contextOf } from '../support/in-process.ts'
 import { scriptedProvider, verdict } from '../support/scripted-provider.ts'
 
 let billing: Billing
@@ -35,21 +29,10 @@ beforeEach(async () => {
 })
 after(() => billing.stop())
 
-const request = (amount = '10.50', idempotencyKey = 'k'): ChargeRequest => ({
-  externalId: user,
-  idempotencyKey,
-  amount: readAmount(amount),
-  amountSent: amount,
-  currencyCode: 'USD',
-  clientMetadata: null,
-})
-
+const request = (amount?: string, key?: string) => chargeOf(user, amount, key)
 const log = { info() {}, warn() {}, error: (about: unknown) => void errors.push(about) } as BillingContext['log']
-
-function context(script: Partial<Provider>, more: Partial<BillingContext> = {}): BillingContext {
-  const providers = fixedProviders([scriptedProvider(script)])
-  return { db: billing.db, providers, clock: new HandClock(), log, providerTimeoutMs: 1_000, ...more }
-}
+const context = (script: Partial<Provider>, more: Partial<BillingContext> = {}) =>
+  contextOf(billing.db, scriptedProvider(script), { log, ...more })
 
 /** Charges as asked, under our reference. */
 const honest: Partial<Provider> = {
@@ -138,122 +121,6 @@ test('an answer about another order of ours settles nothing, until an operator d
   assert.equal(ended!.status, 'failed')
 })
 
-describe('refunds', () => {
-  const asked = (orderId: string, idempotencyKey: string | null = 'r', amount?: string): RefundRequest => ({
-    externalId: user,
-    orderId,
-    amount: amount === undefined ? undefined : readAmount(amount),
-    isSoft: false,
-    reason: '',
-    comment: '',
-    idempotencyKey,
-  })
-  const charged = async () => (await oneOffCharge(context(honest), shop.id, request())).order_id
-  const paysBack: Provider['refund'] = async ({ reference, amountMinor, currencyCode }) =>
-    verdict('succeeded', { reference, amountMinor, currencyCode })
-
-  async function lookAgain(refundId: string, script: Partial<Provider>) {
-    await billing.db.query('update refunds set lease_until = null where refund_id = $1', [refundId])
-    const found = await refundsInProgress.find(billing.db.query, refundId)
-    const taken = await refundsInProgress.take(billing.db, found!, 5_000)
-    return look(context(script), REFUND, taken!)
-  }
-
-  test('in another currency settle nothing, and an operator is told', async () => {
-    const orderId = await charged()
-    const other = context({ refund: async ({ reference }) => verdict('succeeded', { reference, currencyCode: 'EUR' }) })
-    const answer = await refund(other, shop.id, asked(orderId))
-    assert.equal(answer.refund_status, 'processing')
-    const [row] = await billing.db.query(
-      'select refunds.provider_mismatch, amount_refunded from refunds join orders using (order_id) where refund_id = $1',
-      [answer.refund_id],
-    )
-    assert.deepEqual([row!.provider_mismatch, row!.amount_refunded, errors.length], ['currency', '0', 1])
-    assert.equal((await shop.consumables(user))[0].is_active, true)
-  })
-
-  test('turned away before they began leave the key free', async () => {
-    const orderId = await charged()
-    const busy = context({ refund: async () => ({ outcome: 'not_begun', why: 'answered 401', cause: 'credentials' }) })
-    await assert.rejects(refund(busy, shop.id, asked(orderId)), { status: 503 })
-    assert.equal(errors.length, 1, 'wrong credentials are logged as an error')
-    const answer = await refund(context({ refund: paysBack }), shop.id, asked(orderId))
-    assert.deepEqual([answer.refund_status, answer.idempotent_replay], ['succeeded', false])
-  })
-
-  test('claimed too late for their lease begin it anew, and are made', async () => {
-    const orderId = await charged()
-    const clock = new HandClock()
-    let claims = 0
-    // The claim alone takes as long as the margin of its lease.
-    const tx: Db['tx'] = (work) => {
-      if (claims++ === 0) clock.advance(5_000)
-      return billing.db.tx(work)
-    }
-    const slow = context({ refund: paysBack }, { clock, db: { ...billing.db, tx } })
-    assert.equal((await refund(slow, shop.id, asked(orderId))).refund_status, 'succeeded')
-  })
-
-  test('that no call could be made for in time are begun by the next look, not failed', async () => {
-    const orderId = await charged()
-    const clock = new HandClock()
-    const late = <T>(work: () => T): T => {
-      clock.advance(5_000)
-      return work()
-    }
-    const db: Db = {
-      ...billing.db,
-      tx: (work) => late(() => billing.db.tx(work)),
-      query: ((...given) => late(() => billing.db.query(...given))) as Db['query'],
-    }
-    const never = async (): Promise<never> => assert.fail('must not be called')
-    const answer = await refund(context({ refund: never }, { clock, db }), shop.id, asked(orderId))
-    assert.equal(answer.refund_status, 'processing')
-    const settled = await lookAgain(answer.refund_id, { refund: paysBack, lookUpRefund: never, refuseRefund: never })
-    assert.equal(settled.status, 'succeeded')
-  })
-
-  test('without a key are new ones after one that failed', async () => {
-    const orderId = await charged()
-    const keys: string[] = []
-    const failsOnce = context({
-      async refund({ key, reference, amountMinor }) {
-        const isFirst = keys.length === 0 || keys[0] === key
-        keys.push(key)
-        return verdict(isFirst ? 'failed' : 'succeeded', { reference, amountMinor })
-      },
-    })
-    assert.equal((await refund(failsOnce, shop.id, asked(orderId, null))).refund_status, 'failed')
-    assert.equal((await refund(failsOnce, shop.id, asked(orderId, null))).refund_status, 'succeeded')
-    assert.equal(new Set(keys).size, 2)
-  })
-
-  test('have a row in the report each', async () => {
-    const orderId = await charged()
-    const made = context({ refund: paysBack })
-    await refund(made, shop.id, asked(orderId, 'one', '4'))
-    await refund(made, shop.id, asked(orderId, 'two', '4'))
-    await refund(made, shop.id, asked(orderId, 'rest'))
-    const rows = (await shop.report({ order_id: orderId })).filter(({ status }) => status === 'refunded')
-    assert.deepEqual(
-      rows.map(({ amount }) => amount),
-      [4, 4, 2.5],
-    )
-  })
-
-  test('that are soft ask no provider and move no money', async () => {
-    const orderId = await charged()
-    const never = async (): Promise<never> => assert.fail('a soft refund moves no money')
-    const answer = await refund(context({ refund: never, admits: () => false }), shop.id, {
-      ...asked(orderId),
-      isSoft: true,
-    })
-    assert.deepEqual([answer.refund_status, answer.consumable_revoked], ['succeeded', false])
-    const [, row] = await shop.report({ order_id: orderId })
-    assert.deepEqual([row.status, row.psp_transaction_type, row.amount], ['refunded', 'soft_refund', 10.5])
-  })
-})
-
 test('a charge that is looked at for months keeps two hundred of its looks', async () => {
   await oneOffCharge(context({}), shop.id, request())
   const { order_id } = await order()
@@ -269,12 +136,17 @@ test('a charge that is looked at for months keeps two hundred of its looks', asy
     5_000,
   )
   await look(context({}), CHARGE, taken!)
-  const [row] = await billing.db.query(
-    `select count(*) as looks, bool_or(call = 'charge') as charge from order_log where order_id = $1`,
-    [order_id!],
-  )
-  assert.ok(Number(row!.looks) <= 203, `${row!.looks} are kept`)
-  assert.equal(row!.charge, 't')
+  const count = async () => {
+    const [row] = await billing.db.query(
+      `select count(*) as looks, count(*) filter (where call = 'charge') as charges from order_log where order_id = $1`,
+      [order_id!],
+    )
+    return row!
+  }
+  // Notes are written behind the answer.
+  await until('the note of the charge', async () => (await count()).charges === '1')
+  const { looks } = await count()
+  assert.ok(Number(looks) <= 203, `${looks} are kept`)
 })
 
 test('a success that waits for its turn appears after the horizon that a sync was promised meanwhile', async () => {

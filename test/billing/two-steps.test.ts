@@ -3,15 +3,11 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { oneOffCharge } from '../../src/billing/charge/charge.ts'
 import { type Order, ordersInProgress } from '../../src/billing/charge/orders.ts'
-import type { ChargeRequest } from '../../src/billing/charge/request.ts'
 import type { BillingContext } from '../../src/billing/context.ts'
 import { CHARGE, look } from '../../src/billing/unknown/look.ts'
-import { readAmount } from '../../src/lib/money.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
-import { fixedProviders } from '../../src/providers/fixed.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
-import { HandClock } from '../support/hand-clock.ts'
-import { silent } from '../support/simulator.ts'
+import { chargeOf, contextOf } from '../support/in-process.ts'
 import { twoStepProvider } from '../support/two-step-provider.ts'
 
 let billing: Billing
@@ -29,23 +25,8 @@ beforeEach(async () => {
 })
 after(() => billing.stop())
 
-const request = (idempotencyKey = 'k', amount = '10.50'): ChargeRequest => ({
-  externalId: user,
-  idempotencyKey,
-  amount: readAmount(amount),
-  amountSent: amount,
-  currencyCode: 'USD',
-  clientMetadata: null,
-})
-
-const context = (more: Partial<BillingContext> = {}): BillingContext => ({
-  db: billing.db,
-  providers: fixedProviders([there.provider]),
-  clock: new HandClock(),
-  log: silent,
-  providerTimeoutMs: 1_000,
-  ...more,
-})
+const request = (key?: string) => chargeOf(user, '10.50', key)
+const context = (more: Partial<BillingContext> = {}) => contextOf(billing.db, there.provider, more)
 
 const charge = (more: Partial<BillingContext> = {}, asked = request()) => oneOffCharge(context(more), shop.id, asked)
 
