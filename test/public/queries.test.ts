@@ -30,8 +30,11 @@ describe('a query string', () => {
     ['/funnels?filter%5Bfoo%5D=1', 'Unknown query parameter "filter[foo]"'],
     ['/funnels?filter=1', 'Unknown query parameter "filter"'],
     ['/funnels?filter[title', 'Unknown query parameter "filter[title"'],
-    ['/funnels?filter[updated_at.from]=2026-01-01T00:00:00Z', 'Unknown query parameter "filter[updated_at.from]"'],
-    ['/products?filter[type]=x', 'Unknown query parameter "filter[type]": known are limit, cursor.'],
+    ['/funnels?filter[created_after]=2026-01-01T00:00:00Z', 'Unknown query parameter "filter[created_after]"'],
+    [
+      '/products?filter[type]=x',
+      'Unknown query parameter "filter[type]": known are limit, cursor, filter[updated_at.from], filter[updated_at.to].',
+    ],
     ['/transactions?filter[profile_id]=x', 'Unknown query parameter "filter[profile_id]"'],
     ['/funnels/funnel?limit=1', 'Unknown query parameter "limit": none are known here.'],
     ['/sessions/session/replies?limit=1', 'Unknown query parameter "limit": none are known here.'],

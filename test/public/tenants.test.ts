@@ -55,6 +55,8 @@ describe('two tenants', () => {
     for (const operation of reads.filter(({ path }) => !path.includes('{id}'))) {
       const { text, body } = await ours.get(pathOf(operation))
       assert.ok(!text.includes(SECRET), operation.path)
+      // The export has lines and no total.
+      if (operation.path.endsWith('/export')) continue
       assert.deepEqual([body.data.length, body.pagination.total], [1, 1])
     }
   })
