@@ -17,12 +17,32 @@ export async function storeLines(
   { live, signal }: { live: boolean; signal: AbortSignal },
 ): Promise<void> {
   if (lines.length === 0) return
+  await keepLinks(app, target, lines)
   const stream = () => Readable.from([Buffer.from(textOf(lines))])
   const options = { projectId: target.projectId, live, skipBadLines: true, signal }
   const result = await importRecords(app, options, [{ name: 'stripe', stream }])
   tally.erased += result.erased
   for (const { line, reason } of result.rejects) reject(tally, idIn(lines[line - 1]!), reason)
   tally.rejected += result.rejected - result.rejects.length
+}
+
+/**
+ * A billing customer that is linked to a profile keeps the link: the organization may have imported its own profiles, and
+ * two customers at Stripe may have the same id of the client.
+ */
+async function keepLinks(
+  { db }: Shared,
+  { organizationId, projectId }: Context['target'],
+  lines: Line[],
+): Promise<void> {
+  const customers = lines.filter(({ record }) => record === 'customer').map(({ data }) => data)
+  const rows = await db.query(
+    `select external_id, profile_id from customers
+     where organization_id = $1 and external_id = any($2) and project_id = $3 and profile_id is not null`,
+    [organizationId, customers.map(({ external_id }) => String(external_id)), projectId],
+  )
+  const links = new Map(rows.map(({ external_id, profile_id }) => [external_id, profile_id]))
+  for (const data of customers) data.profile_id = links.get(String(data.external_id)) ?? data.profile_id
 }
 
 export const textOf = (lines: Line[]) => lines.map((line) => `${JSON.stringify(line)}\n`).join('')

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import { figuresOf } from '../../../src/ingest/stripe/tally.ts'
+import { line } from '../../support/imports.ts'
 import { differences, openStripeImports, type StripeImports } from '../../support/stripe-import.ts'
 import { savedCard } from '../../support/stripe-simulator.ts'
 
@@ -97,6 +98,26 @@ test('charges that Tundish made are left out; those of another installation are 
   assert.deepEqual([state.tally.own, differences(state)], [2, []])
   const ids = (await payments(project.organizationId)).map(({ id }) => id)
   assert.deepEqual([ids.includes(own), ids.includes(foreign)], [false, true])
+})
+
+test('a billing customer keeps the profile that it is linked to', async () => {
+  const { stripe, imports } = all
+  const project = await imports.project()
+  await imports.run(project, [
+    line.profile({ id: 'mine' }),
+    line.customer({ external_id: 'user-7', profile_id: 'mine' }),
+  ])
+  const { id } = await stripe.customers.create({ email: 'seven@example.com', metadata: { user_id: 'user-7' } })
+  await all.run(project, { external_id_key: 'user_id' })
+  const [customer] = await imports.rows(
+    'select profile_id, email from customers where organization_id = $1 and external_id = $2',
+    [project.organizationId, 'user-7'],
+  )
+  assert.deepEqual(customer, { profile_id: 'mine', email: 'seven@example.com' })
+  assert.equal(
+    (await imports.rows('select 1 from profiles where project_id = $1 and id = $2', [project.id, id])).length,
+    1,
+  )
 })
 
 test('a list whose place was deleted meanwhile is read from its beginning', async () => {
