@@ -53,6 +53,7 @@ th, td { text-align: left; vertical-align: top; padding: .45rem .9rem .45rem 0; 
 blockquote { margin: 1rem 0; padding-left: 1rem; border-left: 3px solid var(--line); color: var(--quiet) }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .35rem 1.25rem }
 dt { color: var(--quiet) } dd { margin: 0 }
+img { max-width: 100%; height: auto; border: 1px solid var(--line); border-radius: 8px }
 .quiet { color: var(--quiet) }
 @media (max-width: 30rem) { dl { grid-template-columns: 1fr; gap: 0 } dd { margin-bottom: .6rem } }
 @media print { nav { display: none } pre { white-space: pre-wrap } }

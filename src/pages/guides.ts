@@ -25,9 +25,10 @@ const FIRST = [
 ]
 const OUTSIDE_DOCS = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md']
 
-/** Serves every guide, rendered when it is first asked for, and their list at `/docs/guides`. */
+/** Serves every guide, rendered at the first request, their pictures, and their list at `/docs/guides`. */
 export function serveGuides(listener: FastifyInstance): void {
   const guides = findGuides()
+  const pictures = new Set(filesOf('.png'))
   const rendered = new Map<string, Promise<Rendered>>()
   const render = (name: string) => {
     const page = rendered.get(name) ?? renderGuide(guides, name)
@@ -44,6 +45,7 @@ export function serveGuides(listener: FastifyInstance): void {
   listener.get('/docs/guides/', HIDDEN, async (_request, reply) => reply.redirect('../guides', 308))
   listener.get('/docs/guides/*', HIDDEN, async (request, reply) => {
     const name = (request.params as { '*': string })['*']
+    if (pictures.has(name)) return reply.headers(PICTURE_HEADERS).send(await readFile(`${ROOT}docs/${name}`))
     if (!guides.has(name))
       throw new ApiError(404, 'path_not_found', 'There is no guide of this name: /docs/guides lists them.')
     const { title, html } = await render(name)
@@ -52,11 +54,18 @@ export function serveGuides(listener: FastifyInstance): void {
   })
 }
 
+const PICTURE_HEADERS = {
+  'content-type': 'image/png',
+  'cache-control': 'max-age=3600',
+  'x-content-type-options': 'nosniff',
+}
+
+const filesOf = (suffix: string) =>
+  readdirSync(`${ROOT}docs`, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith(suffix))
+
 /** The files of the guides by their names below `/docs/guides/`. */
 function findGuides(): Map<string, string> {
-  const docs = readdirSync(`${ROOT}docs`, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => [name.slice(0, -'.md'.length), `docs/${name}`] as const)
+  const docs = filesOf('.md').map((name) => [name.slice(0, -'.md'.length), `docs/${name}`] as const)
   const others = OUTSIDE_DOCS.map((file) => [file.slice(0, -'.md'.length).toLowerCase(), file] as const)
   const place = (name: string) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length)
   return new Map([...docs, ...others].sort(([a], [b]) => place(a) - place(b) || (a < b ? -1 : 1)))
@@ -67,7 +76,7 @@ async function renderGuide(guides: Map<string, string>, name: string): Promise<R
   const names = new Map([...guides].map(([other, file]) => [file, other]))
   return renderMarkdown(path, await readFile(`${ROOT}${path}`, 'utf8'), (file) => {
     if (file === 'docs/decisions/') return `${'../'.repeat(name.split('/').length)}guides#decisions`
-    const other = names.get(file)
+    const other = names.get(file) ?? (file.endsWith('.png') ? file.replace(/^docs\//, '') : undefined)
     return other === undefined ? undefined : posix.relative(posix.dirname(`/${name}`), `/${other}`)
   })
 }

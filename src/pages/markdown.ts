@@ -26,8 +26,11 @@ export function renderMarkdown(path: string, markdown: string, addressOf: (path:
         return address === undefined ? text : `<a href="${escapeHtml(address)}">${text}</a>`
       },
       html: ({ text }) => escapeHtml(text),
-      // Pictures are not served: what they show is said.
-      image: ({ text }) => `<em>${escapeHtml(text)}</em>`,
+      image({ href, text }: Tokens.Image) {
+        const address = resolveLink(path, href, addressOf)
+        const alt = escapeHtml(text)
+        return address === undefined ? `<em>${alt}</em>` : `<img src="${escapeHtml(address)}" alt="${alt}">`
+      },
       table(token: Tokens.Table) {
         const row = (tag: string, cells: Tokens.TableCell[]) =>
           `<tr>${cells.map(({ tokens }) => `<${tag}>${this.parser.parseInline(tokens)}</${tag}>`).join('')}</tr>\n`

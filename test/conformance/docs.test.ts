@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, test } from 'node:test'
+import { FLOORS } from '../../scripts/floors.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
@@ -69,6 +70,17 @@ describe('the docs', () => {
   test('only config.ts reads settings from the environment', () => {
     const readers = files('src', '.ts').filter((path) => /process\.env(?!\)|\['PATH'\])/.test(read(path)))
     assert.deepEqual(readers, [])
+  })
+
+  test('decision 3 has the floors as they are checked', () => {
+    const rows = [...read('docs/decisions/0003-floors.md').matchAll(/^\| (\w+) \| (`.+`) \| .{6,} \|$/gm)]
+    const told = rows.map(([, floor, folders]) => [floor, matches(folders!, /`([\w.]+)`/g).sort()])
+    assert.deepEqual(
+      told,
+      Object.entries(FLOORS)
+        .map(([floor, folders]) => [floor, [...folders].sort()])
+        .reverse(),
+    )
   })
 
   test('the guides have one unit and one file of settings, whose settings exist', () => {
