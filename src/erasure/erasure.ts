@@ -8,12 +8,7 @@ import type { Db } from '../lib/pg/db.ts'
 import { endWhenStalled } from '../lib/pg/stalled.ts'
 import type { Query } from '../lib/pg/types.ts'
 import { instantFromPg } from '../lib/time.ts'
-import { customerRecord } from '../records/customer.ts'
-import { profileRecord } from '../records/profile.ts'
-import { erasedColumns, hasPersonalData } from '../records/record.ts'
-import { replyRecord } from '../records/reply.ts'
-import { sessionRecord } from '../records/session.ts'
-import { QUEUE_AT_PROVIDER } from './at-provider.ts'
+import { ON_BELONGINGS, ON_PERSONS } from './effects.ts'
 
 /** One line of the ledger: who was erased and when, nothing personal. */
 export interface Erasure {
@@ -106,7 +101,7 @@ async function reapplyBatch(query: Query, ledgerPath: string, projectId: string,
   return [found.size, personal(found).length] as const
 }
 
-/** Every erasure the database knows, oldest first. */
+/** Every erasure of the database's ledger, oldest first. */
 export async function listErasures(db: Db): Promise<Erasure[]> {
   const rows = await db.query(
     'select project_id, profile_id, erased_at from erasures order by erased_at, project_id, profile_id',
@@ -152,64 +147,7 @@ async function lockProfiles(
 const personal = (found: Map<string, 'personal' | 'erased'>) =>
   [...found].filter(([, state]) => state === 'personal').map(([id]) => id)
 
-// The effects, one statement a table: $1 the project, $2 the profiles, $3 the least stamp.
-const STAMP = "greatest(db_clock(), $3::timestamptz, updated_at + interval '1 microsecond')"
-const SESSIONS = 'select id from sessions where project_id = $1 and profile_id = any($2)'
-const CUSTOMERS = 'select organization_id, external_id from customers where project_id = $1 and profile_id = any($2)'
-const EVENTS = 'select id from events where project_id = $1 and profile_id = any($2)'
-// Whosever they are: of subscriptions that came out of one of the sessions, and of a customer before somebody linked it to
-// the profile. Those that were told since an erasure show nothing of it, and stay whole.
-const EVENTS_THAT_SHOW = `
-  select id from events
-  where project_id = $1 and type like 'subscription.%' and data #>> '{session,user_agent}' is not null
-    and data #>> '{session,id}' in (${SESSIONS})
-  union select id from events
-  where project_id = $1 and type like 'session.%' and object_id in (${SESSIONS}) and profile_id <> all($2)
-  union select e.id from orders o join events e on e.project_id = $1 and e.object_id = o.order_id::text
-  where (o.organization_id, o.external_id) in (${CUSTOMERS}) and e.data ->> 'client_metadata' is not null`
-// As our own events with the id alone are written, so that they need not be written again.
-const ID_ALONE = `'{"id":' || to_json(object_id) || '}'`
-
-/** What was to be told, or may be told again, tells only whom it was about; an answer may have repeated the rest. */
-const emptied = (ids: string) => [
-  // First of all: whoever keeps an answer locks its event.
-  `with locked as materialized (select from events where project_id = $1 and id in (${ids}) order by id for no key update)
-   select count(*) from locked`,
-  `update webhook_attempts set answer = null where project_id = $1 and event_id in (${ids}) and answer is not null`,
-  `update events set data = (${ID_ALONE})::json
-   where project_id = $1 and id in (${ids}) and data::text <> ${ID_ALONE}`,
-]
-
-const ON_PERSONS = [
-  `update profiles set email_erased = email_erased or email is not null, ${erasedColumns(profileRecord)},
-     anonymized_at = $3, updated_at = ${STAMP}
-   where project_id = $1 and id = any($2)`,
-  // Their nested e-mail changed: a sync must see it.
-  `update subscriptions set updated_at = ${STAMP} where project_id = $1 and profile_id = any($2)`,
-  ...emptied(EVENTS),
-]
-
-// Each leaves alone what is wiped already.
-const ON_BELONGINGS = [
-  ...QUEUE_AT_PROVIDER,
-  // Their nested user agent changes, whoever's they are: a sync must see it.
-  `update subscriptions set updated_at = ${STAMP}
-   where project_id = $1 and session_id in (${SESSIONS} and user_agent is not null)`,
-  `update sessions set ${erasedColumns(sessionRecord)}, updated_at = ${STAMP}
-   where project_id = $1 and profile_id = any($2) and (${hasPersonalData(sessionRecord)} or
-     exists (select from replies r where r.project_id = $1 and r.session_id = sessions.id and ${hasPersonalData(replyRecord, 'r')}))`,
-  `update replies set ${erasedColumns(replyRecord)}
-   where project_id = $1 and session_id in (${SESSIONS}) and ${hasPersonalData(replyRecord)}`,
-  `update orders set client_metadata = null
-   where (organization_id, external_id) in (${CUSTOMERS}) and client_metadata is not null`,
-  `update refunds set reason = '', comment = ''
-   where (organization_id, external_id) in (${CUSTOMERS}) and (reason <> '' or comment <> '')`,
-  `update customers set ${erasedColumns(customerRecord)}
-   where project_id = $1 and profile_id = any($2) and ${hasPersonalData(customerRecord)}`,
-  ...emptied(EVENTS_THAT_SHOW),
-]
-
-/** Removes the personal data of these profiles, which are locked; answers when. */
+/** Removes the personal data of these profiles, which are locked; returns the time of the erasure. */
 async function wipe(query: Query, projectId: string, found: Map<string, 'personal' | 'erased'>): Promise<string> {
   const [begun] = await query<{ base: string }>('select begin_write($1) as base', [projectId])
   const { base } = begun!
@@ -232,7 +170,7 @@ export async function wipeBelongings(query: Query, projectId: string, ids: strin
   await carryOut(query, ON_BELONGINGS, projectId, ids, base)
 }
 
-/** Removes what was written of these profiles, which are erased, by whoever did not know it yet. */
+/** Wipes again what concurrent writers added before they saw the erasure. */
 export async function wipeAgain(db: Db, projectId: string, ids: string[]): Promise<void> {
   await db.tx(async (query) => wipe(query, projectId, await lockProfiles(query, projectId, ids)))
 }

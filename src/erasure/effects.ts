@@ -1,0 +1,65 @@
+// The effects of an erasure in the database, a statement for each table.
+import { customerRecord } from '../records/customer.ts'
+import { profileRecord } from '../records/profile.ts'
+import { erasedColumns, hasPersonalData } from '../records/record.ts'
+import { replyRecord } from '../records/reply.ts'
+import { sessionRecord } from '../records/session.ts'
+import { QUEUE_AT_PROVIDER } from './at-provider.ts'
+
+// $1 is the project, $2 the profiles, $3 the least stamp.
+const STAMP = "greatest(db_clock(), $3::timestamptz, updated_at + interval '1 microsecond')"
+const SESSIONS = 'select id from sessions where project_id = $1 and profile_id = any($2)'
+const CUSTOMERS = 'select organization_id, external_id from customers where project_id = $1 and profile_id = any($2)'
+const EVENTS = 'select id from events where project_id = $1 and profile_id = any($2)'
+// Events under other profiles that show data of these: of subscriptions that began in one of the sessions, and of orders
+// of a customer from before it was linked to the profile. Events written after an erasure show none of it.
+const EVENTS_THAT_SHOW = `
+  select id from events
+  where project_id = $1 and type like 'subscription.%' and data #>> '{session,user_agent}' is not null
+    and data #>> '{session,id}' in (${SESSIONS})
+  union select id from events
+  where project_id = $1 and type like 'session.%' and object_id in (${SESSIONS}) and profile_id <> all($2)
+  union select e.id from orders o join events e on e.project_id = $1 and e.object_id = o.order_id::text
+  where (o.organization_id, o.external_id) in (${CUSTOMERS}) and e.data ->> 'client_metadata' is not null`
+// In the form in which events with the id alone are written, so that those need no update.
+const ID_ALONE = `'{"id":' || to_json(object_id) || '}'`
+
+/** Reduces the data of events to the id, and forgets receivers' answers, which may repeat the data. */
+const emptied = (ids: string) => [
+  // Locked first, for a process that stores an answer locks its event.
+  `with locked as materialized (select from events where project_id = $1 and id in (${ids}) order by id for no key update)
+   select count(*) from locked`,
+  `update webhook_attempts set answer = null where project_id = $1 and event_id in (${ids}) and answer is not null`,
+  `update events set data = (${ID_ALONE})::json
+   where project_id = $1 and id in (${ids}) and data::text <> ${ID_ALONE}`,
+]
+
+/** For profiles that are erased for the first time. */
+export const ON_PERSONS = [
+  `update profiles set email_erased = email_erased or email is not null, ${erasedColumns(profileRecord)},
+     anonymized_at = $3, updated_at = ${STAMP}
+   where project_id = $1 and id = any($2)`,
+  // Their nested e-mail changed: a sync must see it.
+  `update subscriptions set updated_at = ${STAMP} where project_id = $1 and profile_id = any($2)`,
+  ...emptied(EVENTS),
+]
+
+/** For every profile: rows may have come under an erased one since. Each statement leaves out rows that are wiped already. */
+export const ON_BELONGINGS = [
+  ...QUEUE_AT_PROVIDER,
+  // Their nested user agent changes, also under other profiles: a sync must see it.
+  `update subscriptions set updated_at = ${STAMP}
+   where project_id = $1 and session_id in (${SESSIONS} and user_agent is not null)`,
+  `update sessions set ${erasedColumns(sessionRecord)}, updated_at = ${STAMP}
+   where project_id = $1 and profile_id = any($2) and (${hasPersonalData(sessionRecord)} or
+     exists (select from replies r where r.project_id = $1 and r.session_id = sessions.id and ${hasPersonalData(replyRecord, 'r')}))`,
+  `update replies set ${erasedColumns(replyRecord)}
+   where project_id = $1 and session_id in (${SESSIONS}) and ${hasPersonalData(replyRecord)}`,
+  `update orders set client_metadata = null
+   where (organization_id, external_id) in (${CUSTOMERS}) and client_metadata is not null`,
+  `update refunds set reason = '', comment = ''
+   where (organization_id, external_id) in (${CUSTOMERS}) and (reason <> '' or comment <> '')`,
+  `update customers set ${erasedColumns(customerRecord)}
+   where project_id = $1 and profile_id = any($2) and ${hasPersonalData(customerRecord)}`,
+  ...emptied(EVENTS_THAT_SHOW),
+]
