@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { type AdminAnswer, startAdmin } from '../support/admin.ts'
+import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import { openEvents } from '../support/events.ts'
-import { type Json, type Project, startTestServer, type TestServer } from '../support/server.ts'
+import type { Json, TestServer } from '../support/server.ts'
 
 interface Parameter {
   name: string
@@ -56,31 +57,37 @@ function undeclared(document: { paths: Record<string, Record<string, { parameter
   )
 }
 
+let billing: Billing
 let server: TestServer
-let project: Project
+let shop: Organization
 let events: Awaited<ReturnType<typeof openEvents>>
 let admin: Awaited<ReturnType<typeof startAdmin>>
 before(async () => {
-  server = await startTestServer()
-  project = await server.project()
+  billing = await startBilling()
+  server = billing.server
+  shop = await billing.organization()
   events = await openEvents()
   admin = await startAdmin(events)
 })
 after(async () => {
   await admin.stop()
   await events.close()
-  await server.stop()
+  await billing.stop()
 })
 
 const CODES = ['parameter_required', 'invalid_parameter']
 
-test('400 for every declared rule of every query parameter of the data API', async () => {
+test('400 for every declared rule of every query parameter of the data API and the billing API', async () => {
   const { body: document } = await server.call('/openapi.json')
   assert.deepEqual(undeclared(document), [])
   const cases = [...broken(document)]
   assert.ok(cases.length > 40, String(cases.length))
   for (const { path, query, rule } of cases) {
-    const { status, headers } = await server.call(`${path}?${query}`, { key: project.key })
+    const url = `${path.replace(/^\/x\//, `/${shop.id}/`)}?${query}`
+    const { status, headers } = await server.call(url, {
+      key: shop.projectKey,
+      headers: ['service-secret-key', shop.key],
+    })
     assert.deepEqual([status, CODES.includes(String(headers['x-error-code']))], [400, true], `${path}: ${rule}`)
   }
 })
