@@ -78,6 +78,7 @@ const DEFAULTS: Record<Table, Columns> = {
     status: 'succeeded',
     provider_key: 'refund-key',
     settled_at: T,
+    updated_at: T,
   },
   events: { created_at: T, sequence: 1, pending: false, data: {} },
 }
