@@ -31,6 +31,15 @@ export interface Stage {
 
 const ACTOR = { kind: 'tundish', id: 'simulation', source: 'simulation' } as const
 
+/** Reads the horizon of a project again and again, as those do who follow a feed. */
+export async function follow(stage: Stage, project: string, times: number): Promise<void> {
+  const { scheduler } = stage
+  for (let n = 0; n < times; n++) {
+    await scheduler.sleep(scheduler.random.between(1, 1_500))
+    await onServer(stage, `sync ${project}`, (server) => sync(stage, server, project))
+  }
+}
+
 /** Lets one thing happen to the shop, on one of the processes. */
 export async function happen(stage: Stage): Promise<void> {
   const { random } = stage.scheduler

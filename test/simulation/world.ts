@@ -8,7 +8,7 @@ import { startSettling } from '../../src/billing/unknown/settling.ts'
 import { openSeal } from '../../src/lib/secrets.ts'
 import { sweepCounts } from '../../src/lists/counts.ts'
 import { fixedProviders } from '../../src/providers/fixed.ts'
-import { happen } from './actors.ts'
+import { follow, happen } from './actors.ts'
 import { Clients, type Server } from './clients.ts'
 import type { Database, DatabaseFaults } from './database.ts'
 import { Invariants } from './invariants.ts'
@@ -45,6 +45,8 @@ const MOST_STEPS = 20_000
 const ROUGH_STEPS = 500
 // What is broken stays broken: not every commit has to be looked at.
 const CHECKED = 0.3
+// How often each project is read by a follower.
+const FOLLOWED = 12
 // How often something else than a purchase happens.
 const HAPPENINGS = { least: 2, most: 7, withinMs: 60_000 }
 
@@ -127,6 +129,7 @@ class World {
       erasureLedger: this.#erasureLedger,
       violated,
     }
+    for (const project of shop.projects) void follow(stage, project, FOLLOWED)
     for (let n = 0; n < this.#random.between(HAPPENINGS.least, HAPPENINGS.most); n++) {
       this.#scheduler.add(undefined, this.#random.between(1, HAPPENINGS.withinMs), () => void happen(stage))
     }
@@ -149,6 +152,7 @@ class World {
   /** One thing happens now, or time goes on to the next; false when all is at rest. */
   async #goOn(): Promise<boolean> {
     const isSlow = this.#random.chance(0.01)
+    if (this.#random.chance(0.5)) this.#scheduler.nowMs += this.#random.between(1, 4)
     if (!isSlow && (await this.#scheduler.step())) {
       await this.#database.settle()
       return true
