@@ -236,6 +236,7 @@ test('every write of the description stands in the audit log, and is refused to 
   const entry = body.data.find((one: { action: string }) => one.action === 'organization.set')
   assert.equal(entry.before.one_off_charge_enabled, false)
   assert.deepEqual(entry.after, {
+    erase_at_provider: 'off',
     one_off_charge_enabled: true,
     one_off_charge_max_amount: { '*': '700', JPY: '90000' },
   })

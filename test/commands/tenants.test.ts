@@ -62,6 +62,7 @@ describe('organizations, projects and keys', () => {
     )
     assert.deepEqual(set, {
       id: 'limits',
+      erase_at_provider: 'off',
       one_off_charge_enabled: true,
       one_off_charge_max_amount: { '*': '500', JPY: '50000' },
     })

@@ -65,7 +65,11 @@ describe('comparing secrets', () => {
 })
 
 const WORD = String.raw`(?:\w+[?!]?\.)*\w*(?:secret|hmac|signature|password|digest|hash|fingerprint|bearer)\w*`
-const COMPARES = new RegExp(String.raw`\b${WORD}\s*[!=]==|[!=]==\s*${WORD}|\.equals\(|Buffer\.compare\(`, 'i')
+// Whether there is one at all is no comparison of bytes.
+const COMPARES = new RegExp(
+  String.raw`\b${WORD}\s*[!=]==(?!\s*(?:undefined|null)\b)|[!=]==\s*${WORD}|\.equals\(|Buffer\.compare\(`,
+  'i',
+)
 
 /** Where bytes are compared plainly, and why nobody learns a secret of it. */
 const HARMLESS: [place: string, reason: string][] = [

@@ -117,6 +117,20 @@ describe('the plans of all lists', () => {
       const headers = { authorization: `Bearer ${key}` }
       await fetch(`${server.adminUrl}/admin/v1/search?q=person9@example.com`, { headers })
     },
+    'the page of a person': async () => {
+      const { key } = await server.db.tx((query) => createOperator(query, { name: 'person', scope: 'read' }))
+      const headers = { authorization: `Bearer ${key}` }
+      const { status } = await fetch(`${server.adminUrl}/admin/v1/projects/${project.id}/profiles/pro-12`, { headers })
+      assert.equal(status, 200)
+    },
+    'the figures of a day': async () => {
+      const { compute } = await import('../../src/figures/compute.ts')
+      const { families } = await import('../../src/figures/families.ts')
+      const day = new Date().toISOString().slice(0, 10)
+      await watched(server.db, (one) => caught.push(one)).tx(async (query) => {
+        for (const { name } of families) await compute(query, project.id, name, { from: day, to: day })
+      })
+    },
   }
 
   async function checkAll(chosen = (_table: string) => true): Promise<void> {
