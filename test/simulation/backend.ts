@@ -52,7 +52,21 @@ export class Backend {
       endOf(last),
     )
     if (name && text !== undefined && answer.some(({ type }) => type === '1')) this.#prepared.set(name, text)
-    return isKnown ? [{ type: '1', bytes: message('1') }, ...answer] : answer.filter(({ type }) => type !== '3')
+    const ordered = /order by/i.test(this.#textOf(unit)) ? answer : sortRows(answer)
+    return isKnown ? [{ type: '1', bytes: message('1') }, ...ordered] : ordered.filter(({ type }) => type !== '3')
+  }
+
+  /** The text of a statement; of one that was prepared before, by its name. */
+  #textOf(unit: Unit): string {
+    for (const { type, bytes } of unit) {
+      if (type === 'P') return textAt(bytes, 5 + Buffer.byteLength(textAt(bytes, 5)) + 1)
+      if (type === 'Q') return textAt(bytes, 5)
+      if (type === 'B') {
+        const portal = textAt(bytes, 5)
+        return this.#prepared.get(textAt(bytes, 5 + Buffer.byteLength(portal) + 1)) ?? ''
+      }
+    }
+    return ''
   }
 
   /** Sends what needs no answer, such as the rows of a copy. */
@@ -115,6 +129,13 @@ function endOf(last: string): (type: string) => boolean {
   if (last === 'S' || last === 'c' || last === 'f') return (type) => type === 'Z'
   if (last === 'Q') return (type) => ENDS_QUERY.includes(type)
   return (type) => ENDS_EXECUTE.includes(type)
+}
+
+/** Rows without an order come as the plan has them, and plans differ with statistics: a seed must not depend on that. */
+function sortRows(answer: Message[]): Message[] {
+  const rows = answer.filter(({ type }) => type === 'D').sort((one, other) => Buffer.compare(one.bytes, other.bytes))
+  let next = 0
+  return answer.map((one) => (one.type === 'D' ? rows[next++]! : one))
 }
 
 /** The error in an answer, if there is one. */

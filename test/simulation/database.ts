@@ -6,7 +6,7 @@ import { Backend } from './backend.ts'
 import type { Process, Scheduler } from './scheduler.ts'
 import { Session, type Shared } from './session.ts'
 import { SimulatedSocket } from './socket.ts'
-import { BEGIN_TRANSACTION, BLOCKERS, instantOf, SEARCH_PATH, SET_TIME, SETUP } from './virtual-clock.ts'
+import { BEGIN_TRANSACTION, BLOCKERS, FORGET, instantOf, SEARCH_PATH, SET_TIME, SETUP } from './virtual-clock.ts'
 
 /** What may go wrong between a process and its database, each the probability for one statement. */
 export interface DatabaseFaults {
@@ -55,6 +55,7 @@ export class Database {
     for (const session of this.#sessions) await session.end()
     this.#sessions = new Set()
     await this.setTime(0)
+    for (const text of FORGET) await this.#monitor.query(text)
   }
 
   /** A statement of the simulation itself: at once, and it never fails. */

@@ -120,12 +120,14 @@ export class Scheduler {
 
 // A batch is sent when the event loop comes round, its answer is read in the next round, and so on.
 const ROUNDS = 3
+// What Node calls requests to the file system that are under way.
+const FILES = /FSReq|CloseReq/i
 
 /** Resolves to true when everything that follows from a step without waiting has happened, files included. */
 export async function settleDown(rounds = ROUNDS): Promise<true> {
   for (let round = 0; round < rounds; round++) {
     await new Promise((resolve) => setImmediate(resolve))
-    if (process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'))) round = -1
+    if (process.getActiveResourcesInfo().some((name) => FILES.test(name))) round = -1
   }
   return true
 }

@@ -28,5 +28,10 @@ export const BEGIN_TRANSACTION = `
   insert into simulated.open_transactions (pid, started) values ($1, $2)
   on conflict (pid) do update set started = excluded.started`
 
+/** What earlier seeds left in the database is older than any reconciliation of a later one looks. */
+export const FORGET = ['orders', 'refunds'].map(
+  (table) => `update ${table} set settled_at = '2000-01-01' where settled_at > '2000-01-01'`,
+)
+
 /** The connections that this one waits for. */
 export const BLOCKERS = 'select pg_catalog.pg_blocking_pids($1) as pids'
