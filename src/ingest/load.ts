@@ -203,12 +203,25 @@ function throwLost(error: unknown): never {
 
 async function gatherStatistics({ connection, log }: Load, kinds: StagedKind[]): Promise<void> {
   for (const { kind, rows } of kinds) {
-    if (rows < MANY_ROWS) continue
-    await connection.query(`analyze (skip_locked) ${kind.table}`).catch((error) => {
+    const gather = async () => {
+      if (rows >= MANY_ROWS || (await hasGrown(connection, kind)))
+        await connection.query(`analyze (skip_locked) ${kind.table}`)
+    }
+    await gather().catch((error) => {
       log.warn({ err: error, table: kind.table }, 'Statistics could not be gathered after an import.')
     })
   }
 }
+
+/** Whether many small imports, as from a Stripe account, have changed a table since PostgreSQL looked at it last. */
+async function hasGrown({ query }: Connection, { table }: Kind): Promise<boolean> {
+  const [row] = await query(HAS_GROWN, [table])
+  return row?.has_grown === 't'
+}
+
+const HAS_GROWN = `
+  select n_mod_since_analyze > greatest(${MANY_ROWS / 10}, n_live_tup / 5) as has_grown
+  from pg_stat_user_tables where relid = $1::regclass`
 
 async function findOrganization(db: Db, projectId: string): Promise<string> {
   const [row] = await db.query<{ organization_id: string }>('select organization_id from projects where id = $1', [

@@ -66,6 +66,14 @@ test('erased before the charge: it is never stored, and the charge goes on', asy
   assert.equal(JSON.parse(event!.data!).client_metadata, null)
 })
 
+test('erased before a charge without an outcome: the order in progress does not hold it', async () => {
+  const { user, erase } = await person('sim_charge_then_drop')
+  await erase()
+  const { body } = await shop.charge(user, { idempotency_key: 'k', ...metadata })
+  assert.equal(body.checkout_status, 'processing')
+  assert.deepEqual(await findMarker(), [])
+})
+
 test('erased while the provider is charging: the event that follows does not hold it', async () => {
   const { user, erase } = await person('sim_slow_300ms')
   const charging = shop.charge(user, metadata)

@@ -65,7 +65,7 @@ export const billingMutants: Mutants = {
     file: 'billing/refund/claim.ts',
     code: `(select count(*) from refunds r where r.organization_id = $1 and r.order_id = $2) as refunds`,
     bug: `(select count(*) from refunds r where r.organization_id = $1 and r.order_id = $2 and r.status = 'succeeded') as refunds`,
-    foundBy: ['test/billing/differing-answers.test.ts'],
+    foundBy: ['test/billing/differing-refunds.test.ts'],
   },
   'lease-forgotten': {
     does: 'claims a charge without a lease',
@@ -118,7 +118,7 @@ export const billingMutants: Mutants = {
   },
   'success-without-event': {
     does: 'writes no event for a settled charge',
-    file: 'billing/charge/settle.ts',
+    file: 'billing/charge/outcomes.ts',
     code: `...done.map(({ order }) => chargeEvent(order)),`,
     bug: `...done.filter(({ order }) => order.status !== 'failed').map(({ order }) => chargeEvent(order)),`,
     foundBy: 'simulation',

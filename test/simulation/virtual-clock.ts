@@ -20,6 +20,8 @@ export const SETUP = [
   `create view simulated.pg_stat_activity as
    select a.pid, a.datid, a.usename, a.state, case when a.xact_start is not null then t.started end as xact_start
    from pg_catalog.pg_stat_activity a left join simulated.open_transactions t using (pid)`,
+  // No seed depends on what the seeds before it have changed.
+  'create view simulated.pg_stat_user_tables as select * from pg_catalog.pg_stat_user_tables where false',
 ]
 
 export const SET_TIME = `update simulated.present set at = $1`
