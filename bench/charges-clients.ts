@@ -13,10 +13,15 @@ export interface Entry {
   ms: number
 }
 
+export interface Tenant {
+  id: string
+  key: string
+}
+
 export interface Target {
   url: string
-  key: string
-  organization: string
+  /** They have the customers in turn: the first organization has customer 1. */
+  organizations: Tenant[]
   amount: string
   /** How many customers there are; their external_id is the prefix, a space and a number from 1. */
   customers: number
@@ -71,9 +76,17 @@ export async function chargeSteadily(
 }
 
 // One after the other: a customer's turn comes again when its last charge is long answered.
-function customersOf({ customers }: Target, prefix: string): () => string {
-  let n = 0
-  return () => `${prefix} ${1 + (n++ % customers)}`
+function customersOf({ customers, organizations }: Target, prefix: string): () => Customer {
+  let turn = 0
+  return () => {
+    const n = 1 + (turn++ % customers)
+    return { externalId: `${prefix} ${n}`, tenant: organizations[(n - 1) % organizations.length]! }
+  }
+}
+
+interface Customer {
+  externalId: string
+  tenant: Tenant
 }
 
 /** One connection. */
@@ -100,13 +113,13 @@ class Line {
     return new Line(socket, target)
   }
 
-  async charge(externalId: string, due: number): Promise<Entry> {
+  async charge(customer: Customer, due: number): Promise<Entry> {
     const trace = makeTrace()
     const answer = new Promise<string>((resolve, reject) => {
       this.#answered = resolve
       this.#failed = reject
     })
-    this.#socket.write(requestOf(this.#target, externalId, trace))
+    this.#socket.write(requestOf(this.#target, customer, trace))
     const { order_id: orderId, checkout_status: status } = JSON.parse(await answer)
     return { trace, orderId, status, ms: performance.now() - due }
   }
@@ -136,12 +149,12 @@ function makeTrace(): string {
     .replaceAll(/(.{7})./g, '$1f')
 }
 
-function requestOf({ url, key, organization, amount }: Target, externalId: string, trace: string): string {
+function requestOf({ url, amount }: Target, { externalId, tenant }: Customer, trace: string): string {
   const body = `{"external_id":"${externalId}","amount":"${amount}","currency_code":"USD","idempotency_key":"${trace}"}`
   return [
-    `POST /${organization}/v1/payment/one_off_charge HTTP/1.1`,
+    `POST /${tenant.id}/v1/payment/one_off_charge HTTP/1.1`,
     `host: ${new URL(url).host}`,
-    `service-secret-key: ${key}`,
+    `service-secret-key: ${tenant.key}`,
     'content-type: application/json',
     `content-length: ${body.length}`,
     `traceparent: 00-${trace}-${trace.slice(16)}-00`,

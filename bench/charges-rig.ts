@@ -5,7 +5,9 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from '../src/lib/pg/db.ts'
-import { ORGANIZATION, PROJECT } from './generate.ts'
+import { createOrganization, createProject } from '../src/tenants/tenants.ts'
+import type { Tenant } from './charges-clients.ts'
+import { ORGANIZATION } from './generate.ts'
 import { type Closers, openRig, type Program, type Rig, startLogged } from './rig.ts'
 
 export const CUSTOMERS = 5000
@@ -19,6 +21,7 @@ type Times = Map<string, number>
 
 export interface ChargesRig extends Rig {
   ours: Program
+  organizations: Tenant[]
   simulatorUrl: string
   /** How long the simulator took for each of these charges. */
   providerTimes(traces: string[]): Promise<Times>
@@ -29,10 +32,14 @@ export interface ChargesRig extends Rig {
 }
 
 /** What a charge costs is to a good part what the disk costs: with fsync, and with the background work. */
-export async function openChargesRig(workers: number, say: (text: string) => void): Promise<ChargesRig> {
+export async function openChargesRig(
+  { workers, organizations: count }: { workers: number; organizations: number },
+  say: (text: string) => void,
+): Promise<ChargesRig> {
   const rig = await openRig({ say, durable: true })
   try {
-    await makeCustomers(rig.app.db)
+    const organizations = await makeOrganizations(rig, count)
+    await makeCustomers(rig.app.db, organizations)
     const simulator = await startTimedSimulator(join(rig.folder, 'simulator.ndjson'), rig.closers)
     const several = workers > 1 ? ['--workers', String(workers)] : []
     const log = join(rig.folder, 'server.log')
@@ -44,34 +51,55 @@ export async function openChargesRig(workers: number, say: (text: string) => voi
     )
     const serverTimes = await timesOfLog(log, rig.closers)
     const diskTimes = await startDiskProbe(join(rig.folder, 'probe'), rig.closers)
-    return { ...rig, ours, simulatorUrl: simulator.url, providerTimes: simulator.times, serverTimes, diskTimes }
+    return {
+      ...rig,
+      ours,
+      organizations,
+      simulatorUrl: simulator.url,
+      providerTimes: simulator.times,
+      serverTimes,
+      diskTimes,
+    }
   } catch (error) {
     await rig.close()
     throw error
   }
 }
 
-async function makeCustomers(db: Db): Promise<void> {
-  const people = `from generate_series(1, ${CUSTOMERS}) n, unnest($1::text[]) with ordinality as card (token, k)`
-  const tokens = Object.values(CARDS)
+/** The first is there already. Each has one project, of the same name. */
+async function makeOrganizations({ app, organizationKey }: Rig, count: number): Promise<Tenant[]> {
+  const all: Tenant[] = [{ id: ORGANIZATION, key: organizationKey }]
+  while (all.length < count) {
+    const id = `${ORGANIZATION}-${all.length}`
+    const { secret_key: key } = await createOrganization(app.db, app.seal, { id })
+    await createProject(app.db, app.seal, { id, organization: id })
+    all.push({ id, key })
+  }
+  return all
+}
+
+async function makeCustomers(db: Db, organizations: Tenant[]): Promise<void> {
+  const people = `from generate_series(1, ${CUSTOMERS}) n, unnest($1::text[]) with ordinality as card (token, k),
+    lateral (select ($2::text[])[1 + (n - 1) % cardinality($2::text[])] as id) tenant`
+  const given = [Object.values(CARDS), organizations.map(({ id }) => id)]
   await db.query('update organizations set one_off_charge_enabled = true')
   await db.query(
     `insert into profiles (project_id, id, created_at, updated_at)
-     select '${PROJECT}', 'pro_' || k || '_' || n, db_clock(), db_clock() ${people}`,
-    [tokens],
+     select tenant.id, 'pro_' || k || '_' || n, db_clock(), db_clock() ${people}`,
+    given,
   )
   await db.query(
     `insert into customers (organization_id, external_id, project_id, profile_id, created_at, updated_at)
-     select '${ORGANIZATION}', token || ' ' || n, '${PROJECT}', 'pro_' || k || '_' || n, db_clock(), db_clock() ${people}`,
-    [tokens],
+     select tenant.id, token || ' ' || n, tenant.id, 'pro_' || k || '_' || n, db_clock(), db_clock() ${people}`,
+    given,
   )
   await db.query(
     `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at,
        amount, currency_code, status, psp, psp_merchant_id, psp_transaction_type, payment_method_token)
-     select '${ORGANIZATION}', token || ' ' || n, true, db_clock(), gen_random_uuid(), gen_random_uuid(),
+     select tenant.id, token || ' ' || n, true, db_clock(), gen_random_uuid(), gen_random_uuid(),
        timestamptz '2026-01-01' + (n * 2 + k) * interval '1 second', 10, 'USD', 'succeeded', 'simulator', 'main', 'sale', token
      ${people}`,
-    [tokens],
+    given,
   )
   await makeHistory(db)
   await makeLogFiles(db)

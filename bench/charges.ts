@@ -2,7 +2,6 @@
 import { chargeWithoutPause, type Entry } from './charges-clients.ts'
 import { CARDS, type ChargesRig, CUSTOMERS, openChargesRig } from './charges-rig.ts'
 import { AMOUNT, recordCharge } from './charges-statements.ts'
-import { ORGANIZATION } from './generate.ts'
 import { alternate, percentiles, type Result, type Run } from './measure.ts'
 import type { Options } from './options.ts'
 import { repeatable } from './repeat.ts'
@@ -30,13 +29,13 @@ export async function measureCharges(
   options: Options,
   say: (text: string) => void,
 ): Promise<Result> {
-  const rig = await openChargesRig(options.workers, say)
+  const rig = await openChargesRig(options, say)
   try {
     const { url } = rig.ours
-    const target = { url, key: rig.organizationKey, organization: ORGANIZATION, amount: AMOUNT, customers: CUSTOMERS }
+    const target = { url, organizations: rig.organizations, amount: AMOUNT, customers: CUSTOMERS }
     const log: Entry[] = []
     const { pgbench } = tools
-    const script = repeatable(await recordCharge(rig), CUSTOMERS)
+    const script = repeatable(await recordCharge(rig), CUSTOMERS, rig.organizations.length)
     const ours: Run = async (seconds) => {
       const begun = performance.now()
       const entries = await chargeWithoutPause(target, CARDS[card], CONNECTIONS[card], seconds)

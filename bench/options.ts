@@ -14,11 +14,21 @@ export interface Options {
   connections: number
   /** Processes of ours, and of the plain server. */
   workers: number
+  /** Organizations that share the customers who are charged. */
+  organizations: number
   /** Small and short, to see that everything works; the figures mean nothing. */
   quick: boolean
 }
 
-const DEFAULTS = { size: 1_000_000, largest: 10_000_000, seconds: 2, rounds: 3, connections: 32, workers: 1 }
+const DEFAULTS = {
+  size: 1_000_000,
+  largest: 10_000_000,
+  seconds: 2,
+  rounds: 3,
+  connections: 32,
+  workers: 1,
+  organizations: 1,
+}
 const QUICK: Partial<typeof DEFAULTS> = { size: 20_000, largest: 40_000, seconds: 0.5, rounds: 1, connections: 8 }
 
 /** Reads the arguments; throws a sentence for what cannot be understood. */
@@ -48,18 +58,20 @@ export function readOptions(args: string[]): Options {
     rounds: number('rounds'),
     connections: number('connections'),
     workers: number('workers'),
+    organizations: number('organizations'),
     quick,
   }
 }
 
 /** What makes a run another than the usual: it is kept under this name, and does not take the place of a full one. */
-export function kindOf({ names, size, largest, workers, quick }: Options): string {
+export function kindOf({ names, size, largest, workers, organizations, quick }: Options): string {
   const usual = quick ? { ...DEFAULTS, ...QUICK } : DEFAULTS
   const parts = [
     names.join('-').slice(0, 40),
     size !== usual.size && `size-${size}`,
     largest !== usual.largest && `largest-${largest}`,
     workers !== usual.workers && `workers-${workers}`,
+    organizations !== usual.organizations && `organizations-${organizations}`,
     quick && 'quick',
   ]
   return parts.filter(Boolean).join('-')

@@ -1,9 +1,10 @@
 // Makes a recorded sequence of statements repeatable: every id in it becomes a fresh one each time pgbench runs it.
 import type { Param } from '../src/lib/pg/types.ts'
+import { ORGANIZATION } from './generate.ts'
 import type { Recorded, Script } from './tools.ts'
 
 const IDS =
-  /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=trn_)[0-9A-HJKMNP-TV-Z]{26}|\b[0-9a-f]{64}\b|\brecorded\b|(?<=pm_card_visa )1\b|(?<=pro_1_)1\b/g
+  /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=trn_)[0-9A-HJKMNP-TV-Z]{26}|\b[0-9a-f]{64}\b|\brecorded\b|\bbench\b|(?<=pm_card_visa )1\b|(?<=pro_1_)1\b/g
 
 // Each client has customers of its own: two charges of one customer at once would refuse each other.
 const CLIENTS = 32
@@ -12,7 +13,7 @@ const CLIENTS = 32
  * The statements as a script of pgbench, with a first line that makes the ids of one run. A parameter that is an id is
  * given as a variable; one that holds ids in a longer text is put together from pieces.
  */
-export function repeatable(statements: Recorded[], customers: number): Script {
+export function repeatable(statements: Recorded[], customers: number, organizations: number): Script {
   const fresh = new Map<string, string>()
   const variables: string[] = []
   const lines = statements.map(({ text, params, types = [] }, n) => {
@@ -21,7 +22,7 @@ export function repeatable(statements: Recorded[], customers: number): Script {
     const typed = (k: number) => `${expression(params[k - 1]!, `p${n}_${k}`, fresh, variables)}::${types[k - 1]}`
     return `${one.replaceAll(/\$(\d+)/g, (_, k) => typed(Number(k)))};`
   })
-  const made = [...fresh].map(([id, name]) => `${maker(id)} as ${name}`)
+  const made = [...fresh].map(([id, name]) => `${maker(id, organizations)} as ${name}`)
   return {
     script: [
       `\\set customer 2 + :client_id + ${CLIENTS} * random(0, ${Math.floor(customers / CLIENTS) - 2})`,
@@ -58,8 +59,9 @@ function literal(text: string): string {
   return `'${text.replaceAll("'", "''").replaceAll(/:(?=\w)/g, ":' || '")}'`
 }
 
-function maker(id: string): string {
+function maker(id: string, organizations: number): string {
   if (id === '1') return ':customer'
+  if (id === ORGANIZATION) return `'${id}' || coalesce('-' || nullif((:customer - 1) % ${organizations}, 0), '')`
   if (id.includes('-')) return 'gen_random_uuid()'
   return "replace(gen_random_uuid()::text, '-', '')"
 }
