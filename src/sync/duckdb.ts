@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Refusal } from '../lib/errors.ts'
-import { type ColumnType, TABLES, type Table } from './tables.ts'
+import { type ColumnType, type Row, TABLES, type Table } from './tables.ts'
 import { type Groups, movedByAnother, quoted, type State, sameState, type Target } from './target.ts'
 
 const PACKAGE = '@duckdb/node-api'
@@ -43,14 +43,19 @@ export async function duckdbTarget(path: string): Promise<Target> {
     return rows[0] && ({ ...rows[0], records: Number(rows[0]['records']) } as State)
   }
 
-  /** Rows travel as a file of JSON lines: the package has no faster way for values of all types. */
+  /**
+   * Rows travel as a file of JSON lines: the package has no faster way for values of all types. JSON travels as text, for
+   * DuckDB would read the numbers in it as doubles.
+   */
   async function storeRows(table: Table, groups: Groups): Promise<void> {
     const ids = [...groups.keys()].map((id) => `'${id.replaceAll("'", "''")}'`)
     await connection.run(`delete from ${quoted(table.name)} where ${quoted(table.group)} in (${ids})`)
     const rows = [...groups.values()].flat()
     const file = join(folder, `${table.name}.ndjson`)
-    writeFileSync(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''), { mode: 0o600 })
-    const columns = table.columns.map(({ name, type }) => `${quoted(name)}: '${TYPES[type]}'`)
+    writeFileSync(file, rows.map((row) => lineOf(table, row)).join(''), { mode: 0o600 })
+    const columns = table.columns.map(
+      ({ name, type }) => `${quoted(name)}: '${type === 'json' ? 'varchar' : TYPES[type]}'`,
+    )
     const read = `read_json('${file}', format = 'newline_delimited', columns = {${columns}})`
     const names = table.columns.map(({ name }) => quoted(name))
     await connection.run(`insert into ${quoted(table.name)} (${names}) select ${names} from ${read}`)
@@ -90,6 +95,14 @@ export async function duckdbTarget(path: string): Promise<Target> {
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+function lineOf({ columns }: Table, row: Row): string {
+  const values = columns.map(({ name, type }) => {
+    const value = row[name] ?? null
+    return [name, type === 'json' && value !== null ? JSON.stringify(value) : value]
+  })
+  return `${JSON.stringify(Object.fromEntries(values))}\n`
 }
 
 async function load(): Promise<DuckDb> {

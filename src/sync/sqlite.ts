@@ -1,6 +1,7 @@
 // A copy in a SQLite file: each batch and the state in one transaction.
 import { chmodSync, existsSync } from 'node:fs'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { readExact } from './exact.ts'
 import { type ColumnType, type Row, TABLES, type Table } from './tables.ts'
 import { type Groups, movedByAnother, quoted, type State, sameState, type Target } from './target.ts'
 
@@ -128,7 +129,7 @@ function restored({ columns }: Table, row: Row): Row {
     columns.map(({ name, type }) => {
       const value = row[name]
       if (value === null) return [name, null]
-      if (type === 'json') return [name, JSON.parse(value as string)]
+      if (type === 'json') return [name, readExact(value as string)]
       return [name, type === 'boolean' ? value === 1 : value]
     }),
   )

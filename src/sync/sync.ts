@@ -2,6 +2,7 @@
 import type { ChangePage } from '../../clients/js/src/changes.ts'
 import type { Tundish } from '../../clients/js/src/client.ts'
 import { Refusal } from '../lib/errors.ts'
+import { readExact } from './exact.ts'
 import { type Row, type Table, tableOf } from './tables.ts'
 import type { State, Target } from './target.ts'
 
@@ -34,7 +35,8 @@ export async function run(
   let state = begun
   let batch: Collected = new Map()
   let waiting = 0
-  for await (const page of tundish.changePages({ since: since ?? undefined, cursor: cursor ?? undefined, signal })) {
+  const walk = { since: since ?? undefined, cursor: cursor ?? undefined, signal, parse: readExact }
+  for await (const page of tundish.changePages(walk)) {
     collect(batch, page)
     records += page.changes.length
     waiting += page.changes.length

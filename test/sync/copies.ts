@@ -13,20 +13,36 @@ export type ReadTable = (table: string) => Promise<Json[]>
 const JSON_COLUMNS = ['value', 'tags', 'metadata', 'prices', 'query_params', 'integrations']
 
 export function readerOf(to: string, format = ''): ReadTable {
-  if (to.startsWith('sqlite:')) return async (table) => sqlite(to.slice('sqlite:'.length), table)
-  if (to.startsWith('duckdb:')) return async (table) => duckdb(to.slice('duckdb:'.length), table)
-  if (to.startsWith('postgres')) return async (table) => postgres(to, table)
+  const isText = !to.startsWith('postgres') && format !== 'ndjson'
   return async (table) => {
-    const path = join(to, `${table}.${format}`)
-    if (format === 'ndjson') return lines(path)
-    return format === 'csv' ? csv(path) : parquet(path)
+    const rows = await rowsOf(to, format, table)
+    return isText ? rows.map(parsed) : rows
   }
+}
+
+/** The text that a copy holds of the products' free metadata, without blanks between its tokens. */
+export async function metadataTexts(to: string, format = ''): Promise<string[]> {
+  if (format === 'ndjson') {
+    const text = readFileSync(join(to, 'products.ndjson'), 'utf8')
+    return [...text.matchAll(/"metadata":(.*?),"created_at"/g)].map(([, metadata]) => metadata!)
+  }
+  const rows = await rowsOf(to, format, 'products', '*, metadata::text as metadata')
+  return rows.map(({ metadata }) => String(metadata).replaceAll(/(?<=[:,]) /g, ''))
+}
+
+async function rowsOf(to: string, format: string, table: string, columns = '*'): Promise<Json[]> {
+  if (to.startsWith('sqlite:')) return sqlite(to.slice('sqlite:'.length), table)
+  if (to.startsWith('duckdb:')) return duckdb(to.slice('duckdb:'.length), table)
+  if (to.startsWith('postgres')) return postgres(to, table, columns)
+  const path = join(to, `${table}.${format}`)
+  if (format === 'ndjson') return lines(path)
+  return format === 'csv' ? csv(path) : parquet(path)
 }
 
 function sqlite(path: string, table: string): Json[] {
   const db = new DatabaseSync(path, { readOnly: true })
   try {
-    return db.prepare(`select * from "${table}"`).all().map(parsed)
+    return db.prepare(`select * from "${table}"`).all()
   } finally {
     db.close()
   }
@@ -39,14 +55,14 @@ async function duckdb(path: string, table: string): Promise<Json[]> {
   const rows = (await connection.runAndReadAll(`select * from "${table}"`)).getRowObjectsJson()
   connection.closeSync()
   instance.closeSync()
-  return rows.map(parsed)
+  return rows as Json[]
 }
 
-async function postgres(url: string, table: string): Promise<Json[]> {
+async function postgres(url: string, table: string, columns: string): Promise<Json[]> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {
-    return (await client.query(`select * from tundish."${table}"`)).rows
+    return (await client.query(`select ${columns} from tundish."${table}"`)).rows
   } finally {
     await client.end()
   }
@@ -65,12 +81,12 @@ function csv(path: string): Json[] {
   return rest.map((line) => {
     const fields = [...line.matchAll(/("(?:[^"]|"")*"|[^,]*)(?:,|$)/g)].map(([, field]) => field!)
     const values = fields.map((field) => (field.startsWith('"') ? field.slice(1, -1).replaceAll('""', '"') : field))
-    return parsed(Object.fromEntries(names.map((name, n) => [name, values[n] === '' ? null : values[n]])))
+    return Object.fromEntries(names.map((name, n) => [name, values[n] === '' ? null : values[n]]))
   })
 }
 
 async function parquet(path: string): Promise<Json[]> {
-  return (await parquetReadObjects({ file: await asyncBufferFromFile(path) })).map(parsed)
+  return parquetReadObjects({ file: await asyncBufferFromFile(path) })
 }
 
 function parsed(row: Json): Json {

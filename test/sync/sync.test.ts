@@ -11,11 +11,13 @@ import { tundish } from '../support/cli.ts'
 import { BASICS, insert } from '../support/data.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { type Json, type Project, startTestServer, type TestServer } from '../support/server.ts'
-import { type ReadTable, readerOf } from './copies.ts'
+import { metadataTexts, type ReadTable, readerOf } from './copies.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
 const EMAIL = 'ada.lovelace@example.com'
 const PROFILES = 2300
+// Numbers that a double would change.
+const METADATA = '{"list":[1.10,9007199254740993],"number":12345678901234567890.123}'
 
 const hasDuckDb = (() => {
   try {
@@ -56,6 +58,7 @@ async function filled(): Promise<Project> {
     subscriptions: [{ id: 'subscription', product_id: 'product', price: 999_999_999_999, ...refers }],
     transactions: [{ id: 'transaction', subscription_id: 'subscription', ...refers }],
   })
+  await server.db.query('update products set metadata = $2 where project_id = $1', [project.id, METADATA])
   return project
 }
 
@@ -126,6 +129,7 @@ describe('a copy', () => {
       const run = () => sync(project, target, ...(format ? ['--format', format] : []))
       assert.equal((await run()).records, PROFILES + 1 + 8)
       await checkEqual(project, read)
+      assert.deepEqual(await metadataTexts(target, format), [METADATA])
       await server.db.query(
         `update profiles set country = 'DE', updated_at = db_clock() where project_id = $1 and id = 'p-7'`,
         [project.id],

@@ -22,6 +22,8 @@ export interface ChangesOptions {
 export interface ChangePagesOptions extends ChangesOptions {
   /** Where an earlier walk with the same `since` stopped. */
   cursor?: string | undefined
+  /** How a line becomes a value; `JSON.parse` by default, which rounds long numbers within free objects. */
+  parse?: ((line: string) => unknown) | undefined
 }
 
 /** Some changes and where the walk goes on behind them; or, at the end, the horizon. */
@@ -54,7 +56,7 @@ const PAUSE_MS = 500
 export async function* changePages(
   http: Http,
   headers: () => Record<string, string>,
-  { since, cursor: begun, signal }: ChangePagesOptions = {},
+  { since, cursor: begun, signal, parse = JSON.parse }: ChangePagesOptions = {},
 ): AsyncGenerator<ChangePage> {
   let cursor = begun
   for (let breaks = 0; ; ) {
@@ -68,7 +70,7 @@ export async function* changePages(
         retry: 'safe',
         signal,
       })) {
-        const line = JSON.parse(text) as Line
+        const line = parse(text) as Line
         if (line.horizon !== undefined) {
           yield { changes: [], horizon: line.horizon }
           return
