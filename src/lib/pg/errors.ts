@@ -2,6 +2,7 @@
 import { whyUntrusted } from './database-url.ts'
 
 const CLASHES = new Set(['40001', '40P01'])
+const PROTOCOL_VIOLATION = '08P01'
 
 /** The five characters of PostgreSQL's error code, when this is PostgreSQL's error. */
 export function sqlState(error: unknown): string | undefined {
@@ -27,6 +28,8 @@ export function isClash(error: unknown): boolean {
 /** Whether the database could not be reached or trusted, or would not work: the caller may try again later. */
 export function isUnavailable(error: unknown): boolean {
   const state = sqlState(error)
+  // A statement with the wrong number of parameters is a bug of ours. Poolers use the same code for what ends a connection.
+  if (state === PROTOCOL_VIOLATION) return (error as { severity?: unknown }).severity === 'FATAL'
   // 25006 is a read-only server, 53… out of connections, memory or disk, 58… its files.
   if (state && (/^(08|53|57P|58)/.test(state) || isTimeout(error) || isReadOnly(error))) return true
   if (whyUntrusted(error) !== undefined) return true

@@ -1,0 +1,56 @@
+// Which errors of PostgreSQL mean that the database is away, so that a caller may try again.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { after, before, test } from 'node:test'
+import pg from 'pg'
+import { type Db, openDb } from '../../../src/lib/pg/db.ts'
+import { isUnavailable, sqlState } from '../../../src/lib/pg/errors.ts'
+import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
+
+let database: FreshDatabase
+let db: Db
+before(async () => {
+  database = await freshDatabase()
+  db = openDb({ url: database.url, applicationName: 'test', connections: 1 })
+})
+after(async () => {
+  await db.close()
+  await database.drop()
+})
+
+const failure = (work: Promise<unknown>) =>
+  work.then(
+    () => assert.fail('no error'),
+    (error: unknown) => error,
+  )
+
+test('not a statement with the wrong number of parameters', async () => {
+  const text = 'select $1::int + $2::int as n'
+  const ways = [() => db.query(text, ['1']), () => db.read({ text }, ['1']), () => db.tx((query) => query(text, ['1']))]
+  for (const ask of ways) {
+    const error = await failure(ask())
+    assert.deepEqual([sqlState(error), isUnavailable(error)], ['08P01', false])
+  }
+})
+
+test('a connection that is ended for a violation of the protocol, which poolers give as the reason', async () => {
+  const client = new pg.Client(database.url)
+  await client.connect()
+  const ended = once(client, 'error')
+  client.on('error', () => {})
+  const { stream } = (client as unknown as { connection: { stream: NodeJS.WritableStream } }).connection
+  stream.write('no message of PostgreSQL')
+  const [error] = await ended
+  assert.deepEqual([sqlState(error), isUnavailable(error)], ['08P01', true])
+})
+
+test('a connection that an administrator ended', async () => {
+  const other = openDb({ url: database.url, applicationName: 'victim', connections: 1 })
+  const asked = failure(other.query('select pg_sleep(60)'))
+  const end = `select pg_terminate_backend(pid) as is_ended from pg_stat_activity
+    where application_name = 'victim' and query like '%pg_sleep%' and state = 'active'`
+  while ((await db.query(end)).length === 0);
+  const error = await asked
+  assert.deepEqual([sqlState(error), isUnavailable(error)], ['57P01', true])
+  await other.close()
+})
