@@ -6,7 +6,7 @@ import type { Seal } from '../lib/secrets.ts'
 import { type Account, type AccountName, findAccount, listAccounts } from './account.ts'
 import { adapters } from './adapters.ts'
 import { defaultMaxInFlight } from './guard.ts'
-import type { Provider, Providers } from './provider.ts'
+import { EVERY_MERCHANT, type Provider, type Providers } from './provider.ts'
 import { SimulatorProvider } from './simulator.ts'
 import { Transport } from './transport.ts'
 
@@ -39,7 +39,6 @@ interface Opened {
 // Accounts of the simulator cost a circuit each; the one that was opened first is closed first.
 const MOST_OPEN = 10_000
 const SIMULATOR = 'simulator'
-const EVERY_MERCHANT = '*'
 
 /**
  * Credentials are read from the database, at most once a second for each account: new ones are used within a second, by

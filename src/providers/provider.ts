@@ -119,6 +119,9 @@ export interface Conflict {
   outcome: 'conflict'
 }
 
+/** The merchant id of a provider that serves every merchant account of its psp. */
+export const EVERY_MERCHANT = '*'
+
 /**
  * A payment provider as one merchant account sees it. No method throws for trouble on the way or at the provider, that is
  * `unknown`; only `list` does, with `ProviderTrouble`. Every other exception is a bug. Each call has one deadline.

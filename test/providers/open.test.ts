@@ -31,3 +31,28 @@ test('503 for the merchant account that fails, 200 for others of the same organi
   ])
     assert.equal(answer.body.checkout_status, 'succeeded', answer.text)
 })
+
+test('503 for a merchant account that fails, after 200 for a payment that names no account', async () => {
+  const shop = await billing.organization()
+  const nameless = await shop.customer({ merchantId: null })
+  const charged = await shop.charge(nameless)
+  assert.equal(charged.body.checkout_status, 'succeeded', charged.text)
+  const failing = await Promise.all(
+    Array.from({ length: FAILURES }, () => shop.customer({ token: 'sim_drop_no_charge', merchantId: 'broken' })),
+  )
+  await Promise.all(failing.map((user) => shop.charge(user)))
+  const refused = await shop.charge(await shop.customer({ merchantId: 'broken' }))
+  assert.deepEqual([refused.status, refused.headers['retry-after']], [503, '5'], refused.text)
+})
+
+test('503 for payments that name no account, when their calls fail', async () => {
+  const shop = await billing.organization()
+  const failing = await Promise.all(
+    Array.from({ length: FAILURES }, () => shop.customer({ token: 'sim_drop_no_charge', merchantId: null })),
+  )
+  await Promise.all(failing.map((user) => shop.charge(user)))
+  const refused = await shop.charge(await shop.customer({ merchantId: null }))
+  assert.deepEqual([refused.status, refused.headers['retry-after']], [503, '5'], refused.text)
+  const named = await shop.charge(await shop.customer({ merchantId: 'good' }))
+  assert.equal(named.body.checkout_status, 'succeeded', named.text)
+})

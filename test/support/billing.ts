@@ -26,7 +26,8 @@ interface CustomerGiven {
   token?: string | null
   profileId?: string
   psp?: string
-  merchantId?: string
+  /** null: the payment names no merchant account. */
+  merchantId?: string | null
   status?: string
   type?: string
   at?: string

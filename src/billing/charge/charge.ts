@@ -2,7 +2,7 @@
 import { ApiError } from '../../lib/errors.ts'
 import { formatMinor } from '../../lib/money.ts'
 import { instantFromPg } from '../../lib/time.ts'
-import type { NotBegun, Provider } from '../../providers/provider.ts'
+import { EVERY_MERCHANT, type NotBegun, type Provider } from '../../providers/provider.ts'
 import { compare, fromDatabase } from '../amount.ts'
 import type { BillingContext } from '../context.ts'
 import { keyReused } from '../keys.ts'
@@ -71,20 +71,20 @@ async function claimAllowed(
     const card = { psp: refusal.card_psp!, psp_merchant_id: refusal.card_psp_merchant_id }
     const provider = await providerOf(providers, organizationId, card)
     if (rule === 'currency_not_offered') throw refusalOf(rule, request, refusal)
-    ready.push(readied(provider, refusal, amountMinor!, currencyCode))
+    checkReady(provider, refusal, amountMinor!, currencyCode)
+    ready.push({ psp: card.psp, merchant_id: card.psp_merchant_id ?? EVERY_MERCHANT })
   }
   throw inProgressRefusal()
 }
 
 const accountOf = ({ name, merchantId }: Provider): Account => ({ psp: name, merchant_id: merchantId })
 
-/** The account of a provider that takes the charge now. Throws a 400 for what it can never take, and else a 503. */
-function readied(provider: Provider, { is_busy }: Refusal, amountMinor: bigint, currencyCode: string): Account {
+/** Throws unless the provider takes the charge now: a 400 for what it can never take, and else a 503. */
+function checkReady(provider: Provider, { is_busy }: Refusal, amountMinor: bigint, currencyCode: string): void {
   const why = provider.accepts({ amountMinor, currencyCode })
   if (why !== undefined) throw new ApiError(400, 'not_accepted_by_provider', why)
   // A customer with a charge in progress makes no call, and would spend the trial of an open circuit for nothing.
   if ((is_busy === 't' && provider.circuitIsOpen()) || !provider.admits()) throw unreachable()
-  return accountOf(provider)
 }
 
 /** The answer of an order; its key may turn out to stand for another amount, here or at the provider. */

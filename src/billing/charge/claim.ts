@@ -10,7 +10,7 @@ import { chargeLanes, ORDER_COLUMNS, type Order } from './orders.ts'
 import type { ChargeRequest } from './request.ts'
 import type { Refusal } from './rules.ts'
 
-/** A merchant account; the id `*` means every account of the psp. */
+/** A merchant account; the id `*` is that of payments that name none. */
 export interface Account {
   psp: string
   merchant_id: string
@@ -102,8 +102,8 @@ const PAYMENTS = `from report_transactions r where r.organization_id = $1 and r.
 
 const MAXIMUM = `coalesce(g.one_off_charge_max_amount ->> a.currency_code, g.one_off_charge_max_amount ->> '*', '0')`
 
-const READY = (merchant: string) =>
-  `a.ready::jsonb @> jsonb_build_array(jsonb_build_object('psp', card.psp, 'merchant_id', ${merchant}))`
+const READY = `a.ready::jsonb @> jsonb_build_array(
+  jsonb_build_object('psp', card.psp, 'merchant_id', coalesce(card.psp_merchant_id, '*')))`
 
 // The first of these that holds is the rule that is broken. A merchant account that is not described, or that names no
 // currencies, offers all.
@@ -116,7 +116,7 @@ const BROKEN_RULE = `case
     case when exists (select ${PAYMENTS}) then 'no_saved_card' else 'no_successful_payment' end
   when coalesce(json_array_length(m.currencies), 0) > 0 and not m.currencies::jsonb ? a.currency_code
     then 'currency_not_offered'
-  when not (${READY(`'*'`)} or ${READY('card.psp_merchant_id')}) then 'provider_not_ready' end`
+  when not ${READY} then 'provider_not_ready' end`
 
 // A charge that was under way when the backup was made counts as forgotten, hence the hour before it.
 //
