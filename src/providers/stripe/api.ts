@@ -1,7 +1,7 @@
 // Calls of Stripe's API: form bodies, the pinned version, idempotency keys, and pages of lists.
 import { encodeForm, type FormValue } from '../../lib/http/form.ts'
 import { ProviderTrouble } from '../provider.ts'
-import { fieldsOf, Transport } from '../transport.ts'
+import { fieldsOf, NotSent, Transport } from '../transport.ts'
 
 export type Fields = Record<string, unknown>
 export type Params = { readonly [name: string]: FormValue | undefined }
@@ -109,6 +109,19 @@ export async function* eachItem(page: (after: string | undefined) => Promise<Pag
 export function trouble(status: number, error: Fields): ProviderTrouble {
   const code = [error['code'], error['type']].find((word) => typeof word === 'string')
   return new ProviderTrouble(`answered ${status}${code ? ` ${code}` : ''}`)
+}
+
+/**
+ * Runs calls that follow one that Stripe has answered. When these meet no connection, the first was sent all the same, so
+ * that `NotSent` would be wrong.
+ */
+export async function onceAnswered<T>(calls: () => Promise<T>): Promise<T> {
+  try {
+    return await calls()
+  } catch (error) {
+    if (error instanceof NotSent) throw new ProviderTrouble(error.message)
+    throw error
+  }
 }
 
 /** Why nothing was begun, for an answer that came before the call was looked at; undefined for others. */

@@ -8,7 +8,7 @@ import {
   type Settled,
   type Unknown,
 } from '../provider.ts'
-import { pathOf, type StripeAnswer, type StripeApi, trouble, turnedAway } from './api.ts'
+import { onceAnswered, pathOf, type StripeAnswer, type StripeApi, trouble, turnedAway } from './api.ts'
 import { reasonOfError } from './details.ts'
 import { conclude, findIntent } from './intents.ts'
 import { toStripeAmount } from './money.ts'
@@ -29,7 +29,7 @@ export async function prepare(
   const answer = await create(api, request, customer, signal)
   if (answer.status === 200) return prepared(readIntent(answer.body), customer)
   if (answer.error['type'] === 'idempotency_error' && answer.status === 400) {
-    return findWithinKeyLife(api, request, customer, signal)
+    return onceAnswered(() => findWithinKeyLife(api, request, customer, signal))
   }
   return turnedAwayOrRejected(request, answer)
 }

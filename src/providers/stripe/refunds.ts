@@ -12,7 +12,7 @@ import {
   type Settled,
 } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
-import { type Fields, pathOf, type StripeAnswer, type StripeApi, trouble, turnedAway } from './api.ts'
+import { type Fields, onceAnswered, pathOf, type StripeAnswer, type StripeApi, trouble, turnedAway } from './api.ts'
 import { reasonOfError } from './details.ts'
 import { toStripeAmount } from './money.ts'
 import { readIntent, readSum, readTime, textOf } from './objects.ts'
@@ -58,7 +58,7 @@ async function afterError(
   signal: AbortSignal,
 ): Promise<Outcome | NotBegun | Conflict> {
   if (answer.status >= 400 && answer.status < 500 && answer.status !== 409 && !turnedAway(answer.status)) {
-    const known = await find(api, request, signal)
+    const known = await onceAnswered(() => find(api, request, signal))
     const sum = known && readSum(known, 'amount')
     if (known && sum?.amountMinor === request.amountMinor) return outcomeOf(known, request)
     if (known || answer.error['type'] === 'idempotency_error') return { outcome: 'conflict' }
