@@ -1,7 +1,7 @@
 // Stands before every call to a provider: one deadline, a bounded number at a time, a bounded queue, the circuit.
 import { type Clock, systemClock } from '../lib/clock.ts'
 import { Circuit, type CircuitLimits } from './circuit.ts'
-import { ProviderTrouble, type Unknown } from './provider.ts'
+import { type NotBegun, ProviderTrouble, type Unknown } from './provider.ts'
 
 /** The clock is the circuit's; the deadline is real time, as the connections are. */
 export interface GuardOptions {
@@ -26,6 +26,9 @@ const MOST_BEHIND_MS = 1_000
 
 /** We gave up before the provider had its chance: no sign of its health. */
 class OwnTrouble extends ProviderTrouble {}
+
+/** We gave up while the call was still waiting here. */
+class NeverSent extends OwnTrouble {}
 
 export class Guard {
   readonly circuit: Circuit
@@ -61,6 +64,27 @@ export class Guard {
     outer?: AbortSignal,
     { moves = true } = {},
   ): Promise<T | Unknown> {
+    try {
+      return await this.#attempt(call, moves, outer)
+    } catch (error) {
+      return asUnknown(error)
+    }
+  }
+
+  /**
+   * Runs the call that begins a charge or a refund. One that was not sent, because too many others wait here, is
+   * `not_begun`.
+   */
+  async begin<T>(call: (signal: AbortSignal) => Promise<T>, outer?: AbortSignal): Promise<T | Unknown | NotBegun> {
+    try {
+      return await this.#attempt(call, true, outer)
+    } catch (error) {
+      if (error instanceof NeverSent) return { outcome: 'not_begun', why: error.message, cause: 'busy' }
+      return asUnknown(error)
+    }
+  }
+
+  async #attempt<T>(call: (signal: AbortSignal) => Promise<T>, moves: boolean, outer?: AbortSignal): Promise<T> {
     const abort = new AbortController()
     const timer = setTimeout(
       () => abort.abort(new ProviderTrouble(`no answer within ${this.deadlineMs} ms`)),
@@ -73,9 +97,6 @@ export class Guard {
       if (this.#msPerCall > 0) await this.#keepRate(abort.signal)
       await this.#enter(abort.signal)
       return await this.#underWatch(call, abort.signal, moves)
-    } catch (error) {
-      if (error instanceof ProviderTrouble) return { outcome: 'unknown', why: error.message }
-      throw error
     } finally {
       clearTimeout(timer)
       outer?.removeEventListener('abort', giveUp)
@@ -101,7 +122,7 @@ export class Guard {
     this.#spreadToMs = Math.max(this.#spreadToMs, now - BURST_MS) + this.#msPerCall
     const waitMs = this.#spreadToMs - now
     if (waitMs > 0) await systemClock.sleep(waitMs, signal)
-    if (signal.aborted) throw new OwnTrouble('not sent: the rate of the account did not allow it in time')
+    if (signal.aborted) throw new NeverSent('not sent: the rate of the account did not allow it in time')
   }
 
   /** Takes a place, or waits in line for one; the place of who leaves goes to the first in line. */
@@ -111,7 +132,7 @@ export class Guard {
       this.#inFlight++
       return
     }
-    if (this.#waiting.size >= this.#maxWaiting) throw new OwnTrouble('not sent: too many calls are waiting')
+    if (this.#waiting.size >= this.#maxWaiting) throw new NeverSent('not sent: too many calls are waiting')
     await new Promise<void>((resolve, reject) => {
       const turn = () => {
         this.#waiting.delete(turn)
@@ -120,7 +141,7 @@ export class Guard {
       }
       const quit = () => {
         this.#waiting.delete(turn)
-        reject(new OwnTrouble('not sent: no connection became free in time'))
+        reject(new NeverSent('not sent: no connection became free in time'))
       }
       signal.addEventListener('abort', quit, { once: true })
       this.#waiting.add(turn)
@@ -132,6 +153,11 @@ export class Guard {
     if (next) next()
     else this.#inFlight--
   }
+}
+
+function asUnknown(error: unknown): Unknown {
+  if (error instanceof ProviderTrouble) return { outcome: 'unknown', why: error.message }
+  throw error
 }
 
 function aborted(signal: AbortSignal): Promise<never> {

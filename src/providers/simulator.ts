@@ -4,6 +4,7 @@ import {
   type ChargeRequest,
   type Conflict,
   type Movement,
+  type NotBegun,
   type NotFound,
   type Provider,
   ProviderTrouble,
@@ -75,7 +76,7 @@ export class SimulatorProvider implements Provider {
     return 'status' in answer && answer.status === 200
   }
 
-  charge(request: ChargeRequest, signal?: AbortSignal): Promise<Settled | Unknown | Refused | Conflict> {
+  charge(request: ChargeRequest, signal?: AbortSignal): Promise<Settled | NotBegun | Unknown | Refused | Conflict> {
     return this.#order('charges', request, { token: request.token }, signal)
   }
 
@@ -87,7 +88,7 @@ export class SimulatorProvider implements Provider {
     return this.#refuse('charges', reference.key, signal)
   }
 
-  refund(request: RefundRequest, signal?: AbortSignal): Promise<Settled | Unknown | Refused | Conflict> {
+  refund(request: RefundRequest, signal?: AbortSignal): Promise<Settled | NotBegun | Unknown | Refused | Conflict> {
     return this.#order('refunds', request, { charge_transaction_id: request.chargeTransactionId }, signal)
   }
 
@@ -141,7 +142,7 @@ export class SimulatorProvider implements Provider {
     request: ChargeRequest | RefundRequest,
     target: { token: string } | { charge_transaction_id: string },
     signal?: AbortSignal,
-  ): Promise<Settled | Unknown | Refused | Conflict> {
+  ): Promise<Settled | NotBegun | Unknown | Refused | Conflict> {
     const body = {
       key: request.key,
       reference: request.reference,
@@ -153,7 +154,8 @@ export class SimulatorProvider implements Provider {
     }
     const headers: Record<string, string> =
       request.traceparent === undefined ? {} : { traceparent: request.traceparent }
-    return this.#ask({ method: 'POST', path: `/${kind}`, body, headers }, afterOrder, signal, { moves: true })
+    const question: Question = { method: 'POST', path: `/${kind}`, body, headers }
+    return this.#guard.begin((deadline) => this.#answer(question, afterOrder, deadline), signal)
   }
 
   #lookUp(kind: Kind, key: string, signal?: AbortSignal): Promise<Settled | Unknown | Refused | NotFound> {
@@ -168,15 +170,19 @@ export class SimulatorProvider implements Provider {
     question: Question,
     expected: readonly Expected[],
     signal?: AbortSignal,
-    { moves = false } = {},
   ): Promise<Extract<Verdict, { outcome: Expected }> | Unknown> {
-    const ask = async (deadline: AbortSignal) => {
-      const answer = await this.#transport.ask(question, deadline)
-      const verdict = readVerdict(answer)
-      if (!isOneOf(verdict, expected)) throw new ProviderTrouble(`answered ${answer.status} ${verdict.outcome}`)
-      return verdict
-    }
-    return this.#guard.run(ask, signal, { moves })
+    return this.#guard.run((deadline) => this.#answer(question, expected, deadline), signal, { moves: false })
+  }
+
+  async #answer<Expected extends Outcome>(
+    question: Question,
+    expected: readonly Expected[],
+    deadline: AbortSignal,
+  ): Promise<Extract<Verdict, { outcome: Expected }>> {
+    const answer = await this.#transport.ask(question, deadline)
+    const verdict = readVerdict(answer)
+    if (!isOneOf(verdict, expected)) throw new ProviderTrouble(`answered ${answer.status} ${verdict.outcome}`)
+    return verdict
   }
 }
 

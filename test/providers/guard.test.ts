@@ -73,11 +73,26 @@ test('a full queue turns callers away, unsent, and its circuit stays closed', as
     wasSent = true
   })
   assert.deepEqual(third, { outcome: 'unknown', why: 'not sent: too many calls are waiting' })
+  const fourth = await guard.begin(async () => {
+    wasSent = true
+  })
+  assert.deepEqual(fourth, { outcome: 'not_begun', why: 'not sent: too many calls are waiting', cause: 'busy' })
   assert.equal(wasSent, false)
   assert.equal(((await first) as { outcome: string }).outcome, 'unknown')
   assert.deepEqual(await second, { outcome: 'unknown', why: 'not sent: no connection became free in time' })
   assert.equal(guard.circuit.isOpen(), false)
   assert.equal(await guard.run(async () => 'a place is free again'), 'a place is free again')
+})
+
+test('not begun for a first call that found no place in time; unknown for one that broke, or was given up', async () => {
+  const guard = new Guard({ clock: new HandClock(), maxInFlight: 1 })
+  const stop = new AbortController()
+  const first = guard.begin(forEver, stop.signal)
+  const second = await guard.begin(forEver, AbortSignal.timeout(10))
+  assert.deepEqual(second, { outcome: 'not_begun', why: 'not sent: no connection became free in time', cause: 'busy' })
+  stop.abort()
+  assert.deepEqual(await first, { outcome: 'unknown', why: 'the call was given up' })
+  assert.deepEqual(await guard.begin(trouble), { outcome: 'unknown', why: 'it broke' })
 })
 
 test('a call given up before it began is not sent', async () => {

@@ -180,7 +180,7 @@ export class StripeProvider implements Provider {
   /** A first call: where no connection was made, nothing was begun, which the circuit counts as a failure all the same. */
   async #begin<T>(signal: AbortSignal | undefined, call: (deadline: AbortSignal) => Promise<T>) {
     let notSent: NotBegun | undefined
-    const outcome = await this.#guard.run(async (deadline) => {
+    const outcome = await this.#guard.begin(async (deadline) => {
       try {
         return await call(deadline)
       } catch (error) {
