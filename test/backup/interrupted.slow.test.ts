@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { contents, fill, type Installation, install, kept } from '../support/backup.ts'
+import { PROGRAM_ENV } from '../support/cli.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
 const PATIENCE_MS = 20_000
@@ -31,7 +32,7 @@ after(async () => {
 
 const start = ({ env }: Installation, ...args: string[]) =>
   spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, ...args], {
-    env: { PATH: process.env['PATH'], ...env },
+    env: { ...PROGRAM_ENV, ...env },
   })
 
 async function until(what: () => boolean | Promise<boolean>): Promise<void> {

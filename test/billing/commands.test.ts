@@ -9,7 +9,7 @@ import { reconcile } from '../../src/billing/unknown/reconcile.ts'
 import { fixedProviders } from '../../src/providers/fixed.ts'
 import type { Movement } from '../../src/providers/provider.ts'
 import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
-import { tundish } from '../support/cli.ts'
+import { PROGRAM_ENV, tundish } from '../support/cli.ts'
 import { scriptedProvider, verdict } from '../support/scripted-provider.ts'
 import { silent } from '../support/simulator.ts'
 
@@ -285,7 +285,7 @@ test('worker: settles what a process that serves without it leaves', async () =>
     process.execPath,
     ['--disable-warning=ExperimentalWarning', join(import.meta.dirname, '../../src/main.ts'), 'worker'],
     {
-      env: { PATH: process.env['PATH'], ...billing.server.env },
+      env: { ...PROGRAM_ENV, ...billing.server.env },
     },
   )
   try {

@@ -6,6 +6,7 @@ import { Agent } from 'node:http'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
+import { PROGRAM_ENV } from '../support/cli.ts'
 import { type Answer, send } from '../support/server.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
@@ -29,7 +30,7 @@ after(async () => {
 /** The program itself, serving the same database. */
 async function serve(env: Record<string, string>): Promise<typeof other> {
   const program: ChildProcess = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, 'serve'], {
-    env: { PATH: process.env['PATH'], ...env },
+    env: { ...PROGRAM_ENV, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const url = await new Promise<string>((resolve, reject) => {

@@ -9,7 +9,7 @@ import { after, before, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { operations } from '../../src/admin/operations.ts'
 import { webhookSecret } from '../../src/tenants/key-text.ts'
-import { tundish } from '../support/cli.ts'
+import { PROGRAM_ENV, tundish } from '../support/cli.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../support/events.ts'
 import { eventually, startReceiver } from '../support/receiver.ts'
 
@@ -89,7 +89,7 @@ test('webhook listen forwards each new event of its kinds once, signed, without 
   const args = ['webhook', 'listen', '--project', PROJECT, '--forward-to', `${receiver.url}/hooks`]
   const main = join(import.meta.dirname, '../../src/main.ts')
   const program = spawn(process.execPath, [main, ...args, '--kinds', 'charge.succeeded'], {
-    env: { PATH: process.env['PATH'], ...env, WEBHOOK_ALLOW_PRIVATE: 'false' },
+    env: { ...PROGRAM_ENV, ...env, WEBHOOK_ALLOW_PRIVATE: 'false' },
   })
   let output = ''
   program.stdout.setEncoding('utf8').on('data', (text) => {
@@ -149,7 +149,7 @@ test('a list is a table where it fits the terminal, else lines; no value is cut'
   const list = async (columns: number) => {
     const command = `${process.execPath} ${join(import.meta.dirname, '../../src/main.ts')} event list --project ${PROJECT}`
     const terminal = spawn('script', ['-qec', `stty cols ${columns}; ${command}`, '/dev/null'], {
-      env: { PATH: process.env['PATH'], ...env },
+      env: { ...PROGRAM_ENV, ...env },
     })
     let output = ''
     terminal.stdout.setEncoding('utf8').on('data', (text) => {

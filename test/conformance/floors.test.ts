@@ -9,25 +9,30 @@ import { breaches } from '../../scripts/floors.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
+// Each plants files of its own, so that one reading of the tree finds all of them.
 const PLANTED: [breach: string, files: Record<string, string>][] = [
-  ['up from lib', { 'lib/planted.ts': "export { openApp } from '../app.ts'" }],
-  ['up from lib', { 'lib/planted.ts': "export type { App } from '../app.ts'" }],
-  ['up from ground', { 'providers/planted.ts': "import '../public/api.ts'" }],
-  ['aside from public', { 'public/planted.ts': "import '../billing/planted.ts'", 'billing/planted.ts': '' }],
-  ['aside from providers', { 'providers/planted.ts': "import '../simulator/server.ts'" }],
-  ['to no floor', { 'app.ts': "import './planted/one.ts'", 'planted/one.ts': '' }],
+  ['up from lib', { 'lib/up.ts': "export { openApp } from '../app.ts'" }],
+  ['up from lib', { 'lib/type-up.ts': "export type { App } from '../app.ts'" }],
+  ['up from ground', { 'providers/up.ts': "import '../public/api.ts'" }],
+  ['aside from public', { 'public/aside.ts': "import '../billing/neighbour.ts'", 'billing/neighbour.ts': '' }],
+  ['aside from providers', { 'providers/aside.ts': "import '../simulator/server.ts'" }],
+  ['to no floor', { 'public/off.ts': "import '../planted/two.ts'", 'planted/two.ts': '' }],
   ['on no floor', { 'planted/one.ts': "import '../lib/clock.ts'" }],
   ['circle', { 'public/one.ts': "import './two.ts'", 'public/two.ts': "import './one.ts'" }],
-  ['tools', { 'public/planted.ts': "import '../../test/planted.ts'", '../test/planted.ts': '' }],
-  ['development', { 'public/planted.ts': "import 'fast-check'" }],
+  ['tools', { 'public/tool.ts': "import '../../test/planted.ts'", '../test/planted.ts': '' }],
+  ['development', { 'public/tool-of-tests.ts': "import 'fast-check'" }],
 ]
 
 describe('the floors', () => {
   let root: string
+  let found: string[]
   before(async () => {
     root = await mkdtemp(join(tmpdir(), 'tundish-floors-'))
     await cp(join(ROOT, 'package.json'), join(root, 'package.json'))
     await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'))
+    await cp(join(ROOT, 'src'), join(root, 'src'), { recursive: true })
+    for (const [, files] of PLANTED) await plant(files)
+    found = await breaches(root)
   })
   after(() => rm(root, { recursive: true, force: true }))
 
@@ -40,17 +45,22 @@ describe('the floors', () => {
   }
 
   for (const [breach, files] of PLANTED) {
-    test(`"${breach}" for ${Object.values(files).find((text) => text !== '')}`, async () => {
-      await rm(join(root, 'src'), { recursive: true, force: true })
-      await cp(join(ROOT, 'src'), join(root, 'src'), { recursive: true })
-      await plant(files)
-      const found = await breaches(root)
+    const [path, text] = Object.entries(files)[0]!
+    test(`"${breach}" for ${text} in ${path}`, () => {
       assert.ok(
-        found.some((line) => line.startsWith(`${breach}: `)),
+        found.some((line) => line.startsWith(`${breach}: src/${path} `)),
         `found only: ${found.join('; ')}`,
       )
     })
   }
+
+  test('nothing that was not planted', () => {
+    const planted = PLANTED.flatMap(([, files]) => Object.keys(files).map((path) => `src/${path} `))
+    assert.deepEqual(
+      found.filter((line) => !planted.some((path) => line.includes(path))),
+      [],
+    )
+  })
 
   test('an error for modules that were not read', async () => {
     await rm(join(root, 'src'), { recursive: true, force: true })

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { prepareDemo } from '../../src/demo/demo.ts'
 import { demoRecords } from '../../src/demo/records.ts'
+import { PROGRAM_ENV } from '../support/cli.ts'
 import { until } from '../support/cluster.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { startTestServer, type TestServer } from '../support/server.ts'
@@ -109,7 +110,7 @@ test('serve --demo makes its DATA_DIR on a database of its own address', { timeo
     ADMIN_PORT: '0',
   }
   const MAIN = join(import.meta.dirname, '../../src/main.ts')
-  const child = spawn(process.execPath, [MAIN, 'serve', '--demo'], { env: { PATH: process.env['PATH'], ...env } })
+  const child = spawn(process.execPath, [MAIN, 'serve', '--demo'], { env: { ...PROGRAM_ENV, ...env } })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
   const ended = once(child, 'exit')

@@ -8,6 +8,12 @@ export interface Outcome {
   stderr: string
 }
 
+/** The environment of a program that a test starts: it finds the same Node and the code that Node has compiled before. */
+export const PROGRAM_ENV = {
+  PATH: process.env['PATH'] ?? '',
+  NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
+}
+
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
 const PATIENCE_MS = 60_000
 
@@ -18,7 +24,7 @@ export function tundish(
   input: string | Buffer = '',
 ): Promise<Outcome> {
   const program = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--', MAIN, ...args], {
-    env: { PATH: process.env['PATH'], ...env },
+    env: { ...PROGRAM_ENV, ...env },
     timeout: PATIENCE_MS,
   })
   const outcome: Outcome = { code: null, stdout: '', stderr: '' }

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { PROGRAM_ENV } from './cli.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
@@ -19,14 +20,17 @@ export interface ServerProcess {
 
 export type LogLine = { msg?: string; worker?: number; pid?: number; [field: string]: unknown }
 
-/** Starts `tundish serve` with this environment alone, and waits until it is ready. `program` may be the launcher. */
+/** Starts `tundish serve` with these settings alone, and waits until it is ready. `program` may be the launcher. */
 export async function startProcess(
   env: Record<string, string>,
   args: string[] = [],
   program: [string, ...string[]] = [process.execPath, MAIN],
 ): Promise<ServerProcess> {
   const [command, ...first] = program
-  const child = spawn(command, [...first, 'serve', ...args], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(command, [...first, 'serve', ...args], {
+    env: { ...PROGRAM_ENV, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const ended = once(child, 'exit').then(([code, signal]) => ({ code, signal }))
   const log: LogLine[] = []
   const ready = Promise.withResolvers<{ url: string; adminUrl: string }>()

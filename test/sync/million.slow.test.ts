@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { PROGRAM_ENV } from '../support/cli.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { type Json, type Project, startTestServer, type TestServer } from '../support/server.ts'
 import { readerOf } from './copies.ts'
@@ -64,7 +65,7 @@ describe(`a sync of ${RECORDS} records`, { timeout: 3_600_000 }, () => {
 
   function start(target: string): ChildProcess {
     return spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--', MAIN, 'sync', '--to', target], {
-      env: { PATH: process.env['PATH'], SYNC_URL: server.url, SYNC_KEY: project.key },
+      env: { ...PROGRAM_ENV, SYNC_URL: server.url, SYNC_KEY: project.key },
       stdio: ['ignore', 'ignore', 'inherit'],
     })
   }

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { tundish } from '../support/cli.ts'
+import { PROGRAM_ENV, tundish } from '../support/cli.ts'
 import { BASICS, insert } from '../support/data.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { type Json, type Project, startTestServer, type TestServer } from '../support/server.ts'
@@ -158,7 +158,7 @@ describe('a copy', () => {
         process.execPath,
         ['--disable-warning=ExperimentalWarning', '--', MAIN, 'sync', '--to', target],
         {
-          env: { PATH: process.env['PATH'], ...env(project) },
+          env: { ...PROGRAM_ENV, ...env(project) },
           stdio: 'ignore',
         },
       )
@@ -193,7 +193,7 @@ describe('a copy', () => {
     const target = `sqlite:${join(folder, 'followed.sqlite')}`
     const args = ['sync', '--follow', '--every', '1', '--to', target]
     const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--', MAIN, ...args], {
-      env: { PATH: process.env['PATH'], ...env(project) },
+      env: { ...PROGRAM_ENV, ...env(project) },
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))

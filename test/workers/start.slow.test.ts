@@ -6,6 +6,7 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, realpath
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { PROGRAM_ENV } from '../support/cli.ts'
 import { until } from '../support/cluster.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { isAlive } from '../support/workers.ts'
@@ -22,7 +23,7 @@ interface Starting {
 /** Starts `serve` in a process group of its own, as a shell does. */
 function start(env: Record<string, string>, args: string[]): Starting {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, 'serve', ...args], {
-    env: { PATH: process.env['PATH'], PORT: '0', ADMIN_PORT: '0', ...env },
+    env: { ...PROGRAM_ENV, PORT: '0', ADMIN_PORT: '0', ...env },
     detached: true,
   })
   const output = { stdout: '', stderr: '' }
