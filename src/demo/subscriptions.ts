@@ -189,7 +189,9 @@ function* customerLines(
     if (price > 0 && ms + days * DAY_MS < now && random.chance(WENT_BACK)) {
       const back = random.weighted({ refund: 9, chargeback: 1 })
       const { order_id } = line.data as { order_id: string }
-      const what = { order_id, psp_transaction_type: back, status: 'refunded' }
+      const reasons = BACK_REASONS[back as keyof typeof BACK_REASONS]
+      const psp_reason_code = reasons[days % reasons.length]
+      const what = { order_id, psp_transaction_type: back, status: 'refunded', psp_reason_code }
       yield payment(random, { external_id, ms: ms + days * DAY_MS, price, currency, token: null }, { ...meta, ...what })
     }
   }
@@ -204,3 +206,7 @@ function* customerLines(
 const DECLINED_FIRST = 0.08
 const WENT_BACK = 0.03
 const RETRY_AFTER_MS = 3_600_000
+const BACK_REASONS = {
+  refund: ['requested_by_customer', 'requested_by_customer', 'duplicate'],
+  chargeback: ['fraudulent', 'subscription_canceled', 'product_not_received'],
+}

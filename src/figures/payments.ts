@@ -1,6 +1,13 @@
 // Figures of attempts to take money: accepted and declined, with the reasons, filed under the day of the attempt.
 import { dayOf, type Family, orNone, within } from './family.ts'
 
+/** SQL: the merchant account `m` of a row `r` of the report. */
+export const ACCOUNT = `left join merchant_accounts m
+  on m.organization_id = r.organization_id and m.psp = r.psp and m.psp_merchant_id = r.psp_merchant_id`
+
+/** SQL: whether a row `r` is of play money: as its account was connected, or else a charge made at the simulator. */
+export const IS_TEST = `coalesce(m.is_sandbox, not r.imported and r.psp = 'simulator')`
+
 export const payments: Family = {
   name: 'payments',
   table: 'figures_payments',
@@ -9,7 +16,7 @@ export const payments: Family = {
   money: false,
   measures: ['attempts', 'accepted', 'declined'],
   facts: `
-    select ${dayOf('r.trx_created_at')} as day, not r.imported and r.psp = 'simulator' as test,
+    select ${dayOf('r.trx_created_at')} as day, ${IS_TEST} as test,
       ${orNone('r.psp')} as provider,
       case when r.status = 'failed' then ${orNone('r.psp_reason_decline_type')} else '' end as decline,
       case when r.status = 'failed' then coalesce(r.psp_reason_code, r.psp_reason_type, '') else '' end as reason,
@@ -17,5 +24,6 @@ export const payments: Family = {
     from projects j
     join report_transactions r on r.organization_id = j.organization_id and ${within('r.trx_created_at')}
     join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id and c.project_id = j.id
+    ${ACCOUNT}
     where j.id = $1 and r.psp_transaction_type = 'sale' and r.status in ('succeeded', 'failed')`,
 }

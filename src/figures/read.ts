@@ -59,7 +59,7 @@ export async function readFigures(db: Db, question: Question): Promise<Figure[]>
     }
   }
   const figures = spread([...found.values()], question)
-  return figures.sort((a, b) => order(a).localeCompare(order(b)))
+  return figures.sort((a, b) => (order(a) < order(b) ? -1 : 1))
 }
 
 const order = ({ period, key, currency }: Figure) => [period ?? '', key ?? '', currency ?? ''].join('\u0000')

@@ -1,6 +1,7 @@
 // Figures of revenue: sales, refunds and chargebacks, filed under the day the money moved.
 import { moveOf } from '../records/payment-move.ts'
 import { dayOf, type Family, orNone, within } from './family.ts'
+import { ACCOUNT, IS_TEST } from './payments.ts'
 
 /** SQL: a transaction that a subscription is paid with: of more than nothing, and not for its trial. `t`, `u`. */
 export const PAYS = 't.price > 0 and t.id is distinct from u.trial_transaction_id'
@@ -20,6 +21,7 @@ const TRANSACTIONS = `
     case when t.subscription_id is null then 'one_off'
       when t.id = u.trial_transaction_id then 'trial'
       when exists (${EARLIER_OF_SUBSCRIPTION}) then 'renewal' else 'new' end as kind,
+    '' as reason,
     t.currency, 1 as sales, t.price::numeric as gross, 0 as refunds, 0::numeric as refunded, 0 as chargebacks,
     0::numeric as charged_back,
     (t.price > 0 and not exists (
@@ -49,12 +51,19 @@ const EARLIER_OF_CUSTOMER = `
     and o.psp_transaction_type = 'sale' and o.status = 'succeeded'
     and o.trx_created_at >= ${monthStart('r.trx_created_at')} and o.trx_created_at < r.trx_created_at`
 
+// Why money went back. What takes a refund back is counted under the reason of the refund.
+const REASON = `case move when 'sale' then '' when 'refund_failed' then coalesce((
+    select o.psp_reason_code from report_transactions o
+    where o.organization_id = r.organization_id and o.order_id = r.order_id and o.psp_transaction_type = 'refund'
+      and o.status = 'refunded' and o.psp_transaction_id = r.psp_transaction_id
+    order by o.trx_created_at limit 1), '') else ${orNone('r.psp_reason_code')} end`
+
 // Rows of the payment report. Amounts are positive there whichever way the money went. A refund that failed after it had
 // succeeded has a second row about the same movement at the provider, and takes back the first.
 const REPORT = `
-  select ${dayOf('r.trx_created_at')} as day, not r.imported and r.psp = 'simulator' as test,
+  select ${dayOf('r.trx_created_at')} as day, ${IS_TEST} as test,
     ${orNone('p.funnel_id')} as funnel, '' as product, ${orNone('p.country')} as country, ${orNone('r.psp')} as provider,
-    case move when 'sale' then 'one_off' else move end as kind, r.currency_code as currency,
+    case move when 'sale' then 'one_off' else move end as kind, ${REASON} as reason, r.currency_code as currency,
     (move = 'sale')::int as sales, case when move = 'sale' then moved.amount else 0 end as gross,
     (move = 'refund')::int as refunds,
     case move when 'refund' then moved.amount when 'refund_failed' then -moved.amount else 0 end as refunded,
@@ -69,6 +78,7 @@ const REPORT = `
   join report_transactions r on r.organization_id = j.organization_id and ${within('r.trx_created_at')}
   join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id and c.project_id = j.id
   left join profiles p on p.project_id = c.project_id and p.id = c.profile_id
+  ${ACCOUNT}
   cross join lateral (select ${minor('r.amount', 'r.currency_code')} as amount,
     coalesce(round(r.amount_usd * 100), 0) as usd,
     case when r.psp_transaction_type = 'sale' and c.profile_id is not null
@@ -78,8 +88,8 @@ const REPORT = `
 export const sales: Family = {
   name: 'sales',
   table: 'figures_sales',
-  dimensions: ['funnel', 'product', 'country', 'provider', 'kind'],
-  splits: [['funnel'], ['product'], ['country'], ['provider'], ['kind']],
+  dimensions: ['funnel', 'product', 'country', 'provider', 'kind', 'reason'],
+  splits: [['funnel'], ['product'], ['country'], ['provider'], ['kind'], ['reason']],
   money: true,
   measures: [
     'sales',

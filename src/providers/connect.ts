@@ -80,7 +80,18 @@ export async function disconnectAccount(query: Query, name: AccountName): Promis
 const WHERE = 'organization_id = $1 and psp = $2 and psp_merchant_id = $3'
 const FIND = `select currencies, is_sandbox, credentials is not null as is_connected from merchant_accounts where ${WHERE}`
 
+// What an account's rows of the report are in the figures depends on its mode, which is set once: the days are computed again.
 const CONNECT = `
+  with moved as (
+    insert into figure_marks (project_id, family, day)
+    select f.project_id, f.family, f.day
+    from projects p
+    join (
+      select project_id, 'sales' as family, day, key from figures_sales where split = 'provider'
+      union select project_id, 'payments', day, key from figures_payments where split = 'provider') f
+      on f.project_id = p.id and f.key = $2
+    where p.organization_id = $1 and not exists (
+      select from merchant_accounts m where ${WHERE} and is_sandbox is not null))
   insert into merchant_accounts as m (organization_id, psp, psp_merchant_id, is_sandbox, currencies, credentials,
     credentials_last4, webhook_secrets, connected_at, created_at, updated_at)
   select $1, $2, $3, $4, $5, $6, $7, $8, at, at, at from (select db_clock() as at) now

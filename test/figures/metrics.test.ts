@@ -64,8 +64,8 @@ const WORLD: Line[] = [
     psp_reason_decline_type: 'hard',
   }),
   payment(4, '2026-02-05', { amount: 20, psp_transaction_type: 'refund', status: 'refunded' }),
-  payment(5, '2026-02-06', { amount: 30, psp_transaction_type: 'chargeback' }),
-  payment(6, '2026-02-20', { amount: 10, psp_transaction_type: 'chargeback_reversal' }),
+  payment(5, '2026-02-06', { amount: 30, psp_transaction_type: 'chargeback', psp_reason_code: 'fraudulent' }),
+  payment(6, '2026-02-20', { amount: 10, psp_transaction_type: 'chargeback_reversal', psp_reason_code: 'fraudulent' }),
   payment(7, '2026-02-21', { amount: 5, psp_transaction_type: 'refund', status: 'failed' }),
 ]
 
@@ -120,6 +120,14 @@ describe('the metrics of a small world', () => {
         { key: 'trial', revenue: 1, sales: 1 },
       ],
     )
+  })
+
+  test('money back by the reason that the provider gave', async () => {
+    const found = await figures('refunds refund_count chargebacks chargeback_count', { dimension: 'reason' })
+    assert.deepEqual(found, [
+      { key: '', refunds: 20, refund_count: 1, chargebacks: 0, chargeback_count: 0 },
+      { key: 'fraudulent', refunds: 0, refund_count: 0, chargebacks: 20, chargeback_count: 1 },
+    ])
   })
 
   test('a payer counts once in a month; sandbox counts when it is asked for', async () => {

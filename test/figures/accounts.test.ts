@@ -1,0 +1,51 @@
+// Which payments are test data: as their merchant account was connected, also what was imported before.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { startBilling } from '../support/billing.ts'
+import { connectStripe, MERCHANT } from '../support/connected-stripe.ts'
+import { assertExact, figuresOf } from '../support/figures.ts'
+import { openStripeSimulator, type StripeSimulator } from '../support/stripe-simulator.ts'
+
+describe('payments of a merchant account', () => {
+  let stripe: StripeSimulator
+  let billing: Awaited<ReturnType<typeof startBilling>>
+  before(async () => {
+    stripe = await openStripeSimulator()
+    billing = await startBilling({ STRIPE_API_URL: stripe.url }, { worker: false })
+  })
+  after(async () => {
+    await billing?.stop()
+    await stripe?.cleanUp()
+  })
+
+  test('are test data once it is connected as a sandbox, imported and charged ones alike', async () => {
+    const { db } = billing
+    const shop = await billing.organization()
+    await shop.customer({ psp: 'stripe', merchantId: MERCHANT, at: '2026-01-05T00:00:00Z' })
+    await assertExact(db, shop.projectId)
+    const seen = async (test: boolean) => {
+      const [sums] = await figuresOf(db, shop.projectId, 'sales attempts', { test })
+      return sums ?? { sales: 0, attempts: 0 }
+    }
+    assert.deepEqual(await seen(false), { sales: 1, attempts: 1 })
+    const { customer } = await connectStripe(billing, shop, stripe)
+    await assertExact(db, shop.projectId, 'after the account was connected')
+    assert.deepEqual(
+      [await seen(false), await seen(true)],
+      [
+        { sales: 0, attempts: 0 },
+        { sales: 1, attempts: 1 },
+      ],
+    )
+    const { user } = await customer()
+    assert.equal((await shop.charge(user)).status, 200)
+    await assertExact(db, shop.projectId)
+    assert.deepEqual(
+      [await seen(false), await seen(true)],
+      [
+        { sales: 0, attempts: 0 },
+        { sales: 2, attempts: 2 },
+      ],
+    )
+  })
+})
