@@ -9,7 +9,12 @@ import { compute } from './compute.ts'
 import { families } from './families.ts'
 import { markNews, takeMarks } from './marks.ts'
 
-const PAUSE_MS = 2000
+const SHORTEST_PAUSE_MS = 2_000
+// A day is computed from all of its records each time. Without longer pauses, computing the day that changes all the time
+// would take more of the database than the charges that change it: a pass takes a twentieth of the time, and figures are
+// still less than a minute old as long as a pass takes some seconds.
+const PAUSES_FOR_PASS = 19
+const LONGEST_PAUSE_MS = 40_000
 // Beside those of the migrations (7482) to the import (7486) and those after it.
 const LOCK_CLASS = 7493
 // A long day of a large project takes a second; several days share the reading of what lies between them.
@@ -26,10 +31,11 @@ export function followFigures({ db, clock, log }: Context): () => Promise<void> 
   const stopping = new AbortController()
   const work = async () => {
     while (!stopping.signal.aborted) {
+      const begunMs = clock.monotonicMs()
       await followAll(db, stopping.signal).catch((error) => {
         if (!isUnavailable(error)) log.error({ err: error }, 'Computing figures failed.')
       })
-      await clock.sleep(PAUSE_MS, stopping.signal)
+      await clock.sleep(pauseMs(clock.monotonicMs() - begunMs), stopping.signal)
     }
   }
   const working = work()
@@ -38,6 +44,8 @@ export function followFigures({ db, clock, log }: Context): () => Promise<void> 
     await working
   }
 }
+
+const pauseMs = (passMs: number) => Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, passMs * PAUSES_FOR_PASS))
 
 /** Brings the figures of all projects up to their horizons; another process may be at some of them, which are left out. */
 export async function followAll(db: Db, signal?: AbortSignal): Promise<void> {
