@@ -1,6 +1,7 @@
 // All operations of the operator's API, in the order of its description.
 import { auditLog } from './audit-log.ts'
 import { connections } from './connections.ts'
+import { erasures } from './erasures.ts'
 import { events } from './events.ts'
 import { figures } from './figures.ts'
 import { finance } from './finance.ts'
@@ -24,6 +25,7 @@ import { webhooks } from './webhooks.ts'
 export const operations: readonly Operation[] = [
   ...searching,
   ...people,
+  ...erasures,
   ...subscriptions,
   ...orders,
   ...refunds,

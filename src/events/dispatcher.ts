@@ -46,11 +46,11 @@ const STOP_MS = 2000
 /** Starts to deliver, beside any number of other processes; answers what stops it. */
 export function deliverEvents(app: Shared, options: DeliveryOptions = {}): () => Promise<void> {
   const stopping = new AbortController()
-  const desk = openDesk(app, options)
+  const dispatcher = openDispatcher(app, options)
   const work = async () => {
     while (!stopping.signal.aborted) {
       const begun = app.clock.monotonicMs()
-      const busy = await desk.look().catch((error) => {
+      const busy = await dispatcher.look().catch((error) => {
         if (!isUnavailable(error)) app.log.error({ err: error }, 'Delivering events failed.')
         return false
       })
@@ -64,7 +64,7 @@ export function deliverEvents(app: Shared, options: DeliveryOptions = {}): () =>
   return async () => {
     stopping.abort()
     await Promise.all([working, stopWatch()])
-    await desk.close()
+    await dispatcher.close()
   }
 }
 
@@ -74,7 +74,7 @@ interface AtWork {
   slow: boolean
 }
 
-function openDesk(app: Shared, { resolve, deadlineMs = DEADLINE_MS }: DeliveryOptions) {
+function openDispatcher(app: Shared, { resolve, deadlineMs = DEADLINE_MS }: DeliveryOptions) {
   const { db, clock } = app
   const stop = new AbortController()
   const allowPrivate = app.config.webhookAllowPrivate

@@ -37,14 +37,41 @@ function create(dialect: Dialect, call: Call): object {
   if (customer.deleted)
     throw invalid(`No such customer: '${customer.id}'`, { code: 'resource_missing', param: 'customer' })
   const trialDays = integer(call, 'trial_period_days') ?? 0
-  const made = blank(dialect, call, customer, trialDays)
+  const made = initialSubscription(dialect, call, customer, trialDays)
   dialect.emit('customer.subscription.created', dialect.state.put(made))
   if (trialDays > 0) return made
   const paid = collect(dialect, made, 'subscription_create')
   return settle(dialect, made.id, paid ? 'active' : 'incomplete')
 }
 
-function blank(dialect: Dialect, call: Call, customer: Stripe.Customer, trialDays: number): Subscription {
+// The fields that this simulator never sets, or only later.
+const UNSET = {
+  application: null,
+  application_fee_percent: null,
+  billing_cycle_anchor_config: null,
+  billing_thresholds: null,
+  cancel_at: null,
+  canceled_at: null,
+  customer_account: null,
+  days_until_due: null,
+  default_source: null,
+  description: null,
+  ended_at: null,
+  latest_invoice: null,
+  managed_payments: null,
+  next_pending_invoice_item_invoice: null,
+  on_behalf_of: null,
+  pause_collection: null,
+  payment_settings: null,
+  pending_invoice_item_interval: null,
+  pending_setup_intent: null,
+  pending_update: null,
+  schedule: null,
+  test_clock: null,
+  transfer_data: null,
+} as const
+
+function initialSubscription(dialect: Dialect, call: Call, customer: Stripe.Customer, trialDays: number): Subscription {
   const { state, livemode } = dialect
   const now = state.now()
   const id = state.newId('sub')
@@ -53,30 +80,20 @@ function blank(dialect: Dialect, call: Call, customer: Stripe.Customer, trialDay
   return {
     id,
     object: 'subscription',
-    application: null,
-    application_fee_percent: null,
+    ...UNSET,
     automatic_tax: { disabled_reason: null, enabled: false, liability: null },
     billing_cycle_anchor: trial_end ?? now,
-    billing_cycle_anchor_config: null,
     billing_mode: { flexible: null, type: 'classic' },
     billing_schedules: [],
-    billing_thresholds: null,
-    cancel_at: null,
     cancel_at_period_end: false,
-    canceled_at: null,
     cancellation_details: { comment: null, feedback: null, feedback_option: null, reason: null },
     collection_method: 'charge_automatically',
     created: now,
     currency: items[0]!.price.currency,
     customer: customer.id,
-    customer_account: null,
-    days_until_due: null,
     default_payment_method: text(call, 'default_payment_method') ?? null,
-    default_source: null,
     default_tax_rates: [],
-    description: null,
     discounts: [],
-    ended_at: null,
     invoice_settings: {
       account_tax_ids: null,
       custom_fields: null,
@@ -85,22 +102,10 @@ function blank(dialect: Dialect, call: Call, customer: Stripe.Customer, trialDay
       issuer: { type: 'self' },
     },
     items: { object: 'list', data: items, has_more: false, url: `/v1/subscription_items?subscription=${id}` },
-    latest_invoice: null,
     livemode,
-    managed_payments: null,
     metadata: metadata(call),
-    next_pending_invoice_item_invoice: null,
-    on_behalf_of: null,
-    pause_collection: null,
-    payment_settings: null,
-    pending_invoice_item_interval: null,
-    pending_setup_intent: null,
-    pending_update: null,
-    schedule: null,
     start_date: now,
     status: trialDays > 0 ? 'trialing' : 'incomplete',
-    test_clock: null,
-    transfer_data: null,
     trial_end,
     trial_settings: { end_behavior: { billing_cycle_anchor: null, missing_payment_method: 'create_invoice' } },
     trial_start: trial_end === null ? null : now,

@@ -1,0 +1,118 @@
+// Erasures of persons: the list, the receipt for the person, and the ledger in the database beside its file.
+import { existsSync } from 'node:fs'
+import type { App } from '../app.ts'
+import { readLedgers } from '../erasure/ledger-files.ts'
+import { Type } from '../lib/shape/schema.ts'
+import { boolean, instant, shape, text } from '../lib/shape/shape.ts'
+import { instantFromPg } from '../lib/time.ts'
+import { atProviders, listAtProviders } from './erasures-at-providers.ts'
+import { absent, requireProject } from './exist.ts'
+import { list } from './list.ts'
+import type { Operation, Reading } from './operation.ts'
+
+const receipt = {
+  project_id: Type.String({ description: 'Project.' }),
+  profile_id: Type.String({ description: 'The person.' }),
+  erased_at: Type.String({ format: 'date-time', description: 'When the person was erased.' }),
+  removed: Type.Array(Type.String(), { description: 'What was removed.' }),
+  kept: Type.Array(Type.String(), { description: 'What stays, and holds no personal data.' }),
+  at_provider: atProviders,
+}
+
+const REMOVED = [
+  'E-mail address, phone number, password hashes and ids in other systems',
+  'IP addresses, browsers, postal codes, tracking cookies and parameters of every session',
+  'Every reply to a question',
+  'Payloads of webhooks, metadata of charges, and comments of refunds',
+]
+const KEPT = ['Transactions, subscriptions and orders, as the law asks of a merchant', 'The ids of the records']
+
+/** What is handed to a person who asked to be erased: nothing in it is personal. */
+async function receiptOf({ db }: Pick<App, 'db'>, projectId: string, profileId: string) {
+  const [row] = await db.query('select erased_at from erasures where project_id = $1 and profile_id = $2', [
+    projectId,
+    profileId,
+  ])
+  if (!row) throw absent('erasure of profile', profileId)
+  return {
+    project_id: projectId,
+    profile_id: profileId,
+    erased_at: instantFromPg(row.erased_at!),
+    removed: REMOVED,
+    kept: KEPT,
+    at_provider: await listAtProviders(db.query, projectId, profileId),
+  }
+}
+
+const erasure = shape('Erasure', 'e', {
+  project_id: text('Project.'),
+  profile_id: text('The person.'),
+  erased_at: instant('When.'),
+  is_known: boolean('Whether the profile is in the database.', {
+    sql: 'exists (select from profiles p where p.project_id = e.project_id and p.id = e.profile_id)',
+  }),
+})
+
+const getErasure: Reading = {
+  id: 'getErasure',
+  command: 'profile receipt',
+  method: 'GET',
+  path: '/projects/:project_id/erasures/:profile_id',
+  tag: 'Profiles',
+  summary: 'Get the receipt of an erasure',
+  answer: Type.Object(receipt, { title: 'Receipt', additionalProperties: false }),
+  run: (app, { params }) => receiptOf(app, params.project_id!, params.profile_id!),
+}
+
+const compareLedgers: Reading = {
+  id: 'compareLedgers',
+  command: 'profile ledgers',
+  method: 'GET',
+  path: '/erasures/ledgers',
+  tag: 'Profiles',
+  summary: 'Compare the ledger of erasures in the database with its file',
+  answer: Type.Object(
+    {
+      in_database: Type.Integer({ description: 'Erasures that the database knows.' }),
+      in_file: Type.Integer({ description: 'Erasures that the file knows.' }),
+      missing_in_database: Type.Integer({ description: 'Of the file, those that the database lacks.' }),
+      missing_in_file: Type.Integer({ description: 'Of the database, those that the file lacks.' }),
+    },
+    { title: 'LedgerComparison', additionalProperties: false },
+  ),
+  async run({ db, config }) {
+    const rows = await db.query('select project_id, profile_id from erasures')
+    const inDatabase = new Set(rows.map(({ project_id, profile_id }) => `${project_id} ${profile_id}`))
+    const inFile = new Set<string>()
+    if (existsSync(config.erasureLedger))
+      for await (const { project_id, profile_id } of readLedgers([config.erasureLedger], []))
+        inFile.add(`${project_id} ${profile_id}`)
+    return {
+      in_database: inDatabase.size,
+      in_file: inFile.size,
+      missing_in_database: inFile.difference(inDatabase).size,
+      missing_in_file: inDatabase.difference(inFile).size,
+    }
+  },
+}
+
+export const erasures: Operation[] = [
+  compareLedgers,
+  list({
+    id: 'listErasures',
+    command: 'profile erased',
+    path: '/projects/:project_id/erasures',
+    tag: 'Profiles',
+    summary: 'List erasures',
+    shape: erasure,
+    from: 'erasures e',
+    at: 'e.erased_at',
+    key: 'e.profile_id',
+    where: 'e.project_id = $1',
+    params: ['project_id'],
+    check: async (app, { params }) => {
+      await requireProject(app.db.query, params.project_id!)
+    },
+  }),
+  getErasure,
+]
