@@ -108,8 +108,9 @@ export class WorkerPool {
     if (member.readyMs === undefined || member.dismissed) return
     const { number: worker, pid, readyMs } = member
     const { code, signal } = await member.ended
-    this.#options.log.error({ worker, pid, code, signal }, 'A worker has ended by itself; another takes its place.')
     this.#shortLives = performance.now() - readyMs < SHORT_LIFE_MS ? this.#shortLives + 1 : 0
+    const ending = { worker, pid, code, signal, pause_ms: pauseMs(this.#shortLives) }
+    this.#options.log.error(ending, 'A worker has ended by itself; another takes its place.')
     if (this.#begun) await this.#keepUp()
   }
 
