@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
-import { openDb } from '../../src/lib/pg/db.ts'
 import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
 import { until } from '../support/cluster.ts'
+import { setDatabaseClock } from '../support/database-clock.ts'
 
 // More than one account may have at once, and too few to open its circuit.
 const HANGING = 19
@@ -68,29 +68,13 @@ test('look-ups that hang for one organization delay those of another not at all'
 })
 
 test('a clock that was set back puts off no settling', async () => {
-  const [row] = await billing.db.query('select current_database() as name')
-  /** Sessions take the offset when they begin: all of them end. */
-  const setClock = async (setting: string) => {
-    const outside = openDb({ url: billing.server.env.DATABASE_URL!, applicationName: 'outside', connections: 1 })
-    await outside.query(`alter database ${row!.name} ${setting}`)
-    await outside.query(
-      `select pg_terminate_backend(pid) from pg_stat_activity
-       where datname = current_database() and pid <> pg_backend_pid()`,
-    )
-    await outside.close()
-  }
-  const isAhead = async () => {
-    const text = `select db_clock() > clock_timestamp() + interval '1 hour' as ahead`
-    const [now] = await billing.db.query(text).catch(() => [undefined])
-    return now?.ahead === 't'
-  }
+  const setClock = (ahead?: string) => setDatabaseClock(billing.server.env.DATABASE_URL!, ahead)
   const [before, user] = await Promise.all([1, 2].map(() => quick.customer({ token: 'sim_charge_then_drop' })))
   const charge = async (who = user!) => (await quick.charge(who, { idempotency_key: 'k' })).body.checkout_status
-  await setClock(`set tundish.clock_offset = '2 hours'`)
-  await until('the clock to be ahead', isAhead)
+  await setClock('2 hours')
   // A look comes after a second; by then every process has seen the clock.
   await until('a charge to be settled ahead of time', async () => (await charge(before)) === 'succeeded')
   await until('a charge to be in progress', async () => (await charge()) === 'processing')
-  await setClock('reset tundish.clock_offset')
+  await setClock()
   await until('the charge to be settled', async () => (await charge()) === 'succeeded')
 })
