@@ -73,21 +73,26 @@ const REQUESTS: Record<string, Send> = {
 const isFrozen = () => readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')[1]!.startsWith('T')
 const here = () => ({ url: billing.server.url, adminUrl: billing.server.adminUrl })
 
-// Of its first transaction those around what others use too: the audit log, the ledger of erasures, the commit.
+// Of the first transaction those around what others use too: the audit log, the ledger of erasures, the commit.
 const IS_SHARED = /audit|erasure|^(before|after) (transaction|work|commit)$/
+const IS_END = 'after transaction'
 
-/** The numbers of the points that the request crosses there when the process goes on. */
-async function sharedPoints(request: Send): Promise<number[]> {
+/**
+ * The numbers of the points where the process is frozen: of the first transaction those that are shared, and all of the
+ * second one, which settles a refund and stamps its row in the report.
+ */
+async function pointsOf(request: Send): Promise<number[]> {
   const ask = await request(shop, urls)
   child.send({ dieAt: 0 })
   const { status, text } = await ask()
   assert.equal(status, 200, text)
   child.send({})
   const [{ points }] = (await once(child, 'message')) as [{ points: string[] }]
-  const transaction = points.slice(0, points.indexOf('after transaction') + 1)
-  const found = transaction.flatMap((point, n) => (IS_SHARED.test(point) ? [n + 1] : []))
-  assert.ok(found.length > 5, points.join('\n'))
-  return found
+  const ends = points.flatMap((point, n) => (point === IS_END ? [n + 1] : []))
+  const first = points.slice(0, ends[0]).flatMap((point, n) => (IS_SHARED.test(point) ? [n + 1] : []))
+  assert.ok(first.length > 5, points.join('\n'))
+  const begun = points.indexOf('before transaction', ends[0]) + 1
+  return ends.length > 1 ? [...first, ...Array.from({ length: ends[1]! - begun + 1 }, (_, n) => begun + n)] : first
 }
 
 /** Sends requests to the process that is not frozen, and expects that all succeed in time. */
@@ -102,7 +107,8 @@ async function promptly(where: string, others: (() => ReturnType<typeof send>)[]
 
 for (const [name, request] of Object.entries(REQUESTS)) {
   test(`at any point of ${name === 'erasure' ? 'an' : 'a'} ${name}`, async () => {
-    const points = await sharedPoints(request)
+    const points = await pointsOf(request)
+    if (name === 'refund') assert.ok(points.length > 20, 'a refund is settled in a transaction of its own')
     const others = await Promise.all(
       [shop, other].flatMap((organization) =>
         Array.from({ length: points.length * 3 }, (_, n) => Object.values(REQUESTS)[n % 3]!(organization, here())),
