@@ -1,5 +1,5 @@
 // Several hosts in the address of a database, as libpq takes them: finds the one that a new connection goes to.
-import { Socket } from 'node:net'
+import { Socket, type SocketConstructorOpts } from 'node:net'
 import pg from 'pg'
 
 export const TARGETS = ['any', 'read-write', 'read-only', 'primary', 'standby', 'prefer-standby'] as const
@@ -57,20 +57,26 @@ function hostIn(text: string): Host {
   return { host, port: Number(port ?? DEFAULT_PORT) }
 }
 
+/** Makes the socket of a connection; `pg` calls it with its settings alone. */
+export type MakeSocket = (config?: unknown, options?: SocketConstructorOpts) => Socket
+
 /** How `pg` connects to this address: to its one host, or to the one that is found for each connection. */
-export function connectionOf(address: string): Pick<pg.ClientConfig, 'connectionString' | 'stream'> {
+export function connectionOf(address: string): { connectionString: string; stream?: MakeSocket } {
   const list = readHosts(address)
   if (!list) return { connectionString: address }
   const choose = keptFor(KEPT_MS, () => findHost(list))
-  return { connectionString: list.at(list.hosts[0]!), stream: () => new ChoosingSocket(choose) }
+  return {
+    connectionString: list.at(list.hosts[0]!),
+    stream: (_config, options) => new ChoosingSocket(choose, options),
+  }
 }
 
 /** A socket that connects to the chosen host, wherever `pg` tells it to connect. */
 class ChoosingSocket extends Socket {
   readonly #choose: () => Promise<Host>
 
-  constructor(choose: () => Promise<Host>) {
-    super()
+  constructor(choose: () => Promise<Host>, options?: SocketConstructorOpts) {
+    super(options)
     this.#choose = choose
   }
 

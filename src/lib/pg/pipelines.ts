@@ -3,6 +3,7 @@
 import { EventEmitter } from 'node:events'
 import { Socket } from 'node:net'
 import pg from 'pg'
+import type { MakeSocket } from './hosts.ts'
 import type { Guarded } from './liveness.ts'
 import { openMessages } from './messages.ts'
 import { holdBack, Prepared, run, wireOf } from './protocol.ts'
@@ -127,7 +128,8 @@ function rowClient(config: pg.ClientConfig): pg.Client {
   }
   const onread = { buffer: messages.room, callback: received }
   // What comes is read straight to where it is cut up; only what TLS has to open first takes another way.
-  const stream = ({ ssl }: { ssl?: unknown }) => new Socket(ssl ? {} : { onread })
+  const makeSocket = (config.stream as MakeSocket | undefined) ?? ((_config, options) => new Socket(options))
+  const stream = (given: { ssl?: unknown }) => makeSocket(given, given.ssl ? {} : { onread })
   const client = new pg.Client(Object.assign({}, config, { pipeline: true, stream }) as pg.ClientConfig)
   const wire = wireOf(client)
   const attach = wire.attachListeners.bind(wire)

@@ -70,6 +70,11 @@ describe('a server with a standby and a primary in DATABASE_URL', { timeout: 240
     assert.deepEqual([await read(), await write()], [200, 404])
   })
 
+  test('reads at the primary too: a horizon that is written there passes', async () => {
+    const { status, headers } = await project.get('/profiles', { 'filter[updated_at.from]': '2020-01-01T00:00:00Z' })
+    assert.deepEqual([status, typeof headers['x-sync-horizon']], [200, 'string'])
+  })
+
   test('is warned of by the doctor while commits wait for no standby', async () => {
     const { stdout } = await tundish(['doctor', '--json'], server.env)
     const finding = JSON.parse(stdout).findings.find(({ check }: { check: string }) => check === 'replication')
