@@ -14,7 +14,7 @@ export const FLOORS: Readonly<Record<string, string[]>> = {
   lib: ['lib'],
   ground: ['config.ts', 'tenants', 'records', 'providers', 'simulator'],
   promises: ['events', 'audit', 'limits', 'lists'],
-  erasure: ['erasure', 'metrics', 'figures'],
+  erasure: ['erasure', 'metrics', 'figures', 'failover'],
   app: ['app.ts'],
   slices: ['public', 'billing', 'ingest', 'backup', 'demo', 'pages', 'sync'],
   notifications: ['notifications'],

@@ -12,12 +12,19 @@ export async function keepClocks(query: Query): Promise<void> {
 
 /**
  * Raises the restored clocks above their own value, that of the replaced database and the present, because readers may
- * have been served after the backup was made. All later writes are stamped after the horizon of these readers.
+ * have been served after the backup was made. All later writes are stamped after the horizon of these readers, who are told that
+ * what they read since the backup's own horizon is void.
  */
 export async function raiseClocks(query: Query): Promise<void> {
   await query(`
-    update project_clocks c set floor = greatest(c.floor, db_clock(),
-      (select f.floor from former_project_clocks f where f.project_id = c.project_id))`)
+    update project_clocks c set floor = r.floor,
+      void_from = least(c.void_from, c.horizon), void_until = greatest(c.void_until, r.floor)
+    from (
+      select c.project_id, greatest(c.floor, db_clock(), f.floor) as floor
+      from project_clocks c left join former_project_clocks f using (project_id)) r
+    where r.project_id = c.project_id`)
+  // It is of another server's beats.
+  await query('delete from commit_beat')
   await query(`
     update organization_clocks c set last_trx_created_at = greatest(c.last_trx_created_at, db_clock(),
       (select f.last_trx_created_at from former_organization_clocks f where f.organization_id = c.organization_id))`)

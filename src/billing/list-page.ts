@@ -8,6 +8,7 @@ import { instantFromPg } from '../lib/time.ts'
 import { type Position, readCursor, writeCursor } from '../lists/cursor.ts'
 import { readOrganizationHorizon } from '../lists/organization-horizon.ts'
 import { weightOf } from '../lists/page.ts'
+import { readOrganizationVoidFrom } from '../lists/void.ts'
 
 export interface BillingList {
   path: string
@@ -52,9 +53,11 @@ export async function servePage(
   organizationId: string,
   line: string,
   query: Query,
-): Promise<{ json: JsonBytes; horizon?: string }> {
+): Promise<{ json: JsonBytes; horizon?: string; voidFrom?: string }> {
   const walk = startWalk(list, organizationId, query)
   const position = placeOf(walk, query.cursor)
+  const from = query['filter[updated_at.from]']
+  const voidFrom = position ? undefined : await readOrganizationVoidFrom(db, organizationId, from)
   // Read before the rows: what it promises must be visible to them.
   const horizon = walk.bySync ? (position?.horizon ?? (await readOrganizationHorizon(db, organizationId))) : undefined
   const { limit } = query
@@ -71,7 +74,8 @@ export async function servePage(
     next = `,"next_cursor":"${cursor}","cursor":"${cursor}"`
   }
   const after = `],"pagination":{"has_more":${hasMore},"total":${total}${next}}}`
-  return { json: list.shape.writeList(shown, '{"data":[', after, PLACE_COLUMNS), ...(horizon && { horizon }) }
+  const json = list.shape.writeList(shown, '{"data":[', after, PLACE_COLUMNS)
+  return { json, ...(horizon && { horizon }), ...(voidFrom && { voidFrom }) }
 }
 
 function startWalk(list: BillingList, organizationId: string, query: Query): Walk {

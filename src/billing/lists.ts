@@ -6,6 +6,7 @@ import type { Db } from '../lib/pg/db.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, decimal, instant, type Shape, shape, text } from '../lib/shape/shape.ts'
 import { listQuery, pageSchema } from '../lists/list.ts'
+import { VOID_DESCRIPTION, VOID_HEADER } from '../lists/void.ts'
 import { type BillingList, servePage } from './list-page.ts'
 import { describe, lineOf } from './route.ts'
 
@@ -97,6 +98,7 @@ export function billingLists(app: FastifyInstance, { db }: { db: Db }): void {
     app.get(list.path, { schema }, async ({ organizationId, query }, reply) => {
       const page = await servePage(db, list, organizationId, lineOf(organizationId), query as never)
       if (page.horizon !== undefined) reply.header('x-sync-horizon', page.horizon)
+      if (page.voidFrom !== undefined) reply.header(VOID_HEADER, page.voidFrom)
       return sendJson(reply, page.json)
     })
   }
@@ -109,5 +111,6 @@ function page(shape: Shape): object {
     description: 'Only with an `updated_at` filter: every change stamped before this instant is visible now.',
   }
   const content = { 'application/json': { schema: pageSchema({ shape }) } }
-  return { description: 'A page of the list.', headers: { 'X-Sync-Horizon': horizon }, content }
+  const headers = { 'X-Sync-Horizon': horizon, 'X-Void-From': VOID_DESCRIPTION }
+  return { description: 'A page of the list.', headers, content }
 }

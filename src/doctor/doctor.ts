@@ -13,6 +13,7 @@ import { CredentialsUnreadable } from '../providers/account.ts'
 import { openProviders } from '../providers/open.ts'
 import { registered } from '../simulator/play-money.ts'
 import { checkClock, checkMigrations, checkReplication, checkServer, checkSync } from './database.ts'
+import { checkFailovers } from './failover.ts'
 import { checkFigures } from './figures.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 import { checkAccounts, checkCharges, checkMismatches, checkProviders } from './payments.ts'
@@ -148,6 +149,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     migrations,
     await checkClock(db),
     ...(await checkReplication(db, config)),
+    ...(await checkFailovers(db)),
     ...(await checkSync(db)),
     ...(await checkPooler(db, config)),
     ...(await checkReplica(db, config.readDatabaseUrl)),

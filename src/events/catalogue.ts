@@ -24,6 +24,7 @@ export const eventTypes = [
   'refund.failed',
   'consumable.granted',
   'consumable.revoked',
+  'project.commits_lost',
   'endpoint.test',
 ] as const
 

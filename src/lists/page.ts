@@ -15,6 +15,8 @@ import { isCountShort, startWalk, type Walk } from './walk.ts'
 export interface Page {
   json: JsonBytes
   horizon?: string
+  /** From when on what the reader holds may be void. */
+  voidFrom?: string
   /** How many items it has. */
   rows: number
 }
@@ -27,6 +29,8 @@ export async function servePage(
   query: Record<string, unknown>,
 ): Promise<Page> {
   const walk = startWalk(list, projectId, query)
+  const voidFrom =
+    query.cursor === undefined && (await source.voidFrom(projectId, walk.given[FROM] as string | undefined))
   const position = await findPosition(source, walk, query.cursor as string | undefined)
   if (position) await source.reach(position.mark)
   const limit = query.limit as number
@@ -39,9 +43,12 @@ export async function servePage(
     const { rows, horizon } = await part(rowsWeight, () => readRows(source, walk, limit, position))
     const total = knownTotal(walk, rows, position) ?? (await part(totalWeight, () => countRows(source, walk)))
     const mark = position || !rows.hasMore() ? position?.mark : await source.mark()
-    return { json: endPage(walk, rows, { total, horizon, mark }), horizon, rows: Math.min(rows.count, limit) }
+    const json = endPage(walk, rows, { total, horizon, mark })
+    return { json, horizon, rows: Math.min(rows.count, limit), ...(voidFrom && { voidFrom }) }
   })
 }
+
+const FROM = 'updated_at.from'
 
 /** Runs work of this weight, in the tenant's turn or at once. */
 type Take = <T>(weight: number, work: () => Promise<T>) => Promise<T>

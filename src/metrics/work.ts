@@ -7,6 +7,10 @@ const PATIENCE_MS = 2000
 
 // Column of the statement below → name and help of the gauge.
 const GAUGES = {
+  commits_lost_s: [
+    'tundish_commits_lost_from_timestamp_seconds',
+    'From when on commits were lost, or may have been, by the last failover that lost any; 0 when none did.',
+  ],
   charges: ['tundish_charges_in_progress', 'Charges in progress.'],
   charges_s: ['tundish_charges_oldest_seconds', 'Age of the oldest charge in progress.'],
   refunds: ['tundish_refunds_in_progress', 'Refunds in progress.'],
@@ -83,6 +87,8 @@ const LOOK = `
        select settled_at from orders where provider_mismatch is not null
        union all select settled_at from refunds where provider_mismatch is not null) m
      where coalesce(m.settled_at, db_clock()) > db_clock() - interval '30 days') as mismatches,
+    coalesce((select extract(epoch from lost_from) from failovers where loss <> 'none' order by generation desc limit 1),
+      0) as commits_lost_s,
     (select count(*) from events where pending) as events,
     deliveries.n as deliveries, ${age('deliveries.since')} as deliveries_s,
     greatest(0, ${age('deliveries.due')}) as deliveries_due_s,

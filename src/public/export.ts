@@ -9,6 +9,7 @@ import { instantFromPg } from '../lib/time.ts'
 import { readCursor, writeCursor } from '../lists/cursor.ts'
 import { weightOf } from '../lists/page.ts'
 import type { Reads, Source } from '../lists/source.ts'
+import { VOID_HEADER } from '../lists/void.ts'
 import type { PublicContext } from './context.ts'
 import { EXPORT_KINDS, type ExportKind, PAGE_ROWS, PLACE_COLUMNS } from './export-kinds.ts'
 import { answer, describe } from './resource.ts'
@@ -68,8 +69,9 @@ export function exports(app: FastifyInstance, { reads }: PublicContext): void {
   app.get('/export', { schema }, async (request, reply) => {
     const { projectId } = request
     const given = request.query as { from?: string; to?: string; cursor?: string }
-    const { window, place } = await begin(reads, projectId, given)
+    const { window, place, voidFrom } = await begin(reads, projectId, given)
     reply.header('content-type', MEDIA_TYPE).header('x-sync-horizon', window.to)
+    if (voidFrom !== undefined) reply.header(VOID_HEADER, voidFrom)
     // The framework would read the stream to its end and drop it.
     if (request.method === 'HEAD') return reply.send()
     return reply.send(Readable.from(lines(reads, window, place), { objectMode: false, highWaterMark: 1 }))
@@ -82,13 +84,14 @@ async function begin(reads: Reads, projectId: string, given: { from?: string; to
   const asked = JSON.stringify([projectId, 'export', from, to])
   if (cursor !== undefined) {
     const { place, horizon } = readPlace(cursor, asked)
-    return { window: { projectId, from, to: horizon, asked }, place }
+    return { window: { projectId, from, to: horizon, asked }, place, voidFrom: undefined }
   }
   return reads.run(projectId, async (source) => {
+    const voidFrom = await source.voidFrom(projectId, given.from)
     const horizon = await source.horizon(projectId)
     const end = to !== undefined && to < horizon ? to : horizon
     const place: Place = { kind: 0, ...BEGINNING, mark: await source.mark() }
-    return { window: { projectId, from, to: end, asked }, place }
+    return { window: { projectId, from, to: end, asked }, place, voidFrom }
   })
 }
 

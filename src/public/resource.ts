@@ -10,6 +10,7 @@ import { isId, shorten } from '../lib/text.ts'
 import { type List, listQuery, pageSchema } from '../lists/list.ts'
 import { servePage } from '../lists/page.ts'
 import type { Reads, Source } from '../lists/source.ts'
+import { VOID_DESCRIPTION, VOID_HEADER } from '../lists/void.ts'
 
 interface Description {
   operationId: string
@@ -32,6 +33,7 @@ export function listRoute(app: FastifyInstance, reads: Reads, path: string, list
     )
     if (page.horizon !== undefined) {
       reply.header('x-sync-horizon', page.horizon)
+      if (page.voidFrom !== undefined) reply.header(VOID_HEADER, page.voidFrom)
       const given = (query as Record<string, string | undefined>)['filter[updated_at.to]']
       request.synced = { list: path.slice(1), windowTo: given ?? page.horizon, rows: page.rows }
     }
@@ -99,6 +101,7 @@ export function answer(description: string, schema: Schema, withHorizon = false)
           description:
             'Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later.',
         },
+        'X-Void-From': VOID_DESCRIPTION,
       }
     : {}
   return { description, headers: { ...commonHeaders, ...headers }, content: { 'application/json': { schema } } }

@@ -9,6 +9,7 @@ import { dashboard } from '../dashboard/dashboard.ts'
 import { eraseAtProviders } from '../erasure/at-provider.ts'
 import { deliverEvents } from '../events/dispatcher.ts'
 import { forgetAttempts } from '../events/retention.ts'
+import { watchFailovers } from '../failover/watch.ts'
 import { followFigures } from '../figures/follow.ts'
 import { carryOutImports } from '../ingest/stripe/background.ts'
 import { UsageError } from '../lib/errors.ts'
@@ -88,6 +89,7 @@ export function startWork(app: App): () => Promise<void> {
     forgetAttempts(app),
     followFigures(app),
     carryOutImports(app),
+    ...(app.embedded ? [] : [watchFailovers(app)]),
   ]
   return async () => {
     await Promise.all(stops.map((stop) => stop()))

@@ -19,6 +19,19 @@ const idOf = (what: string, title: string) =>
 
 const subscription = subscriptionDetail.schema
 
+const commitsLost = Type.Object(
+  {
+    id: Type.String({ description: 'The project.' }),
+    lost_from: Type.String({
+      format: 'date-time',
+      description: 'What you hold that was stamped at or after this instant may not exist any more.',
+    }),
+    noticed_at: Type.String({ format: 'date-time', description: 'When the loss was noticed.' }),
+    certain: Type.Boolean({ description: 'Whether commits are known to be missing, or only may be.' }),
+  },
+  { title: 'CommitsLost', additionalProperties: false },
+)
+
 const KINDS: Record<EventType, { when: string; data: Schema }> = {
   'subscription.created': { when: 'A subscription is new.', data: subscription },
   'subscription.trialing': { when: 'A trial began.', data: subscription },
@@ -46,6 +59,7 @@ const KINDS: Record<EventType, { when: string; data: Schema }> = {
     data: consumable.schema,
   },
   'consumable.revoked': { when: 'A full refund or a dispute revoked a consumable.', data: consumable.schema },
+  'project.commits_lost': { when: 'A failover of the database lost commits, or may have.', data: commitsLost },
   'endpoint.test': { when: 'The operator tests an endpoint.', data: idOf('endpoint', 'TestedEndpoint') },
 }
 

@@ -61,6 +61,21 @@ export async function duckdbTarget(path: string): Promise<Target> {
     await connection.run(`insert into ${quoted(table.name)} (${names}) select ${names} from ${read}`)
   }
 
+  async function change(before: State | undefined, after: State, work: () => Promise<void>): Promise<void> {
+    await connection.run('begin')
+    try {
+      if (!sameState(await state(), before)) throw movedByAnother()
+      await work()
+      const { url, since, cursor, records } = after
+      const text = 'insert or replace into tundish_sync values (1, $1, $2, $3, $4)'
+      await connection.run(text, [url, since, cursor, records])
+      await connection.run('commit')
+    } catch (error) {
+      await connection.run('rollback').catch(() => {})
+      throw error
+    }
+  }
+
   return {
     async open() {
       await connection.run(`
@@ -69,23 +84,15 @@ export async function duckdbTarget(path: string): Promise<Target> {
       for (const table of TABLES) await makeTable(connection, table)
       return state()
     },
-    async store(batch, before, { url, since, cursor, records }) {
-      await connection.run('begin')
-      try {
-        if (!sameState(await state(), before)) throw movedByAnother()
+    store: (batch, before, after) =>
+      change(before, after, async () => {
         for (const [table, groups] of batch) await storeRows(table, groups)
-        await connection.run('insert or replace into tundish_sync values (1, $1, $2, $3, $4)', [
-          url,
-          since,
-          cursor,
-          records,
-        ])
-        await connection.run('commit')
-      } catch (error) {
-        await connection.run('rollback').catch(() => {})
-        throw error
-      }
-    },
+      }),
+    forget: (voidFrom, before, after) =>
+      change(before, after, async () => {
+        const gone = `where updated_at >= '${voidFrom}'::timestamptz`
+        for (const { name } of TABLES) await connection.run(`delete from ${quoted(name)} ${gone}`)
+      }),
     async complete() {
       await connection.run('checkpoint')
     },

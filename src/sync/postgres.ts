@@ -42,15 +42,19 @@ export function postgresTarget(url: string): Target {
       })
       return transaction(client, state)
     },
-    async store(batch, before, { url, since, cursor, records }) {
+    async store(batch, before, after) {
       await transaction(client, async () => {
         if (!sameState(await state(), before)) throw movedByAnother()
         for (const [table, groups] of batch) await storeRows(client, table, groups)
-        await client.query(
-          `insert into ${SCHEMA}.sync (url, since, cursor, records) values ($1, $2, $3, $4)
-           on conflict (one) do update set url = $1, since = $2, cursor = $3, records = $4`,
-          [url, since, cursor, records],
-        )
+        await storeState(client, after)
+      })
+    },
+    async forget(voidFrom, before, after) {
+      await transaction(client, async () => {
+        if (!sameState(await state(), before)) throw movedByAnother()
+        for (const table of TABLES)
+          await client.query(`delete from ${placeOf(table)} where updated_at >= $1`, [voidFrom])
+        await storeState(client, after)
       })
     },
     async complete() {},
@@ -78,6 +82,14 @@ async function makeTable(client: pg.Client, table: Table): Promise<void> {
   await client.query(`create table if not exists ${placeOf(table)} (${definitions}, primary key (${key}))`)
   const missing = definitions.map((definition) => `add column if not exists ${definition}`)
   await client.query(`alter table ${placeOf(table)} ${missing.join(', ')}`)
+}
+
+async function storeState(client: pg.Client, { url, since, cursor, records }: State): Promise<void> {
+  await client.query(
+    `insert into ${SCHEMA}.sync (url, since, cursor, records) values ($1, $2, $3, $4)
+     on conflict (one) do update set url = $1, since = $2, cursor = $3, records = $4`,
+    [url, since, cursor, records],
+  )
 }
 
 async function storeRows(client: pg.Client, table: Table, groups: Groups): Promise<void> {

@@ -46,6 +46,21 @@ export function sqliteTarget(path: string): SqliteTarget {
     db.prepare('insert or ignore into tundish_changed (name) values (?)').run(table.name)
   }
 
+  function change(before: State | undefined, after: State, work: () => void): void {
+    db.exec('begin immediate')
+    try {
+      if (!sameState(state(), before)) throw movedByAnother()
+      work()
+      const { url, since, cursor, records } = after
+      const text = 'insert or replace into tundish_sync (one, url, since, cursor, records) values (1, ?, ?, ?, ?)'
+      db.prepare(text).run(url, since, cursor, records)
+      db.exec('commit')
+    } catch (error) {
+      if (db.isTransaction) db.exec('rollback')
+      throw error
+    }
+  }
+
   return {
     async open() {
       db.exec(`
@@ -62,22 +77,18 @@ export function sqliteTarget(path: string): SqliteTarget {
       }
       return state()
     },
-    async store(batch, before, { url, since, cursor, records }) {
-      db.exec('begin immediate')
-      try {
-        if (!sameState(state(), before)) throw movedByAnother()
+    async store(batch, before, after) {
+      change(before, after, () => {
         for (const [table, groups] of batch) storeRows(table, groups)
-        db.prepare('insert or replace into tundish_sync (one, url, since, cursor, records) values (1, ?, ?, ?, ?)').run(
-          url,
-          since,
-          cursor,
-          records,
-        )
-        db.exec('commit')
-      } catch (error) {
-        if (db.isTransaction) db.exec('rollback')
-        throw error
-      }
+      })
+    },
+    async forget(voidFrom, before, after) {
+      change(before, after, () => {
+        for (const { name } of TABLES) {
+          db.prepare(`delete from ${quoted(name)} where updated_at >= ?`).run(voidFrom)
+          db.prepare('insert or ignore into tundish_changed (name) values (?)').run(name)
+        }
+      })
     },
     async complete() {
       // The log still holds pages as they were.

@@ -29,7 +29,7 @@ export async function run(
   if (begun && begun.url !== url) {
     throw new Refusal(`This copy is of ${begun.url}, not of ${url}: name another target, or the same server.`)
   }
-  const since = begun?.since ?? null
+  let since = begun?.since ?? null
   const cursor = begun?.cursor ?? null
   let records = cursor === null ? 0 : begun!.records
   let state = begun
@@ -37,6 +37,14 @@ export async function run(
   let waiting = 0
   const walk = { since: since ?? undefined, cursor: cursor ?? undefined, signal, parse: readExact }
   for await (const page of tundish.changePages(walk)) {
+    if ('voidFrom' in page) {
+      since = null
+      records = 0
+      const after = { url, since, cursor, records }
+      await target.forget(page.voidFrom, state, after)
+      state = after
+      continue
+    }
     collect(batch, page)
     records += page.changes.length
     waiting += page.changes.length

@@ -23,6 +23,11 @@ export interface Target {
   open(): Promise<State | undefined>
   /** Stores the rows and the new state in one transaction. Throws when another sync has moved the state. */
   store(batch: Batch, before: State | undefined, after: State): Promise<void>
+  /**
+   * Removes the rows that were changed at or after this instant, which the server has lost, and stores the new state in the
+   * same transaction.
+   */
+  forget(voidFrom: string, before: State | undefined, after: State): Promise<void>
   /** What follows a complete run. */
   complete(): Promise<void>
   close(): Promise<void>

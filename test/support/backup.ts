@@ -116,7 +116,14 @@ export async function contents(db: Db): Promise<Record<string, (string | null)[]
 }
 
 // What a restore raises, adds, or leaves to the installation.
-const OF_ITS_OWN = ['audit_head', 'audit_log', 'organization_clocks', 'project_clocks', 'schema_migrations']
+const OF_ITS_OWN = [
+  'audit_head',
+  'audit_log',
+  'commit_beat',
+  'organization_clocks',
+  'project_clocks',
+  'schema_migrations',
+]
 
 /** What a backup and its restore have to keep to the letter. A restore marks organizations with the time of the backup. */
 export async function kept(db: Db): Promise<Record<string, (string | null)[]>> {

@@ -118,5 +118,11 @@ def _lines(base: str, key: str, query: dict[str, str]) -> Iterator[dict[str, Any
         f"{base}/public/v1/export", params=query, headers=headers, stream=True, timeout=TIMEOUT_SECONDS
     ) as answer:
         answer.raise_for_status()
+        void_from = answer.headers.get("X-Void-From")
+        if void_from:
+            raise ValueError(
+                f"The server has lost commits since {void_from} that were loaded before. "
+                "Run the pipeline once with refresh='drop_sources': it loads everything again."
+            )
         for line in answer.iter_lines():
             yield json.loads(line)

@@ -13,6 +13,16 @@ export interface End {
   horizon: string
 }
 
+/**
+ * The server has lost commits that were read before: delete what you hold with `updated_at` at or after `voidFrom`, and
+ * forget `since`. All records follow, since those whose last change was lost have an older `updated_at` again.
+ */
+export interface Void {
+  list?: undefined
+  horizon?: undefined
+  voidFrom: string
+}
+
 export interface ChangesOptions {
   /** The horizon of the time before; without it everything is read. */
   since?: string | undefined
@@ -26,8 +36,14 @@ export interface ChangePagesOptions extends ChangesOptions {
   parse?: ((line: string) => unknown) | undefined
 }
 
-/** Some changes and where the walk goes on behind them; or, at the end, the horizon. */
-export type ChangePage = { changes: Change[]; cursor: string } | { changes: []; horizon: string }
+/**
+ * Some changes and where the walk goes on behind them; or, at the end, the horizon; or, at the beginning, that the server
+ * has lost commits, see `Void`: the walk then begins anew, and its cursors belong to a walk without `since`.
+ */
+export type ChangePage =
+  | { changes: Change[]; cursor: string }
+  | { changes: []; horizon: string }
+  | { changes: []; voidFrom: string }
 
 const LISTS = {
   funnel: 'funnels',
@@ -58,18 +74,25 @@ export async function* changePages(
   headers: () => Record<string, string>,
   { since, cursor: begun, signal, parse = JSON.parse }: ChangePagesOptions = {},
 ): AsyncGenerator<ChangePage> {
+  let from = since
   let cursor = begun
   for (let breaks = 0; ; ) {
     try {
       let changes: Change[] = []
-      const query = { from: since, cursor }
+      let voidFrom: string | undefined
+      const query = { from, cursor }
+      const onHeaders = (headers: Headers) => {
+        voidFrom = headers.get('x-void-from') ?? undefined
+      }
       for await (const text of http.lines({
         path: '/public/v1/export',
         headers: headers(),
         query,
         retry: 'safe',
         signal,
+        onHeaders,
       })) {
+        if (voidFrom !== undefined) break
         const line = parse(text) as Line
         if (line.horizon !== undefined) {
           yield { changes: [], horizon: line.horizon }
@@ -86,6 +109,11 @@ export async function* changePages(
         yield { changes, cursor }
         changes = []
       }
+      if (voidFrom !== undefined) {
+        from = undefined
+        yield { changes: [], voidFrom }
+        continue
+      }
       throw new TundishConnectionError('The export ended before its last line.')
     } catch (error) {
       breaks += 1
@@ -95,14 +123,15 @@ export async function* changePages(
   }
 }
 
-/** Every change once, and at the end the horizon. */
+/** Every change once, and at the end the horizon; at the beginning perhaps that what was read before is void. */
 export async function* changes(
   http: Http,
   headers: () => Record<string, string>,
   options: ChangesOptions = {},
-): AsyncGenerator<Change | End> {
+): AsyncGenerator<Change | End | Void> {
   for await (const page of changePages(http, headers, options)) {
     yield* page.changes
     if ('horizon' in page) yield { horizon: page.horizon }
+    if ('voidFrom' in page) yield { voidFrom: page.voidFrom }
   }
 }

@@ -8,6 +8,7 @@ import {
   changePages,
   changes,
   type End,
+  type Void,
 } from './changes.ts'
 import { type Http, type HttpOptions, openHttp } from './http.ts'
 import { type List, list } from './lists.ts'
@@ -99,7 +100,7 @@ export class Tundish {
   }
 
   /** Everything that changed since a horizon, each record once, and at the end `{ horizon }`, the next `since`. */
-  changes(options?: ChangesOptions): AsyncGenerator<Change | End> {
+  changes(options?: ChangesOptions): AsyncGenerator<Change | End | Void> {
     return changes(this.#http, () => this.#headers(), options)
   }
 

@@ -22,6 +22,8 @@ export interface Call {
    */
   retry: 'safe' | 'refused'
   signal?: AbortSignal | undefined
+  /** Called with the headers of a streamed answer, before its first line. */
+  onHeaders?: (headers: Headers) => void
 }
 
 export interface Http {
@@ -44,11 +46,7 @@ export function openHttp(options: HttpOptions): Http {
     const url = `${base}${path}${queryString(query)}`
     const watch = openWatch(timeoutMs, call.signal)
     const init: RequestInit = { headers: { ...headers }, signal: watch.signal, redirect: 'error' }
-    if (body !== undefined) {
-      init.method = 'POST'
-      init.body = JSON.stringify(body)
-      init.headers = { ...headers, 'Content-Type': 'application/json' }
-    }
+    if (body !== undefined) Object.assign(init, postOf(headers, body))
     try {
       const response = await send(url, init)
       if (!response.ok) throw await errorOf(response)
@@ -86,6 +84,7 @@ export function openHttp(options: HttpOptions): Http {
     async *lines(call) {
       const { response, watch } = await retried(call, () => attempt(call))
       try {
+        call.onHeaders?.(response.headers)
         yield* linesOf(response, watch)
       } catch (error) {
         throw asError(error, call)
@@ -95,6 +94,12 @@ export function openHttp(options: HttpOptions): Http {
     },
   }
 }
+
+const postOf = (headers: Record<string, string>, body: unknown): RequestInit => ({
+  method: 'POST',
+  body: JSON.stringify(body),
+  headers: { ...headers, 'Content-Type': 'application/json' },
+})
 
 async function* linesOf(response: Response, watch: Watch): AsyncGenerator<string> {
   const reader = response.body!.getReader()

@@ -2,7 +2,7 @@
 import { unwrap } from './webhooks.ts'
 
 export type { Billing, ChargeOptions, RefundOptions, ReportOptions, SettleOptions } from './billing.ts'
-export type { Change, ChangePage, ChangePagesOptions, ChangesOptions, End } from './changes.ts'
+export type { Change, ChangePage, ChangePagesOptions, ChangesOptions, End, Void } from './changes.ts'
 export { Tundish, type TundishOptions } from './client.ts'
 export { TundishConnectionError, TundishError } from './errors.ts'
 export type { List, Page } from './lists.ts'

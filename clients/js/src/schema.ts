@@ -987,6 +987,26 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "project.commits_lost": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * project.commits_lost
+         * @description A failover of the database lost commits, or may have. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         */
+        post: operations["onProjectCommits_lost"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "endpoint.test": {
         parameters: {
             query?: never;
@@ -1187,6 +1207,22 @@ export interface components {
         };
         ClientMetadata: {
             [key: string]: unknown;
+        };
+        CommitsLost: {
+            /** @description The project. */
+            id: string;
+            /**
+             * Format: date-time
+             * @description What you hold that was stamped at or after this instant may not exist any more.
+             */
+            lost_from: string;
+            /**
+             * Format: date-time
+             * @description When the loss was noticed.
+             */
+            noticed_at: string;
+            /** @description Whether commits are known to be missing, or only may be. */
+            certain: boolean;
         };
         Consumable: {
             /**
@@ -2093,6 +2129,31 @@ export interface components {
             message: string;
             /** @description Each identifier that is not a profile of this project, in the order given. */
             not_found: string[];
+        };
+        ProjectCommits_lostEvent: {
+            /**
+             * Format: uuid
+             * @description Identifier of the event.
+             */
+            id: string;
+            /**
+             * @description Kind of event.
+             * @enum {string}
+             */
+            type: "project.commits_lost";
+            /**
+             * Format: date-time
+             * @description When it was written.
+             */
+            created_at: string;
+            /** @description The project. */
+            project_id: string;
+            /**
+             * Format: int64
+             * @description Grows by one with each event of the same object.
+             */
+            sequence: number;
+            data: components["schemas"]["CommitsLost"];
         };
         RefundFailedEvent: {
             /**
@@ -3380,6 +3441,8 @@ export interface operations {
                     "RateLimit-Policy"?: string;
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later. */
                     "X-Sync-Horizon"?: string;
+                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3564,6 +3627,8 @@ export interface operations {
                     "RateLimit-Policy"?: string;
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later. */
                     "X-Sync-Horizon"?: string;
+                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3659,6 +3724,8 @@ export interface operations {
                     "RateLimit-Policy"?: string;
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later. */
                     "X-Sync-Horizon"?: string;
+                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3961,6 +4028,8 @@ export interface operations {
                     "RateLimit-Policy"?: string;
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later. */
                     "X-Sync-Horizon"?: string;
+                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4240,6 +4309,8 @@ export interface operations {
                     "RateLimit-Policy"?: string;
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later. */
                     "X-Sync-Horizon"?: string;
+                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4345,6 +4416,8 @@ export interface operations {
                     "RateLimit-Policy"?: string;
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later. */
                     "X-Sync-Horizon"?: string;
+                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4529,6 +4602,8 @@ export interface operations {
                     "RateLimit-Policy"?: string;
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later. */
                     "X-Sync-Horizon"?: string;
+                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4715,6 +4790,8 @@ export interface operations {
                     "RateLimit-Policy"?: string;
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later. */
                     "X-Sync-Horizon"?: string;
+                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -4804,6 +4881,8 @@ export interface operations {
                     "RateLimit-Policy"?: string;
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later. */
                     "X-Sync-Horizon"?: string;
+                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5408,6 +5487,8 @@ export interface operations {
                 headers: {
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now. */
                     "X-Sync-Horizon"?: string;
+                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5499,6 +5580,8 @@ export interface operations {
                 headers: {
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now. */
                     "X-Sync-Horizon"?: string;
+                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5590,6 +5673,8 @@ export interface operations {
                 headers: {
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now. */
                     "X-Sync-Horizon"?: string;
+                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6300,6 +6385,35 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ConsumableRevokedEvent"];
+            };
+        };
+        responses: {
+            /** @description The event has arrived. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onProjectCommits_lost: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProjectCommits_lostEvent"];
             };
         };
         responses: {

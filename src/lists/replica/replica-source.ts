@@ -5,6 +5,7 @@ import type { Read } from '../../lib/pg/pipelines.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { readHorizon } from '../horizon.ts'
 import type { Source } from '../source.ts'
+import { readVoidFrom } from '../void.ts'
 import type { Known, Lane } from './lane.ts'
 import type { PrimaryState } from './primary-state.ts'
 import type { SlowLanes } from './slow-lanes.ts'
@@ -92,6 +93,7 @@ export function openReplicaSource(following: Following, lane: Lane, projectId: s
       await showHorizon(check(known), read, projectId, promised)
       return promised
     },
+    voidFrom: (_projectId, from) => readVoidFrom(db, projectId, from),
     mark: async () => (await stateOfPrimary(projectId)).position,
     async reach(mark) {
       if (mark === undefined) throw new Behind('walk')

@@ -1,0 +1,50 @@
+// Tells a reader of changes that what it holds may not exist any more, since a failover or a restore lost commits.
+import type { Db } from '../lib/pg/db.ts'
+import { instantFromPg } from '../lib/time.ts'
+
+export const VOID_HEADER = 'x-void-from'
+
+/**
+ * For a reader that was given everything before the horizon `from`: the instant from which its rows may be void.
+ * Undefined for a reader that is not affected, because it has seen nothing that was lost, or has begun anew since.
+ */
+export async function readVoidFrom(db: Db, projectId: string, from: string | undefined): Promise<string | undefined> {
+  return from === undefined ? undefined : firstOf(await db.read(OF_PROJECT, [projectId, from]))
+}
+
+/** The same for lists that cover all projects of an organization. */
+export async function readOrganizationVoidFrom(
+  db: Db,
+  organizationId: string,
+  from: string | undefined,
+): Promise<string | undefined> {
+  return from === undefined ? undefined : firstOf(await db.read(OF_ORGANIZATION, [organizationId, from]))
+}
+
+function firstOf([row]: Awaited<ReturnType<Db['read']>>): string | undefined {
+  const at = row?.text(0)
+  return at == null ? undefined : instantFromPg(at)
+}
+
+// A restored backup may be older than the project's first reader: then everything is void.
+const VOID = `greatest(c.void_from, '1970-01-01T00:00:00Z')`
+
+const OF_PROJECT = {
+  name: 'void from',
+  text: `select ${VOID} from project_clocks c where c.project_id = $1 and c.void_from < $2 and c.void_until >= $2`,
+}
+
+const OF_ORGANIZATION = {
+  name: 'void from of organization',
+  text: `
+    select min(${VOID}) from projects p join project_clocks c on c.project_id = p.id
+    where p.organization_id = $1 and c.void_from < $2 and c.void_until >= $2`,
+}
+
+/** How answers describe the header. */
+export const VOID_DESCRIPTION = {
+  type: 'string',
+  format: 'date-time',
+  description:
+    'Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again.',
+}
