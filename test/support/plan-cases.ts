@@ -38,7 +38,7 @@ const WINDOWS: PlanCase['filters'][] = [
 ]
 
 export const isList = ({ method, path, parameters }: Operation) =>
-  method === 'GET' && path.startsWith('/public/v1/') && parameters.some(({ name }) => name === 'limit')
+  method === 'GET' && /^\/(public|\{org_id\})\/v1\//.test(path) && parameters.some(({ name }) => name === 'limit')
 
 /** Every filter alone, the window alone, each filter with it, and two filters together; at the usual limit and at the largest. */
 export function casesOf({ path, parameters }: Operation): PlanCase[] {

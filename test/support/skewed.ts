@@ -80,6 +80,18 @@ const STATEMENTS = [
    select :organization, 'customer ' || 1 + n % 2000, true, ${AT}, ${uuid(OWNER)}, ${uuid('n')},
      ${AT} + (n * 7919 % ${SIZE}) * interval '1 second', 1, 'USD', 'succeeded', 'x', 'sale',
      ${uuid(OWNER)}::text, ${uuid(OWNER)}::text ${rows()}`,
+  `insert into orders (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code, status, psp,
+     payment_method_token, source_trx_id, provider_key, created_at, settled_at)
+   select :organization, ${uuid('n')}, 'customer ' || 1 + n % 2000, :project, 'key ' || n, 1, 'USD', 'succeeded', 'x', 'pm',
+     ${uuid('n')}, 'key ' || n, ${AT}, ${AT} ${rows()}`,
+  `insert into consumables (organization_id, consumable_id, order_id, external_id, amount, currency_code, granted_at, updated_at)
+   select :organization, ${uuid('n')}, ${uuid('n')}, 'customer ' || 1 + n % 2000, 1, 'USD', ${AT}, ${CHANGED} ${rows()}`,
+  `insert into refunds (organization_id, refund_id, order_id, external_id, amount, currency_code, provider_key, created_at, updated_at,
+     status, settled_at, next_look_at)
+   select :organization, ${uuid('n')}, ${uuid('n')}, 'customer ' || 1 + n % 2000, 1, 'USD', 'key ' || n, ${AT}, ${CHANGED},
+     case when n % 3 = 0 then 'processing' else 'succeeded' end, case when n % 3 > 0 then ${AT} end, ${AT} ${rows()}`,
+  `insert into disputes (organization_id, order_id, dispute_id, amount, currency_code, status, opened_at, created_at, updated_at)
+   select :organization, ${uuid('n')}, 'dispute-' || n, 1, 'USD', 'open', ${AT}, ${AT}, ${CHANGED} ${rows()}`,
   `insert into counts (project_id, list, field, value, n, fresh)
    select :project, list, '', '', ${SIZE}, false from unnest(array['profiles', 'sessions', 'subscriptions', 'transactions']) list
    union all select :project, 'subscriptions', 'product_id', 'product-' || n, 1, false ${rows(3000)}`,
