@@ -1,11 +1,15 @@
 // What a provider does on its own with a charge of ours: disputes, and refunds that fail after they had succeeded.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { recordDispute, recordDisputes } from '../../src/billing/adopt/disputes.ts'
 import { adoptRefundsOfCharge } from '../../src/billing/adopt/refunds.ts'
 import type { BillingContext } from '../../src/billing/context.ts'
+import { refundsInProgress } from '../../src/billing/refund/refunds.ts'
+import { settle } from '../../src/billing/refund/settle.ts'
 import { type Dispute, noDetails, type RefundAtProvider } from '../../src/providers/provider.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { untilLocked } from '../support/locks.ts'
 import { scriptedProvider } from '../support/scripted-provider.ts'
 
 let billing: Billing
@@ -28,6 +32,17 @@ after(() => billing.stop())
 const context = (): BillingContext => {
   const { app } = billing.server
   return { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
+}
+
+/** Begins `work` while the order is locked by a transaction that then does `change`; returns it as it goes on. */
+async function whileLocked<T>(work: () => Promise<T>, change: string): Promise<{ work: Promise<T> }> {
+  return billing.db.tx(async (query) => {
+    await query('select from orders where order_id = $1 for no key update', [orderId])
+    const waiting = { work: work() }
+    await untilLocked(billing.db.query)
+    await query(change, [orderId])
+    return waiting
+  })
 }
 
 const isActive = async () => (await shop.consumables(user))[0].is_active
@@ -110,6 +125,17 @@ describe('a dispute', () => {
     assert.deepEqual(await eventsOf(orderId), ['charge.succeeded', 'charge.disputed'])
   })
 
+  test('that waits for its order sees what was done to the consumable meanwhile', async () => {
+    await shop.refund(user, orderId)
+    const { work } = await whileLocked(
+      () => record({ fundsWithdrawn: true }),
+      // As when the refund fails after all.
+      'update consumables set is_active = true, revoked_at = null where order_id = $1',
+    )
+    assert.equal(await work, true)
+    assert.equal(await isActive(), false)
+  })
+
   test('is found by the charge; one of a charge that is not here is none of ours', async () => {
     const of = [dispute(), dispute({ chargeTransactionId: 'unknown' })]
     assert.equal(await recordDisputes(context(), ['simulator', '*', null], of), 1)
@@ -162,6 +188,27 @@ describe('a refund that had succeeded fails', () => {
     await adopt([await failed(refund_id)])
     const replay = (await shop.refund(user, orderId, { amount: 4, idempotency_key: 'r' })).body
     assert.deepEqual([replay.refund_status, replay.amount_refunded], ['failed', 0])
+  })
+
+  test('a refund that waits for its order sees what was done to the consumable meanwhile', async () => {
+    const refundId = randomUUID()
+    await billing.db.query(
+      `insert into refunds (organization_id, refund_id, order_id, external_id, amount, currency_code, provider_key, created_at, next_look_at)
+       values ($1, $2, $3, $4, 10.50, 'USD', $4, db_clock(), db_clock() + interval '1 hour')`,
+      [shop.id, refundId, orderId, user],
+    )
+    await billing.db.query('update consumables set is_active = false, revoked_at = now() where order_id = $1', [
+      orderId,
+    ])
+    const refund = (await refundsInProgress.find(billing.db.query, refundId))!
+    const paid = { reference: refundId, amountMinor: 1050n, currencyCode: 'USD', details: noDetails }
+    const { work } = await whileLocked(
+      () => settle(billing.db, refund, { outcome: 'succeeded', ...paid }),
+      // As when a dispute is won.
+      'update consumables set is_active = true, revoked_at = null where order_id = $1',
+    )
+    assert.equal((await work).status, 'succeeded')
+    assert.equal(await isActive(), false)
   })
 
   test('a refund made there that is more than what is left is refused, and logged', async () => {

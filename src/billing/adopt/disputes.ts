@@ -8,7 +8,7 @@ import { readInstant } from '../../lib/time.ts'
 import { type Dispute, noDetails } from '../../providers/provider.ts'
 import { jsonAmount } from '../amount.ts'
 import { uuidIn } from '../body.ts'
-import type { AtProvider } from '../charge/orders.ts'
+import { type AtProvider, lockOrder } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
 import { HELD_COLUMNS, type Held, restore, restoredEvent, revoke, revokedEvent } from '../effects/consumable.ts'
 import { addReportRows, type ReportRow } from '../effects/report-rows.ts'
@@ -57,7 +57,10 @@ export async function recordDispute(
 ): Promise<boolean> {
   const change = await db.tx(async (query, commit) => {
     await endWhenStalled(query)
-    const [order] = await query<LockedOrder>(LOCK, [organization_id, order_id, dispute.currencyCode])
+    const [, [order]] = await Promise.all([
+      lockOrder(query, organization_id, order_id),
+      query<LockedOrder>(READ, [organization_id, order_id, dispute.currencyCode]),
+    ])
     if (!order) throw new Error('Bug: a disputed order is gone')
     const [before] = await query<Before>(FIND, [organization_id, order_id, dispute.disputeId])
     const change = changeOf(before, dispute)
@@ -87,8 +90,8 @@ type LockedOrder = Held &
     stamp: string
   }
 
-const LOCK: Statement = {
-  name: 'lock disputed order',
+const READ: Statement = {
+  name: 'read disputed order',
   text: `
     select o.organization_id, o.order_id, o.external_id, o.project_id, o.psp, o.psp_merchant_id, o.region, c.profile_id,
       o.amount_refunded_hard = o.amount as is_refunded, ${HELD_COLUMNS},
@@ -97,7 +100,7 @@ const LOCK: Statement = {
     join customers c on c.organization_id = o.organization_id and c.external_id = o.external_id
     left join consumables held on held.organization_id = o.organization_id and held.order_id = o.order_id
     ${joinRates('o.organization_id', '$3', 'o.created_at')}
-    where o.organization_id = $1 and o.order_id = $2 for no key update of o`,
+    where o.organization_id = $1 and o.order_id = $2`,
 }
 
 type Before = { status: string; is_withdrawn: 't' | 'f'; is_reinstated: 't' | 'f' }

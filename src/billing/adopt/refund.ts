@@ -31,6 +31,7 @@ export async function adoptRefunds(
   for (const refund of refunds) await adoptOne(query, order, refund)
 }
 
+type OrderIds = Pick<Order, 'organization_id' | 'order_id'>
 type Known = { refund_id: string; status: string; amount: string }
 
 /**
@@ -48,14 +49,14 @@ export async function adoptOne(
   if (locked?.status !== 'succeeded') return { adoption: 'mismatch' }
   const [known] = await query<Known>(FIND, [organization_id, order_id, refund.transactionId, refund.key])
   if (known) {
-    const adoption = await compareKnown(query, organization_id, known, refund, commit)
+    const adoption = await compareKnown(query, order, known, refund, commit)
     return { adoption, refundId: known.refund_id }
   }
   if (refund.status === 'failed') return { adoption: 'known' }
   if (refund.currencyCode !== locked.currency_code) return { adoption: 'mismatch' }
   const refundId = await insert(query, order, refund)
   if (refundId === undefined) return { adoption: 'mismatch' }
-  if (refund.status === 'succeeded') await succeed(query, organization_id, refundId, refund, commit)
+  if (refund.status === 'succeeded') await succeed(query, order, refundId, refund, commit)
   return { adoption: 'adopted', refundId }
 }
 
@@ -78,7 +79,7 @@ const FIND: Statement = {
 
 async function compareKnown(
   query: Query,
-  organizationId: string,
+  order: OrderIds,
   known: Known,
   refund: RefundAtProvider,
   commit: Commit,
@@ -87,7 +88,7 @@ async function compareKnown(
   if (known.status === refund.status) return 'known'
   if (known.status !== 'succeeded') return refund.status === 'succeeded' ? 'mismatch' : 'known'
   if (refund.status !== 'failed') return 'mismatch'
-  await failLater(query, organizationId, known.refund_id, refund, commit)
+  await failLater(query, order, known.refund_id, refund, commit)
   return 'failed_later'
 }
 
@@ -97,17 +98,17 @@ async function compareKnown(
  */
 async function failLater(
   query: Query,
-  organizationId: string,
+  order: OrderIds,
   refundId: string,
   { currencyCode, details }: RefundAtProvider,
   commit: Commit,
 ): Promise<void> {
-  const locked = await lockRefund(query, { organization_id: organizationId, refund_id: refundId }, currencyCode)
+  const locked = await lockRefund(query, { ...order, refund_id: refundId }, currencyCode)
   const { refund, writes } = undo(query, locked)
   const written = Promise.all([
-    query(FAIL_LATER, [organizationId, refundId]),
+    query(FAIL_LATER, [order.organization_id, refundId]),
     ...writes,
-    addReportRows(query, organizationId, [reportRow(refund, details)]),
+    addReportRows(query, order.organization_id, [reportRow(refund, details)]),
   ])
   commit()
   await written
@@ -152,18 +153,18 @@ const INSERT: Statement = {
 
 async function succeed(
   query: Query,
-  organizationId: string,
+  order: OrderIds,
   refundId: string,
   { currencyCode, details }: RefundAtProvider,
   commit: Commit,
 ): Promise<void> {
-  const locked = await lockRefund(query, { organization_id: organizationId, refund_id: refundId }, currencyCode)
+  const locked = await lockRefund(query, { ...order, refund_id: refundId }, currencyCode)
   const outcome: SettledRefund = { ...locked, status: 'succeeded' }
   const { writes } = effectsOf(query, outcome)
   const written = Promise.all([
-    query(SUCCEED, [organizationId, refundId]),
+    query(SUCCEED, [order.organization_id, refundId]),
     ...writes,
-    addReportRows(query, organizationId, [reportRow(outcome, details)]),
+    addReportRows(query, order.organization_id, [reportRow(outcome, details)]),
   ])
   commit()
   await written

@@ -86,6 +86,19 @@ const STORE_HANDLE: Statement = {
     returning ${ORDER_COLUMNS}`,
 }
 
+/**
+ * Locks an order until commit. A statement that locks it and reads other rows sees these as they were before it waited for
+ * the lock: one that comes after this sees what was committed meanwhile. Sent together, they are one round trip.
+ */
+export async function lockOrder(query: Query, organizationId: string, orderId: string): Promise<void> {
+  await query(LOCK_ORDER, [organizationId, orderId])
+}
+
+const LOCK_ORDER: Statement = {
+  name: 'lock order',
+  text: 'select from orders where organization_id = $1 and order_id = $2 for no key update',
+}
+
 /** Orders of a provider that succeeded since an instant; of one merchant account unless it serves all of them. */
 export async function findSucceededSince(query: Query, provider: AtProvider, since: string): Promise<Order[]> {
   return query<Order>(

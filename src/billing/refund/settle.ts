@@ -5,6 +5,7 @@ import type { Commit, Db } from '../../lib/pg/db.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import { noDetails, type PaymentDetails, type Settled } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
+import { lockOrder } from '../charge/orders.ts'
 import type { Verdict } from '../charge/outcomes.ts'
 import { changedOf } from '../effects/changed.ts'
 import { HELD_COLUMNS, type Held, restore, restoredEvent, revoke, revokedEvent } from '../effects/consumable.ts'
@@ -49,10 +50,13 @@ export async function settle(
 /** Locks a refund and its order until commit. */
 export async function lockRefund(
   query: Query,
-  { organization_id, refund_id }: Pick<Refund, 'organization_id' | 'refund_id'>,
+  { organization_id, order_id, refund_id }: Pick<Refund, 'organization_id' | 'order_id' | 'refund_id'>,
   currency: string,
 ): Promise<LockedRefund> {
-  const [locked] = await query<LockedRefund>(LOCK, [organization_id, refund_id, currency])
+  const [, [locked]] = await Promise.all([
+    lockOrder(query, organization_id, order_id),
+    query<LockedRefund>(LOCK, [organization_id, refund_id, currency]),
+  ])
   if (!locked) throw new Error('Bug: a refund is gone')
   return locked
 }
@@ -67,7 +71,7 @@ const LOCK: Statement = {
     join customers c on c.organization_id = o.organization_id and c.external_id = o.external_id
     left join consumables held on held.organization_id = o.organization_id and held.order_id = o.order_id
     ${joinRates('o.organization_id', '$3', 'r.created_at')}
-    where r.organization_id = $1 and r.refund_id = $2 for no key update of o, r`,
+    where r.organization_id = $1 and r.refund_id = $2 for no key update of r`,
 }
 
 /**
