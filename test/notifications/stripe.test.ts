@@ -33,6 +33,8 @@ async function charged() {
   return { user, card, orderId, charge: movement!.id }
 }
 
+const DAY_MS = 86_400_000
+
 const rowsOf = async (orderId: string) =>
   (await shop.report({ order_id: orderId })).map((row) => `${row.psp_transaction_type} ${row.status} ${row.amount}`)
 
@@ -137,6 +139,30 @@ describe('the endpoint answers', () => {
       const [status, , text] = await send(event(), signature(event(), [account.secret], nowS()))
       assert.deepEqual([status, text], [200, '{"received":true}'])
     }
+  })
+
+  test('200 through the whole rotation of a secret at Stripe', async () => {
+    // What is refused is not found in the list of events meanwhile.
+    await billing.db.query("update merchant_accounts set notifications_due_at = db_clock() + interval '30 minutes'")
+    const arrived = async (what: string) => {
+      const { user, charge } = await charged()
+      await stripe.control('/refunds', { charge })
+      await until(what, async () => !(await isActive(user)))
+    }
+    // Stripe signs with both secrets, and the account still has the old one alone.
+    const rolled = await stripe.control<{ secret: string }>(`/webhook_endpoints/${account.endpointId}/roll`, {
+      keep_ms: DAY_MS,
+    })
+    assert.notEqual(rolled.secret, account.secret)
+    await arrived('it to be accepted by the old secret')
+    // Both are stored, then the old one ends at Stripe.
+    await account.connect([rolled.secret, account.secret])
+    await stripe.control('/clock', { advance_ms: DAY_MS })
+    await arrived('it to be accepted by the new secret')
+    await account.connect([rolled.secret])
+    assert.equal((await send(event(), signature(event(), [account.secret], nowS())))[0], 400)
+    await arrived('it to be accepted when the old secret is gone')
+    await account.connect(['whsec_anotherOne00', rolled.secret, account.secret])
   })
 
   test('200 while a secret is rotated, by any of those it has', async () => {

@@ -6,10 +6,13 @@ import { type StripeSimulator, savedCard, TEST_KEY } from './stripe-simulator.ts
 export const MERCHANT = 'acct_1TundishDialect0'
 
 export interface StripeAccount {
-  /** A signing secret of its notifications. */
+  /** The endpoint of its notifications at Stripe, and its signing secret. */
+  endpointId: string
   secret: string
   /** Where Stripe sends them. */
   eventsUrl: string
+  /** Stores these signing secrets in place of those before. */
+  connect(webhookSecrets: string[]): Promise<void>
   /** A customer of the organization whose card is saved at Stripe. */
   customer(token?: string): Promise<{ user: string; card: { customer: string; payment_method: string } }>
 }
@@ -18,13 +21,18 @@ export async function connectStripe(billing: Billing, shop: Organization, stripe
   const { app, url } = billing.server
   const eventsUrl = `${url}/${shop.id}/v1/providers/stripe/${MERCHANT}/events`
   const client = stripe.client()
-  const { secret } = await client.webhookEndpoints.create({ url: eventsUrl, enabled_events: ['*'] })
+  const { id, secret } = await client.webhookEndpoints.create({ url: eventsUrl, enabled_events: ['*'] })
   const name = { organizationId: shop.id, psp: 'stripe', merchantId: MERCHANT }
-  const given = { isSandbox: true, secretKey: TEST_KEY, webhookSecrets: ['whsec_anotherOne00', secret!] }
-  await connectAccount({ ...app, stripeApiUrl: stripe.url, deadlineMs: 10_000 }, name, given)
+  const connect = async (webhookSecrets: string[], secretKey?: string) => {
+    const given = { isSandbox: true, webhookSecrets, ...(secretKey !== undefined && { secretKey }) }
+    await connectAccount({ ...app, stripeApiUrl: stripe.url, deadlineMs: 10_000 }, name, given)
+  }
+  await connect(['whsec_anotherOne00', secret!], TEST_KEY)
   const account: StripeAccount = {
+    endpointId: id,
     secret: secret!,
     eventsUrl,
+    connect,
     async customer(token) {
       const card = await savedCard(client, token)
       const user = await shop.customer({ token: card.payment_method, psp: 'stripe', merchantId: MERCHANT })

@@ -5,6 +5,7 @@ import { fillDemoAccount } from './demo-account.ts'
 import type { StripeDialect } from './dialect.ts'
 import { closeDispute, openDispute } from './disputes.ts'
 import { missing } from './errors.ts'
+import { rollSecret } from './events.ts'
 import type { OrderedFault } from './faults.ts'
 import { failRefund, refund } from './refunds.ts'
 import { renew } from './subscriptions.ts'
@@ -32,6 +33,7 @@ const bodies = {
   dispute: Type.Object({ charge: Id, reason: Type.Optional(Type.String()) }),
   verdict: Type.Object({ status: Type.Union([Type.Literal('won'), Type.Literal('lost')]) }),
   key: Type.Object({ key: Type.String() }),
+  roll: Type.Object({ keep_ms: Milliseconds }),
   account: Type.Object({
     customers: Type.Integer({ minimum: 1, maximum: 100_000 }),
     seed: Type.Optional(Type.Integer()),
@@ -73,6 +75,9 @@ export function addControl(server: FastifyInstance, dialect: StripeDialect): voi
     fillDemoAccount(dialect, { seed: 1, ...account }),
   )
   post('/subscriptions/:id/renew', undefined, (_body, id) => renew(dialect, id))
+  post<{ keep_ms: number }>('/webhook_endpoints/:id/roll', bodies.roll, ({ keep_ms }, id) =>
+    rollSecret(dialect, id, keep_ms),
+  )
   server.get('/_control/ledger', async () => {
     await dialect.state.durable()
     return ledger(dialect)

@@ -1,7 +1,7 @@
 // Sends events to webhook endpoints; on order twice, late, out of order or never.
 import type { Stripe } from 'stripe'
-import { signature } from './events.ts'
-import type { State } from './state.ts'
+import { secretsOf, signature } from './events.ts'
+import type { Objects, State } from './state.ts'
 
 export interface DeliveryMode {
   copies: number
@@ -33,7 +33,7 @@ export class Deliveries {
     this.#options = options
   }
 
-  add(event: Stripe.Event, endpoints: readonly Stripe.WebhookEndpoint[]): void {
+  add(event: Stripe.Event, endpoints: readonly Objects['webhook_endpoint'][]): void {
     if (this.mode.isOff) return
     for (const endpoint of endpoints) {
       for (let copy = 0; copy < this.mode.copies; copy++) {
@@ -48,7 +48,7 @@ export class Deliveries {
     await Promise.all(this.#running)
   }
 
-  async #deliver(event: Stripe.Event, endpoint: Stripe.WebhookEndpoint, mode: DeliveryMode): Promise<void> {
+  async #deliver(event: Stripe.Event, endpoint: Objects['webhook_endpoint'], mode: DeliveryMode): Promise<void> {
     const { signal } = this.#closing
     await this.#options.sleep(mode.shuffled ? Math.random() * mode.delayMs : mode.delayMs, signal)
     for (const pause of [...RETRIES_MS, undefined]) {
@@ -58,14 +58,16 @@ export class Deliveries {
   }
 
   /** @returns whether the endpoint took it */
-  async #send(event: Stripe.Event, { url, secret }: Stripe.WebhookEndpoint): Promise<boolean> {
+  async #send(event: Stripe.Event, { id, url }: Objects['webhook_endpoint']): Promise<boolean> {
     const { state, wallClockMs, send = fetch } = this.#options
     // The receiver may look the object up at once: what it is told of must be on disk.
     await state.durable()
     const body = JSON.stringify(event, null, 2)
+    // Its secret may have been rolled since the event was made.
+    const secrets = secretsOf(state.find('webhook_endpoint', id)!, state.now())
     const headers = {
       'content-type': 'application/json; charset=utf-8',
-      'stripe-signature': signature(body, [secret ?? ''], Math.floor(wallClockMs() / 1000)),
+      'stripe-signature': signature(body, secrets, Math.floor(wallClockMs() / 1000)),
     }
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(TIMEOUT_MS)])
     try {

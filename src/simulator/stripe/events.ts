@@ -2,9 +2,9 @@
 import { createHmac } from 'node:crypto'
 import type { Stripe } from 'stripe'
 import { type Call, type Dialect, inPath, metadata, required, route, text } from './call.ts'
-import { invalid } from './errors.ts'
+import { invalid, missing } from './errors.ts'
 import { LIST_PARAMS, list } from './lists.ts'
-import type { EventType } from './state.ts'
+import type { EventType, Objects } from './state.ts'
 
 export const API_VERSION = '2026-10-28.endive'
 
@@ -48,7 +48,7 @@ function createEndpoint({ state, livemode }: Dialect, call: Call): object {
     enabled_events: events.map(String),
     livemode,
     metadata: metadata(call),
-    secret: `whsec_${state.newId('s').slice(2)}`,
+    secret: newSecret(state),
     status: 'enabled',
     url: required(call, 'url'),
   }
@@ -60,8 +60,25 @@ function isOn({ status }: Stripe.WebhookEndpoint): boolean {
 }
 
 /** Stripe shows the secret once, when the endpoint is made. */
-function withoutSecret({ secret: _secret, ...endpoint }: Stripe.WebhookEndpoint): Stripe.WebhookEndpoint {
+function withoutSecret({ secret: _secret, rolled: _rolled, ...endpoint }: Endpoint): Stripe.WebhookEndpoint {
   return endpoint
+}
+
+type Endpoint = Objects['webhook_endpoint']
+
+const newSecret = (state: Dialect['state']) => `whsec_${state.newId('s').slice(2)}`
+
+/** Gives an endpoint a new secret, as the dashboard does; the one before signs too for `keepMs`. */
+export function rollSecret({ state }: Dialect, id: string, keepMs: number): Endpoint {
+  const before = state.find('webhook_endpoint', id)
+  if (!before) throw missing('webhook_endpoint', id, 'id', 404)
+  const rolled = { secret: before.secret!, until_s: state.now() + keepMs / 1000 }
+  return state.put({ ...before, secret: newSecret(state), rolled })
+}
+
+/** The secrets that sign what is sent to an endpoint now. */
+export function secretsOf({ secret = '', rolled }: Endpoint, nowS: number): string[] {
+  return rolled && nowS < rolled.until_s ? [secret, rolled.secret] : [secret]
 }
 
 /** Writes an event that holds the object as it is now; returns it with the endpoints that want it. */

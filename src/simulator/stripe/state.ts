@@ -15,7 +15,8 @@ export interface Objects {
   product: Stripe.Product
   refund: Stripe.Refund
   subscription: Stripe.Subscription
-  webhook_endpoint: Stripe.WebhookEndpoint
+  /** `rolled`: the secret that its own has replaced, which signs beside it until then. */
+  webhook_endpoint: Stripe.WebhookEndpoint & { rolled?: { secret: string; until_s: number } }
 }
 export type Kind = keyof Objects
 export type EventType = Stripe.Event.Type
