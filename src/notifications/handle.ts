@@ -2,7 +2,7 @@
 
 import type { App } from '../app.ts'
 import { recordDisputes } from '../billing/adopt/disputes.ts'
-import { adoptRefundsOfCharge, settleNow } from '../billing/adopt/refunds.ts'
+import { adoptRefundsOfCharge, settleBefore, settleNow } from '../billing/adopt/refunds.ts'
 import type { BillingContext } from '../billing/context.ts'
 import { refreshFromStripe } from '../ingest/stripe/background.ts'
 import type { StripeEvent } from '../ingest/stripe/refresh.ts'
@@ -77,12 +77,14 @@ async function follow(context: BillingContext, account: AccountName, provider: P
         await settleNow(context, account.organizationId, hint.orderId.toLowerCase())
       return
     case 'refund':
+      await settleBefore(context, [...at], hint.chargeTransactionId)
       await adoptRefundsOfCharge(context, provider, [...at], hint.chargeTransactionId)
       return
     case 'dispute': {
       const disputes = await provider.disputesOf?.(hint)
       if (disputes === undefined) return
       if (!Array.isArray(disputes)) throw new ProviderTrouble(disputes.why)
+      await settleBefore(context, [...at], hint.chargeTransactionId)
       await recordDisputes(context, [...at], disputes)
       return
     }

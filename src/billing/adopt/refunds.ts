@@ -47,13 +47,34 @@ async function bringUpToDate(context: BillingContext, order: Order, refund: Refu
   return adoption
 }
 
-/** Looks at once at a charge in progress that the provider has news of; does nothing when there is none. */
-export async function settleNow(context: BillingContext, organizationId: string, orderId: string): Promise<void> {
+/**
+ * Looks at once at a charge in progress that the provider has news of; does nothing when there is none. False: another
+ * process has it.
+ */
+export async function settleNow(context: BillingContext, organizationId: string, orderId: string): Promise<boolean> {
   const { db, providerTimeoutMs } = context
   const order = await ordersInProgress.find(db.query, orderId)
-  if (order?.organization_id !== organizationId || order.status !== 'processing') return
+  if (order?.organization_id !== organizationId || order.status !== 'processing') return true
   const taken = await ordersInProgress.take(db, order, leaseMs(providerTimeoutMs, 2))
   if (taken) await orUnsettled(context, taken, () => look(context, CHARGE, taken))
+  return taken !== undefined
+}
+
+/**
+ * Settles the order of a payment that succeeded at the provider while it is in progress here: refunds and disputes of it
+ * may be heard of first, and need a settled order. Throws `ProviderTrouble` while another process has the order.
+ */
+export async function settleBefore(context: BillingContext, at: AtProvider, handle: string): Promise<void> {
+  const [order] = await context.db.query<Pick<Order, 'organization_id' | 'order_id'>>(FIND_IN_PROGRESS, [handle, ...at])
+  if (!order) return
+  if (!(await settleNow(context, order.organization_id, order.order_id)))
+    throw new ProviderTrouble('Another process is still settling the charge.')
+}
+
+const FIND_IN_PROGRESS: Statement = {
+  name: 'find order in progress by handle',
+  text: `select organization_id, order_id from orders o
+         where o.status = 'processing' and o.provider_handle = $1 and ${AT_PROVIDER}`,
 }
 
 /** The order of a charge, by the provider's id of it. */
