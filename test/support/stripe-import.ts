@@ -70,9 +70,9 @@ export async function accountSums(stripe: Stripe): Promise<string[]> {
     add('refunds', created, currency, amount)
     if (status === 'failed') add('failed refunds', created, currency, amount)
   }
-  for await (const { balance_transactions, currency } of stripe.disputes.list({ limit: 100 }))
+  for await (const { balance_transactions, currency, amount } of stripe.disputes.list({ limit: 100 }))
     for (const moved of balance_transactions)
-      add(moved.amount < 0 ? 'chargebacks' : 'reversed chargebacks', moved.created, currency, Math.abs(moved.amount))
+      add(moved.amount < 0 ? 'chargebacks' : 'reversed chargebacks', moved.created, currency, amount)
   return [...sums].map(([key, { count, sum }]) => `${key}: ${count} ${sum}`).sort()
 }
 

@@ -1,6 +1,7 @@
 // The account itself: its country and capabilities, its balance, and the currencies of a country.
 import type { Stripe } from 'stripe'
 import { CURRENCIES } from './amounts.ts'
+import { ACCOUNT_CURRENCY } from './balance-transactions.ts'
 import { type Dialect, route } from './call.ts'
 import { missing } from './errors.ts'
 
@@ -24,7 +25,7 @@ const account: Stripe.Account = {
   controller: { type: 'account' },
   country: 'US',
   created: 1_700_000_000,
-  default_currency: 'usd',
+  default_currency: ACCOUNT_CURRENCY,
   details_submitted: true,
   email: 'owner@example.com',
   metadata: {},
@@ -47,12 +48,8 @@ const countrySpec = {
 } satisfies Omit<Stripe.CountrySpec, 'object'> & { object: 'country_spec' }
 
 function balance({ state, livemode }: Dialect): Stripe.Balance {
-  const charged = state.all('charge').filter(({ status }) => status === 'succeeded')
-  const currencies = [...new Set(['usd', ...charged.map(({ currency }) => currency)])]
-  const available = currencies.map((currency) => {
-    const own = charged.filter((charge) => charge.currency === currency)
-    const amount = own.reduce((sum, charge) => sum + charge.amount - charge.amount_refunded, 0)
-    return { amount, currency, source_types: { card: amount } }
-  })
-  return { object: 'balance', available, livemode, pending: currencies.map((currency) => ({ amount: 0, currency })) }
+  const currency = ACCOUNT_CURRENCY
+  const amount = state.all('balance_transaction').reduce((sum, { net }) => sum + net, 0)
+  const available = [{ amount, currency, source_types: { card: amount } }]
+  return { object: 'balance', available, livemode, pending: [{ amount: 0, currency }] }
 }

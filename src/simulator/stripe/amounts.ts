@@ -25,6 +25,11 @@ const SMALLEST: Record<string, number> = {
   huf: 17500,
 }
 
+/** How many decimals Stripe's amounts in a currency have. */
+export function decimalsOf(currency: string): number {
+  return ZERO_DECIMALS.includes(currency) ? 0 : THREE_DECIMALS.includes(currency) ? 3 : 2
+}
+
 /** Throws what Stripe answers to an amount or a currency that it does not take. */
 export function checkAmount(amount: number, currency: string): void {
   if (!CURRENCIES.includes(currency)) {

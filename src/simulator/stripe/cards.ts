@@ -32,6 +32,8 @@ export interface Behaviour {
   requiresAuthentication?: boolean
   /** The payment stays `processing` so long, then succeeds. */
   processingMs?: number
+  /** The charge enters the account's balance so long after it succeeded. */
+  balanceAfterMs?: number
   /** Refunds stay `pending` so long, then succeed. */
   refundPendingMs?: number
   /** Refunds succeed and fail so long after that. */
@@ -102,7 +104,7 @@ const behaviours: Record<string, Behaviour> = {
 
 const FAULT =
   /^(prepare|confirm|cancel|refund)_(drop_before|drop_after|error_before|error_after|busy|locked|in_use|(?:late|slow)_[0-9]{1,9}ms)(_once)?$/
-const TIMED = /^(processing|refund_pending|refund_fails_after)_([0-9]{1,12})ms$/
+const TIMED = /^(processing|balance_after|refund_pending|refund_fails_after)_([0-9]{1,12})ms$/
 
 /** How cards made from this token behave; undefined for a token that does not exist. */
 export function readToken(token: string): Behaviour | undefined {
@@ -123,6 +125,7 @@ function readControlToken(name: string): Behaviour | undefined {
   if (decline) return declined('0002', 'card_declined', decline, DECLINED)
   const [, timed, ms] = TIMED.exec(name) ?? []
   if (timed === 'processing') return { card: visa, processingMs: Number(ms) }
+  if (timed === 'balance_after') return { card: visa, balanceAfterMs: Number(ms) }
   if (timed === 'refund_pending') return { card: visa, refundPendingMs: Number(ms) }
   if (timed === 'refund_fails_after') return { card: visa, refundFailsAfterMs: Number(ms) }
   const [, stage, what, once] = FAULT.exec(name) ?? []

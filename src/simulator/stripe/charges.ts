@@ -1,5 +1,6 @@
 // Charges: one for each attempt to confirm a payment; they hold the card's details, what was refunded and what is disputed.
 import type { Stripe } from 'stripe'
+import { postCharge } from './balance-transactions.ts'
 import { type Call, type Dialect, inPath, metadata, route, text } from './call.ts'
 import { LIST_PARAMS, list } from './lists.ts'
 
@@ -31,7 +32,8 @@ interface Decline {
 }
 
 /** Charges the payment's card, or fails to. */
-export function makeCharge({ state, livemode }: Dialect, intent: Stripe.PaymentIntent, decline?: Decline): Charge {
+export function makeCharge(dialect: Dialect, intent: Stripe.PaymentIntent, decline?: Decline): Charge {
+  const { state, livemode } = dialect
   const method = state.find('payment_method', intent.payment_method as string)!
   const made: Charge = {
     id: state.newId('ch'),
@@ -42,7 +44,7 @@ export function makeCharge({ state, livemode }: Dialect, intent: Stripe.PaymentI
     application: null,
     application_fee: null,
     application_fee_amount: null,
-    balance_transaction: decline ? null : state.newId('txn'),
+    balance_transaction: null,
     billing_details: method.billing_details,
     calculated_statement_descriptor: 'PLAY MONEY',
     captured: !decline,
@@ -77,7 +79,7 @@ export function makeCharge({ state, livemode }: Dialect, intent: Stripe.PaymentI
     transfer_data: null,
     transfer_group: null,
   }
-  return state.put(made)
+  return decline ? state.put(made) : postCharge(dialect, state.put(made))
 }
 
 function outcomeOf(decline: Decline | undefined): Stripe.Charge.Outcome {

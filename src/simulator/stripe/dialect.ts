@@ -1,6 +1,7 @@
 // Stripe's API as the simulator speaks it: keys, routes, idempotency, faults, and work that becomes due.
 import { type Form, FormError } from '../../lib/http/form.ts'
 import { accountRoutes } from './account.ts'
+import { balanceTransactionRoutes, postWaitingCharge } from './balance-transactions.ts'
 import { type Call, checkNames, type Dialect, type Route } from './call.ts'
 import { chargeRoutes } from './charges.ts'
 import { customerRoutes } from './customers.ts'
@@ -20,6 +21,7 @@ import { subscriptionRoutes } from './subscriptions.ts'
 
 const ROUTES: readonly Route[] = [
   ...accountRoutes,
+  ...balanceTransactionRoutes,
   ...chargeRoutes,
   ...customerRoutes,
   ...disputeRoutes,
@@ -181,6 +183,7 @@ export class StripeDialect implements Dialect {
     else if (task === 'settle_refund') settleRefund(this, target)
     else if (task === 'fail_refund') failRefund(this, target)
     else if (task === 'dispute') openDispute(this, target)
+    else if (task === 'post_charge') postWaitingCharge(this, target)
     else this.#runLateCall(JSON.parse(target))
   }
 

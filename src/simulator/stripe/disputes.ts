@@ -1,5 +1,6 @@
 // Disputes: opened by the customer's bank, the money withdrawn at once; won or lost later.
 import type { Stripe } from 'stripe'
+import { post } from './balance-transactions.ts'
 import { type Call, type Dialect, inPath, route, text } from './call.ts'
 import { invalid } from './errors.ts'
 import { LIST_PARAMS, list } from './lists.ts'
@@ -77,28 +78,11 @@ export function closeDispute(dialect: Dialect, id: string, status: 'won' | 'lost
   return closed
 }
 
-function movement({ state }: Dialect, dispute: Dispute, amount: number, fee: number): Stripe.BalanceTransaction {
-  const description = `Chargeback ${amount < 0 ? 'withdrawal' : 'reversal'}`
-  return {
-    id: state.newId('txn'),
-    object: 'balance_transaction',
-    amount,
-    available_on: state.now(),
-    balance_type: 'payments',
-    created: state.now(),
-    currency: dispute.currency,
-    description,
-    exchange_rate: null,
-    fee,
-    fee_details: [
-      { amount: fee, application: null, currency: dispute.currency, description: 'Dispute fee', type: 'stripe_fee' },
-    ],
-    net: amount - fee,
-    reporting_category: amount < 0 ? 'dispute' : 'dispute_reversal',
-    source: dispute.id,
-    status: 'available',
-    type: 'adjustment',
-  }
+function movement(dialect: Dialect, { id, currency }: Dispute, amount: number, fee: number): Stripe.BalanceTransaction {
+  const took = amount < 0
+  const description = `Chargeback ${took ? 'withdrawal' : 'reversal'}`
+  const category = took ? 'dispute' : 'dispute_reversal'
+  return post(dialect, { source: id, amount, currency, fee, type: 'adjustment', category, description })
 }
 
 const noEvidence: Stripe.Dispute.Evidence = {

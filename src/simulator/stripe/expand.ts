@@ -3,8 +3,9 @@ import type { Call } from './call.ts'
 import { invalid } from './errors.ts'
 import type { Kind, State } from './state.ts'
 
-// The fields that hold ids, and the kind of the object meant.
-const FIELDS: Record<string, Kind> = {
+// The fields that hold ids, and the kinds of the object meant.
+const FIELDS: Record<string, Kind | Kind[]> = {
+  balance_transaction: 'balance_transaction',
   charge: 'charge',
   customer: 'customer',
   latest_charge: 'charge',
@@ -15,6 +16,9 @@ const FIELDS: Record<string, Kind> = {
   subscription: 'subscription',
   latest_invoice: 'invoice',
   default_payment_method: 'payment_method',
+  failure_balance_transaction: 'balance_transaction',
+  // Of a balance transaction.
+  source: ['charge', 'refund', 'dispute'],
 }
 // Stripe's own limit.
 const DEEPEST = 4
@@ -35,10 +39,14 @@ function expandPath(state: State, object: object, [field, ...rest]: string[], pa
   const value = fields[field]
   if (value === null) return object
   if (Array.isArray(value)) return { ...object, [field]: value.map((item) => expandPath(state, item, rest, path)) }
-  const kind = Object.hasOwn(FIELDS, field) ? FIELDS[field] : undefined
-  const inner = typeof value === 'string' && kind ? state.find(kind, value) : value
+  const inner = typeof value === 'string' ? findIn(state, field, value) : value
   if (typeof inner !== 'object' || inner === null) {
     throw invalid(`This property cannot be expanded (${path}).`, { param: 'expand' })
   }
   return { ...object, [field]: expandPath(state, inner, rest, path) }
+}
+
+function findIn(state: State, field: string, id: string): object | undefined {
+  const kinds = Object.hasOwn(FIELDS, field) ? [FIELDS[field]!].flat() : []
+  return kinds.map((kind) => state.find(kind, id)).find((found) => found !== undefined)
 }

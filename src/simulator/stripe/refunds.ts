@@ -1,5 +1,6 @@
 // Refunds of a charge: at once, pending, or failed some time after they succeeded.
 import type { Stripe } from 'stripe'
+import { post } from './balance-transactions.ts'
 import { type Call, type Dialect, existing, inPath, integer, metadata, oneOf, route, text } from './call.ts'
 import { invalid } from './errors.ts'
 import { LIST_PARAMS, list } from './lists.ts'
@@ -69,11 +70,12 @@ export function refund(
 ): Refund {
   const { state } = dialect
   const { refundPendingMs, refundFailsAfterMs } = behaviourOf(dialect, charge.payment_method!)
+  const id = state.newId('re')
   const made: Refund = state.put({
-    id: state.newId('re'),
+    id,
     object: 'refund',
     amount,
-    balance_transaction: state.newId('txn'),
+    balance_transaction: postRefund(dialect, { id, amount, currency: charge.currency }, 'refund'),
     charge: charge.id,
     created: state.now(),
     currency: charge.currency,
@@ -108,11 +110,22 @@ export function settleRefund(dialect: Dialect, id: string): void {
 export function failRefund(dialect: Dialect, id: string, failure_reason = 'lost_or_stolen_card'): void {
   const before = dialect.state.find('refund', id)
   if (!before || before.status === 'failed') return
-  const failure_balance_transaction = dialect.state.newId('txn')
+  const failure_balance_transaction = postRefund(dialect, before, 'refund_failure')
   const failed = dialect.state.put({ ...before, failure_balance_transaction, failure_reason, status: 'failed' })
   countRefunds(dialect, idOf(failed.charge)!)
   dialect.emit('refund.updated', failed)
   dialect.emit('refund.failed', failed)
+}
+
+/** Stripe keeps the fee of the charge, and takes none for the refund. */
+function postRefund(
+  dialect: Dialect,
+  { id, amount, currency }: Pick<Refund, 'id' | 'amount' | 'currency'>,
+  type: 'refund' | 'refund_failure',
+): string {
+  const paid = type === 'refund' ? -amount : amount
+  const description = type === 'refund' ? 'Refund' : 'Refund failure'
+  return post(dialect, { source: id, amount: paid, currency, fee: 0, type, category: type, description }).id
 }
 
 function countRefunds({ state }: Dialect, chargeId: string): void {

@@ -4,6 +4,7 @@ import { Journal } from '../journal.ts'
 
 /** The kinds of objects, by their field `object`. */
 export interface Objects {
+  balance_transaction: Stripe.BalanceTransaction
   charge: Stripe.Charge
   customer: Stripe.Customer | Stripe.DeletedCustomer
   dispute: Stripe.Dispute
@@ -22,7 +23,7 @@ export type Kind = keyof Objects
 export type EventType = Stripe.Event.Type
 
 /** The fields by which `related` finds objects: ids of other objects. */
-const REFERENCES = ['customer', 'payment_intent', 'charge', 'product', 'subscription'] as const
+const REFERENCES = ['customer', 'payment_intent', 'charge', 'product', 'source', 'subscription'] as const
 type ReferenceField = (typeof REFERENCES)[number]
 
 /** An outcome that is replayed for an idempotency key. */
@@ -39,7 +40,7 @@ export interface KeptOutcome {
 export interface Job {
   id: string
   at_ms: number
-  task: 'call' | 'settle_payment' | 'settle_refund' | 'fail_refund' | 'dispute'
+  task: 'call' | 'settle_payment' | 'settle_refund' | 'fail_refund' | 'dispute' | 'post_charge'
   /** The object, or of a `call` the call as JSON. */
   target: string
 }

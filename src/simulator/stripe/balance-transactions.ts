@@ -1,0 +1,124 @@
+// Balance transactions: what a charge, a refund or a dispute did to the account's balance, in the account's own currency.
+import type { Stripe } from 'stripe'
+import { decimalsOf } from './amounts.ts'
+import { type Call, type Dialect, existing, inPath, route, text } from './call.ts'
+import { LIST_PARAMS, list } from './lists.ts'
+import { behaviourOf } from './payment-methods.ts'
+
+type BalanceTransaction = Stripe.BalanceTransaction
+
+export const ACCOUNT_CURRENCY = 'usd'
+
+// Made up: how many of the account's currency one unit of another is; 1 for those that are not listed.
+const RATES: Record<string, number> = {
+  eur: 1.08,
+  gbp: 1.27,
+  huf: 0.0028,
+  isk: 0.0072,
+  jpy: 0.0067,
+  kwd: 3.25,
+  mga: 0.00022,
+}
+
+// The usual fee for a card: 2.9 % and 30 of the smallest units.
+const PERCENT = 2.9
+const FIXED = 30
+
+export const balanceTransactionRoutes = [
+  route('GET', '/v1/balance_transactions', [...LIST_PARAMS, 'currency', 'source', 'type'], listAll),
+  route('GET', '/v1/balance_transactions/:id', [], (dialect, call) => inPath(dialect, call, 'balance_transaction')),
+]
+
+function listAll(dialect: Dialect, call: Call): object {
+  const { state } = dialect
+  const [source, type, currency] = [text(call, 'source'), text(call, 'type'), text(call, 'currency')]
+  const all = source ? state.related('balance_transaction', 'source', source) : state.all('balance_transaction')
+  const wanted = all.filter(
+    (one) => (type === undefined || one.type === type) && (currency === undefined || one.currency === currency),
+  )
+  return list(call, wanted)
+}
+
+export interface Posting {
+  /** The charge, refund or dispute. */
+  source: string
+  /** In Stripe's units of `currency`; negative when the account pays. */
+  amount: number
+  currency: string
+  /** In the account's currency. */
+  fee: number
+  type: 'adjustment' | 'charge' | 'refund' | 'refund_failure'
+  category: string
+  description: string
+}
+
+/** Enters a movement of money into the balance. */
+export function post({ state }: Dialect, posting: Posting): BalanceTransaction {
+  const { source, currency, fee, type, category, description } = posting
+  const amount = exchanged(posting.amount, currency)
+  return state.put({
+    id: state.newId('txn'),
+    object: 'balance_transaction',
+    amount,
+    available_on: state.now(),
+    balance_type: 'payments',
+    created: state.now(),
+    currency: ACCOUNT_CURRENCY,
+    description,
+    exchange_rate: currency === ACCOUNT_CURRENCY ? null : rateOf(currency),
+    fee,
+    fee_details: fee === 0 ? [] : [feeDetail(fee, type === 'adjustment' ? 'Dispute fee' : 'Stripe processing fees')],
+    net: amount - fee,
+    reporting_category: category,
+    source,
+    status: 'available',
+    type,
+  } satisfies BalanceTransaction)
+}
+
+/** The fee of a charge, in the account's currency. */
+export function cardFee(amount: number, currency: string): number {
+  return exchanged((amount * PERCENT) / 100 + FIXED, currency)
+}
+
+/** A charge that succeeded enters the balance: at once, or later where its card says so. */
+export function postCharge(dialect: Dialect, charge: Stripe.Charge): Stripe.Charge {
+  const { balanceAfterMs } = behaviourOf(dialect, charge.payment_method!)
+  if (balanceAfterMs === undefined) return entered(dialect, charge)
+  dialect.state.schedule('post_charge', charge.id, balanceAfterMs)
+  return charge
+}
+
+/** The same for one that waited, told by an event. */
+export function postWaitingCharge(dialect: Dialect, id: string): void {
+  const charge = existing(dialect, 'charge', id, 'charge')
+  dialect.emit('charge.updated', entered(dialect, charge), { balance_transaction: null })
+}
+
+function entered(dialect: Dialect, charge: Stripe.Charge): Stripe.Charge {
+  const { id, amount, currency } = charge
+  const fee = cardFee(amount, currency)
+  const posting = {
+    source: id,
+    amount,
+    currency,
+    fee,
+    type: 'charge',
+    category: 'charge',
+    description: 'Charge',
+  } as const
+  return dialect.state.put({ ...charge, balance_transaction: post(dialect, posting).id })
+}
+
+/** An amount in the account's currency. */
+function exchanged(amount: number, currency: string): number {
+  return Math.round(amount * rateOf(currency) * 10 ** (decimalsOf(ACCOUNT_CURRENCY) - decimalsOf(currency)))
+}
+
+function rateOf(currency: string): number {
+  return RATES[currency] ?? 1
+}
+
+function feeDetail(amount: number, description: string): Stripe.BalanceTransaction.FeeDetail {
+  return { amount, application: null, currency: ACCOUNT_CURRENCY, description, type: 'stripe_fee' }
+}
