@@ -28,6 +28,8 @@ async function isComplete(db: Db): Promise<boolean> {
 async function makeAlone(app: App): Promise<void> {
   const { query, release } = await app.db.connect()
   try {
+    // On a busy machine another process takes longer to create the demo than a statement may.
+    await query('set statement_timeout = 0')
     await query('select pg_advisory_lock($1)', [LOCK])
     if (!(await isComplete(app.db))) await make(app)
     await addStripeAccount(app)

@@ -8,8 +8,10 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { prepareDemo } from '../../src/demo/demo.ts'
 import { demoRecords } from '../../src/demo/records.ts'
+import { openDb } from '../../src/lib/pg/db.ts'
 import { PROGRAM_ENV } from '../support/cli.ts'
 import { until } from '../support/cluster.ts'
+import { untilLocked } from '../support/locks.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { startTestServer, type TestServer } from '../support/server.ts'
 
@@ -96,6 +98,29 @@ describe('the demo', () => {
       await other.stop()
     }
   })
+})
+
+test('a start that waits for another one has more time than a statement', async () => {
+  const STATEMENT_TIMEOUT_MS = '2000'
+  const waiting = await startTestServer({ STATEMENT_TIMEOUT_MS })
+  const outside = openDb({ url: waiting.env.DATABASE_URL!, applicationName: 'outside', connections: 2 })
+  const held = await outside.connect()
+  try {
+    await held.query('select pg_advisory_lock(7485)')
+    const starting = prepareDemo(waiting.app, { url: waiting.url, adminUrl: undefined })
+    const failed = starting.then(
+      () => undefined,
+      (error: Error) => error,
+    )
+    const late = untilLocked(outside.query, 'pg_advisory_lock', (1.5 * Number(STATEMENT_TIMEOUT_MS)) / 1000)
+    assert.equal(await Promise.race([late, failed]), undefined)
+    await held.query('select pg_advisory_unlock(7485)')
+    assert.match(await starting, /^curl /m)
+  } finally {
+    held.release(true)
+    await outside.close()
+    await waiting.stop()
+  }
 })
 
 test('serve --demo makes its DATA_DIR on a database of its own address', { timeout: 120_000 }, async () => {

@@ -32,13 +32,13 @@ export async function migrate(url: string, roleSettings: Record<string, string> 
   await client.connect()
   try {
     await checkServer(client)
+    // Among the role's settings is a limit of time. A migration, or waiting for the one of another process, may take longer.
+    await client.query('set statement_timeout = 0')
     await client.query('select pg_advisory_lock($1)', [LOCK])
     const seen = await applied(client)
     const known = await migrations()
     refuseNewer(seen, known)
     const missing = known.filter(({ version }) => !seen.has(version))
-    // Among the role's settings is a limit of time.
-    await client.query('set statement_timeout = 0')
     for (const migration of missing) await apply(client, migration)
     await settleRole(client, roleSettings)
     return missing.map(({ version }) => version)
