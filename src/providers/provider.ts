@@ -14,7 +14,10 @@ export { noDetails, type PaymentDetails } from './payment-details.ts'
 export interface Traits {
   /** True: prepare, store the handle, confirm. False: one call, `charge`, moves the money. */
   prepares: boolean
-  /** How an outcome is found again. `replay`: only by sending the same call with the same key while the key lives. */
+  /**
+   * How an outcome is found again. `replay`: only by sending the same call with the same key while the key lives; `lookUp`
+   * and `lookUpRefund` are then never called.
+   */
   lookUp: 'handle' | 'reference' | 'replay'
   /** How long the provider remembers an idempotency key; `Infinity`: for ever. */
   keyLifeMs: number

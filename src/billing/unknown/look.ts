@@ -13,7 +13,7 @@ import type {
   Unconfirmed,
   Unknown,
 } from '../../providers/provider.ts'
-import { type Order, reference as orderReference, ordersInProgress } from '../charge/orders.ts'
+import { chargeRequest, type Order, reference as orderReference, ordersInProgress } from '../charge/orders.ts'
 import { isVerdict, type Verdict } from '../charge/outcomes.ts'
 import { settleByVerdict as settleCharge } from '../charge/verdict.ts'
 import type { BillingContext } from '../context.ts'
@@ -21,8 +21,9 @@ import { logNotBegun } from '../psp.ts'
 import { type Refund, reference as refundReference, refundRequest, refundsInProgress } from '../refund/refunds.ts'
 import { softly } from '../refund/settle.ts'
 import { settleByVerdict as settleRefund } from '../refund/verdict.ts'
+import { isNotFoundTwice, isOver, keyLives } from './age.ts'
 import type { InProgress, inProgress } from './in-progress.ts'
-import { leaseMs, NEGATIVE_LOOKS_APART_S, pendingPauseSeconds } from './lease.ts'
+import { NEGATIVE_LOOKS_APART_S, pendingPauseSeconds } from './lease.ts'
 import { keep, type Note, noted, trim } from './provider-calls.ts'
 
 /** What a provider may say of a charge or refund that was begun. */
@@ -37,6 +38,8 @@ export interface Kind<Row extends InProgress> {
   rows: ReturnType<typeof inProgress<Row>>
   id(row: Row): string
   lookUp(provider: Provider, row: Row, signal?: AbortSignal): ReturnType<Provider['lookUp']>
+  /** The very call again, which its key keeps single: the only look-up that some providers have. */
+  replay(provider: Provider, row: Row, signal?: AbortSignal): ReturnType<Provider['refund']>
   /** Asks for the outcome, and has the provider refuse what it does not know. */
   ask(context: BillingContext, provider: Provider, row: Row, signal?: AbortSignal): Promise<Answer | NotBegun>
   /** Has the provider refuse a payment that is prepared or not known. */
@@ -55,6 +58,7 @@ export const CHARGE: Kind<Order> = {
   rows: ordersInProgress,
   id: ({ order_id }) => order_id,
   lookUp: (provider, order, signal) => provider.lookUp(orderReference(order), signal),
+  replay: (provider, order, signal) => provider.charge!(chargeRequest(order, undefined), signal),
   ask: (context, provider, order, signal) =>
     provider.traits.prepares && order.provider_handle === null
       ? askForUnprepared(context, provider, order, signal)
@@ -69,6 +73,7 @@ export const REFUND: Kind<Refund> = {
   rows: refundsInProgress,
   id: ({ refund_id }) => refund_id,
   lookUp: (provider, refund, signal) => provider.lookUpRefund(refundReference(refund), signal),
+  replay: (provider, refund, signal) => provider.refund(refundRequest(refund, undefined), signal),
   async ask(context, provider, refund, signal) {
     if (refund.soft_refund === 't') return softly(refund)
     // No call was made for it, so this is its first: not later than the provider remembers the key.
@@ -195,14 +200,27 @@ async function askThenRefuse<Row extends Order | Refund>(
   row: Row,
   isWaitedOut: boolean,
   signal?: AbortSignal,
-): Promise<Answer> {
-  if (provider.traits.lookUp === 'replay' && !keyLives(provider, row))
-    return { outcome: 'unknown', why: 'the provider may have forgotten the key' }
+): Promise<Answer | NotBegun> {
+  if (provider.traits.lookUp === 'replay') return replay(context, kind, provider, row, signal)
   const found = await noted(context, row, 'look_up', () => kind.lookUp(provider, row, signal))
   if (found.outcome === 'unconfirmed') return kind.refuse(context, provider, row, signal)
   if (found.outcome !== 'not_found') return found
   if (!isWaitedOut) return kind.refuse(context, provider, row, signal)
   return isNotFoundTwice(context, row) ? { outcome: 'refused' } : found
+}
+
+/** Makes the call again while the provider knows its key, and never after that: it would move the money once more. */
+async function replay<Row extends Order | Refund>(
+  context: BillingContext,
+  kind: Kind<Row>,
+  provider: Provider,
+  row: Row,
+  signal?: AbortSignal,
+): Promise<Answer | NotBegun> {
+  if (!keyLives(provider, row)) return { outcome: 'unknown', why: 'the provider may have forgotten the key' }
+  const answer = await noted(context, row, kind.type, () => kind.replay(provider, row, signal))
+  if (answer.outcome === 'conflict') return { outcome: 'unknown', why: 'the provider has another call under the key' }
+  return answer
 }
 
 /**
@@ -228,17 +246,3 @@ async function askForUnprepared(
   )
   return found.outcome === 'not_found' ? { outcome: 'refused' } : found
 }
-
-/** Whether a request that is still on its way would have arrived by now. */
-const isOver = ({ providerTimeoutMs }: BillingContext, { age_ms }: Order | Refund) =>
-  Number(age_ms) > leaseMs(providerTimeoutMs, 1)
-
-const isNotFoundTwice = (context: BillingContext, row: Order | Refund) =>
-  isOver(context, row) && row.not_found_ms !== null && Number(row.not_found_ms) >= NEGATIVE_LOOKS_APART_S * 1000
-
-// Of a day, an hour stays free.
-const KEY_LIFE_MARGIN = 24
-
-/** Whether the provider certainly still knows the row's idempotency key. */
-const keyLives = ({ traits: { keyLifeMs } }: Provider, { age_ms }: Order | Refund) =>
-  Number(age_ms) < keyLifeMs - keyLifeMs / KEY_LIFE_MARGIN || keyLifeMs === Number.POSITIVE_INFINITY
