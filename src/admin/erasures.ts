@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import type { App } from '../app.ts'
 import { readLedgers } from '../erasure/ledger-files.ts'
 import { Type } from '../lib/shape/schema.ts'
-import { boolean, instant, shape, text } from '../lib/shape/shape.ts'
+import { boolean, instant, integer, shape, text } from '../lib/shape/shape.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { atProviders, listAtProviders } from './erasures-at-providers.ts'
 import { absent, requireProject } from './exist.ts'
@@ -44,12 +44,21 @@ async function receiptOf({ db }: Pick<App, 'db'>, projectId: string, profileId: 
   }
 }
 
+const AT_PROVIDER = `select count(*) from provider_erasures a
+  where a.project_id = e.project_id and a.profile_id = e.profile_id`
+
 const erasure = shape('Erasure', 'e', {
   project_id: text('Project.'),
   profile_id: text('The person.'),
   erased_at: instant('When.'),
   is_known: boolean('Whether the profile is in the database.', {
     sql: 'exists (select from profiles p where p.project_id = e.project_id and p.id = e.profile_id)',
+  }),
+  at_provider: integer('How many customers and cards payment providers were asked to erase.', {
+    sql: `(${AT_PROVIDER})`,
+  }),
+  at_provider_pending: integer('How many of them are not erased there yet.', {
+    sql: `(${AT_PROVIDER} and a.done_at is null)`,
   }),
 })
 

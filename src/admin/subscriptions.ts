@@ -59,6 +59,10 @@ export const subscriptions: Operation[] = [
       funnel_id: equals('funnel_id', 'Those from this funnel.'),
       payment_provider: equals('payment_provider', 'Those at this payment provider.'),
       profile_id: equals('profile_id', 'Those of this person.'),
+      created_after: {
+        schema: Type.String({ format: 'date-time', description: 'Those made later than this instant.' }),
+        where: (value) => `s.created_at > ${value}`,
+      },
       email: {
         schema: Type.String({ description: 'Those of people with this e-mail address, in upper or lower case.' }),
         where: (value) =>

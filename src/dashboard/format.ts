@@ -8,6 +8,10 @@ export function number(value: number | null | undefined): Piece {
   return value === null || value === undefined ? NONE : value.toLocaleString('en-US', { maximumFractionDigits: 2 })
 }
 
+/** `1 refund`, `2 refunds`. */
+export const plural = (count: number, one: string, many = `${one}s`) =>
+  html`${number(count)} ${count === 1 ? one : many}`
+
 /** An amount in major units. */
 export function money(value: number | string | null | undefined, currency = 'USD'): Piece {
   if (value === null || value === undefined) return NONE
@@ -31,7 +35,9 @@ export function change(value: number | null | undefined, before: number | null |
   const share = (value - before) / Math.abs(before)
   if (Math.abs(share) < 0.0005) return html`<span class="change flat">unchanged</span>`
   const isGood = share > 0 !== bad
-  const text = `${share > 0 ? '+' : '−'}${(Math.abs(share) * 100).toFixed(1)}%`
+  const percents = Math.abs(share) * 100
+  const digits = percents < 100 ? 1 : 0
+  const text = `${share > 0 ? '+' : '−'}${percents.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })}%`
   return html`<span class="change ${isGood ? 'good' : 'poor'}">${text}</span>`
 }
 
@@ -39,6 +45,11 @@ export function change(value: number | null | undefined, before: number | null |
 export function time(instant: string | null | undefined): Piece {
   if (!instant) return NONE
   return html`<time datetime="${instant}" title="${instant}">${instant.slice(0, 10)} ${instant.slice(11, 16)}</time>`
+}
+
+/** The same to the second, for what happens within one. */
+export function moment(instant: string): Piece {
+  return html`<time datetime="${instant}" title="${instant}">${instant.slice(0, 10)} ${instant.slice(11, 19)}</time>`
 }
 
 const UNITS: [seconds: number, name: string][] = [
@@ -71,6 +82,13 @@ const TONES: Record<string, string> = {
   enabled: 'good',
   published: 'good',
   ok: 'good',
+  done: 'good',
+  allowed: 'good',
+  live: 'good',
+  running: 'calm',
+  following: 'calm',
+  waiting: 'calm',
+  revoked: 'warn',
   trialing: 'calm',
   processing: 'calm',
   pending: 'calm',
@@ -94,6 +112,9 @@ export function bar(share: number, tone = ''): Html {
   const width = Math.max(0, Math.min(100, share * 100)).toFixed(2)
   return html`<svg class="bar ${tone}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" height="8"/><rect class="fill" width="${width}" height="8"/></svg>`
 }
+
+/** An address, shortened where it is long. */
+export const url = (text: string) => html`<span class="url" title="${text}">${text}</span>`
 
 /** Words of a snake_case name. */
 export const words = (name: string) => name.replaceAll('_', ' ').replace(/^./, (letter) => letter.toUpperCase())

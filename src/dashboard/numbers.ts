@@ -1,7 +1,7 @@
 // Figures for pages: asked of the operation, picked, and turned into the rows of pictures.
 import { money, number, percent } from './format.ts'
 import { cell, type Table } from './sheet.ts'
-import { type Answer, projectOf, type View } from './view.ts'
+import { type Answer, organizationOf, type Project, type View } from './view.ts'
 
 export interface Figure {
   period: string | null
@@ -21,12 +21,15 @@ interface Asked {
   to?: string
 }
 
-/** Figures of the page's project, for its days. */
+/** Figures of the page's project, or of all projects of its organization, for its days. */
 export async function figures(view: View, metric: string, asked: Asked = {}): Promise<Figure[]> {
   const { span, test } = view
   const { by, compare, funnel, money = 'usd', from = span.from, to = span.to } = asked
-  const answer: Answer = await view.call('getProjectFigures', {
-    params: { project_id: projectOf(view).id },
+  const [operation, params] = view.project
+    ? ['getProjectFigures', { project_id: view.project.id }]
+    : ['getOrganizationFigures', { organization_id: organizationOf(view).id }]
+  const answer: Answer = await view.call(operation, {
+    params,
     query: {
       metric,
       from,
@@ -129,5 +132,20 @@ export interface Names {
   experiments: Record<string, string>
 }
 
-export const namesOf = (view: View): Promise<Names> =>
-  view.call('getProjectNames', { params: { project_id: projectOf(view).id } })
+// More names than this are not worth the wait: what has none is shown by its id.
+const MOST_NAMED = 20
+
+/** Names in the project, or in the newest projects of the organization. */
+export async function namesOf(view: View): Promise<Names> {
+  const all = await Promise.all(
+    chosenProjects(view)
+      .slice(0, MOST_NAMED)
+      .map(({ id }) => view.call('getProjectNames', { params: { project_id: id } }) as Promise<Names>),
+  )
+  const merged = (of: keyof Names): Record<string, string> => Object.assign({}, ...all.map((names) => names[of]))
+  return { funnels: merged('funnels'), products: merged('products'), experiments: merged('experiments') }
+}
+
+/** The chosen project, or all of the chosen organization. */
+export const chosenProjects = ({ project, projects, organization }: View): Project[] =>
+  project ? [project] : projects.filter(({ organization_id }) => organization_id === organization?.id)

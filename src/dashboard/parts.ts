@@ -21,7 +21,8 @@ export function tile(
     <span class="quiet">${note ?? change(value, figure.previous?.[metric], bad)}</span></dd></div>`
 }
 
-export const tiles = (...all: Piece[]) => html`<dl class="tiles">${all}</dl>`
+/** Tiles in rows that are full at every width: `n` decides how many columns there are. */
+export const tiles = (...all: Piece[]) => html`<dl class="tiles of-${all.length}">${all}</dl>`
 
 export function section(title: string, body: Piece, { actions, note }: { actions?: Piece; note?: Piece } = {}): Html {
   return html`<section><div class="heading"><h2>${title}</h2><div class="actions">${actions}</div></div>
@@ -75,6 +76,7 @@ interface Choice {
   label: string
   /** Values and what they are called; without them it is a text. */
   options?: Record<string, string>
+  type?: string
 }
 
 /** Filters of a list: chosen ones stay in the address. */
@@ -82,14 +84,14 @@ export function filters(view: View, choices: Choice[]): Html {
   const names = choices.map(({ name }) => name)
   const chosen = names.some((name) => view.query.get(name))
   return html`<form class="filters" method="get" action="${view.path}">${kept(view, names)}
-    ${choices.map(({ name, label, options }) => {
+    ${choices.map(({ name, label, options, type = 'text' }) => {
       const value = view.query.get(name) ?? ''
       return html`<label>${label} ${
         options
           ? html`<select name="${name}" data-submit><option value="">all</option>${Object.entries(options).map(
               ([key, text]) => html`<option value="${key}"${key === value ? html` selected` : ''}>${text}</option>`,
             )}</select>`
-          : html`<input name="${name}" value="${value}" maxlength="320">`
+          : html`<input name="${name}" type="${type}" value="${value}" maxlength="320">`
       }</label>`
     })}<button>Filter</button>${chosen ? html`<a href="${view.href(view.path)}">Clear</a>` : ''}</form>`
 }
@@ -122,8 +124,10 @@ export function asking(view: View, { action, button, says, fields, danger = fals
       <button class="button ${danger ? 'danger' : 'main'}">${button}</button></form></details>`
 }
 
-export const field = (name: string, label: string, input: Piece) =>
-  html`<p class="field"><label for="f-${name}">${label}</label>${input}</p>`
+export const field = (label: string, input: Piece, hint?: Piece) =>
+  html`<label class="field"><span>${label}</span>${input}${hint && html`<span class="quiet">${hint}</span>`}</label>`
+
+export const hiddenField = (name: string, value: string) => html`<input type="hidden" name="${name}" value="${value}">`
 
 export const textField = (
   name: string,
@@ -131,16 +135,15 @@ export const textField = (
   more: { value?: string; required?: boolean; hint?: string; type?: string } = {},
 ) =>
   field(
-    name,
     label,
-    html`<input id="f-${name}" name="${name}" type="${more.type ?? 'text'}" value="${more.value ?? ''}"${more.required ? html` required` : ''} autocomplete="off">${more.hint && html`<span class="quiet">${more.hint}</span>`}`,
+    html`<input name="${name}" type="${more.type ?? 'text'}" value="${more.value ?? ''}"${more.required ? html` required` : ''} autocomplete="off" spellcheck="false">`,
+    more.hint,
   )
 
 export const selectField = (name: string, label: string, options: Record<string, string>, value = '') =>
   field(
-    name,
     label,
-    html`<select id="f-${name}" name="${name}">${Object.entries(options).map(
+    html`<select name="${name}">${Object.entries(options).map(
       ([key, text]) => html`<option value="${key}"${key === value ? html` selected` : ''}>${text}</option>`,
     )}</select>`,
   )

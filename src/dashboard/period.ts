@@ -8,7 +8,7 @@ export interface Span {
   from: string
   to: string
   compare: 'previous' | 'year'
-  /** How a line over the period is grouped, so that it has 7 to 70 points. */
+  /** How a line over the period is grouped: as was chosen, or so that it has 7 to 70 points. */
   by: 'day' | 'week' | 'month'
 }
 
@@ -30,14 +30,14 @@ export function choosePeriod(query: URLSearchParams, today: string): Span {
     const from = readDay('from', given)
     const to = addDays(readDay('to', query.get('to') || today), 1)
     if (from >= to) throw new ApiError(400, 'invalid_value', 'The first day must not be after the last.')
-    return { name: 'custom', from, to, compare, by: grouping(from, to) }
+    return { name: 'custom', from, to, compare, by: chosenGrouping(query) ?? grouping(from, to) }
   }
   const name = Object.hasOwn(presets, query.get('period') ?? '') ? query.get('period')! : DEFAULT
   const to = addDays(today, 1)
   const from = name.endsWith('d')
     ? addDays(to, -Number.parseInt(name, 10))
     : monthsBefore(to, Number.parseInt(name, 10))
-  return { name, from, to, compare, by: grouping(from, to) }
+  return { name, from, to, compare, by: chosenGrouping(query) ?? grouping(from, to) }
 }
 
 export const addDays = (day: string, days: number) =>
@@ -48,6 +48,11 @@ function monthsBefore(day: string, months: number): string {
   const date = new Date(`${addDays(day, -1).slice(0, 7)}-01T00:00:00Z`)
   date.setUTCMonth(date.getUTCMonth() - months + 1)
   return date.toISOString().slice(0, 10)
+}
+
+function chosenGrouping(query: URLSearchParams): Span['by'] | undefined {
+  const by = query.get('by')
+  return by === 'day' || by === 'week' || by === 'month' ? by : undefined
 }
 
 function grouping(from: string, to: string): Span['by'] {

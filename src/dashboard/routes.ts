@@ -1,26 +1,33 @@
 // The addresses of the dashboard: pages, and what forms do.
+import { connect, disconnect, merchantAccounts, setMerchantAccount, startImport, stopImport } from './pages/accounts.ts'
 import { charge, charges, refundCharge, resolveCharge } from './pages/charges.ts'
+import { erasePerson, erasures, receipt } from './pages/erasures.ts'
 import { funnel, funnels } from './pages/funnels.ts'
+import { keys, makeKey, revokeKey, rotateKey } from './pages/keys.ts'
 import { audit, doctor, sync } from './pages/operations.ts'
-import { erasePerson, erasures, people, person, receipt } from './pages/people.ts'
+import { people, person } from './pages/people.ts'
 import { refunds } from './pages/refunds.ts'
 import { revenue } from './pages/revenue.ts'
 import {
-  keys,
-  makeKey,
   makeOrganization,
   makeProject,
-  merchantAccounts,
   rebuild,
-  revokeKey,
-  rotateKey,
-  saveSettings,
-  setMerchantAccount,
+  saveCharges,
+  saveErasures,
+  saveRate,
   settings,
 } from './pages/settings.ts'
 import { subscriptions } from './pages/subscriptions.ts'
 import { today } from './pages/today.ts'
-import { addEndpoint, event, sendEvent, switchEndpoint, testEndpoint, webhooks } from './pages/webhooks.ts'
+import {
+  addEndpoint,
+  event,
+  removeEndpoint,
+  sendEvent,
+  switchEndpoint,
+  testEndpoint,
+  webhooks,
+} from './pages/webhooks.ts'
 import type { Page } from './shell.ts'
 import type { View } from './view.ts'
 
@@ -59,12 +66,19 @@ export const actions: Record<string, Form> = {
   '/webhooks/new': addEndpoint,
   '/webhooks/:webhook_id/switch': switchEndpoint,
   '/webhooks/:webhook_id/test': testEndpoint,
+  '/webhooks/:webhook_id/remove': removeEndpoint,
   '/webhooks/events/:event_id/send': sendEvent,
   '/keys/:owner/:owner_id': makeKey,
   '/keys/:owner/:owner_id/:key_id/rotate': rotateKey,
   '/keys/:owner/:owner_id/:key_id/revoke': revokeKey,
   '/merchant-accounts': setMerchantAccount,
-  '/settings': saveSettings,
+  '/merchant-accounts/connect': connect,
+  '/merchant-accounts/disconnect': disconnect,
+  '/merchant-accounts/import': startImport,
+  '/merchant-accounts/import/stop': stopImport,
+  '/settings/charges': saveCharges,
+  '/settings/erasures': saveErasures,
+  '/settings/rates': saveRate,
   '/settings/organizations': makeOrganization,
   '/settings/projects': makeProject,
   '/settings/figures': rebuild,

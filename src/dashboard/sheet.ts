@@ -5,6 +5,8 @@ export interface Column {
   label: string
   /** Numbers are aligned at their last digit. */
   number?: boolean
+  /** A bar that shows the number beside it: left out of sheets. */
+  bar?: boolean
 }
 
 export interface Cell {
@@ -26,7 +28,8 @@ export const cell = (shown: Piece, value: string | number | null | undefined): C
 
 /** RFC 4180. What a sheet would take for a formula gets a quote before it. */
 export function writeCsv({ columns, rows }: Table): string {
-  const lines = [columns.map(({ label }) => label), ...rows.map((row) => row.map(plain))]
+  const kept = columns.flatMap(({ bar }, n) => (bar ? [] : [n]))
+  const lines = [kept.map((n) => columns[n]!.label), ...rows.map((row) => kept.map((n) => plain(row[n]!)))]
   return lines.map((line) => `${line.map(quoted).join(',')}\r\n`).join('')
 }
 

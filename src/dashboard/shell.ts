@@ -1,7 +1,7 @@
 // The frame of every page: navigation, project and period chooser, search, messages.
 import { type Html, html, type Piece } from './html.ts'
 import { presets } from './period.ts'
-import type { View } from './view.ts'
+import { type Organization, type View, wholeOf } from './view.ts'
 
 export interface Page {
   title: string
@@ -124,16 +124,24 @@ function navigation(view: View): Html {
 }
 
 function projectChooser(view: View): Html {
-  const { projects, project } = view
-  if (projects.length === 0) return html``
+  const { organizations } = view
+  if (organizations.length === 0) return html``
   return html`<form class="project" action="${listPath(view.path)}" method="get">
     ${kept(view, ['project'])}
     <label for="project">Project</label>
-    <select id="project" name="project" data-submit>${projects.map(
-      ({ id, name }) => html`<option value="${id}"${id === project?.id ? html` selected` : ''}>${name || id}</option>`,
-    )}</select>
+    <select id="project" name="project" data-submit>${organizations.map((one) => choicesOf(view, one))}</select>
     <button>Show</button>
   </form>`
+}
+
+/** Its projects, and all of them together unless there is one alone. */
+function choicesOf({ projects, project, organization }: View, one: Organization): Html {
+  const own = projects.filter(({ organization_id }) => organization_id === one.id)
+  const isWhole = !project && organization?.id === one.id
+  return html`<optgroup label="${one.name || one.id}">
+    ${(own.length !== 1 || isWhole) && html`<option value="${wholeOf(one)}"${isWhole ? html` selected` : ''}>${own.length === 0 ? 'No project yet' : 'All projects'}</option>`}
+    ${own.map(({ id, name }) => html`<option value="${id}"${id === project?.id ? html` selected` : ''}>${name || id}</option>`)}
+  </optgroup>`
 }
 
 /** An object belongs to its project: another project begins at the list. */
@@ -148,9 +156,10 @@ function periodChooser(view: View): Html {
         html`<li><a href="${view.href(view.path, { period: name, from: null, to: null })}"${name === span.name ? html` aria-current="true"` : ''}>${label}</a></li>`,
     )}</ul></nav>
     <details${span.name === 'custom' ? html` open` : ''}><summary>Dates</summary>
-      <form action="${view.path}" method="get">${kept(view, ['from', 'to', 'period', 'compare', 'test'])}
+      <form action="${view.path}" method="get">${kept(view, ['from', 'to', 'period', 'by', 'compare', 'test'])}
         <label>From <input type="date" name="from" value="${span.from}" required></label>
         <label>to <input type="date" name="to" value="${last}"></label>
+        <label>by <select name="by"><option value="">as fits</option>${['day', 'week', 'month'].map((by) => html`<option value="${by}"${query.get('by') === by ? html` selected` : ''}>${by}</option>`)}</select></label>
         <label>compared with <select name="compare"><option value="previous">the days before</option><option value="year"${span.compare === 'year' ? html` selected` : ''}>a year earlier</option></select></label>
         <label><input type="checkbox" name="test" value="1"${query.get('test') === '1' ? html` checked` : ''}> sandbox data</label>
         <button>Show</button>
@@ -174,17 +183,26 @@ const DONE: Record<string, string> = {
   sent: 'The event is on its way again.',
   tested: 'A test event is on its way.',
   switched: 'The endpoint was switched.',
+  removed: 'The endpoint was removed.',
   made: 'It was made.',
   saved: 'The settings were saved.',
   revoked: 'The key was revoked. It opens nothing any more.',
   rebuilt: 'The figures were computed again.',
+  disconnected: 'The account was disconnected: its keys are gone.',
+  started: 'The import is on its way. Open this page again to see how far it is.',
+  stopped: 'The import was stopped.',
 }
 
 const message = (query: URLSearchParams): Piece =>
   Object.hasOwn(DONE, query.get('done') ?? '') && html`<p class="done" role="status">${DONE[query.get('done')!]}</p>`
 
-/** What a page without a project says: what to do next. */
+/** What a page of one project says without it: what to do next. */
 export function noProject(view: View): Html {
+  const { organization, projects, path } = view
+  const own = projects.filter(({ organization_id }) => organization_id === organization?.id)
+  if (own.length > 0)
+    return html`<div class="empty"><h2>Choose a project</h2><p>This page is of one project at a time.</p>
+      <p class="chips">${own.map(({ id, name }) => html`<a href="${view.href(path, { project: id })}">${name || id}</a> `)}</p></div>`
   return html`<div class="empty"><h2>There is no project yet</h2>
     <p>An organization owns projects, and a project holds funnels, people and subscriptions.</p>
     <p>${

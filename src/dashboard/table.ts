@@ -18,20 +18,26 @@ export function table(view: View, name: string, content: Table, { empty, hideCap
     return html`<div class="empty" id="${name}">${empty ?? html`<p>There is nothing yet.</p>`}</div>`
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}"><table id="${name}">
     <caption class="${hideCaption ? 'hidden' : ''}">${caption}</caption>
-    <thead><tr>${columns.map(({ label, number }) => html`<th scope="col" class="${number ? 'number' : ''}">${label}</th>`)}</tr></thead>
+    <thead><tr>${columns.map(headOf)}</tr></thead>
     <tbody>${rows.map((row) => html`<tr>${row.map((one, n) => cellOf(one, columns[n]!))}</tr>\n`)}</tbody>
   </table></div>`
 }
 
-function cellOf(one: Cell | Piece, { number }: Column): Html {
+const headOf = ({ label, number, bar }: Column) =>
+  bar ? html`<td class="bars"></td>` : html`<th scope="col" class="${number ? 'number' : ''}">${label}</th>`
+
+function cellOf(one: Cell | Piece, { number, bar }: Column): Html {
   const { shown, value } = isCell(one) ? one : { shown: one, value: undefined }
   const data = value === undefined || value === null ? '' : html` data-value="${value}"`
-  return html`<td class="${number ? 'number' : ''}"${data}>${shown}</td>`
+  const look = number ? (value === 0 ? 'number zero' : 'number') : bar ? 'bars' : ''
+  return html`<td class="${look}"${data}>${shown}</td>`
 }
 
 /** A link to the table as CSV. */
 export const csvLink = (view: View, name: string) =>
   html`<a class="quiet" href="${view.href(view.path, { ...Object.fromEntries(view.query), csv: name })}" download>CSV</a>`
+
+const isEmpty = ({ rows }: Table) => !rows.some((row) => row.some((one) => isCell(one) && Number(one.value) > 0))
 
 interface Picture {
   kind: 'line' | 'bar' | 'stacked'
@@ -48,7 +54,8 @@ export function picture(
   { kind, lines = [], unit = 'number' }: Picture,
 ): Html {
   const rows = table(view, name, content, { hideCaption: true })
-  if (content.rows.length === 0) return rows
+  if (content.rows.length === 0 || isEmpty(content))
+    return html`<div class="empty"><p>Nothing in this period.</p></div>`
   return html`<figure class="picture" data-chart="${kind}" data-lines="${lines.join('|')}" data-unit="${unit}" data-table="${name}">
     <div class="canvas" hidden><canvas role="img" aria-label="${content.caption}; the same numbers are in the table below"></canvas></div>
     <details><summary>Numbers</summary><p class="actions">${csvLink(view, name)}</p>${rows}</details>

@@ -111,7 +111,7 @@ describe('the dashboard in a browser', { skip: noBrowser }, () => {
     await page.goto(`${server.adminUrl}/revenue?period=12m`)
     assert.equal(await page.isVisible('canvas'), false)
     await page.click('summary:has-text("Numbers")')
-    assert.ok(await page.isVisible('#kinds tbody tr'))
+    assert.ok(await page.isVisible('#split tbody tr'))
   })
 
   test('the tables of revenue and funnels equal SQL', async () => {

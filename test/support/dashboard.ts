@@ -6,8 +6,8 @@ import { startTestServer } from './server.ts'
 export type Visit = { status: number; headers: Headers; text: string }
 
 /** A server with a project, and visitors who sign in. */
-export async function startDashboard() {
-  const server = await startTestServer({}, { worker: false })
+export async function startDashboard(env: Record<string, string> = {}) {
+  const server = await startTestServer(env, { worker: false })
   const project = await server.project()
   const origin = server.adminUrl
   const operator = (scope: Scope) => server.db.tx((query) => createOperator(query, { name: `test ${scope}`, scope }))

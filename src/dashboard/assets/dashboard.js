@@ -68,7 +68,7 @@ function draw(figure) {
       borderWidth: isLine ? 2 : 0,
       borderRadius: kind === 'stacked' ? 0 : 2,
       fill: kind === 'line' && series.length === 1,
-      tension: 0.25,
+      cubicInterpolationMode: 'monotone',
       pointRadius: labels.length > 40 ? 0 : 2,
       pointHitRadius: 12,
       maxBarThickness: 38,

@@ -1,7 +1,7 @@
 // Charges: how many are accepted, why others are not, the list, and one with its timeline.
-import { id, milliseconds, money, status, time, words } from '../format.ts'
+import { bar, id, milliseconds, moment, money, number, percent, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { figures, seriesTable, show, total } from '../numbers.ts'
+import { type Figure, figures, seriesTable, show, total } from '../numbers.ts'
 import {
   asking,
   chosen,
@@ -18,20 +18,22 @@ import {
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { picture, table } from '../table.ts'
-import { type Answer, pathOf, projectOf, type View } from '../view.ts'
+import { type Answer, pathOf, type View } from '../view.ts'
 
 const STATES = { processing: 'In progress', succeeded: 'Succeeded', failed: 'Failed', cancelled: 'Cancelled' }
 
 export async function charges(view: View): Promise<Page> {
-  if (!view.project) return { title: 'Charges', body: noProject(view) }
-  const { id: project_id, organization_id } = projectOf(view)
+  if (!view.organization) return { title: 'Charges', body: noProject(view) }
+  const { id: organization_id } = view.organization
+  const ofProject = view.project && { project_id: view.project.id }
   const cursor = view.query.get('cursor')
   const ask = (query: object) =>
-    view.call('listOrders', { params: { organization_id }, query: { project_id, ...query } }) as Promise<Answer>
-  const [sum, lines, reasons, providers, open, list] = await Promise.all([
+    view.call('listOrders', { params: { organization_id }, query: { ...ofProject, ...query } }) as Promise<Answer>
+  const [sum, lines, reasons, types, providers, open, list] = await Promise.all([
     total(view, 'attempts,accepted,declined,acceptance_rate'),
     figures(view, 'attempts,acceptance_rate', { by: view.span.by }),
     figures(view, 'declined', { by: 'reason' }),
+    figures(view, 'declined', { by: 'decline' }),
     figures(view, 'attempts,accepted,declined,acceptance_rate', { by: 'provider' }),
     ask({ status: 'processing', limit: 20 }),
     ask({ ...chosen(view, 'status', 'external_id'), limit: 20, ...(cursor && { cursor }) }),
@@ -42,9 +44,15 @@ export async function charges(view: View): Promise<Page> {
   const allDeclined = sum.values.declined ?? 0
   const reasonTable: Table = {
     caption: 'Why payments were declined',
-    columns: [{ label: 'Reason' }, { label: 'Declined', number: true }, { label: 'Share', number: true }],
+    columns: [
+      { label: 'Reason' },
+      { label: '', bar: true },
+      { label: 'Declined', number: true },
+      { label: 'Share', number: true },
+    ],
     rows: declines.map(({ key, values }) => [
       key ? words(key) : 'not told',
+      cell(bar(values.declined! / declines[0]!.values.declined!), null),
       show('number', values.declined),
       show('percent', allDeclined ? values.declined! / allDeclined : null),
     ]),
@@ -70,7 +78,8 @@ export async function charges(view: View): Promise<Page> {
       ${open.data.length > 0 && section('In progress', table(view, 'in-progress', orderTable(view, 'Charges in progress', open.data), { hideCaption: true }), { note: 'Their outcome is not known yet. The provider is asked again until it is; nothing is charged twice.' })}
       ${tiles(
         tile('Attempts', sum, 'attempts', 'number'),
-        tile('Accepted', sum, 'acceptance_rate', 'percent'),
+        tile('Acceptance', sum, 'acceptance_rate', 'percent'),
+        tile('Accepted', sum, 'accepted', 'number'),
         tile('Declined', sum, 'declined', 'number', { bad: true }),
       )}
       ${section(
@@ -86,7 +95,7 @@ export async function charges(view: View): Promise<Page> {
         ),
         { note: 'Every payment of the report, imported ones too.' },
       )}
-      <div class="halves">${tableSection(view, 'reasons', reasonTable, { empty: html`<p>Nothing was declined in this period.</p>` })}
+      <div class="halves">${tableSection(view, 'reasons', reasonTable, { empty: html`<p>Nothing was declined in this period.</p>`, note: typesOf(types) })}
       ${tableSection(view, 'providers', providerTable)}</div>
       ${section(
         'Custom charges',
@@ -96,6 +105,16 @@ export async function charges(view: View): Promise<Page> {
         ])}${table(view, 'charges', orderTable(view, 'Custom charges', list.data), { hideCaption: true, empty: html`<h3>No charge yet</h3><p>Custom charges are made by <a href="/docs/guides/charging">the billing API</a>, once they are switched on in <a href="${view.href('/settings')}">Settings</a>.</p>` })}${further(view, list.pagination.next_cursor)}`,
       )}`,
   }
+}
+
+/** How many of the declined might succeed when they are tried again. */
+function typesOf(found: Figure[]): Piece {
+  const all = found.reduce((sum, { values }) => sum + (values.declined ?? 0), 0)
+  const of = (key: string) => found.find((one) => one.key === key)?.values.declined ?? 0
+  return (
+    all > 0 &&
+    html`${number(of('soft'))} soft (${percent(of('soft') / all)}), which may succeed later; ${number(of('hard'))} hard (${percent(of('hard') / all)}), which will not.`
+  )
 }
 
 export function orderTable(view: View, caption: string, data: Answer[]): Table {
@@ -169,7 +188,7 @@ export async function charge(view: View): Promise<Page> {
           : ''
       }
       </div>
-      ${section('Timeline', timelineOf(timeline))}
+      ${section('Timeline', timelineOf(view, timeline))}
       ${order.client_metadata && section('Metadata', html`<pre>${JSON.stringify(order.client_metadata, null, 2)}</pre>`)}`,
   }
 }
@@ -185,19 +204,24 @@ const WHAT: Record<string, string> = {
   delivery: 'Delivery',
 }
 
-function timelineOf(timeline: Answer[]): Piece {
-  return html`<ol class="timeline">${timeline.map(
-    ({ at, what, detail }) =>
-      html`<li class="${what}">${time(at)} <strong>${WHAT[what] ?? what}</strong> <span>${detailOf(detail)}</span></li>`,
-  )}</ol>`
+function timelineOf(view: View, timeline: Answer[]): Piece {
+  return html`<ol class="timeline">${timeline.map(({ at, what, detail }) => {
+    const { event_id, type, ...rest } = detail
+    const isEvent = what === 'event' && type
+    return html`<li class="${what}">${moment(at)} <strong>${WHAT[what] ?? what}</strong>
+      ${isEvent && html`<a href="${view.href(pathOf('webhooks', 'events', event_id))}">${type}</a>`}
+      <span>${detailOf(isEvent ? rest : detail)}</span></li>`
+  })}</ol>`
 }
 
 function detailOf(detail: Record<string, Answer>): Piece {
-  const { duration_ms, outcome, status: state, amount, currency_code, ...rest } = detail
-  const others = Object.entries(rest).filter(([, value]) => value !== null && value !== '' && value !== false)
+  const { duration_ms, outcome, status: state, amount, currency_code, looks, ...rest } = detail
+  const others = Object.entries({ ...rest, ...(looks > 0 && { looks }) }).filter(
+    ([, value]) => value !== null && value !== '' && value !== false,
+  )
   return html`${(outcome || state) && status(outcome ?? state)} ${amount && money(amount, currency_code ?? 'USD')}
     ${duration_ms !== undefined && html`<span class="quiet">${milliseconds(duration_ms)}</span>`}
-    <span class="quiet">${others.map(([name, value]) => html`${name.replaceAll('_', ' ')}: ${String(value)} `)}</span>`
+    ${others.map(([name, value]) => html`<span class="detail"><span class="quiet">${name.replaceAll('_', ' ')}</span> ${String(value)}</span> `)}`
 }
 
 export async function refundCharge(view: View, form: URLSearchParams): Promise<string> {

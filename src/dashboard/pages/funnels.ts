@@ -1,18 +1,19 @@
 // Funnels: how far people come, in all of them and in one.
-import { percent } from '../format.ts'
+import { ApiError } from '../../lib/errors.ts'
+import { bar, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { type Figure, figures, type Names, namesOf, seriesTable, show, total } from '../numbers.ts'
+import { type Figure, figures, namesOf, seriesTable, show, total } from '../numbers.ts'
 import { section, steps, tableSection, tile, tiles } from '../parts.ts'
 import { type Column, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import { picture } from '../table.ts'
+import { csvLink, picture, table } from '../table.ts'
 import { pathOf, type View } from '../view.ts'
 
 const STEPS = 'sessions,replied,emails,subscribed,paid'
 const ALL = `${STEPS},reply_rate,email_rate,subscription_rate,conversion_rate`
 
 export async function funnels(view: View): Promise<Page> {
-  if (!view.project) return { title: 'Funnels', body: noProject(view) }
+  if (!view.organization || view.projects.length === 0) return { title: 'Funnels', body: noProject(view) }
   const [names, sum, each] = await Promise.all([
     namesOf(view),
     total(view, STEPS),
@@ -90,6 +91,8 @@ export async function funnel(view: View): Promise<Page> {
     figures(view, 'answered,stopped', { by: 'screen', funnel: id }),
     ...['version', 'experiment', 'locale', 'country'].map((by) => figures(view, ALL, { by, funnel: id })),
   ])
+  if (names.funnels[id] === undefined && !sum.values.sessions && screens.length === 0)
+    throw new ApiError(404, 'object_not_found', `There is no funnel "${id}" with sessions in this period.`)
   const series = [
     { label: 'Sessions', metric: 'sessions', unit: 'number' },
     { label: 'Sessions that paid', metric: 'conversion_rate', unit: 'percent' },
@@ -125,18 +128,34 @@ export async function funnel(view: View): Promise<Page> {
         ),
         { note: 'The line is the share of sessions that paid, over the columns of all sessions.' },
       )}
-      ${section('Screens', screensOf(sum, screens), { note: 'Sessions that answered on each screen, and where the last answer was.' })}
+      ${section('Screens', screensOf(view, sum, screens), { actions: screens.length > 0 && csvLink(view, 'screens'), note: 'A bar is the sessions that answered on the screen; stopped are those whose last answer was there.' })}
       ${parts.map(([title, found, name]) => partTable(view, title, found, name))}`,
   }
 }
 
-function screensOf(sum: Figure, screens: Figure[]): Piece {
+function screensOf(view: View, sum: Figure, screens: Figure[]): Piece {
   const all = sum.values.sessions ?? 0
-  if (screens.length === 0) return html`<div class="empty"><p>Nobody has answered on a screen in this period.</p></div>`
-  return steps([
-    { label: 'Sessions', count: all },
-    ...screens.map(({ key, values }) => ({ label: key!.slice(6), count: values.answered ?? 0 })),
-  ])
+  const content: Table = {
+    caption: 'Screens',
+    columns: [
+      { label: 'Screen' },
+      { label: '', bar: true },
+      ...['Answered', 'Of all sessions', 'Stopped here', 'Of those who answered'].map((label) => ({
+        label,
+        number: true,
+      })),
+    ],
+    rows: screens.map(({ key, values: { answered, stopped } }) => [
+      cell(key!.slice(6), key!.slice(6)),
+      cell(bar(all ? (answered ?? 0) / all : 0), null),
+      show('number', answered ?? 0),
+      show('percent', all ? (answered ?? 0) / all : null),
+      show('number', stopped ?? 0),
+      show('percent', answered ? (stopped ?? 0) / answered : null),
+    ]),
+  }
+  const empty = html`<p>No session of this period has an answer on a screen.</p>`
+  return table(view, 'screens', content, { hideCaption: true, empty })
 }
 
 function partTable(view: View, title: string, found: Figure[], name: (key: string) => string): Piece {
@@ -149,5 +168,3 @@ function partTable(view: View, title: string, found: Figure[], name: (key: strin
   }
   return tableSection(view, title.toLowerCase(), content)
 }
-
-export type { Names }

@@ -6,7 +6,7 @@ import { chosen, facts, filters, further, section } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { table } from '../table.ts'
-import { type Answer, projectOf, type View } from '../view.ts'
+import { type Answer, allOf, projectOf, type View } from '../view.ts'
 
 export async function sync(view: View): Promise<Page> {
   if (!view.project) return { title: 'Sync', body: noProject(view) }
@@ -47,12 +47,14 @@ export async function sync(view: View): Promise<Page> {
 
 export async function audit(view: View): Promise<Page> {
   const cursor = view.query.get('cursor')
-  const [list, verdict]: Answer[] = await Promise.all([
+  const [list, operators, verdict]: [Answer, Answer[], Answer] = await Promise.all([
     view.call('listAuditEntries', {
       query: { ...chosen(view, 'target', 'actor'), limit: 50, ...(cursor && { cursor }) },
     }),
+    allOf(view.call, 'listOperators'),
     view.query.has('verify') ? view.call('verifyAudit') : undefined,
   ])
+  const nameOf = (actor: string) => operators.find(({ id }) => id === actor)?.name ?? actor
   const content: Table = {
     caption: 'Entries',
     columns: [
@@ -62,7 +64,10 @@ export async function audit(view: View): Promise<Page> {
     rows: list.data.map((one: Answer) => [
       cell(number(one.sequence), one.sequence),
       time(one.at),
-      cell(html`${one.actor_kind} <a href="${view.href('/audit', { actor: one.actor })}">${one.actor}</a>`, one.actor),
+      cell(
+        html`<a href="${view.href('/audit', { actor: one.actor })}">${nameOf(one.actor)}</a><br><span class="quiet">${one.actor_kind}</span>`,
+        one.actor,
+      ),
       one.source,
       one.action,
       html`<a href="${view.href('/audit', { target: one.target })}">${one.target}</a>`,
@@ -96,7 +101,7 @@ export async function doctor(view: View): Promise<Page> {
   return {
     title: 'Doctor',
     body: html`<ul class="now"><li id="findings" class="${wrong.length === 0 ? 'fine' : 'care'}"><a href="${view.href('/doctor')}">Doctor</a>
-      <span>${wrong.length === 0 ? `All ${sorted.length} checks are fine` : wrong.map(({ message }) => message).join(' ')}, as of ${time(at)}.</span></li></ul>
+      <span>${wrong.length === 0 ? `All ${sorted.length} checks are fine.` : wrong.map(({ message }) => message).join(' ')} <span class="quiet">As of ${time(at)}.</span></span></li></ul>
       ${table(view, 'doctor', {
         caption: 'Findings',
         columns: ['Check', 'Level', 'Finding', 'What to do'].map((label) => ({ label })),

@@ -1,11 +1,9 @@
-// People: found by e-mail or any id; one person with everything that is known; erasure with a receipt.
-
-import { ApiError } from '../../lib/errors.ts'
-import { id, minorMoney, status, time } from '../format.ts'
+// People: found by e-mail or any id; one person with everything that is known.
+import { id, minorMoney, money, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { asking, facts, section, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
-import type { Page } from '../shell.ts'
+import { noProject, type Page } from '../shell.ts'
 import { table } from '../table.ts'
 import { type Answer, pathOf, type View } from '../view.ts'
 import { orderTable } from './charges.ts'
@@ -15,7 +13,7 @@ export async function people(view: View): Promise<Page> {
   if (q === '')
     return {
       title: 'People',
-      body: html`<div class="empty"><h2>Whom are you looking for?</h2><p>Type an e-mail address, or the id of a profile, customer, subscription or order, into the search above. The address or id has to be whole.</p></div>`,
+      body: html`<div class="empty"><h2>Find a person</h2><p>Type an e-mail address, or the id of a profile, customer, subscription or order, into the search above. The address or id has to be whole.</p></div>`,
     }
   const { results }: Answer = await view.call('search', { query: { q } })
   const content: Table = {
@@ -44,8 +42,12 @@ function linkOf(view: View, { kind, id, project_id, organization_id, profile_id 
 
 export async function person(view: View): Promise<Page> {
   const { profile_id } = view.params as { profile_id: string }
-  const project_id = view.project?.id ?? ''
-  const found: Answer = await view.call('getPerson', { params: { project_id, profile_id } })
+  if (!view.project) return { title: 'Person', body: noProject(view) }
+  const project_id = view.project.id
+  const [found, organization]: Answer[] = await Promise.all([
+    view.call('getPerson', { params: { project_id, profile_id } }),
+    view.call('getOrganization', { params: { organization_id: view.project.organization_id } }),
+  ])
   const { profile } = found
   const isErased = profile.anonymized_at !== null
   return {
@@ -72,14 +74,36 @@ export async function person(view: View): Promise<Page> {
               action: view.href(pathOf('people', profile_id, 'erase')),
               button: 'Erase this person',
               danger: true,
-              says: html`This removes e-mail, phone, addresses, browsers, cookies and every reply of this person for good, and cannot be undone. Transactions, subscriptions and orders stay. Type <code>${profile_id}</code> to confirm.`,
+              says: html`This removes e-mail, phone, addresses, browsers, cookies and every reply of this person for good, and cannot be undone. Transactions, subscriptions and orders stay. ${AT_PROVIDER[organization.erase_at_provider]} Type <code>${profile_id}</code> to confirm.`,
               fields: textField('confirm', 'Id of the profile', { required: true }),
             })
       }
-      ${section('Sessions', sessionsOf(found.sessions))}
+      ${recordsOf(view, found)}`,
+  }
+}
+
+/** Sessions with their answers, and every other record, kind by kind. */
+function recordsOf(view: View, found: Answer): Piece {
+  return html`${section('Sessions', sessionsOf(found.sessions))}
       ${list(view, 'subscriptions', subscriptionTable(found.subscriptions))}
       ${list(view, 'transactions', transactionTable(found.transactions))}
       ${list(view, 'orders', orderTable(view, 'Custom charges', found.orders))}
+      ${list(view, 'consumables', {
+        caption: 'Consumables',
+        columns: [
+          ...['Consumable', 'State', 'Order', 'Granted'].map((label) => ({ label })),
+          { label: 'Paid', number: true },
+        ],
+        rows: found.orders
+          .filter((one: Answer) => one.consumable_id)
+          .map((one: Answer) => [
+            cell(id(one.consumable_id), one.consumable_id),
+            status(one.consumable_active ? 'active' : 'revoked'),
+            cell(id(one.order_id, view.href(pathOf('charges', one.organization_id, one.order_id))), one.order_id),
+            time(one.created_at),
+            cell(money(one.amount, one.currency_code), one.amount),
+          ]),
+      })}
       ${list(view, 'customers', {
         caption: 'Customers of billing',
         columns: ['Customer', 'E-mail', 'Made'].map((label) => ({ label })),
@@ -98,13 +122,19 @@ export async function person(view: View): Promise<Page> {
           one.object_id,
           time(one.created_at),
         ]),
-      })}`,
-  }
+      })}`
+}
+
+const AT_PROVIDER: Record<string, string> = {
+  off: 'What payment providers know stays there.',
+  on: 'Payment providers are asked to detach the cards and to empty the customer.',
+  delete: 'Payment providers are asked to delete the customer, which ends subscriptions there.',
 }
 
 /** A list of the person's; one without anything is left out. */
 const list = (view: View, name: string, content: Table): Piece =>
-  content.rows.length > 0 ? section(content.caption, table(view, name, content, { hideCaption: true })) : ''
+  content.rows.length > 0 &&
+  section(content.caption, html`<div class="short">${table(view, name, content, { hideCaption: true })}</div>`)
 
 function sessionsOf(sessions: Answer[]): Piece {
   if (sessions.length === 0) return html`<div class="empty"><p>No session is known.</p></div>`
@@ -160,60 +190,3 @@ const transactionTable = (data: Answer[]): Table => ({
     minorMoney(one.price, one.currency),
   ]),
 })
-
-export async function erasePerson(view: View, form: URLSearchParams): Promise<string> {
-  const { profile_id } = view.params as { profile_id: string }
-  const project_id = view.project?.id ?? ''
-  if (form.get('confirm')?.trim() !== profile_id)
-    throw new ApiError(400, 'invalid_value', 'Type the id of the profile exactly to confirm. Nothing was erased.')
-  await view.call('eraseProfile', { params: { project_id, profile_id } })
-  return view.href(pathOf('erasures', profile_id))
-}
-
-export async function erasures(view: View): Promise<Page> {
-  const project_id = view.project?.id
-  if (project_id === undefined)
-    return { title: 'Erasures', body: html`<div class="empty"><p>There is no project yet.</p></div>` }
-  const cursor = view.query.get('cursor')
-  const [list, state, ledgers]: Answer[] = await Promise.all([
-    view.call('listErasures', { params: { project_id }, query: { limit: 50, ...(cursor && { cursor }) } }),
-    view.call('getProjectState', { params: { project_id } }),
-    view.call('compareLedgers'),
-  ])
-  const content: Table = {
-    caption: 'Erased people',
-    columns: ['Person', 'Erased', 'In the database', 'Receipt'].map((label) => ({ label })),
-    rows: list.data.map((one: Answer) => [
-      cell(id(one.profile_id, view.href(pathOf('people', one.profile_id))), one.profile_id),
-      time(one.erased_at),
-      one.is_known ? 'yes, without personal data' : 'no',
-      html`<a href="${view.href(pathOf('erasures', one.profile_id))}">Receipt</a>`,
-    ]),
-  }
-  const agree = ledgers.missing_in_database === 0 && ledgers.missing_in_file === 0
-  return {
-    title: 'Erasures',
-    body: html`
-      ${facts({
-        'In the last seven days': state.erasures_of_week,
-        'In all': state.erasures,
-        'Ledgers of all projects': agree
-          ? html`${status('ok')} Both know the same ${ledgers.in_database} erasures.`
-          : html`${status('warning')} ${ledgers.missing_in_database} of the file are missing in the database, ${ledgers.missing_in_file} of the database in the file. <a href="${view.href('/doctor')}">The doctor</a> says what to do.`,
-      })}
-      ${section('Erased people', table(view, 'erasures', content, { hideCaption: true, empty: html`<h3>No one was erased yet</h3><p>A person is erased on their own page, by <a href="/docs/guides/erasure">the data API</a>, or at the command line.</p>` }))}`,
-  }
-}
-
-export async function receipt(view: View): Promise<Page> {
-  const { profile_id } = view.params as { profile_id: string }
-  const one: Answer = await view.call('getErasure', { params: { project_id: view.project?.id ?? '', profile_id } })
-  return {
-    title: 'Receipt of an erasure',
-    body: html`<article class="receipt"><p>The personal data of the person with the id below was removed for good. Backups that still hold it are erased again when they are restored.</p>
-      ${facts({ Person: id(one.profile_id), Project: one.project_id, Erased: time(one.erased_at) })}
-      <h2>Removed</h2><ul>${one.removed.map((what: string) => html`<li>${what}</li>`)}</ul>
-      <h2>Kept</h2><ul>${one.kept.map((what: string) => html`<li>${what}</li>`)}</ul></article>
-      <p class="quiet">Print this page to hand it to the person: the navigation is left out on paper.</p>`,
-  }
-}

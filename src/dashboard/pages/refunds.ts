@@ -1,24 +1,26 @@
 // Refunds and disputes: their share of the revenue, their reasons, and the lists.
 import { id, money, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
-import { figures, seriesTable, total } from '../numbers.ts'
-import { chosen, filters, further, section, tile, tiles } from '../parts.ts'
+import { type Figure, figures, seriesTable, show, total } from '../numbers.ts'
+import { chosen, filters, further, section, tableSection, tile, tiles } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { picture, table } from '../table.ts'
-import { type Answer, pathOf, projectOf, type View } from '../view.ts'
+import { type Answer, organizationOf, pathOf, type View } from '../view.ts'
 
 export async function refunds(view: View): Promise<Page> {
-  if (!view.project) return { title: 'Refunds and disputes', body: noProject(view) }
-  const { id: project_id, organization_id } = projectOf(view)
+  if (!view.organization) return { title: 'Refunds and disputes', body: noProject(view) }
+  const { id: organization_id } = view.organization
+  const ofProject = view.project && { project_id: view.project.id }
   const cursor = view.query.get('cursor')
-  const [sum, lines, made, back] = await Promise.all([
+  const [sum, lines, reasons, made, back] = await Promise.all([
     total(view, 'refunds,refund_count,refund_rate,chargebacks,chargeback_count,chargeback_rate'),
     figures(view, 'refunds,chargebacks,refund_rate', { by: view.span.by }),
-    view.call('listRefunds', { params: { organization_id }, query: { project_id, limit: 20 } }) as Promise<Answer>,
+    figures(view, 'refunds,refund_count,chargebacks,chargeback_count', { by: 'reason' }),
+    view.call('listRefunds', { params: { organization_id }, query: { ...ofProject, limit: 20 } }) as Promise<Answer>,
     view.call('listMoneyBack', {
       params: { organization_id },
-      query: { project_id, ...chosen(view, 'type'), limit: 20, ...(cursor && { cursor }) },
+      query: { ...ofProject, ...chosen(view, 'type'), limit: 20, ...(cursor && { cursor }) },
     }) as Promise<Answer>,
   ])
   return {
@@ -45,12 +47,34 @@ export async function refunds(view: View): Promise<Page> {
           { kind: 'stacked', unit: 'usd' },
         ),
       )}
+      ${tableSection(view, 'reasons', reasonTable(reasons), { empty: html`<p>No money went back in this period.</p>`, note: 'As the payment provider gave them.' })}
       ${section('Refunds made here', table(view, 'refunds', refundTable(view, made.data), { hideCaption: true, empty: html`<p>No refund was made here yet. A charge is refunded on its own page.</p>` }))}
       ${section(
         'Movements of the report',
         html`${filters(view, [{ name: 'type', label: 'Type', options: { refund: 'Refunds', chargeback: 'Chargebacks', chargeback_reversal: 'Won disputes' } }])}
         ${table(view, 'movements', movementTable(back.data), { hideCaption: true, empty: html`<p>No money went back.</p>` })}${further(view, back.pagination.next_cursor)}`,
       )}`,
+  }
+}
+
+function reasonTable(found: Figure[]): Table {
+  const sumOf = ({ values }: Figure) => (values.refunds ?? 0) + (values.chargebacks ?? 0)
+  const rows = found.filter(({ values }) => values.refund_count || values.chargeback_count || values.chargebacks)
+  return {
+    caption: 'By reason',
+    columns: [
+      { label: 'Reason' },
+      ...['Refunds', 'Refunded', 'Disputes', 'Taken by disputes'].map((label) => ({ label, number: true })),
+    ],
+    rows: rows
+      .sort((a, b) => sumOf(b) - sumOf(a))
+      .map(({ key, values }) => [
+        cell(key ? words(key) : 'not given', key),
+        show('number', values.refund_count ?? 0),
+        show('usd', values.refunds ?? 0),
+        show('number', values.chargeback_count ?? 0),
+        show('usd', values.chargebacks ?? 0),
+      ]),
   }
 }
 
@@ -62,10 +86,7 @@ function refundTable(view: View, data: Answer[]): Table {
       { label: 'Amount', number: true },
     ],
     rows: data.map((one) => [
-      cell(
-        id(one.refund_id, view.href(pathOf('charges', projectOf(view).organization_id, one.order_id))),
-        one.refund_id,
-      ),
+      cell(id(one.refund_id, view.href(pathOf('charges', organizationOf(view).id, one.order_id))), one.refund_id),
       status(one.status),
       one.external_id,
       one.reason,

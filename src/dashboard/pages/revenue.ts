@@ -10,20 +10,24 @@ import type { View } from '../view.ts'
 
 const MONEY = 'revenue,refunds,chargebacks,net_revenue,sales'
 const SPLITS = ['product', 'country', 'funnel', 'provider', 'kind'] as const
+// What the first picture can be split by.
+const PICTURED = ['kind', 'product', 'country', 'funnel', 'provider', 'currency']
 
 export async function revenue(view: View): Promise<Page> {
-  if (!view.project) return { title: 'Revenue', body: noProject(view) }
+  if (!view.organization || view.projects.length === 0) return { title: 'Revenue', body: noProject(view) }
   const { by } = view.span
-  const [names, sum, lines, kinds, own, ...splits] = await Promise.all([
+  const pictured = [...PICTURED, ...(view.project ? [] : ['project'])]
+  const split = pictured.find((name) => name === view.query.get('split')) ?? 'kind'
+  const [names, sum, lines, parts, own, ...splits] = await Promise.all([
     namesOf(view),
     total(view, `${MONEY},payers,arpu,arppu,refund_rate,without_usd`),
     figures(view, `${MONEY},payers,arppu`, { by }),
-    figures(view, 'revenue', { by: `${by},kind` }),
+    figures(view, 'revenue', { by: `${by},${split}` }),
     figures(view, MONEY, { by: 'currency', money: 'own' }),
     ...SPLITS.map((split) => figures(view, MONEY, { by: split })),
   ])
   const unknown = sum.values.without_usd ?? 0
-  const sold = kinds.filter(({ key }) => ['new', 'renewal', 'trial', 'one_off'].includes(key!))
+  const sold = parts.filter(({ values }) => values.revenue)
   return {
     title: 'Revenue',
     hasPeriod: true,
@@ -38,20 +42,18 @@ export async function revenue(view: View): Promise<Page> {
       )}
       ${unknown > 0 && html`<p class="note">The value of ${unknown} movements in US dollars is not known: they are in the table by currency only. <a href="/docs/guides/commands#rates">Load exchange rates</a>.</p>`}
       ${section(
-        `New and renewal by ${by}`,
-        picture(
+        `Revenue by ${by} and ${split}`,
+        html`<p class="chips">${pictured.map((name) => html`<a href="${view.href(view.path, { split: name })}"${name === split ? html` aria-current="true"` : ''}>${sentence(name)}</a> `)}</p>
+        ${picture(
           view,
-          'kinds',
-          pivotTable(view, `Revenue by ${by} and kind, in US dollars`, sold, {
+          'split',
+          pivotTable(view, `Revenue by ${by} and ${split}, in US dollars`, sold, {
             metric: 'revenue',
             unit: 'usd',
-            name: kindName,
+            name: (key) => nameOf(split, key, names),
           }),
-          {
-            kind: 'stacked',
-            unit: 'usd',
-          },
-        ),
+          { kind: 'stacked', unit: 'usd' },
+        )}`,
       )}
       ${section(
         `Gross and net by ${by}`,
@@ -68,12 +70,19 @@ export async function revenue(view: View): Promise<Page> {
         ),
       )}
       ${tableSection(view, 'currencies', ownTable(own))}
-      ${SPLITS.map((split, n) => tableSection(view, split, splitTable(split, splits[n]!, names)))}`,
+      ${SPLITS.map((one, n) => tableSection(view, one, splitTable(one, splits[n]!, names), one === 'product' ? { note: 'Refunds and disputes have no product: they are in the row without one.' } : {}))}`,
   }
 }
 
 const KINDS: Record<string, string> = { new: 'New', renewal: 'Renewal', trial: 'Trial', one_off: 'One-off' }
-const kindName = (key: string) => KINDS[key] ?? key
+const sentence = (name: string) => name.replace(/^./, (letter) => letter.toUpperCase())
+
+function nameOf(split: string, key: string, names: Names): string {
+  if (key === '') return 'none'
+  if (split === 'product') return names.products[key] ?? key
+  if (split === 'funnel') return names.funnels[key] ?? key
+  return split === 'kind' ? (KINDS[key] ?? sentence(key.replaceAll('_', ' '))) : key
+}
 
 const columns = (label: string) => [
   { label },
@@ -98,18 +107,12 @@ function ownTable(found: Figure[]): Table {
 }
 
 function splitTable(split: (typeof SPLITS)[number], found: Figure[], names: Names): Table {
-  const nameOf = (key: string) => {
-    if (key === '') return 'none'
-    if (split === 'product') return names.products[key] ?? key
-    if (split === 'funnel') return names.funnels[key] ?? key
-    return split === 'kind' ? (KINDS[key] ?? key.replaceAll('_', ' ')) : key
-  }
   const rows = [...found].sort((a, b) => (b.values.revenue ?? 0) - (a.values.revenue ?? 0))
   return {
     caption: `By ${split}`,
-    columns: columns(split.replace(/^./, (letter) => letter.toUpperCase())),
+    columns: columns(sentence(split)),
     rows: rows.map(({ key, values }) => [
-      cell(nameOf(key!), key),
+      cell(nameOf(split, key!, names), key),
       show('usd', values.revenue),
       show('usd', values.refunds),
       show('usd', values.chargebacks),

@@ -1,151 +1,34 @@
-// Keys, merchant accounts and settings: what an installation is made of.
-import { id, status, time } from '../format.ts'
+// Settings: what the billing API may do, how fast keys may call, erasures at providers, organizations and projects.
+import { id, status } from '../format.ts'
 import { type Html, html, type Piece } from '../html.ts'
-import { asking, facts, section, selectField, textField } from '../parts.ts'
+import { asking, facts, hiddenField, section, selectField, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
-import { noProject, type Page } from '../shell.ts'
+import type { Page } from '../shell.ts'
 import { table } from '../table.ts'
-import { type Answer, allOf, pathOf, projectOf, type View } from '../view.ts'
+import { type Answer, allOf, organizationOf, projectOf, type View } from '../view.ts'
+import { shown } from './keys.ts'
 
-type Owner = 'organization' | 'project'
-
-export async function keys(view: View): Promise<Page> {
-  if (!view.project) return { title: 'Keys', body: noProject(view) }
-  const { id: project_id, organization_id } = projectOf(view)
-  const [ofProject, ofOrganization, operators] = await Promise.all([
-    allOf(view.call, 'listProjectKeys', { params: { project_id } }),
-    allOf(view.call, 'listOrganizationKeys', { params: { organization_id } }),
-    allOf(view.call, 'listOperators'),
-  ])
-  return {
-    title: 'Keys',
-    body: html`
-      ${owned(view, 'project', project_id, ofProject, 'They open the data API of this project and sign its webhooks.')}
-      ${owned(view, 'organization', organization_id, ofOrganization, 'They open the billing API of the organization.')}
-      ${section('Operator keys', table(view, 'operators', operatorTable(operators), { hideCaption: true }), { note: 'They open this dashboard and the operator’s API. They are made and ended at the command line alone, so that a key cannot make itself successors.' })}`,
-  }
+const AT_PROVIDER = {
+  off: 'Tundish only',
+  on: 'empty the customer there, detach cards',
+  delete: 'delete the customer there',
 }
-
-function owned(view: View, owner: Owner, ownerId: string, data: Answer[], note: string): Html {
-  const path = pathOf('keys', owner, ownerId)
-  const content: Table = {
-    caption: `Keys of ${owner} ${ownerId}`,
-    columns: ['Name', 'Key', 'Made', 'Ends', 'Change'].map((label) => ({ label })),
-    rows: data.map((one) => [
-      one.name || 'first key',
-      cell(id(one.id), one.id),
-      time(one.created_at),
-      time(one.expires_at),
-      isOver(one)
-        ? status('expired')
-        : html`${asking(view, { action: view.href(`${path}/${one.id}/rotate`), button: 'Rotate', says: 'A new key of the same name is made and shown once. The old one goes on for as long as you say.', fields: selectField('overlap', 'The old key ends', { '0': 'at once', '3600': 'in an hour', '86400': 'in a day', '604800': 'in a week' }, '86400') })}
-          ${asking(view, { action: view.href(`${path}/${one.id}/revoke`), button: 'Revoke', danger: true, says: 'Whoever uses this key is refused at once. It cannot be undone.' })}`,
-    ]),
-  }
-  return section(
-    content.caption,
-    html`${table(view, `${owner}-keys`, content, { hideCaption: true })}
-    ${asking(view, { action: view.href(path), button: 'Make a key', says: 'The key is shown once, on the next page.', fields: textField('name', 'What it is for', { required: true }) })}`,
-    { note },
-  )
-}
-
-const isOver = ({ expires_at }: Answer) => expires_at !== null && Date.parse(expires_at) <= Date.now()
-
-const operatorTable = (data: Answer[]): Table => ({
-  caption: 'Operator keys',
-  columns: ['Name', 'Key', 'Scope', 'Made', 'Last used', 'Ends'].map((label) => ({ label })),
-  rows: data.map((one) => [
-    one.name,
-    cell(id(one.id), one.id),
-    one.scope,
-    time(one.created_at),
-    time(one.last_used_at),
-    time(one.expires_at),
-  ]),
-})
-
-const OPERATIONS = { organization: 'Organization', project: 'Project' }
-
-function ownerOf(view: View): { owner: Owner; title: string; params: Record<string, string> } {
-  const owner: Owner = view.params.owner === 'organization' ? 'organization' : 'project'
-  const params = { [`${owner}_id`]: view.params.owner_id!, ...(view.params.key_id && { key_id: view.params.key_id }) }
-  return { owner, title: OPERATIONS[owner], params }
-}
-
-/** The page that shows a key, the only time it is shown: it is no redirect, and kept nowhere. */
-function shown(view: View, { id: keyId, name, secret_key, webhook_secret }: Answer): Page {
-  return {
-    title: 'The new key',
-    body: html`<p class="done" role="status">The key ${name ? `“${name}” ` : ''}was made. It is shown only now: keep it where secrets are kept.</p>
-      ${facts({
-        Key: html`<code class="secret">${secret_key}</code>${id('')}<button type="button" class="copy" data-copy="${secret_key}" aria-label="Copy the key" hidden></button>`,
-        ...(webhook_secret && { 'For webhook libraries': html`<code class="secret">${webhook_secret}</code>` }),
-        Id: keyId ?? '–',
-      })}<p><a class="button" href="${view.href('/keys')}">To the keys</a></p>`,
-  }
-}
-
-export async function makeKey(view: View, form: URLSearchParams): Promise<Page> {
-  const { title, params } = ownerOf(view)
-  return shown(view, await view.call(`create${title}Key`, { params, body: { name: form.get('name') ?? '' } }))
-}
-
-export async function rotateKey(view: View, form: URLSearchParams): Promise<Page> {
-  const { title, params } = ownerOf(view)
-  const overlap_seconds = Number(form.get('overlap') ?? '0')
-  return shown(view, await view.call(`rotate${title}Key`, { params, body: { overlap_seconds } }))
-}
-
-export async function revokeKey(view: View): Promise<string> {
-  const { title, params } = ownerOf(view)
-  await view.call(`revoke${title}Key`, { params })
-  return view.href('/keys', { done: 'revoked' })
-}
-
-export async function merchantAccounts(view: View): Promise<Page> {
-  if (!view.project) return { title: 'Merchant accounts', body: noProject(view) }
-  const { organization_id } = projectOf(view)
-  const data = await allOf(view.call, 'listMerchantAccounts', { params: { organization_id } })
-  const content: Table = {
-    caption: `Merchant accounts of ${organization_id}`,
-    columns: ['Provider', 'Account', 'Region', 'Currencies', 'Changed'].map((label) => ({ label })),
-    rows: data.map((one) => [
-      one.psp,
-      cell(id(one.psp_merchant_id), one.psp_merchant_id),
-      one.region ?? '',
-      one.currencies.length === 0 ? 'all' : one.currencies.join(', '),
-      time(one.updated_at),
-    ]),
-  }
-  return {
-    title: 'Merchant accounts',
-    body: html`${section(content.caption, table(view, 'merchant-accounts', content, { hideCaption: true, empty: html`<h3>No merchant account yet</h3><p>A saved card is charged where it was first paid with. Accounts come with an import of payments, or are made here.</p>` }), { note: 'Credentials of a provider are set at the command line, and never shown.' })}
-      ${asking(view, {
-        action: view.href('/merchant-accounts'),
-        button: 'Make or set an account',
-        says: 'An account that is there already gets these settings.',
-        fields: html`${textField('psp', 'Provider', { required: true, hint: 'simulator, stripe' })}${textField('psp_merchant_id', 'Account there', { required: true })}${textField('region', 'Region')}${textField('currencies', 'Currencies', { hint: 'EUR, USD; empty: all' })}`,
-      })}`,
-  }
-}
-
-export async function setMerchantAccount(view: View, form: URLSearchParams): Promise<string> {
-  const { organization_id } = projectOf(view)
-  const params = { organization_id, psp: form.get('psp') ?? '', psp_merchant_id: form.get('psp_merchant_id') ?? '' }
-  const currencies = (form.get('currencies') ?? '').split(/[\s,]+/).filter(Boolean)
-  await view.call('setMerchantAccount', { params, body: { region: form.get('region') || null, currencies } })
-  return view.href('/merchant-accounts', { done: 'saved' })
-}
+const RATE_HINT = 'Requests a second such as 200, or 200/1000 with how many at once; off, or default.'
 
 export async function settings(view: View): Promise<Page> {
-  const organizations = await allOf(view.call, 'listOrganizations')
-  const chosen = organizations.find(({ id }) => id === view.project?.organization_id)
+  const [organizations, project] = await Promise.all([
+    allOf(view.call, 'listOrganizations'),
+    view.project && (view.call('getProject', { params: { project_id: view.project.id } }) as Promise<Answer>),
+  ])
+  const chosen = organizations.find(({ id }) => id === view.organization?.id)
   return {
     title: 'Settings',
     body: html`
       ${chosen && organizationSettings(view, chosen)}
-      ${section('Organizations and projects', table(view, 'projects', projectTable(view, organizations), { hideCaption: true, empty: html`<h3>No organization yet</h3><p>Make one: it owns projects and takes the money.</p>` }))}
+      ${project && projectSettings(view, project)}
+      ${section(
+        'Organizations and projects',
+        html`${table(view, 'projects', projectTable(view, organizations), { hideCaption: true, empty: html`<h3>No project yet</h3><p>An organization owns projects and takes the money.</p>` })}
       <div class="row">
       ${asking(view, { action: view.href('/settings/organizations'), button: 'Make an organization', says: 'Its first key is shown once, on the next page.', fields: html`${textField('id', 'Id', { required: true, hint: 'Letters, digits, - and _' })}${textField('name', 'Name')}` })}
       ${
@@ -157,40 +40,61 @@ export async function settings(view: View): Promise<Page> {
               fields: html`${selectField('organization_id', 'Organization', Object.fromEntries(organizations.map((one) => [one.id, one.name || one.id])), chosen?.id ?? '')}${textField('id', 'Id', { required: true, hint: 'Letters, digits, - and _' })}${textField('name', 'Name')}`,
             })
           : ''
-      }</div>
-      ${
-        view.project &&
-        section(
-          'Figures',
-          asking(view, {
-            action: view.href('/settings/figures'),
-            button: 'Compute all figures again',
-            says: 'All figures of this project are computed again from its records. They are shown meanwhile. Only needed when the doctor says so.',
-          }),
-        )
-      }`,
+      }</div>`,
+      )}`,
   }
 }
 
 function organizationSettings(view: View, one: Answer): Html {
   const limits = Object.entries(one.one_off_charge_max_amount as Record<string, string>)
   return section(
-    `Custom charges of ${one.name || one.id}`,
+    `Organization ${one.name || one.id}`,
     html`${facts({
-      Allowed: one.one_off_charge_enabled ? status('enabled') : status('disabled'),
-      'Largest amounts': limits
-        .map(([currency, amount]) => `${currency === '*' ? 'any currency' : currency} ${amount}`)
-        .join(', '),
+      'Custom charges': one.one_off_charge_enabled ? status('allowed') : status('not allowed'),
+      'Largest amounts':
+        limits.map(([currency, amount]) => `${currency === '*' ? 'any currency' : currency} ${amount}`).join(', ') ||
+        'no limit',
+      'An erasure reaches': AT_PROVIDER[one.erase_at_provider as keyof typeof AT_PROVIDER],
+      'Rate of its keys': one.rate_limit,
     })}
-    ${asking(view, {
-      action: view.href('/settings'),
-      button: 'Change',
+    <div class="row">${asking(view, {
+      action: view.href('/settings/charges'),
+      button: 'Change custom charges',
       danger: true,
       says: 'This decides whether the billing API may charge saved cards, and how much at once.',
-      fields: html`${selectField('enabled', 'Custom charges', { '1': 'allowed', '': 'not allowed' }, one.one_off_charge_enabled ? '1' : '')}${textField('max', 'Largest amount in any currency', { value: one.one_off_charge_max_amount['*'] ?? '' })}`,
-    })}`,
+      fields: html`${selectField('enabled', 'Custom charges', { '1': 'allowed', '': 'not allowed' }, one.one_off_charge_enabled ? '1' : '')}${textField('max', 'Largest amount', { value: one.one_off_charge_max_amount['*'] ?? '' })}${textField('currency', 'in currency', { hint: 'Such as EUR. Empty: in all that have no limit of their own.' })}`,
+    })}
+    ${asking(view, {
+      action: view.href('/settings/erasures'),
+      button: 'Change erasures',
+      danger: true,
+      says: 'This decides what an erasure does at payment providers, from the next one on. What it does there cannot be undone.',
+      fields: selectField('erase_at_provider', 'At the payment provider', AT_PROVIDER, one.erase_at_provider),
+    })}
+    ${rateForm(view, 'organization', one.rate_limit)}</div>`,
   )
 }
+
+function projectSettings(view: View, one: Answer): Html {
+  return section(
+    `Project ${one.name || one.id}`,
+    html`${facts({ Id: id(one.id), 'Rate of each of its keys': one.rate_limit })}
+    <div class="row">${rateForm(view, 'project', one.rate_limit)}
+    ${asking(view, {
+      action: view.href('/settings/figures'),
+      button: 'Compute all figures again',
+      says: 'All figures of this project are computed again from its records. They are shown meanwhile. Only needed when the doctor says so.',
+    })}</div>`,
+  )
+}
+
+const rateForm = (view: View, owner: 'organization' | 'project', value: string) =>
+  asking(view, {
+    action: view.href('/settings/rates'),
+    button: 'Change the rate',
+    says: 'Calls above it are refused with 429 until there is room again.',
+    fields: html`${hiddenField('owner', owner)}${textField('rate_limit', 'Rate', { value, required: true, hint: RATE_HINT })}`,
+  })
 
 function projectTable(view: View, organizations: Answer[]): Table {
   const nameOf = (organization: string): Piece =>
@@ -206,15 +110,29 @@ function projectTable(view: View, organizations: Answer[]): Table {
   }
 }
 
-export async function saveSettings(view: View, form: URLSearchParams): Promise<string> {
+export async function saveCharges(view: View, form: URLSearchParams): Promise<string> {
   const max = form.get('max')?.trim()
-  await view.call('setOrganization', {
-    params: { organization_id: projectOf(view).organization_id },
-    body: {
-      one_off_charge_enabled: form.get('enabled') === '1',
-      ...(max && { one_off_charge_max_amount: { '*': max } }),
-    },
+  const currency = form.get('currency')?.trim().toUpperCase() || '*'
+  return save(view, {
+    one_off_charge_enabled: form.get('enabled') === '1',
+    ...(max && { one_off_charge_max_amount: { [currency]: max } }),
   })
+}
+
+export const saveErasures = (view: View, form: URLSearchParams): Promise<string> =>
+  save(view, { erase_at_provider: form.get('erase_at_provider') ?? '' })
+
+async function save(view: View, body: object): Promise<string> {
+  const params = { organization_id: organizationOf(view).id }
+  await view.call('setOrganization', { params, body: body as Record<string, unknown> })
+  return view.href('/settings', { done: 'saved' })
+}
+
+export async function saveRate(view: View, form: URLSearchParams): Promise<string> {
+  const body = { rate_limit: form.get('rate_limit')?.trim() ?? '' }
+  if (form.get('owner') === 'project')
+    await view.call('setProjectRateLimit', { params: { project_id: projectOf(view).id }, body })
+  else await view.call('setOrganizationRateLimit', { params: { organization_id: organizationOf(view).id }, body })
   return view.href('/settings', { done: 'saved' })
 }
 

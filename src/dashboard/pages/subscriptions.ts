@@ -3,13 +3,14 @@ import { id, minorMoney, percent, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, namesOf, seriesTable, total } from '../numbers.ts'
 import { chosen, filters, further, section, tableSection, tile, tiles } from '../parts.ts'
+import { addDays } from '../period.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { picture, table } from '../table.ts'
 import { type Answer, pathOf, projectOf, type View } from '../view.ts'
 
 const STATES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
-const FILTERS = ['status', 'product_id', 'funnel_id', 'payment_provider', 'email']
+const FILTERS = ['status', 'product_id', 'funnel_id', 'payment_provider', 'email', 'created_after']
 
 export async function subscriptions(view: View): Promise<Page> {
   if (!view.project) return { title: 'Subscriptions', body: noProject(view) }
@@ -26,7 +27,7 @@ export async function subscriptions(view: View): Promise<Page> {
     figures(view, 'ended', { by: 'month,cohort', from: YEARS_AGO, to: view.span.to }),
     view.call('listProjectSubscriptions', {
       params,
-      query: { ...chosen(view, ...FILTERS), limit: 20, ...(cursor && { cursor }) },
+      query: { ...filtersOf(view), limit: 20, ...(cursor && { cursor }) },
     }) as Promise<Answer>,
   ])
   const options = (all: Record<string, string>) => Object.fromEntries(Object.entries(all).slice(0, 200))
@@ -35,14 +36,17 @@ export async function subscriptions(view: View): Promise<Page> {
     hasPeriod: true,
     body: html`
       ${tiles(
-        tile('Monthly recurring revenue', standing, 'mrr', 'usd'),
+        tile('MRR', standing, 'mrr', 'usd'),
         tile('Paying', standing, 'paying', 'number'),
         tile('Made', sum, 'new_subscriptions', 'number'),
         tile('Began to pay', sum, 'began_paying', 'number'),
         tile('Ended', sum, 'ended', 'number', { bad: true }),
         tile('Trials that paid', sum, 'trial_conversion', 'percent'),
       )}
-      ${section('Monthly recurring revenue', picture(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, in US dollars`, level, [{ label: 'MRR', metric: 'mrr', unit: 'usd' }]), { kind: 'line', unit: 'usd' }))}
+      <div class="halves">
+      ${section('Monthly recurring revenue', picture(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, in US dollars`, level, [{ label: 'MRR', metric: 'mrr', unit: 'usd' }]), { kind: 'line', unit: 'usd' }), { note: `At the end of each ${view.span.by}.` })}
+      ${section('Paying subscriptions', picture(view, 'paying', seriesTable(view, `Paying subscriptions by ${view.span.by}`, level, [{ label: 'Paying', metric: 'paying', unit: 'number' }]), { kind: 'line' }), { note: `At the end of each ${view.span.by}.` })}
+      </div>
       ${section(
         'Began and ended',
         picture(
@@ -66,6 +70,7 @@ export async function subscriptions(view: View): Promise<Page> {
           { name: 'funnel_id', label: 'Funnel', options: options(names.funnels) },
           { name: 'payment_provider', label: 'Provider' },
           { name: 'email', label: 'E-mail' },
+          { name: 'created_after', label: 'Made after', type: 'date' },
         ])}
         ${table(view, 'subscriptions', listTable(view, list.data), { hideCaption: true, empty: html`<p>No subscription matches.</p>` })}
         ${further(view, list.pagination.next_cursor)}`,
@@ -74,6 +79,15 @@ export async function subscriptions(view: View): Promise<Page> {
 }
 
 const YEARS_AGO = '2018-01-01'
+
+/** The chosen filters as the operation takes them: a day is the instant it is over. */
+function filtersOf(view: View): Record<string, string> {
+  const { created_after: day, ...others } = chosen(view, ...FILTERS)
+  return {
+    ...others,
+    ...(day && { created_after: /^\d{4}-\d{2}-\d{2}$/.test(day) ? `${addDays(day, 1)}T00:00:00Z` : day }),
+  }
+}
 
 function states(counts: Record<string, number>, view: View): Piece {
   return html`<ul class="states">${STATES.map(
@@ -134,7 +148,7 @@ export function listTable(view: View, data: Answer[]): Table {
       cell(id(one.id), one.id),
       status(one.status),
       one.product_name,
-      html`<a href="${view.href(pathOf('people', one.profile_id))}">${one.email ?? one.profile_id}</a>`,
+      html`<a class="url" href="${view.href(pathOf('people', one.profile_id))}">${one.email ?? one.profile_id}</a>`,
       one.payment_provider ?? '',
       time(one.created_at),
       time(one.period_ends_at),

@@ -1,17 +1,18 @@
 // Today: how the business does against the period before, and what needs a hand right now.
-import { duration, number, time } from '../format.ts'
+import { duration, number, plural, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { figures, pivotTable, total } from '../numbers.ts'
-import { section, tile, tiles } from '../parts.ts'
+import { figures, pivotTable, show, total } from '../numbers.ts'
+import { section, tableSection, tile, tiles } from '../parts.ts'
+import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { picture } from '../table.ts'
-import { type Answer, projectOf, type View } from '../view.ts'
+import type { Answer, View } from '../view.ts'
 
 const SLOW_LAG_SECONDS = 60
 
 export async function today(view: View): Promise<Page> {
-  if (!view.project) return { title: 'Today', body: noProject(view) }
-  const project = projectOf(view)
+  const { project, organization } = view
+  if (!organization || view.projects.length === 0) return { title: 'Today', body: noProject(view) }
   const [sum, standing, byCurrency, state] = await Promise.all([
     total(
       view,
@@ -19,17 +20,18 @@ export async function today(view: View): Promise<Page> {
     ),
     total(view, 'mrr,paying'),
     figures(view, 'revenue', { by: `${view.span.by},currency` }),
-    view.call('getProjectState', { params: { project_id: project.id } }) as Promise<Answer>,
+    project && (view.call('getProjectState', { params: { project_id: project.id } }) as Promise<Answer>),
   ])
   const body = html`
     ${tiles(
       tile('Revenue', sum, 'revenue', 'usd'),
-      tile('Sales', sum, 'sales', 'number'),
+      tile('Net revenue', sum, 'net_revenue', 'usd'),
+      tile('MRR', standing, 'mrr', 'usd'),
+      tile('Paying subscriptions', standing, 'paying', 'number'),
       tile('New subscriptions', sum, 'new_subscriptions', 'number'),
       tile('Sessions', sum, 'sessions', 'number'),
       tile('Sessions that paid', sum, 'conversion_rate', 'percent'),
-      tile('Monthly recurring revenue', standing, 'mrr', 'usd'),
-      tile('Paying subscriptions', standing, 'paying', 'number'),
+      tile('Sales', sum, 'sales', 'number'),
       tile('Accepted payments', sum, 'acceptance_rate', 'percent'),
       tile('Refunds to revenue', sum, 'refund_rate', 'percent', { bad: true }),
     )}
@@ -46,8 +48,40 @@ export async function today(view: View): Promise<Page> {
       ),
       { note: 'Stacked by the currency it was paid in, in US dollars.' },
     )}
-    ${section('Right now', rightNow(view, state))}`
-  return { title: 'Today', body, hasPeriod: true }
+    ${state ? section('Right now', rightNow(view, state)) : await projectSection(view)}`
+  return { title: project ? 'Today' : `Today, all of ${organization.name || organization.id}`, body, hasPeriod: true }
+}
+
+/** Of a whole organization: each project beside the others. */
+async function projectSection(view: View): Promise<Piece> {
+  const each = await figures(view, 'revenue,net_revenue,sales,sessions,conversion_rate,new_subscriptions,paying,mrr', {
+    by: 'project',
+  })
+  const nameOf = (key: string) => view.projects.find(({ id }) => id === key)?.name || key
+  const content: Table = {
+    caption: 'By project',
+    columns: [
+      { label: 'Project' },
+      ...['Revenue', 'Net', 'Sales', 'Sessions', 'That paid', 'New subscriptions', 'Paying', 'MRR'].map((label) => ({
+        label,
+        number: true,
+      })),
+    ],
+    rows: each
+      .sort((a, b) => (b.values.revenue ?? 0) - (a.values.revenue ?? 0))
+      .map(({ key, values }) => [
+        cell(html`<a href="${view.href('/', { project: key! })}">${nameOf(key!)}</a>`, key),
+        show('usd', values.revenue ?? 0),
+        show('usd', values.net_revenue ?? 0),
+        show('number', values.sales ?? 0),
+        show('number', values.sessions ?? 0),
+        show('percent', values.conversion_rate),
+        show('number', values.new_subscriptions ?? 0),
+        show('number', values.paying ?? 0),
+        show('usd', values.mrr ?? 0),
+      ]),
+  }
+  return tableSection(view, 'projects', content)
 }
 
 function rightNow(view: View, state: Answer): Piece {
@@ -63,7 +97,7 @@ function rightNow(view: View, state: Answer): Piece {
       '/charges',
       charges_in_progress === 0
         ? 'None.'
-        : html`${number(charges_in_progress)}, the oldest since ${time(oldest_charge_at)}${refunds_in_progress > 0 && html`, and ${number(refunds_in_progress)} refunds`}.`,
+        : html`${number(charges_in_progress)}, the oldest since ${time(oldest_charge_at)}${refunds_in_progress > 0 && html`, and ${plural(refunds_in_progress, 'refund')}`}.`,
     )}
     ${line(
       failing === 0,
@@ -72,12 +106,12 @@ function rightNow(view: View, state: Answer): Piece {
       endpoints === 0
         ? 'No endpoint is told of events yet.'
         : failing === 0
-          ? html`All ${number(endpoints)} endpoints take their deliveries; ${number(state.deliveries_waiting)} are on their way.`
-          : html`${number(endpoints_failing)} failing, ${number(state.endpoints_disabled)} switched off, ${number(state.deliveries_waiting)} deliveries waiting.`,
+          ? html`${endpoints === 1 ? 'The one endpoint takes its' : html`All ${number(endpoints)} endpoints take their`} deliveries; ${number(state.deliveries_waiting)} on the way.`
+          : html`${number(endpoints_failing)} failing, ${number(state.endpoints_disabled)} switched off, ${plural(state.deliveries_waiting, 'delivery', 'deliveries')} waiting.`,
     )}
     ${line(lag < SLOW_LAG_SECONDS, 'Sync', '/sync', html`The horizon is ${duration(Math.max(0, lag))} behind.`)}
-    ${line(true, 'Erasures', '/erasures', html`${number(state.erasures_of_week)} in the last seven days, ${number(state.erasures)} in all.`)}
+    ${line(true, 'Erasures', '/erasures', html`${plural(state.erasures_of_week, 'person', 'people')} in the last seven days, ${number(state.erasures)} in all.`)}
     <li class="doctor" hx-get="${view.href('/doctor')}" hx-trigger="load" hx-swap="outerHTML" hx-select="#findings"><a href="${view.href('/doctor')}">Doctor</a> <span>What it found is on its page.</span></li>
   </ul>
-  <p class="quiet">Figures count every change before ${time(state.figures_as_of)}.</p>`
+  <p class="quiet">${state.figures_as_of ? html`Figures count every change before ${time(state.figures_as_of)}.` : 'No records yet: figures appear some seconds after the first import.'}</p>`
 }

@@ -1,5 +1,5 @@
 // Webhooks: how each endpoint takes its deliveries; one event with its attempts; sending again and switching.
-import { id, milliseconds, number, percent, status, time } from '../format.ts'
+import { id, milliseconds, number, percent, status, time, url } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { asking, facts, further, section, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
@@ -28,7 +28,7 @@ export async function webhooks(view: View): Promise<Page> {
       { label: 'Change' },
     ],
     rows: statistics.data.map((one: Answer) => [
-      cell(html`${one.url}<br>${id(one.endpoint_id)}`, one.url),
+      cell(html`${url(one.url)}${id(one.endpoint_id)}`, one.url),
       html`${status(one.enabled ? 'enabled' : 'disabled')}${one.disabled_because && html` <span class="quiet">${WHY[one.disabled_because]}</span>`}${one.failing_since && html`<br><span class="quiet">failing since ${time(one.failing_since)}</span>`}`,
       cell(number(one.attempts), one.attempts),
       cell(
@@ -45,8 +45,12 @@ export async function webhooks(view: View): Promise<Page> {
   return {
     title: 'Webhooks',
     body: html`
-      ${section('Endpoints', table(view, 'endpoints', content, { hideCaption: true, empty: html`<h3>No endpoint yet</h3><p>An endpoint is told of subscriptions, charges and refunds as they happen. <a href="/docs/guides/webhooks">What is sent</a>.</p>` }), { note: 'Attempts of the last seven days.' })}
-      ${asking(view, { action: view.href('/webhooks/new'), button: 'Add an endpoint', says: 'Every kind of event is sent to it, signed with the keys of the project.', fields: textField('url', 'Address', { required: true, type: 'url', hint: 'https://example.com/tundish' }) })}
+      ${section(
+        'Endpoints',
+        html`${table(view, 'endpoints', content, { hideCaption: true, empty: html`<h3>No endpoint yet</h3><p>An endpoint is told of subscriptions, charges and refunds as they happen. <a href="/docs/guides/webhooks">What is sent</a>.</p>` })}
+      ${asking(view, { action: view.href('/webhooks/new'), button: 'Add an endpoint', says: 'Every kind of event is sent to it, signed with the keys of the project.', fields: textField('url', 'Address', { required: true, type: 'url', hint: 'https://example.com/tundish' }) })}`,
+        { note: 'Attempts of the last seven days.' },
+      )}
       ${section('Deliveries', html`<p class="chips">${['pending', 'failed', 'succeeded'].map((one) => html`<a href="${view.href(view.path, { state: one === status_ ? null : one })}"${one === status_ ? html` aria-current="true"` : ''}>${one}</a> `)}</p>${table(view, 'deliveries', deliveryTable(view, deliveries.data), { hideCaption: true, empty: html`<p>There is no such delivery.</p>` })}${further(view, deliveries.pagination.next_cursor)}`)}`,
   }
 }
@@ -60,7 +64,8 @@ const WHY: Record<string, string> = {
 function switches(view: View, { endpoint_id, enabled }: Answer): Piece {
   if (!view.mayWrite) return ''
   return html`<form method="post" action="${view.href(`/webhooks/${endpoint_id}/switch`)}" hx-boost="false"><input type="hidden" name="enabled" value="${enabled ? '' : '1'}"><button class="link">${enabled ? 'Switch off' : 'Switch on'}</button></form>
-    ${enabled && html`<form method="post" action="${view.href(`/webhooks/${endpoint_id}/test`)}" hx-boost="false"><button class="link">Send a test</button></form>`}`
+    ${enabled && html`<form method="post" action="${view.href(`/webhooks/${endpoint_id}/test`)}" hx-boost="false"><button class="link">Send a test</button></form>`}
+    ${asking(view, { action: view.href(`/webhooks/${endpoint_id}/remove`), button: 'Remove', danger: true, says: 'Events are not sent to it any more, and its deliveries are gone.' })}`
 }
 
 function deliveryTable(view: View, data: Answer[]): Table {
@@ -74,7 +79,7 @@ function deliveryTable(view: View, data: Answer[]): Table {
       cell(id(one.event_id, view.href(`/webhooks/events/${one.event_id}`)), one.event_id),
       one.event_type,
       status(one.status),
-      one.url,
+      cell(url(one.url), one.url),
       time(one.created_at),
       time(one.next_attempt_at),
       cell(number(one.attempts), one.attempts),
@@ -130,4 +135,9 @@ export async function sendEvent(view: View): Promise<string> {
   const { event_id } = view.params as { event_id: string }
   await view.call('sendEventAgain', { params: { project_id: projectOf(view).id, event_id } })
   return view.href(`/webhooks/events/${event_id}`, { done: 'sent' })
+}
+
+export async function removeEndpoint(view: View): Promise<string> {
+  await view.call('removeWebhook', { params: { project_id: projectOf(view).id, webhook_id: view.params.webhook_id! } })
+  return view.href('/webhooks', { done: 'removed' })
 }

@@ -1,0 +1,210 @@
+// Merchant accounts: made, connected to their payment provider and disconnected; imports of a Stripe account.
+import { adapters } from '../../providers/adapters.ts'
+import { id, number, plural, status, time } from '../format.ts'
+import { html, type Piece } from '../html.ts'
+import { asking, facts, hiddenField, section, selectField, textField } from '../parts.ts'
+import { cell, type Table } from '../sheet.ts'
+import { noProject, type Page } from '../shell.ts'
+import { table } from '../table.ts'
+import { type Answer, allOf, organizationOf, projectOf, type View } from '../view.ts'
+
+const PATH = '/merchant-accounts'
+const PROVIDERS = Object.fromEntries(Object.entries(adapters).map(([psp, adapter]) => [psp, adapter!.title]))
+const MODES = { '1': 'test: no money moves', '': 'live: real money moves' }
+
+export async function merchantAccounts(view: View): Promise<Page> {
+  if (!view.organization) return { title: 'Merchant accounts', body: noProject(view) }
+  const { id: organization_id, name } = organizationOf(view)
+  const data = await allOf(view.call, 'listMerchantAccounts', { params: { organization_id } })
+  const content: Table = {
+    caption: `Merchant accounts of ${name || organization_id}`,
+    columns: ['Provider', 'Account', 'Mode', 'Key', 'Connected', 'Region', 'Currencies', 'Change'].map((label) => ({
+      label,
+    })),
+    rows: data.map((one) => [
+      one.psp,
+      cell(id(one.psp_merchant_id), one.psp_merchant_id),
+      one.sandbox === null ? '' : status(one.sandbox ? 'test' : 'live'),
+      one.key_last4 ? html`<code>…${one.key_last4}</code>` : '',
+      time(one.connected_at),
+      one.region ?? '',
+      currenciesOf(one.currencies),
+      changesOf(view, one),
+    ]),
+  }
+  const empty = html`<h3>No merchant account yet</h3><p>A saved card is charged where it was first paid with. Accounts come with an import of payments, or are made here.</p>`
+  return {
+    title: 'Merchant accounts',
+    body: html`${section(
+      content.caption,
+      html`${table(view, 'merchant-accounts', content, { hideCaption: true, empty })}
+      <div class="row">${asking(view, {
+        action: view.href(`${PATH}/connect`),
+        button: 'Connect an account',
+        danger: true,
+        says: 'The provider is asked whose key it is. Then cards that are saved there can be charged.',
+        fields: html`${selectField('psp', 'Provider', PROVIDERS)}${textField('psp_merchant_id', 'Account there', { required: true, hint: 'Such as acct_1NvR7aLkdIwHu7ix.' })}${credentials({ isNew: true, mode: '1' })}`,
+      })}
+      ${asking(view, {
+        action: view.href(PATH),
+        button: 'Make or set an account',
+        says: 'An account that is there already gets these settings.',
+        fields: html`${textField('psp', 'Provider', { required: true, hint: 'simulator, stripe' })}${textField('psp_merchant_id', 'Account there', { required: true })}${textField('region', 'Region')}${textField('currencies', 'Currencies', { hint: 'EUR, USD; empty: all' })}`,
+      })}</div>`,
+      { note: 'Keys of a provider are stored encrypted and never shown again.' },
+    )}
+    ${view.project && (await importsOf(view, data))}`,
+  }
+}
+
+// More of them are counted, and shown when they are asked for.
+const MOST_SHOWN = 8
+
+function currenciesOf(codes: string[]): Piece {
+  if (codes.length === 0) return 'all'
+  const all = codes.join(', ')
+  return codes.length <= MOST_SHOWN
+    ? all
+    : html`<details><summary>${plural(codes.length, 'currency', 'currencies')}</summary>${all}</details>`
+}
+
+function changesOf(view: View, one: Answer): Piece {
+  if (!Object.hasOwn(PROVIDERS, one.psp)) return ''
+  const which = html`${hiddenField('psp', one.psp)}${hiddenField('psp_merchant_id', one.psp_merchant_id)}`
+  const mode = one.sandbox === false ? '' : '1'
+  if (!one.connected_at)
+    return asking(view, {
+      action: view.href(`${PATH}/connect`),
+      button: 'Connect',
+      danger: true,
+      says: 'The provider is asked whose key it is. Then cards that are saved there can be charged.',
+      fields: html`${which}${credentials({ isNew: true, mode })}`,
+    })
+  return html`${asking(view, {
+    action: view.href(`${PATH}/connect`),
+    button: 'Replace keys',
+    danger: true,
+    says: 'Every process uses the new keys within a second. What is left empty stays as it is.',
+    fields: html`${which}${hiddenField('sandbox', mode)}${credentials({ isNew: false })}`,
+  })}
+  ${asking(view, {
+    action: view.href(`${PATH}/disconnect`),
+    button: 'Disconnect',
+    danger: true,
+    says: 'Its keys are removed. Cards saved there cannot be charged until it is connected again, and refunds in progress wait. Its history stays.',
+    fields: which,
+  })}`
+}
+
+const credentials = ({ isNew, mode }: { isNew: boolean; mode?: string }) =>
+  html`${mode !== undefined && selectField('sandbox', 'Mode', MODES, mode)}
+  ${textField('secret_key', 'Secret key', { type: 'password', required: isNew })}
+  ${textField('webhook_secrets', 'Signing secrets of its notifications', { type: 'password', hint: 'Several separated by blanks, while one is replaced by another.' })}`
+
+export async function connect(view: View, form: URLSearchParams): Promise<Page> {
+  const secrets = (form.get('webhook_secrets') ?? '').split(/[\s,]+/).filter(Boolean)
+  const secretKey = form.get('secret_key')?.trim()
+  const found: Answer = await view.call('connectMerchantAccount', {
+    params: nameOf(view, form),
+    body: {
+      sandbox: form.get('sandbox') === '1',
+      ...(secretKey && { secret_key: secretKey }),
+      ...(secrets.length > 0 && { webhook_secrets: secrets }),
+    },
+  })
+  return {
+    title: 'The account is connected',
+    body: html`<p class="done" role="status">${PROVIDERS[found.psp]} took the key. It is used from now on.</p>
+      ${facts({
+        Account: html`${found.provider_account_name} ${id(found.provider_account ?? found.psp_merchant_id)}`,
+        Mode: status(found.sandbox ? 'test' : 'live'),
+        Key: html`<code>…${found.key_last4}</code>`,
+        'May charge':
+          found.charges_enabled === null ? 'not asked' : found.charges_enabled ? 'yes' : 'not yet, says the provider',
+        Currencies: found.currencies.join(', ') || 'all',
+        'Secrets of notifications': number(found.webhook_secrets),
+        'Notifications go to': id(found.notifications_path),
+      })}
+      <p>Let the provider send its notifications to this path on the address of the billing API. <a href="/docs/guides/stripe">How to set it up</a>.</p>
+      <p><a class="button" href="${view.href(PATH)}">To the merchant accounts</a></p>`,
+  }
+}
+
+export async function disconnect(view: View, form: URLSearchParams): Promise<string> {
+  await view.call('disconnectMerchantAccount', { params: nameOf(view, form) })
+  return view.href(PATH, { done: 'disconnected' })
+}
+
+export async function setMerchantAccount(view: View, form: URLSearchParams): Promise<string> {
+  const currencies = (form.get('currencies') ?? '').split(/[\s,]+/).filter(Boolean)
+  const body = { region: form.get('region') || null, currencies }
+  await view.call('setMerchantAccount', { params: nameOf(view, form), body })
+  return view.href(PATH, { done: 'saved' })
+}
+
+const nameOf = (view: View, form: URLSearchParams) => ({
+  organization_id: organizationOf(view).id,
+  psp: form.get('psp')?.trim() ?? '',
+  psp_merchant_id: form.get('psp_merchant_id')?.trim() ?? '',
+})
+
+/** Imports of Stripe accounts into the project, of which each connected account may have one. */
+async function importsOf(view: View, accounts: Answer[]): Promise<Piece> {
+  const params = { project_id: projectOf(view).id }
+  const { data }: Answer = await view.call('listStripeImports', { params })
+  const connected = accounts.filter(({ psp, connected_at }) => psp === 'stripe' && connected_at)
+  if (data.length === 0 && connected.length === 0) return ''
+  const content: Table = {
+    caption: 'Imports from Stripe',
+    columns: [
+      ...['Account', 'State', 'Step', 'Since', 'Last stored'].map((label) => ({ label })),
+      ...['Read', 'Rejected'].map((label) => ({ label, number: true })),
+      { label: 'Change' },
+    ],
+    rows: data.map((one: Answer) => [
+      cell(id(one.psp_merchant_id), one.psp_merchant_id),
+      html`${status(one.status)} ${one.error && html`<span class="quiet">${one.error}</span>`}`,
+      one.step ?? '',
+      time(one.since),
+      time(one.updated_at),
+      cell(number(one.read), one.read),
+      cell(number(one.rejected), one.rejected),
+      ['waiting', 'running', 'following'].includes(one.status) &&
+        asking(view, {
+          action: view.href(`${PATH}/import/stop`),
+          button: 'Stop',
+          says: 'What is imported stays. Started again with the same choices it goes on where it stopped.',
+          fields: hiddenField('psp_merchant_id', one.psp_merchant_id),
+        }),
+    ]),
+  }
+  const names = Object.fromEntries(connected.map(({ psp_merchant_id }) => [psp_merchant_id, psp_merchant_id]))
+  return section(
+    content.caption,
+    html`${table(view, 'stripe-imports', content, { hideCaption: true, empty: html`<p>Nothing was imported from Stripe into this project yet.</p>` })}
+    ${
+      connected.length > 0 &&
+      asking(view, {
+        action: view.href(`${PATH}/import`),
+        button: 'Import from Stripe',
+        says: 'Customers, products, subscriptions, payments, refunds, disputes and saved cards of the account are read in the background. Repeating it changes nothing twice.',
+        fields: html`${selectField('psp_merchant_id', 'Account', names)}${textField('since', 'Only what was made since', { type: 'date', hint: 'Empty: everything.' })}${selectField('follow', 'Afterwards', { '1': 'follow what changes at Stripe', '': 'end' }, '1')}`,
+      })
+    }`,
+  )
+}
+
+export async function startImport(view: View, form: URLSearchParams): Promise<string> {
+  const since = form.get('since')
+  await view.call('startStripeImport', {
+    params: { project_id: projectOf(view).id, psp_merchant_id: form.get('psp_merchant_id') ?? '' },
+    body: { follow: form.get('follow') === '1', ...(since && { since: `${since}T00:00:00Z` }) },
+  })
+  return view.href(PATH, { done: 'started' })
+}
+
+export async function stopImport(view: View, form: URLSearchParams): Promise<string> {
+  const psp_merchant_id = form.get('psp_merchant_id') ?? ''
+  await view.call('stopStripeImport', { params: { project_id: projectOf(view).id, psp_merchant_id } })
+  return view.href(PATH, { done: 'stopped' })
+}

@@ -1,0 +1,105 @@
+// Keys of the project and its organization: made, replaced and ended; the operators' own are shown.
+import { id, status, time } from '../format.ts'
+import { type Html, html } from '../html.ts'
+import { asking, facts, section, selectField, textField } from '../parts.ts'
+import { cell, type Table } from '../sheet.ts'
+import { noProject, type Page } from '../shell.ts'
+import { table } from '../table.ts'
+import { type Answer, allOf, organizationOf, pathOf, type View } from '../view.ts'
+
+type Owner = 'organization' | 'project'
+
+export async function keys(view: View): Promise<Page> {
+  if (!view.organization) return { title: 'Keys', body: noProject(view) }
+  const { id: organization_id } = organizationOf(view)
+  const project_id = view.project?.id
+  const [ofProject, ofOrganization, operators] = await Promise.all([
+    project_id === undefined ? undefined : allOf(view.call, 'listProjectKeys', { params: { project_id } }),
+    allOf(view.call, 'listOrganizationKeys', { params: { organization_id } }),
+    allOf(view.call, 'listOperators'),
+  ])
+  return {
+    title: 'Keys',
+    body: html`
+      ${ofProject && owned(view, 'project', project_id!, ofProject, 'They open the data API of this project and sign its webhooks.')}
+      ${owned(view, 'organization', organization_id, ofOrganization, 'They open the billing API of the organization.')}
+      ${section('Operator keys', table(view, 'operators', operatorTable(operators), { hideCaption: true }), { note: 'They open this dashboard and the operator’s API. They are made and ended at the command line alone, so that a key cannot make itself successors.' })}`,
+  }
+}
+
+function owned(view: View, owner: Owner, ownerId: string, data: Answer[], note: string): Html {
+  const path = pathOf('keys', owner, ownerId)
+  const content: Table = {
+    caption: `Keys of the ${owner} ${ownerId}`,
+    columns: ['Name', 'Key', 'Made', 'Ends', 'Change'].map((label) => ({ label })),
+    rows: data.map((one) => [
+      one.name || 'first key',
+      cell(id(one.id), one.id),
+      time(one.created_at),
+      time(one.expires_at),
+      isOver(one)
+        ? status('expired')
+        : html`${asking(view, { action: view.href(`${path}/${one.id}/rotate`), button: 'Rotate', says: 'A new key of the same name is made and shown once. The old one goes on for as long as you say.', fields: selectField('overlap', 'The old key ends', { '0': 'at once', '3600': 'in an hour', '86400': 'in a day', '604800': 'in a week' }, '86400') })}
+          ${asking(view, { action: view.href(`${path}/${one.id}/revoke`), button: 'Revoke', danger: true, says: 'Whoever uses this key is refused at once. It cannot be undone.' })}`,
+    ]),
+  }
+  return section(
+    content.caption,
+    html`${table(view, `${owner}-keys`, content, { hideCaption: true })}
+    ${asking(view, { action: view.href(path), button: 'Make a key', says: 'The key is shown once, on the next page.', fields: textField('name', 'What it is for', { required: true }) })}`,
+    { note },
+  )
+}
+
+const isOver = ({ expires_at }: Answer) => expires_at !== null && Date.parse(expires_at) <= Date.now()
+
+const operatorTable = (data: Answer[]): Table => ({
+  caption: 'Operator keys',
+  columns: ['Name', 'Key', 'Scope', 'Made', 'Last used', 'Ends'].map((label) => ({ label })),
+  rows: data.map((one) => [
+    one.name,
+    cell(id(one.id), one.id),
+    one.scope,
+    time(one.created_at),
+    time(one.last_used_at),
+    time(one.expires_at),
+  ]),
+})
+
+const OPERATIONS = { organization: 'Organization', project: 'Project' }
+
+function ownerOf(view: View): { owner: Owner; title: string; params: Record<string, string> } {
+  const owner: Owner = view.params.owner === 'organization' ? 'organization' : 'project'
+  const params = { [`${owner}_id`]: view.params.owner_id!, ...(view.params.key_id && { key_id: view.params.key_id }) }
+  return { owner, title: OPERATIONS[owner], params }
+}
+
+/** The page that shows a key, the only time it is shown: it is no redirect, and kept nowhere. */
+export function shown(view: View, { id: keyId, name, secret_key, webhook_secret }: Answer): Page {
+  return {
+    title: 'The new key',
+    body: html`<p class="done" role="status">The key ${name ? `“${name}” ` : ''}was made. It is shown only now: keep it where secrets are kept.</p>
+      ${facts({
+        Key: html`<code class="secret">${secret_key}</code>${id('')}<button type="button" class="copy" data-copy="${secret_key}" aria-label="Copy the key" hidden></button>`,
+        ...(webhook_secret && { 'For webhook libraries': html`<code class="secret">${webhook_secret}</code>` }),
+        Id: keyId ?? '–',
+      })}<p><a class="button" href="${view.href('/keys')}">To the keys</a></p>`,
+  }
+}
+
+export async function makeKey(view: View, form: URLSearchParams): Promise<Page> {
+  const { title, params } = ownerOf(view)
+  return shown(view, await view.call(`create${title}Key`, { params, body: { name: form.get('name') ?? '' } }))
+}
+
+export async function rotateKey(view: View, form: URLSearchParams): Promise<Page> {
+  const { title, params } = ownerOf(view)
+  const overlap_seconds = Number(form.get('overlap') ?? '0')
+  return shown(view, await view.call(`rotate${title}Key`, { params, body: { overlap_seconds } }))
+}
+
+export async function revokeKey(view: View): Promise<string> {
+  const { title, params } = ownerOf(view)
+  await view.call(`revoke${title}Key`, { params })
+  return view.href('/keys', { done: 'revoked' })
+}
