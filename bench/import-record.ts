@@ -40,9 +40,10 @@ interface Copying {
 
 function watched(connection: Connection, lines: string[], noteCopy: (text: string, batch: Buffer) => void): Connection {
   const { client, query } = connection
-  const ask = client.query.bind(client) as (given: unknown) => unknown
-  client.query = ((given: string | Copying) => {
-    const copying = ask(given) as Copying
+  const ask = client.query.bind(client) as (given: unknown, ...more: unknown[]) => unknown
+  // What stands behind the statement is the callback that its sender waits for.
+  client.query = ((given: string | Copying, ...more: unknown[]) => {
+    const copying = ask(given, ...more) as Copying
     if (typeof given === 'string' || typeof given.end !== 'function') return copying
     const end = copying.end.bind(copying)
     copying.end = (batch) => {
