@@ -1,12 +1,14 @@
-// Connections that carry many short reads at once: each sends its statement without waiting for those before it, and gets
-// its rows as the bytes that came.
+// Connections that carry many short reads at once: those of one turn of the event loop are sent together, without waiting for
+// those before them, and each gets its rows as the bytes that came.
 import { EventEmitter } from 'node:events'
 import { Socket } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import pg from 'pg'
 import type { MakeSocket } from './hosts.ts'
 import type { Guarded } from './liveness.ts'
 import { openMessages } from './messages.ts'
-import { holdBack, Prepared, run, wireOf } from './protocol.ts'
+import { MOST_IN_BATCH, openOutbox } from './outbox.ts'
+import { wireOf } from './protocol.ts'
 import type { Row, TakeRow } from './row-bytes.ts'
 import type { Param, Statement } from './types.ts'
 
@@ -30,8 +32,11 @@ export function openPipelines(
   const slots: (Promise<pg.Client> | undefined)[] = Array.from({ length: connections })
   /** How many large reads are under way on each. */
   const large = slots.map(() => 0)
+  /** Where short reads go in this turn of the event loop, and how many went there. */
+  let together: { slot: number; reads: number } | undefined
   let next = 0
   let underWay = 0
+  const ask = openOutbox()
 
   function open(slot: number): Promise<pg.Client> {
     const client = rowClient(config)
@@ -60,60 +65,42 @@ export function openPipelines(
     return best
   }
 
+  /** Short reads of one turn go the same way until they fill a batch: PostgreSQL answers a batch at one go. */
+  function chooseForShort(): number {
+    if (!together) setImmediate(() => (together = undefined))
+    if (!together || together.reads === MOST_IN_BATCH) together = { slot: choose(false), reads: 0 }
+    together.reads += 1
+    return together.slot
+  }
+
   return {
     async read(statement, params, take) {
-      const slot = choose(statement.large === true)
+      const slot = statement.large ? choose(true) : chooseForShort()
       const weight = statement.large ? 1 : 0
       large[slot]! += weight
       try {
         const client = await (slots[slot] ?? open(slot))
-        // Until the requests at hand have all been read.
-        holdBack(client)
         underWay += 1
-        return await guarded(client, () => ask(client, statement, params, take)).finally(() => {
+        try {
+          return await guarded(client, () => ask(client, statement, params, take))
+        } finally {
           underWay -= 1
-        })
+        }
       } finally {
         large[slot]! -= weight
       }
     },
     underWay: () => underWay,
     async close() {
-      await Promise.all(slots.map(async (slot) => (await slot?.catch(() => {}))?.end()))
+      const clients = await Promise.all(slots.map((slot) => slot?.catch(() => undefined)))
+      // What was asked for in this turn is sent first.
+      await nextTurn()
+      await Promise.all(clients.map((client) => client?.end()))
     },
   }
 }
 
-async function ask(client: pg.Client, statement: Statement, params: readonly Param[], take?: TakeRow): Promise<Row[]> {
-  const rows: Row[] = []
-  const query = await run(client, new RowQuery(statement, params, take ?? ((row) => rows.push(row.kept()))))
-  if (query.failure) throw query.failure
-  return rows
-}
-
-/** A query that hands on its rows as they come, and does not ask what its columns are called. */
-class RowQuery extends Prepared {
-  readonly take: TakeRow
-  /** Why a row could not be taken, if one could not. */
-  failure: Error | undefined
-
-  constructor(statement: Statement, values: readonly Param[], take: TakeRow) {
-    super(statement, values)
-    this.take = take
-  }
-
-  // Called by pg for each row.
-  override handleDataRow(row: Row): void {
-    if (this.failure) return
-    try {
-      this.take(row)
-    } catch (error) {
-      this.failure = error as Error
-    }
-  }
-}
-
-/** A pipelined client whose rows come as bytes; its queries are `RowQuery`s. */
+/** A pipelined client whose rows come as bytes; its queries are batches of reads. */
 function rowClient(config: pg.ClientConfig): pg.Client {
   // pg's own parser gets all messages but the rows.
   const others = new EventEmitter()

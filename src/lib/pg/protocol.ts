@@ -18,37 +18,31 @@ export interface Wire extends EventEmitter {
   execute(portal: { rows: number }): void
   sync(): void
   sendCopyFail(why: string): void
+  /** The texts of prepared statements by their names, and of those whose preparation is on its way. */
+  parsedStatements: Record<string, string>
   submittedNamedStatements: Record<string, string>
 }
 
 export const wireOf = (client: pg.ClientBase) => (client as unknown as { connection: Wire }).connection
 
-/** Holds back what is written to this connection until the event loop comes round: one system call for many statements. */
-export function holdBack(client: pg.ClientBase): void {
-  const { stream } = wireOf(client)
-  if (stream.writableCorked > 0) return
-  stream.cork()
-  setImmediate(() => stream.uncork())
-}
-
 const { prepareValue } = (pg as unknown as { utils: { prepareValue(value: unknown): unknown } }).utils
 
-/** A query that is sent with its parameters at one go; with a name it is prepared once on its connection. */
-export abstract class Prepared extends pg.Query {
-  declare readonly text: string
-  declare readonly hasBeenParsed: (connection: Wire) => boolean
-  declare callback: (error: Error | null) => void
-  readonly name: string | undefined
+/** A statement with its parameters, sent and answered in a `Batch`; with a name it is prepared once on its connection. */
+export abstract class Prepared {
+  name: string | undefined
+  readonly text: string
   readonly values: readonly Param[]
   /** It ends after so many rows; 0 is all. */
   readonly most: number
   /** Whether it is the one that prepares its name on its connection. */
   prepares = false
+  /** Called when it is done, or with the error that it failed with. */
+  callback!: (error: Error | null) => void
 
   constructor({ name, text, most = 0 }: Statement, values: readonly Param[]) {
-    super(text)
     this.most = most
     this.name = name
+    this.text = text
     this.values = values
   }
 
@@ -59,14 +53,74 @@ export abstract class Prepared extends pg.Query {
 
   /** Sends all but the sync, at which PostgreSQL answers. */
   send(connection: Wire): void {
-    if (!this.hasBeenParsed(connection)) {
-      this.prepares = true
-      connection.parse({ name: this.name, text: this.text })
-      if (this.name !== undefined) connection.submittedNamedStatements[this.name] = this.text
+    const { name, text } = this
+    this.prepares = !isPrepared(connection, name, text)
+    if (this.prepares) {
+      connection.parse({ name, text })
+      if (name !== undefined) connection.submittedNamedStatements[name] = text
     }
-    connection.bind({ statement: this.name, values: this.values, valueMapper: prepareValue })
+    connection.bind({ statement: name, values: this.values, valueMapper: prepareValue })
     if (this.asksForColumns) connection.describe({ type: 'P', name: '' })
     connection.execute({ rows: this.most })
+  }
+
+  /** Called instead of `callback` when it was not done, because one before it in its batch failed. */
+  skipped(error: Error): void {
+    this.callback(error)
+  }
+
+  handleRowDescription(_message: never): void {}
+
+  handleDataRow(_message: never): void {}
+
+  handleCommandComplete(_message: { text: string }): void {}
+}
+
+/** Whether this name is prepared on the connection, or on its way there. A name belongs to one text. */
+function isPrepared(connection: Wire, name: string | undefined, text: string): boolean {
+  if (name === undefined) return false
+  const known = connection.parsedStatements[name] ?? connection.submittedNamedStatements[name]
+  if (known !== undefined && known !== text) throw new Error(`Bug: "${name}" is prepared for another statement.`)
+  return known !== undefined
+}
+
+/**
+ * Statements that are sent together with one sync behind them: PostgreSQL does one after the other, answers all at one go,
+ * and skips those behind one that fails. They end together. pg takes the batch for one query.
+ */
+export class Batch extends pg.Query {
+  // Of the statement that is being answered: pg notes by them what is prepared.
+  declare name: string | undefined
+  declare text: string
+  readonly #queries: Prepared[] = []
+  #done = 0
+
+  constructor() {
+    super('')
+  }
+
+  /** How many statements it has. */
+  get size(): number {
+    return this.#queries.length
+  }
+
+  /** Adds a statement before the batch is sent. */
+  add(query: Prepared): void {
+    this.#queries.push(query)
+  }
+
+  /** Sends it: on a pipelined client at once, else as soon as what was sent before is answered. */
+  send(client: pg.ClientBase): void {
+    client.query(this)
+  }
+
+  get #current(): Prepared {
+    return this.#queries[this.#done]!
+  }
+
+  #showCurrent(): void {
+    this.name = this.#current?.name
+    this.text = this.#current?.text ?? ''
   }
 
   // What follows is called by pg.
@@ -76,64 +130,15 @@ export abstract class Prepared extends pg.Query {
   }
 
   prepare(connection: Wire): void {
-    this.send(connection)
-    connection.sync()
-  }
-
-  handleRowDescription(_message: never): void {}
-
-  handleDataRow(_message: never): void {}
-
-  handleCommandComplete(_message: { text: string }): void {}
-
-  // As many rows as were wanted; the sync that was sent along ends the rest.
-  handlePortalSuspended(): void {}
-}
-
-/**
- * Queries that are sent together with one sync behind them: PostgreSQL does one after the other, answers all at one go,
- * and skips those behind one that fails. They end together.
- */
-export class Batch {
-  name: string | undefined
-  text: string | undefined
-  readonly #queries: Prepared[] = []
-  #done = 0
-
-  /** Adds a query before the batch is sent; its callback is called when it is done, or with the error. */
-  add(query: Prepared): void {
-    this.#queries.push(query)
-  }
-
-  /** Sends it as soon as what was sent before is answered. */
-  send(client: pg.ClientBase): void {
-    client.query(this as unknown as pg.Submittable)
-  }
-
-  get #current(): Prepared {
-    return this.#queries[this.#done]!
-  }
-
-  // What follows is called by pg, which takes the query that is being answered for the one that it has sent.
-
-  submit(connection: Wire): null {
-    connection.stream.cork()
     let sent = 0
     try {
       for (; sent < this.#queries.length; sent += 1) this.#queries[sent]!.send(connection)
     } catch (error) {
       // A value that cannot be written: what is behind it was not sent.
-      for (const { callback } of this.#queries.splice(sent)) callback(error as Error)
+      fail(this.#queries.splice(sent), error as Error)
     }
     connection.sync()
-    connection.stream.uncork()
     this.#showCurrent()
-    return null
-  }
-
-  #showCurrent(): void {
-    this.name = this.#current?.name
-    this.text = this.#current?.text
   }
 
   handleRowDescription(message: never): void {
@@ -154,6 +159,11 @@ export class Batch {
     this.handleCommandComplete({ text: '' })
   }
 
+  // As many rows as were wanted.
+  handlePortalSuspended(): void {
+    this.handleCommandComplete({ text: '' })
+  }
+
   handleCopyInResponse(connection: Wire): void {
     connection.sendCopyFail('Nothing is copied here.')
   }
@@ -161,10 +171,11 @@ export class Batch {
   handleCopyData(): void {}
 
   handleError(error: Error, connection: Wire): void {
-    const skipped = this.#queries.splice(this.#done)
-    for (const { name } of skipped) if (name !== undefined) delete connection.submittedNamedStatements[name]
+    // When all were done the sync has failed, and with it the last one: outside a transaction it was not committed.
+    const undone = this.#queries.splice(Math.min(this.#done, this.#queries.length - 1))
+    for (const { name } of undone) if (name !== undefined) delete connection.submittedNamedStatements[name]
     this.handleReadyForQuery()
-    for (const { callback } of skipped) callback(error)
+    fail(undone, error)
   }
 
   /** PostgreSQL's end of the answer. */
@@ -173,29 +184,21 @@ export class Batch {
   }
 }
 
-const NOT_PREPARED = '26000'
-/** By the names of statements, why the last one failed that was to prepare it. */
-const unprepared = new WeakMap<pg.ClientBase, Map<string, Error>>()
-
-/**
- * Why a query failed. Those that are sent behind the one that prepares their name count on it: when it could not, for want
- * of a lock, say, PostgreSQL says of them only that nothing was prepared. They failed for the same reason.
- */
-function reasonOf(client: pg.ClientBase, { name, prepares }: Prepared, error: Error): Error {
-  if (name === undefined) return error
-  const reasons = unprepared.get(client) ?? new Map<string, Error>()
-  unprepared.set(client, reasons)
-  if (prepares) reasons.set(name, error)
-  return (error as { code?: unknown }).code === NOT_PREPARED ? (reasons.get(name) ?? error) : error
+/** The first has failed, so that the others were skipped. */
+function fail([failed, ...skipped]: Prepared[], error: Error): void {
+  failed?.callback(error)
+  for (const query of skipped) query.skipped(error)
 }
 
-/** Sends a query, and answers it when all that it asks for has come. */
+/** Sends a statement by itself, and answers it when all that it asks for has come. */
 export function run<Q extends Prepared>(client: pg.ClientBase, query: Q): Promise<Q> {
   return answer((done) => {
     // Not assigned as a literal, see `answer`.
-    const callback = (error: Error | null) => done(error && reasonOf(client, query, error), query)
+    const callback = (error: Error | null) => done(error, query)
     query.callback = callback
-    client.query(query)
+    const batch = new Batch()
+    batch.add(query)
+    batch.send(client)
   })
 }
 
