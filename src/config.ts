@@ -58,14 +58,14 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     const value = text(name) ?? String(fallback)
     const number = /^[0-9]{1,9}$/.test(value) ? Number(value) : Number.NaN
     if (number >= least && number <= most) return number
-    mistakes.push(`${name} must be a whole number from ${least} to ${most}, not "${value}".`)
+    mistakes.push(`${name} must be a whole number from ${least} to ${most}, got "${value}".`)
     return fallback
   }
 
   function choice<T extends string>(name: string, fallback: T, choices: readonly T[]): T {
     const value = text(name) ?? fallback
     if ((choices as readonly string[]).includes(value)) return value as T
-    mistakes.push(`${name} must be one of ${choices.join(', ')}, not "${value}".`)
+    mistakes.push(`${name} must be one of ${choices.join(', ')}, got "${value}".`)
     return fallback
   }
 

@@ -15,7 +15,7 @@ const LONGEST_OVERLAP_SECONDS = 365 * 86_400
 const keyMade = Type.Object(
   {
     id: Type.String({ description: 'Identifier of the key.' }),
-    name: Type.String({ description: 'What it is for.' }),
+    name: Type.String({ description: 'Purpose of the key.' }),
     secret_key: Type.String({ description: 'The key, shown only now.' }),
     webhook_secret: Type.Optional(
       Type.String({ description: 'Of a project: the same key in the form that webhook libraries take.' }),
@@ -75,7 +75,7 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
       summary: 'Make another secret key',
       description: 'The other keys stay valid. Webhooks of a project are signed with every valid key.',
       body: Type.Object(
-        { name: Type.String({ description: 'What it is for.', minLength: 1, maxLength: LONGEST_NAME }) },
+        { name: Type.String({ description: 'Purpose of the key.', minLength: 1, maxLength: LONGEST_NAME }) },
         { title: 'KeyName', additionalProperties: false },
       ),
       answer: keyMade,

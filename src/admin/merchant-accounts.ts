@@ -27,7 +27,7 @@ export const merchantAccount = shape('MerchantAccount', 'm', {
     example: '4f2a',
   }),
   connected_at: instant('When its credentials were last set.', { nullable: true }),
-  created_at: instant('When it was made.'),
+  created_at: instant('When it was created.'),
   updated_at: instant('When it was last changed.'),
 })
 

@@ -12,7 +12,7 @@ const anything = { type: 'object', additionalProperties: true }
 
 const profile = shape('PersonProfile', 'p', {
   id: text('Identifier.'),
-  created_at: instant('When it was made.'),
+  created_at: instant('When it was created.'),
   updated_at: instant('When it was last changed.'),
   email: text('E-mail address.', { nullable: true }),
   phone: text('Phone number.', { nullable: true }),
@@ -49,7 +49,7 @@ const session = shape('PersonSession', 's', {
 
 const subscription = shape('PersonSubscription', 'u', {
   id: text('Identifier.'),
-  created_at: instant('When it was made.'),
+  created_at: instant('When it was created.'),
   status: text('State.'),
   renews: boolean('Whether it renews.'),
   product_id: text('Product.'),
@@ -67,7 +67,7 @@ const subscription = shape('PersonSubscription', 'u', {
 
 const transaction = shape('PersonTransaction', 't', {
   id: text('Identifier.'),
-  created_at: instant('When it was made.'),
+  created_at: instant('When it was created.'),
   price: integer('Amount in minor units.'),
   currency: text('Currency.'),
   subscription_id: text('Subscription.', { nullable: true }),
@@ -98,7 +98,7 @@ const customer = shape('PersonCustomer', 'c', {
   organization_id: text('Organization.'),
   external_id: text('The caller’s id of the customer.'),
   email: text('E-mail address.', { nullable: true }),
-  created_at: instant('When it was made.'),
+  created_at: instant('When it was created.'),
 })
 
 /** The records of a person: of each kind the newest, at most `MOST`. */

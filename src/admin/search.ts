@@ -19,7 +19,7 @@ const result = Type.Object(
     email: Type.Union([Type.String(), Type.Null()], { description: 'E-mail address of a person.' }),
     profile_id: Type.Union([Type.String(), Type.Null()], { description: 'The profile it belongs to.' }),
     status: Type.Union([Type.String(), Type.Null()], { description: 'State of a subscription or an order.' }),
-    created_at: Type.String({ format: 'date-time', description: 'When it was made.' }),
+    created_at: Type.String({ format: 'date-time', description: 'When it was created.' }),
   },
   { title: 'SearchResult', additionalProperties: false },
 )

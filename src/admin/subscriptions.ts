@@ -13,7 +13,7 @@ const subscription = shape('SubscriptionSummary', 's', {
   id: text('Identifier.'),
   status: text('State.', { enum: STATUSES }),
   renews: boolean('Whether it renews.'),
-  created_at: instant('When it was made.'),
+  created_at: instant('When it was created.'),
   product_id: text('Product.'),
   product_name: text('Name of the product.', {
     sql: '(select d.name from products d where d.project_id = s.project_id and d.id = s.product_id)',

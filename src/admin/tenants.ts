@@ -26,7 +26,7 @@ const rateLimit = (table: string, what: string) =>
 const organization = shape('Organization', 'o', {
   id: text('Identifier.', { example: 'acme' }),
   name: text('Name for people.', { example: 'Acme Inc.' }),
-  created_at: instant('When it was made.'),
+  created_at: instant('When it was created.'),
   rate_limit: rateLimit('o', 'Requests a second of its key'),
   one_off_charge_enabled: boolean('Whether custom charges are allowed.'),
   erase_at_provider: text('Whether an erasure reaches the payment provider: `off`, `on` or `delete`.', {
@@ -42,7 +42,7 @@ const project = shape('Project', 'p', {
   id: text('Identifier.', { example: 'shop' }),
   organization_id: text('The organization it belongs to.', { example: 'acme' }),
   name: text('Name for people.', { example: 'Web shop' }),
-  created_at: instant('When it was made.'),
+  created_at: instant('When it was created.'),
   rate_limit: rateLimit('p', 'Requests a second of each of its keys'),
 })
 

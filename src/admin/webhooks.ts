@@ -26,7 +26,7 @@ const settings = {
   kinds: Type.Array(
     { type: 'string', enum: eventTypes },
     {
-      description: 'The kinds of events it wants; an empty list wants all.',
+      description: 'The kinds of events it receives; an empty list means all.',
       maxItems: eventTypes.length,
     },
   ),

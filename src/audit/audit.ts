@@ -1,4 +1,4 @@
-// The audit log: what operators did, chained by HMAC, with its head also in a file outside the database, so that tampering shows.
+// The audit log: actions of operators, chained by HMAC, its head also in a file outside the database, so that tampering shows.
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { tryLater } from '../lib/errors.ts'
@@ -11,7 +11,7 @@ import type { Seal } from '../lib/secrets.ts'
 import { COLUMN_NAMES, COLUMNS, chainKey, hashOf } from './chain.ts'
 import { appendHead, type Head } from './heads.ts'
 
-/** Who acts, and from where. */
+/** The actor of an entry, and where the action came from. */
 export interface Actor {
   kind: 'operator key' | 'command line' | 'project key' | 'organization key' | 'tundish'
   /** The id of a key, the organization or project that a key belongs to, or the account at the command line. */
@@ -20,7 +20,7 @@ export interface Actor {
   source: string
 }
 
-/** What was done. Neither `before` nor `after` may hold a secret or personal data. */
+/** An action. Neither `before` nor `after` may hold a secret or personal data. */
 export interface Entry {
   /** Noun and verb: `project.created`. */
   action: string
@@ -47,7 +47,7 @@ export interface Audit {
   confirm(head: Head): Promise<void>
 }
 
-/** The file that knows the log's entries outside the database. */
+/** The file of the log's heads, outside the database. */
 export const auditHeadsPath = ({ dataDir }: { dataDir: string }) => join(dataDir, 'audit-heads.ndjson')
 
 // Entries of one process are added one after the other: appended at once they would all compare with the same head, and
@@ -71,11 +71,11 @@ export function openAudit(seal: Seal, headsPath: string, log?: Pick<Logger, 'err
 
   async function tryAppend({ query, commit }: Transaction, actor: Actor, entry: Entry): Promise<Head | undefined> {
     const [last] = await query('select sequence, hash, db_clock() as at from audit_head')
-    if (!last) throw new Error('The head of the audit log is gone: run "tundish doctor".')
+    if (!last) throw new Error('The head of the audit log is missing: run "tundish doctor".')
     const row = rowOf(last, actor, entry)
     const hash = hashOf(key, last.hash!, row)
     const head = { sequence: row.sequence!, hash: hash.toString('hex') }
-    // Announced before the commit: an entry that is in the database is in the file, wherever the process ends.
+    // Written before the commit: an entry in the database is also in the file, wherever the process crashes.
     await appendHead(headsPath, { ...head, committed: false })
     const inserted = query(INSERT, [...COLUMN_NAMES.map((name) => row[name]!), hash, last.sequence!, last.hash!])
     commit()
@@ -103,13 +103,16 @@ export function openAudit(seal: Seal, headsPath: string, log?: Pick<Logger, 'err
         await appendHead(headsPath, { ...head, committed: true })
       } catch (error) {
         if (!log) throw error
-        log.error({ err: error, sequence: head.sequence }, 'The file of the audit log was not told of a commit.')
+        log.error(
+          { err: error, sequence: head.sequence },
+          "A commit could not be written to the audit log's file of heads.",
+        )
       }
     },
   }
 }
 
-/** Runs `work` and adds the entry it returns, in one transaction: neither is there without the other. */
+/** Runs `work` and adds the entry it returns, in one transaction: both are committed, or neither. */
 export async function audited<T>(
   { db, audit }: { db: Db; audit: Audit },
   actor: Actor,

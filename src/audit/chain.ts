@@ -11,7 +11,7 @@ export const COLUMNS = COLUMN_NAMES.join(', ')
 /** The hash before the first entry, as PostgreSQL writes it. */
 export const GENESIS = `\\x${'00'.repeat(32)}`
 
-/** The key of the chain, which is derived from the master key and is in no database. */
+/** The key of the chain, which is derived from the master key and not stored in the database. */
 export const chainKey = (seal: Seal): Buffer => seal.derive('audit log')
 
 /** Hashes an entry. The fields are written as a JSON array, so that text cannot move from one field into the next. */

@@ -1,4 +1,4 @@
-// The file that knows the audit log's entries from outside the database: a line for each, announced and then committed.
+// The file of the audit log's heads, outside the database: two lines for each entry, announced and committed.
 import { readFile } from 'node:fs/promises'
 import { openToAppend } from '../lib/files.ts'
 
@@ -8,7 +8,7 @@ export interface Head {
   hash: string
 }
 
-/** Of several that were announced under one number at most one was committed. */
+/** Several heads may be announced under one number; at most one of them was committed. */
 export interface KnownHead {
   hash: string
   committed: boolean
@@ -25,7 +25,7 @@ export async function appendHead(path: string, head: Head & { committed: boolean
   }
 }
 
-/** What the file knows of each entry, by number; a file that is not there knows nothing. */
+/** The heads in the file, by number; a missing file has none. */
 export async function readHeads(path: string): Promise<Map<string, KnownHead>> {
   const text = await readFile(path, 'utf8').catch((error) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return ''
@@ -33,7 +33,7 @@ export async function readHeads(path: string): Promise<Map<string, KnownHead>> {
   })
   const heads = new Map<string, KnownHead>()
   for (const line of text.split('\n')) {
-    // A line that a crash cut off says nothing.
+    // A line that a crash cut off is skipped.
     const [, sequence, hash, committed] = LINE.exec(line) ?? []
     if (sequence === undefined) continue
     if (committed === 'true') heads.set(sequence, { hash: hash!, committed: true })

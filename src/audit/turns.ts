@@ -4,14 +4,14 @@ import { tryLater } from '../lib/errors.ts'
 import { createFairQueue, type FairQueue } from '../lib/fair-queue.ts'
 import type { Db } from '../lib/pg/db.ts'
 
-// A transaction that waits to append to the audit log holds a connection, and the log takes one entry at a time: more of
-// them at once would be no quicker, and would leave charges without a connection.
+// A transaction that waits to append to the audit log holds a connection, and the log takes one entry at a time: more
+// concurrent transactions would not be faster, and would leave charges without a connection.
 const AT_ONCE = 4
 // The weight of one transaction, and the share of a tenant: two at once, and one when other tenants wait too.
 const WEIGHT = 3
 const SHARE = 8
 
-// After this long the caller is gone, and the work would only delay a process that stops.
+// After this long the caller has given up, and the work would only delay a process that stops.
 const PATIENCE = {
   ms: 10_000,
   error: () => tryLater('audit_log_busy', 'Too many changes wait for the audit log: try again.'),

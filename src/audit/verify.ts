@@ -1,4 +1,4 @@
-// Verifies the audit log: every entry is there, unchanged and in its place, and agrees with the file of heads.
+// Verifies the audit log: every entry is present, unchanged and in order, and agrees with the file of heads.
 import type { Db } from '../lib/pg/db.ts'
 import { bytesFromPg } from '../lib/pg/row-bytes.ts'
 import type { NamedRow, Query } from '../lib/pg/types.ts'
@@ -10,7 +10,7 @@ export interface Verdict {
   /** The number of entries, and how many of them the file of heads knows as committed. */
   entries: number
   known: number
-  /** Sentences; none when every entry is there, unchanged and in its place. */
+  /** Sentences; none when every entry is present, unchanged and in order. */
   wrong: string[]
 }
 
@@ -29,7 +29,7 @@ export async function verifyAudit(db: Db, seal: Seal, headsPath: string): Promis
     if (missing.length > 0) found.wrong.push(`The newest entries are missing: ${missing.length} after ${newest}.`)
     const [head] = await query('select sequence, hash from audit_head')
     if (!head || head.sequence !== found.last.sequence || head.hash !== found.last.hash)
-      found.wrong.push('The head of the log is not its newest entry.')
+      found.wrong.push('The stored head of the log is not its newest entry.')
     return { entries: found.entries, known: found.known, wrong: found.wrong }
   })
 }
@@ -42,7 +42,7 @@ async function verifyEntries(query: Query, key: Buffer, heads: Map<string, Known
     if (BigInt(sequence) !== expected) found.wrong.push(`Entries are missing before ${sequence}: from ${expected} on.`)
     // Against the present hash of the previous entry, so that one changed entry is not reported for all that follow it.
     if (!equalSecrets(hashOf(key, found.last.hash, row), bytesFromPg(hash)))
-      found.wrong.push(`Entry ${sequence} was changed or put in, or does not follow the one before it.`)
+      found.wrong.push(`Entry ${sequence} was changed or inserted, or does not follow the one before it.`)
     // A sequence that was announced here and not committed may have been used by another machine.
     const known = heads.get(sequence)
     if (known?.committed && known.hash !== bytesFromPg(hash).toString('hex'))

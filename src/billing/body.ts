@@ -65,5 +65,5 @@ export function notPositive(value: unknown): ApiError {
 }
 
 function amountRefused(code: string, rule: string, value: unknown): ApiError {
-  return new ApiError(400, code, `amount ${rule}, not ${shorten(JSON.stringify(value), 64)}.`)
+  return new ApiError(400, code, `amount ${rule}, got ${shorten(JSON.stringify(value), 64)}.`)
 }

@@ -143,11 +143,11 @@ function readValue(name: string, { type }: Schema, text: string): unknown {
   if (type === 'array') return text === '' ? [] : text.split(',')
   if (type === 'boolean') {
     if (text === 'true' || text === 'false') return text === 'true'
-    throw new UsageError(`${name} must be true or false, not "${text}".`)
+    throw new UsageError(`${name} must be true or false, got "${text}".`)
   }
   if (type === 'integer') {
     if (/^[0-9]{1,15}$/.test(text)) return Number(text)
-    throw new UsageError(`${name} must be a whole number, not "${text}".`)
+    throw new UsageError(`${name} must be a whole number, got "${text}".`)
   }
   return text
 }

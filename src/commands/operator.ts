@@ -48,7 +48,7 @@ export function register(program: Command): void {
     async (app, id: string) => {
       const token = await audited(app, commandLine(), async (query) => {
         const found = await findOperator(query, id)
-        if (!found) throw new Refusal(`There is no living operator key with the id "${id}".`)
+        if (!found) throw new Refusal(`There is no valid operator key with the id "${id}".`)
         const result = await makeLink(query, id)
         return { entry: { action: 'operator.link_made', target: `operator key ${id}` }, result }
       })

@@ -58,9 +58,9 @@ export function register(program: Command): void {
           'Nothing to set: give --one-off-charge, --max-amount, --erase-at-provider or --rate-limit.',
         )
       if (eraseAtProvider !== undefined && !['off', 'on', 'delete'].includes(eraseAtProvider))
-        throw new UsageError(`--erase-at-provider must be off, on or delete, not "${eraseAtProvider}".`)
+        throw new UsageError(`--erase-at-provider must be off, on or delete, got "${eraseAtProvider}".`)
       if (oneOffCharge !== undefined && !['on', 'off'].includes(oneOffCharge)) {
-        throw new UsageError(`--one-off-charge must be on or off, not "${oneOffCharge}".`)
+        throw new UsageError(`--one-off-charge must be on or off, got "${oneOffCharge}".`)
       }
       const enabled = oneOffCharge === undefined ? undefined : oneOffCharge === 'on'
       const limits = Object.fromEntries(maxAmount.map(readLimit))

@@ -35,7 +35,7 @@ export function register(program: Command): void {
 async function run({ port, dialect, demoCustomers }: Options): Promise<void> {
   const config = readConfig(process.env)
   if (!/^[0-9]{1,5}$/.test(port) || Number(port) > 65_535)
-    throw new UsageError(`--port must be a whole number from 0 to 65535, not "${port}".`)
+    throw new UsageError(`--port must be a whole number from 0 to 65535, got "${port}".`)
   if (demoCustomers !== undefined && (dialect !== 'stripe' || !/^[1-9][0-9]{0,5}$/.test(demoCustomers)))
     throw new UsageError('--demo-customers must be a whole number from 1 to 999999, with --dialect stripe.')
   makeFolder(config.dataDir)

@@ -9,5 +9,5 @@ export function readSpan(option: string, text: string): number {
   const [, digits, unit] = /^([0-9]{1,8})([smhd])$/.exec(text) ?? []
   const seconds = Number(digits) * (UNIT_SECONDS[unit ?? ''] ?? Number.NaN)
   if (seconds <= LONGEST_SECONDS) return seconds
-  throw new UsageError(`${option} must be a duration of at most a year such as 24h, 90m or 7d, not "${text}".`)
+  throw new UsageError(`${option} must be a duration of at most a year such as 24h, 90m or 7d, got "${text}".`)
 }

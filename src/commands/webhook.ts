@@ -29,7 +29,7 @@ export function register(program: Command): void {
 async function listen({ project, forwardTo, kinds }: Options): Promise<void> {
   const url = URL.canParse(forwardTo) ? new URL(forwardTo) : undefined
   if (!url || !['http:', 'https:'].includes(url.protocol))
-    throw new UsageError(`--forward-to must be an http:// or https:// address, not "${forwardTo}".`)
+    throw new UsageError(`--forward-to must be an http:// or https:// address, got "${forwardTo}".`)
   const wanted = kinds === undefined ? [...eventTypes] : kinds.split(',')
   const unknown = wanted.find((kind) => !(eventTypes as readonly string[]).includes(kind))
   if (unknown !== undefined) throw new UsageError(`--kinds: there is no kind of event "${unknown}".`)

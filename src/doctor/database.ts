@@ -1,4 +1,4 @@
-// The doctor's look at the server: version, rights, encoding, clock, migrations, and what a sync's horizon rests on.
+// The doctor's checks of the server: version, rights, encoding, clock, migrations, and the conditions of the sync horizon.
 import type { Db } from '../lib/pg/db.ts'
 import { sqlState } from '../lib/pg/errors.ts'
 import { readHosts } from '../lib/pg/hosts.ts'
@@ -7,9 +7,9 @@ import { count, type Finding, failed, ok, warning } from './finding.ts'
 
 const OLDEST = 15
 const NEWEST_TRIED = 18
-// Tolerable between two machines that keep their time by NTP.
+// Normal between two machines that synchronize their clocks by NTP.
 const MOST_SKEW_MS = 2_000
-// A writer that takes longer keeps every sync of its project waiting.
+// A writer that takes longer delays every sync of its project.
 const LONG_WRITE = '5 minutes'
 
 export async function checkServer(db: Db): Promise<Finding[]> {
@@ -28,13 +28,13 @@ export async function checkServer(db: Db): Promise<Finding[]> {
     wrong(`The role ${role} may not create tables.`, `Run, as the owner: grant create on schema public to ${role};`)
   }
   if (major > NEWEST_TRIED) {
-    const fix = `It should work; tried are ${OLDEST} to ${NEWEST_TRIED}.`
+    const fix = `It should work; tested versions are ${OLDEST} to ${NEWEST_TRIED}.`
     findings.push(warning('database', `PostgreSQL ${version} is newer than this program.`, fix))
   }
   return findings.length > 0 ? findings : [ok('database', `PostgreSQL ${version}, role ${role}.`)]
 }
 
-/** Only where the address names several hosts: with one server there is no failover that could lose commits. */
+/** Only if the address has several hosts: with one server no failover can lose commits. */
 export async function checkReplication(
   db: Db,
   { databaseUrl }: { databaseUrl: string | undefined },
@@ -47,39 +47,39 @@ export async function checkReplication(
     return [ok('replication', `Commits wait for a standby (synchronous_standby_names = ${names}).`)]
   }
   const cause = names === '' ? 'synchronous_standby_names is empty' : `synchronous_commit is ${commit}`
-  const fix = 'Switch synchronous replication on: a failover then loses no charge that was answered.'
+  const fix = 'Enable synchronous replication, so that a failover loses no confirmed charge.'
   return [warning('replication', `Commits do not wait for a standby: ${cause}.`, fix)]
 }
 
 export async function checkMigrations(db: Db): Promise<Finding> {
   const pending = await pendingMigrations((text) => db.query(text)).catch((error) => {
-    // The table itself comes with the first migration.
+    // The first migration creates the table.
     if (sqlState(error) === '42P01') return undefined
     throw error
   })
   const fix = 'Run: tundish migrate'
-  if (!pending) return failed('migrations', 'The database has no tables of Tundish yet.', fix)
+  if (!pending) return failed('migrations', 'The database has no Tundish tables yet.', fix)
   if (pending.length === 0) return ok('migrations', 'The schema is current.')
-  return failed('migrations', `${count(pending.length, 'migration')} not run yet: ${pending.join(', ')}.`, fix)
+  return failed('migrations', `${count(pending.length, 'migration')} pending: ${pending.join(', ')}.`, fix)
 }
 
-/** Compares with this machine's clock, allowing for the time the question took. */
+/** Compares the database's clock with this machine's, allowing for the round trip. */
 export async function checkClock(db: Db): Promise<Finding> {
   const asked = Date.now()
   const [row] = await db.query(`select round(extract(epoch from db_clock()) * 1000)::bigint as ms`)
   const answered = Date.now()
   const theirs = Number(row!.ms)
   const skewMs = theirs < asked ? theirs - asked : Math.max(0, theirs - answered)
-  if (Math.abs(skewMs) <= MOST_SKEW_MS) return ok('clock', 'The database and this machine agree on the time.')
+  if (Math.abs(skewMs) <= MOST_SKEW_MS) return ok('clock', 'The clocks of the database and this machine agree.')
   const seconds = (Math.abs(skewMs) / 1000).toFixed(1)
   return warning(
     'clock',
     `The database's clock is ${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} this machine's.`,
-    'Stamps are the database’s, so nothing is lost; let both machines keep their time by NTP.',
+    'Synchronize both machines by NTP. Nothing is lost: all stamps are set by the database.',
   )
 }
 
-/** The horizon is the start of the oldest writer: each must be visible, and none may take for ever. */
+/** The horizon is the start of the oldest writer, so every writer must be visible, and none may run for too long. */
 export async function checkSync(db: Db): Promise<Finding[]> {
   const [row] = await db.query(
     `select pg_has_role(current_user, 'pg_read_all_stats', 'usage') as sees_all, current_user as role,
@@ -95,18 +95,25 @@ export async function checkSync(db: Db): Promise<Finding[]> {
   const [prepared, unseen, slow] = [row!.prepared, row!.unseen, row!.slow].map(Number) as [number, number, number]
   const findings: Finding[] = []
   if (prepared > 0) {
-    const fix = 'End them: select gid from pg_prepared_xacts, then commit prepared or rollback prepared.'
+    const fix = 'Find them with "select gid from pg_prepared_xacts", then run commit prepared or rollback prepared.'
     findings.push(warning('sync', `${count(prepared, 'prepared transaction')} may hold X-Sync-Horizon back.`, fix))
   }
   if (unseen > 0) {
-    const fix = `Let all processes use one role, or run: grant pg_read_all_stats to ${role};`
-    findings.push(failed('sync', `${count(unseen, 'writer')} cannot be seen, so X-Sync-Horizon stands still.`, fix))
+    const fix = `Use one role for all processes, or run: grant pg_read_all_stats to ${role};`
+    findings.push(
+      failed('sync', `${count(unseen, 'writer')} not visible to this role, so X-Sync-Horizon does not advance.`, fix),
+    )
   }
   if (slow > 0) {
-    const fix = 'A long import does that; else look for "idle in transaction" in pg_stat_activity.'
-    findings.push(warning('sync', `${count(slow, 'writer')} at work for ${LONG_WRITE} hold X-Sync-Horizon back.`, fix))
+    const fix = 'A long import is a normal cause; otherwise look for "idle in transaction" in pg_stat_activity.'
+    findings.push(
+      warning('sync', `${count(slow, 'writer')} running for more than ${LONG_WRITE} hold X-Sync-Horizon back.`, fix),
+    )
   }
   if (findings.length > 0) return findings
-  const whom = sees_all === 't' ? 'every writer' : `every writer of the role ${role}; let all processes use this role`
-  return [ok('sync', `X-Sync-Horizon can see ${whom}.`)]
+  const whom =
+    sees_all === 't'
+      ? 'Every writer is visible'
+      : `Every writer of the role ${role} is visible; use this role for all processes`
+  return [ok('sync', `${whom}.`)]
 }

@@ -1,4 +1,4 @@
-// The doctor: looks at an installation without changing it, and says what to do about what it finds.
+// The doctor: checks an installation without changing it, and says how to fix what it finds.
 import { constants, existsSync } from 'node:fs'
 import { access, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -28,7 +28,7 @@ const ENOUGH_DISK_BYTES = 2048 * MIB
 const LEAST_DISK_BYTES = 256 * MIB
 const PROVIDER_PATIENCE_MS = 3_000
 
-/** Looks at everything; with `fix`, corrects the counters first, which is the only thing it ever changes. */
+/** Runs all checks; `fix` corrects the counters first, which is the only thing the doctor can change. */
 export async function examine(config: Config, { fix = false } = {}): Promise<Finding[]> {
   const findings = [
     ...checkSettings(config),
@@ -55,10 +55,10 @@ function checkSettings(config: Config): Finding[] {
   const findings: Finding[] = []
   if (config.webhookAllowPrivate) {
     const message = 'WEBHOOK_ALLOW_PRIVATE lets webhooks reach this machine and its network.'
-    findings.push(warning('settings', message, 'Unset it where callers you do not trust may set the addresses.'))
+    findings.push(warning('settings', message, 'Unset it if callers you do not trust can set webhook addresses.'))
   }
   if (config.databaseUrl && config.simulatorUrl) {
-    const message = 'SIMULATOR_URL is set: charges at the simulator move play money only.'
+    const message = 'SIMULATOR_URL is set: charges at the simulator move no real money.'
     findings.push(warning('settings', message, 'Unset it in production.'))
   }
   if (findings.length > 0) return findings
@@ -67,27 +67,27 @@ function checkSettings(config: Config): Finding[] {
 
 async function checkDisk({ dataDir }: Config): Promise<Finding> {
   const disk = await statfs(dataDir).catch(() => undefined)
-  if (!disk) return warning('disk', `The folder ${dataDir} does not exist yet.`, 'It is made at the first start.')
+  if (!disk) return warning('disk', `The folder ${dataDir} does not exist yet.`, 'The first start creates it.')
   const free = disk.bavail * disk.bsize
-  const message = `${Math.floor(free / MIB).toLocaleString('en')} MiB are free where ${dataDir} is.`
+  const message = `${Math.floor(free / MIB).toLocaleString('en')} MiB are free on the disk of ${dataDir}.`
   if (free >= ENOUGH_DISK_BYTES) return ok('disk', message)
   const fix = 'Free some space, or move DATA_DIR to another disk.'
   return free >= LEAST_DISK_BYTES ? warning('disk', message, fix) : failed('disk', message, fix)
 }
 
-/** An erasure and what operators change are on disk before the database commits: without their files neither is possible. */
+/** Erasures and operators' changes are written to files before the database commits, so both fail without these files. */
 async function checkFiles(config: Config): Promise<Finding[]> {
   const findings: Finding[] = []
   for (const path of [config.erasureLedger, auditHeadsPath(config)]) {
     const code = await whyNotWritable(path)
     const fix =
-      'Until it can be, nobody can be erased or nothing changed: set DATA_DIR or ERASURE_LEDGER to a disk that keeps.'
+      'Without it, erasures or operators’ changes fail: set DATA_DIR or ERASURE_LEDGER to a persistent, writable disk.'
     if (code) findings.push(failed('files', `${path} cannot be written (${code}).`, fix))
   }
   return findings
 }
 
-/** Folders that are missing are made when they are needed. */
+/** The error code if the file cannot be written. Missing folders are no error: they are created when needed. */
 async function whyNotWritable(path: string): Promise<string | undefined> {
   try {
     await access(path, constants.W_OK)
@@ -98,7 +98,7 @@ async function whyNotWritable(path: string): Promise<string | undefined> {
   }
 }
 
-/** A file that somebody made as root is closed to the service that runs as the owner of the folder. */
+/** A file created by root cannot be used by the service, which runs as the owner of the folder. */
 async function checkOwners({ databaseUrl, masterKey, dataDir, ...config }: Config): Promise<Finding[]> {
   const paths = [config.erasureLedger, auditHeadsPath({ dataDir })]
   if (!masterKey) paths.push(masterKeyPath(dataDir))
@@ -106,9 +106,9 @@ async function checkOwners({ databaseUrl, masterKey, dataDir, ...config }: Confi
   const findings: Finding[] = []
   for (const path of paths) {
     const [file, folder] = await Promise.all([path, dirname(path)].map((one) => stat(one).catch(() => undefined)))
-    // A folder of root, as volumes are mounted, does not tell who is to use it.
+    // A folder of root, such as a mounted volume, does not show which user the service runs as.
     if (!file || !folder || folder.uid === 0 || file.uid === folder.uid) continue
-    const message = `${path} belongs to the user ${file.uid} and its folder to ${folder.uid}, who may not be able to use it.`
+    const message = `${path} belongs to user ${file.uid} and its folder to user ${folder.uid}, who may not be able to use it.`
     findings.push(failed('files', message, `Run, as root: chown ${folder.uid}:${folder.gid} ${path}`))
   }
   return findings
@@ -119,7 +119,7 @@ async function checkMasterKeyFile({ masterKey, dataDir }: Config): Promise<Findi
   const path = masterKeyPath(dataDir)
   const file = await stat(path).catch(() => undefined)
   if (!file || (file.mode & 0o077) === 0) return []
-  return [failed('master key', `${path} can be read by others on this machine.`, `Run: chmod 600 ${path}`)]
+  return [failed('master key', `${path} is readable by other users of this machine.`, `Run: chmod 600 ${path}`)]
 }
 
 async function open(config: Config): Promise<{ db: Db; close: () => Promise<void> }> {
@@ -139,7 +139,7 @@ async function open(config: Config): Promise<{ db: Db; close: () => Promise<void
 async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Finding[]> {
   const server = await checkServer(db)
   const migrations = await checkMigrations(db)
-  // Without its tables there is nothing further to look at.
+  // The other checks need the tables.
   if (migrations.level === 'failed') return [...server, migrations]
   const key = config.masterKey ?? masterKeyIn(config.dataDir)
   const { finding: masterKey, seal } = await checkMasterKey(db, key && openSeal(key))
@@ -187,10 +187,10 @@ async function checkProvidersOf(config: Config, db: Db, seal: Seal | undefined):
   }
 }
 
-/** What went wrong and what to do. PostgreSQL's own sentences name the user or the database, never the password. */
+/** The cause and the fix. PostgreSQL's messages contain the user or the database, never the password. */
 function unreachable(error: unknown, { databaseUrl }: Config): [message: string, fix: string] {
   const { message } = error as Error
   if (error instanceof UsageError) return ['The embedded database cannot be used.', message]
-  const fix = databaseUrl ? 'Check the address, name, user, password and rights in DATABASE_URL.' : 'Look into the log.'
+  const fix = databaseUrl ? 'Check the address, name, user, password and rights in DATABASE_URL.' : 'See the log.'
   return [`The database cannot be used (${message}).`, fix]
 }

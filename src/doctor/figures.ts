@@ -5,12 +5,12 @@ import type { Db } from '../lib/pg/db.ts'
 import type { Query } from '../lib/pg/types.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
 
-// A day of a large project is computed within a second.
+// Computing one day of a large project takes less than a second.
 const DAYS_A_PROJECT = 3
 const PROJECTS = 20
 const BEHIND = '10 minutes'
 
-/** Looks at days drawn by lot, of projects drawn by lot, and at what has waited too long to be computed. */
+/** Compares random days of random projects, and finds marked days that have waited too long. */
 export async function checkFigures(db: Db): Promise<Finding[]> {
   const findings: Finding[] = []
   let compared = 0
@@ -25,12 +25,12 @@ export async function checkFigures(db: Db): Promise<Finding[]> {
   const late = await db.query(LATE, [BEHIND])
   if (late.length > 0) {
     const message = `The figures of ${count(late.length, 'project')} are more than ${BEHIND} behind (${late[0]!.project_id}).`
-    findings.push(warning('figures', message, 'See that a server or "tundish worker" runs, and look into its log.'))
+    findings.push(warning('figures', message, 'Check that a server or "tundish worker" runs, and see its log.'))
   }
   return findings.length > 0 ? findings : [ok('figures', `${count(compared, 'day')} compared with the records.`)]
 }
 
-/** One instant is seen; days that are marked, or may have news that nobody has followed yet, are left out. */
+/** Compares within one snapshot; leaves out days that are marked, or whose changes may not be processed yet. */
 async function compare(query: Query, projectId: string): Promise<{ days: number; wrong: string[] }> {
   await query('set transaction isolation level repeatable read, read only')
   await query('set local statement_timeout = 0')

@@ -1,6 +1,6 @@
-// What a check of the doctor answers.
+// The result of a check of the doctor.
 
-/** `failed` needs somebody's hand, `warning` a thought; `fix` says what to do, as a sentence or a command. */
+/** `failed` needs action, `warning` needs attention; `fix` says what to do, as a sentence or a command. */
 export interface Finding {
   check: string
   level: 'ok' | 'warning' | 'failed'

@@ -1,9 +1,9 @@
-// The doctor's look at money: providers that answer, and charges whose outcome nobody knows yet.
+// The doctor's checks of payments: whether providers respond, and charges whose outcome is unknown.
 import type { Db } from '../lib/pg/db.ts'
 import type { Providers } from '../providers/provider.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
 
-// By then a provider has been asked four times.
+// By then the provider has been asked four times.
 const LONG_IN_PROGRESS = '10 minutes'
 
 const MISMATCHES_SHOWN_FOR = '30 days'
@@ -14,9 +14,8 @@ export async function checkProviders(db: Db, providers: Providers, simulatorIsRe
     all.map(async ({ provider }) => {
       const reachable = await provider.isReachable()
       if (reachable) return ok('providers', `${provider.name} answers.`)
-      const message = `${provider.name} does not answer.`
-      if (provider.name !== 'simulator')
-        return failed('providers', message, 'Look at its status page and your network.')
+      const message = `${provider.name} does not respond.`
+      if (provider.name !== 'simulator') return failed('providers', message, 'Check its status page and your network.')
       return simulatorIsRequired
         ? failed('providers', message, 'Start it (tundish simulator), or correct SIMULATOR_URL.')
         : warning('providers', message, 'It runs while tundish serve runs.')
@@ -25,13 +24,13 @@ export async function checkProviders(db: Db, providers: Providers, simulatorIsRe
   const rows = await db.query('select distinct psp from merchant_accounts order by psp')
   const without = rows.map(({ psp }) => psp!).filter((psp) => !all.some(({ provider }) => provider.name === psp))
   if (without.length > 0) {
-    const message = `There are merchant accounts of providers that this program cannot reach: ${without.join(', ')}.`
-    findings.push(warning('providers', message, 'Their history is reported; cards saved there cannot be charged.'))
+    const message = `There are merchant accounts of providers that are not set up here: ${without.join(', ')}.`
+    findings.push(warning('providers', message, 'Their history stays in reports; cards saved there cannot be charged.'))
   }
   return findings.length > 0 ? findings : [ok('providers', 'No payment provider is in use.')]
 }
 
-/** Merchant accounts without credentials or without notifications, erasures that do not get through, e-mails as ids. */
+/** Finds merchant accounts without a webhook secret or notifications, stuck erasures, and e-mail addresses used as ids. */
 export async function checkAccounts(db: Db): Promise<Finding[]> {
   const [row] = await db.query(ACCOUNTS)
   const n = (column: string) => Number(row![column])
@@ -40,16 +39,16 @@ export async function checkAccounts(db: Db): Promise<Finding[]> {
     findings.push(
       warning(
         'providers',
-        `${count(n('unsigned'), 'merchant account')} without a secret for notifications: refunds and disputes made at the provider are found minutes later.`,
-        'Make a webhook endpoint at the provider, and give its secret: tundish merchant-account connect',
+        `${count(n('unsigned'), 'merchant account')} without a webhook secret: refunds and disputes made at the provider are found minutes later.`,
+        'Create a webhook endpoint at the provider, and set its secret: tundish merchant-account connect',
       ),
     )
   if (n('silent') > 0)
     findings.push(
       failed(
         'providers',
-        `No notification came to ${count(n('silent'), 'merchant account')}, though charges were made for more than an hour.`,
-        'Look at the provider whether its notifications reach this server.',
+        `${count(n('silent'), 'merchant account')} without any notification, though charges were made for more than an hour.`,
+        'Check at the provider whether its notifications reach this server.',
       ),
     )
   if (n('erasures') > 0)
@@ -65,13 +64,13 @@ export async function checkAccounts(db: Db): Promise<Finding[]> {
       warning(
         'erasures',
         `At least ${count(n('emails'), 'external_id')} look like e-mail addresses, which no erasure removes.`,
-        'Use ids of your own that tell nothing of a person.',
+        'Use ids that contain no personal data.',
       ),
     )
   return findings
 }
 
-// Of e-mail addresses a few are enough to tell.
+// A few e-mail addresses are enough for the warning.
 const ACCOUNTS = `
   select count(*) filter (where m.webhook_secrets is null) as unsigned,
     count(*) filter (where m.webhook_secrets is not null and exists (
@@ -99,11 +98,11 @@ export async function checkCharges(db: Db): Promise<Finding> {
   return failed(
     'charges',
     `${count(stuck, 'charge')} or refunds are in progress for more than ${LONG_IN_PROGRESS}, ${since}.`,
-    'See that a worker runs and the provider answers; what it can never tell: tundish charges resolve',
+    'Check that a worker runs and the provider responds; decide a lasting case: tundish charges resolve',
   )
 }
 
-/** Charges and refunds that a provider did not make as they were asked for. */
+/** Finds charges and refunds that differ at the provider from the request. */
 export async function checkMismatches(db: Db): Promise<Finding[]> {
   const rows = await db.query(
     `select 'order ' || order_id as what, provider_mismatch as mismatch from orders

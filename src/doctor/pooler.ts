@@ -1,4 +1,4 @@
-// The doctor's look at a pooler: whether both addresses lead to one database, and its connections have our settings.
+// The doctor's checks of a pooler: both addresses lead to one database, and its connections have the settings of the role.
 import type { Config } from '../config.ts'
 import { settingsOf } from '../lib/pg/client-config.ts'
 import type { Db } from '../lib/pg/db.ts'
@@ -13,16 +13,16 @@ export async function checkPooler(db: Db, config: Config): Promise<Finding[]> {
     const [pooled] = await db.query(SAME)
     if (direct!.same !== pooled!.same) {
       const message = 'DIRECT_DATABASE_URL and DATABASE_URL lead to different databases.'
-      return [failed('pooler', message, 'Let both lead to one database, the first past the pooler.')]
+      return [failed('pooler', message, 'Set both to one database, DIRECT_DATABASE_URL without the pooler.')]
     }
   } finally {
     release()
   }
   const missing = await unsettled(db.query, settingsOf(config))
-  if (missing.length > 0) return [warning('pooler', reconnect(missing), 'Then run the doctor again.')]
-  return [ok('pooler', 'Through the pooler and past it is the same database.')]
+  if (missing.length > 0) return [warning('pooler', reconnect(missing), 'Do that, then run the doctor again.')]
+  return [ok('pooler', 'Both addresses lead to the same database.')]
 }
 
-// A server's start and a database's number name it.
+// The start time of the server and the number of the database identify it.
 const SAME = `
   select concat_ws(' ', extract(epoch from pg_postmaster_start_time()), oid) as same from pg_database where datname = current_database()`

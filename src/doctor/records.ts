@@ -1,4 +1,4 @@
-// The doctor's look at what is stored: keys that can be opened, counts that are true, ledgers of erasure that agree.
+// The doctor's checks of stored data: keys can be decrypted, counters are exact, the ledgers of erasures and the audit log agree.
 import { existsSync } from 'node:fs'
 import { verifyAudit } from '../audit/verify.ts'
 import { readLedgers } from '../erasure/ledger-files.ts'
@@ -9,7 +9,7 @@ import { COUNTED } from '../records/records.ts'
 import { hashKey } from '../tenants/key-text.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
 
-/** Answers the seal too when it is the database's: only that one can judge what was written under it. */
+/** Also returns the seal if it is the database's: other checks need it. */
 export async function checkMasterKey(db: Db, present?: Seal): Promise<{ finding: Finding; seal?: Seal }> {
   const fix = 'Start with the MASTER_KEY (or DATA_DIR/master.key) this database was set up with, from your backup.'
   const [row] = await db.query(`select value from instance where name = 'master key'`)
@@ -19,10 +19,10 @@ export async function checkMasterKey(db: Db, present?: Seal): Promise<{ finding:
       'master.key is missing in DATA_DIR.',
       'Restore it from your backup, or set MASTER_KEY.',
     )
-    return { finding: row ? missing : ok('master key', 'There is none yet: the first start makes it.') }
+    return { finding: row ? missing : ok('master key', 'There is none yet: the first start creates it.') }
   }
   if (row && row.value !== present.fingerprint) {
-    return { finding: failed('master key', 'The master key is not the one of this database.', fix) }
+    return { finding: failed('master key', 'The master key is not that of this database.', fix) }
   }
   return { finding: await checkKeys(db, present), seal: present }
 }
@@ -36,14 +36,14 @@ async function checkKeys(db: Db, seal: Seal): Promise<Finding> {
   const broken = opened.filter((one) => one.broken).length
   const strange = opened.filter((one) => one.strange).length
   if (broken > 0) {
-    const message = `${count(broken, 'secret key')} cannot be opened: webhooks of their owners cannot be signed.`
+    const message = `${count(broken, 'secret key')} cannot be decrypted: webhooks of their owners cannot be signed.`
     return failed('master key', message, REPLACE)
   }
   if (strange > 0) {
-    const message = `${count(strange, 'secret key')} with the hash of another key than the one that was made`
-    return failed('master key', `${message}: somebody wrote into the table of keys.`, REPLACE)
+    const message = `${count(strange, 'secret key')} with a hash that does not match the key`
+    return failed('master key', `${message}: the table was changed outside Tundish.`, REPLACE)
   }
-  return ok('master key', `It opens ${count(keys.length, 'secret key')}, each the one that opens its door.`)
+  return ok('master key', `The master key decrypts ${count(keys.length, 'secret key')}, and all match their hashes.`)
 }
 
 const REPLACE = 'Replace them: tundish keys regenerate (--org ID | --project ID)'
@@ -56,7 +56,7 @@ function open(seal: Seal, sealed: Buffer, id: string): string | undefined {
   }
 }
 
-/** Compares every counter with a recount of the same instant. */
+/** Compares every counter with a recount in the same snapshot. */
 export async function checkCounts(db: Db): Promise<Finding[]> {
   const rows = await patiently(db, DIFFERENCES)
   if (rows.length === 0) return [ok('counts', 'Every counter agrees with a recount.')]
@@ -69,7 +69,7 @@ export async function checkCounts(db: Db): Promise<Finding[]> {
   })
 }
 
-/** Adds what a recount finds missing. It is a difference, so writers may go on meanwhile. */
+/** Adds the differences to a recount to the counters. Differences stay right while others write. */
 export async function fixCounts(db: Db): Promise<number> {
   const rows = await patiently(
     db,
@@ -78,7 +78,7 @@ export async function fixCounts(db: Db): Promise<number> {
   return rows.length
 }
 
-// What every counter must be. One statement sees one instant, also while others write.
+// The right value of every counter. One statement reads one snapshot, also while others write.
 const RECOUNT = COUNTED.flatMap(({ table, counts }) =>
   Object.entries(counts).map(
     ([field, value]) => `
@@ -95,7 +95,7 @@ const DIFFERENCES = `
   from real full join counted using (project_id, list, field, value)
   where coalesce(real.n, 0) <> coalesce(counted.n, 0)`
 
-/** Counting everything takes its time. */
+/** Runs a slow statement without the timeout. */
 function patiently(db: Db, text: string) {
   return db.tx(async (query) => {
     await query('set local statement_timeout = 0')
@@ -103,7 +103,7 @@ function patiently(db: Db, text: string) {
   })
 }
 
-/** After a restored backup the file knows of erasures that the database has forgotten. */
+/** After a restored backup the file has erasures that the database lacks. */
 export async function checkLedgers(db: Db, path: string): Promise<Finding[]> {
   const { inFile, unreadable } = await readLedger(path)
   const known = new Set((await db.query('select id from projects')).map(({ id }) => id))
@@ -117,33 +117,35 @@ export async function checkLedgers(db: Db, path: string): Promise<Finding[]> {
   }
   const absent = [...inDatabase].filter((entry) => !inFile.has(entry)).length
   if (absent > 0) {
-    const message = `${path} lacks ${count(absent, 'erasure')} of the database: made on other machines, they are there.`
-    const fix = `If that file is lost, write them again: tundish erasures export >> ${path}`
+    const message = `${path} lacks ${count(absent, 'erasure')} of the database: normal if they were made on other machines.`
+    const fix = `If the file was lost, write them again: tundish erasures export >> ${path}`
     findings.push(warning('erasures', message, fix))
   }
   if (unreadable > 0) {
     const message = `${count(unreadable, 'line')} of ${path} cannot be read.`
-    findings.push(warning('erasures', message, 'A last line that a crash cut off is harmless; else restore the file.'))
+    findings.push(
+      warning('erasures', message, 'An incomplete last line after a crash is harmless; otherwise restore the file.'),
+    )
   }
   return findings.length > 0
     ? findings
     : [ok('erasures', `Both ledgers agree on ${count(inDatabase.size, 'erasure')}.`)]
 }
 
-/** Whether the log of what operators did is as it was written; under another key every entry would look forged. */
+/** Verifies the audit log; under another master key every entry would look forged. */
 export async function checkAudit(db: Db, seal: Seal | undefined, headsPath: string): Promise<Finding[]> {
-  if (!seal) return [warning('audit', 'Not looked at: that takes the master key.', 'First see to the master key.')]
+  if (!seal) return [warning('audit', 'Not checked: this needs the master key.', 'Fix the master key first.')]
   const { entries, known, wrong } = await verifyAudit(db, seal, headsPath)
-  const fix = 'Somebody changed the log in the database, or the backup that was restored is older than the file.'
+  const fix = 'The log was changed in the database, or a restored backup is older than the file.'
   if (wrong.length > 0) return wrong.map((message) => failed('audit', message, fix))
   if (entries > 0 && known === 0) {
-    const message = `${headsPath} knows none of the ${count(entries, 'entry', 'entries')}: made on other machines, or it is lost.`
-    return [warning('audit', message, 'Run the doctor on the machine that made them too.')]
+    const message = `${headsPath} has none of the ${count(entries, 'entry', 'entries')}: they were made on other machines, or the file was lost.`
+    return [warning('audit', message, 'Run the doctor on the machine that made them, too.')]
   }
-  return [ok('audit', `${count(entries, 'entry', 'entries')}, each in its place and as it was written.`)]
+  return [ok('audit', `${count(entries, 'entry', 'entries')}, all present and unchanged.`)]
 }
 
-/** Who stands in the file, as `project profile`. A file that is not there is empty. */
+/** The entries of the file, as `project profile`. A missing file is empty. */
 async function readLedger(path: string): Promise<{ inFile: Set<string>; unreadable: number }> {
   const inFile = new Set<string>()
   const unreadable: string[] = []

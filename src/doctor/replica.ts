@@ -1,4 +1,4 @@
-// The doctor's look at the replica: whether it is one, of this primary, and follows.
+// The doctor's checks of the replica: it is a standby, of this primary, and follows.
 import { type Db, openDb } from '../lib/pg/db.ts'
 import { pendingMigrations } from '../lib/pg/migrate.ts'
 import { type Finding, ok, warning } from './finding.ts'
@@ -7,7 +7,7 @@ const PATIENCE_MS = 2_000
 const POLL_MS = 20
 const MEANWHILE = 'Reads go to the primary meanwhile.'
 
-/** Nothing that is wrong with a replica is worse than a warning: everything is read at the primary then. */
+/** Every problem of a replica is a warning only: reads go to the primary then. */
 export async function checkReplica(primary: Db, url: string | undefined): Promise<Finding[]> {
   if (!url) return []
   const replica = openDb({ url, applicationName: 'tundish doctor', connections: 1, readConnections: 1 })
@@ -39,8 +39,8 @@ async function follow(primary: Db, replica: Db): Promise<Finding> {
     if (shown !== 't') await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }
   if (shown !== 't') {
-    const message = `The replica has not replayed within ${PATIENCE_MS / 1000} s what the primary had.`
-    const fix = `Look at pg_stat_replication on the primary, and for long queries or a paused replay. ${MEANWHILE}`
+    const message = `The replica did not catch up with the primary within ${PATIENCE_MS / 1000} s.`
+    const fix = `Check pg_stat_replication on the primary, and look for long queries or a paused replay. ${MEANWHILE}`
     return warning('replica', message, fix)
   }
   const pending = await pendingMigrations((text) => replica.query(text))

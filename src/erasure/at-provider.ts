@@ -1,4 +1,4 @@
-// Repeats erasures at payment providers: cards are detached, and the customer there is emptied or deleted, until it is done.
+// Repeats erasures at payment providers: detaches cards and empties or deletes the customer there, retrying until it is done.
 import type { Clock } from '../lib/clock.ts'
 import type { Db } from '../lib/pg/db.ts'
 import { isUnavailable } from '../lib/pg/errors.ts'
@@ -17,8 +17,8 @@ const PSPS = Object.keys(adapters)
   .join(', ')
 
 /**
- * Statements of an erasure, with the project as $1 and the profiles as $2: where the organization asks for it, the cards
- * of their customers are charged no more, and what the providers have of them is queued. Repeating them changes nothing.
+ * Statements of an erasure, with the project as $1 and the profiles as $2. If the organization has switched it on, they
+ * stop charges to the cards of the customers and queue the erasure at the providers. Repeating them changes nothing.
  */
 export const QUEUE_AT_PROVIDER = [
   `update customers c set cards_erased_at = db_clock() from organizations o
@@ -45,9 +45,9 @@ export const QUEUE_AT_PROVIDER = [
 ]
 
 const LOOK_MS = 1_000
-// Of one process, at most.
+// The most concurrent erasures of one process.
 const AT_ONCE = 4
-// Longer than the calls of one erasure take: some cards are detached one after the other.
+// Longer than the calls of one erasure: cards are detached one after the other.
 const LEASE_S = 10 * 60
 const PAUSES_S = [5, 60, 10 * 60, 60 * 60, 6 * 60 * 60]
 
@@ -70,7 +70,8 @@ type Due = {
   attempts: string
 }
 
-// Taking moves the time of the next attempt past the lease. Due also is what lies further ahead than any pause.
+// Taking moves the time of the next attempt past the lease. A time further ahead than any pause is due, too: the clock was
+// set back.
 const TAKE_DUE = {
   name: 'take erasure at provider',
   text: `
@@ -89,7 +90,7 @@ async function keepErasing(app: Shared, signal: AbortSignal): Promise<void> {
   const { db, clock, log } = app
   while (!signal.aborted) {
     const isWorking = await eraseNext(app, signal).catch((error) => {
-      // What was taken is due again when its lease ends.
+      // A taken erasure is due again when its lease ends.
       if (!isUnavailable(error))
         log.error({ err: error }, 'An erasure at a payment provider failed; it is tried again.')
       return false
@@ -105,7 +106,7 @@ async function keepErasing(app: Shared, signal: AbortSignal): Promise<void> {
     const why = provider ? await erase(provider, due, stop) : 'the merchant account is not connected'
     const pause = PAUSES_S[Math.min(Number(due.attempts), PAUSES_S.length) - 1]!
     await db.query(SETTLE, [organization_id, psp, psp_merchant_id, target, why ?? null, pause])
-    if (why === undefined) log.info({ organization_id, psp, psp_merchant_id }, 'A customer is erased at the provider.')
+    if (why === undefined) log.info({ organization_id, psp, psp_merchant_id }, 'A customer was erased at the provider.')
     return true
   }
 }
@@ -128,7 +129,7 @@ async function erase(provider: Provider, { target, how }: Due, signal: AbortSign
   return outcome.outcome === 'unknown' ? outcome.why : undefined
 }
 
-/** The customer of a saved card; null: nobody's any more. */
+/** The customer of a saved card; null: it is attached to none. */
 async function customerOf(provider: Provider, token: string, signal: AbortSignal) {
   const card = await provider.savedCard?.(token, signal)
   if (card && 'outcome' in card) return card

@@ -11,8 +11,8 @@ const STAMP = "greatest(db_clock(), $3::timestamptz, updated_at + interval '1 mi
 const SESSIONS = 'select id from sessions where project_id = $1 and profile_id = any($2)'
 const CUSTOMERS = 'select organization_id, external_id from customers where project_id = $1 and profile_id = any($2)'
 const EVENTS = 'select id from events where project_id = $1 and profile_id = any($2)'
-// Events under other profiles that show data of these: of subscriptions that began in one of the sessions, and of orders
-// of a customer from before it was linked to the profile. Events written after an erasure show none of it.
+// Events of other profiles that show data of these: of subscriptions that began in one of the sessions, and of orders that a
+// customer made before it was linked to the profile. Events written after an erasure show none of it.
 const EVENTS_THAT_SHOW = `
   select id from events
   where project_id = $1 and type like 'subscription.%' and data #>> '{session,user_agent}' is not null
@@ -21,12 +21,12 @@ const EVENTS_THAT_SHOW = `
   where project_id = $1 and type like 'session.%' and object_id in (${SESSIONS}) and profile_id <> all($2)
   union select e.id from orders o join events e on e.project_id = $1 and e.object_id = o.order_id::text
   where (o.organization_id, o.external_id) in (${CUSTOMERS}) and e.data ->> 'client_metadata' is not null`
-// In the form in which events with the id alone are written, so that those need no update.
+// The exact text that is written for events with the id alone, so that those need no update.
 const ID_ALONE = `'{"id":' || to_json(object_id) || '}'`
 
-/** Reduces the data of events to the id, and forgets receivers' answers, which may repeat the data. */
+/** Reduces the data of events to the id, and deletes receivers' responses, which may repeat the data. */
 const emptied = (ids: string) => [
-  // Locked first, for a process that stores an answer locks its event.
+  // Locked first, because a process that stores a response locks its event.
   `with locked as materialized (select from events where project_id = $1 and id in (${ids}) order by id for no key update)
    select count(*) from locked`,
   `update webhook_attempts set answer = null where project_id = $1 and event_id in (${ids}) and answer is not null`,
@@ -44,7 +44,7 @@ export const ON_PERSONS = [
   ...emptied(EVENTS),
 ]
 
-/** For every profile: rows may have come under an erased one since. Each statement leaves out rows that are wiped already. */
+/** For every profile: an erased one may have new rows. Each statement skips rows that are wiped already. */
 export const ON_BELONGINGS = [
   ...QUEUE_AT_PROVIDER,
   // Their nested user agent changes, also under other profiles: a sync must see it.

@@ -10,7 +10,7 @@ import type { Query } from '../lib/pg/types.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { ON_BELONGINGS, ON_PERSONS } from './effects.ts'
 
-/** One line of the ledger: who was erased and when, nothing personal. */
+/** One line of the ledger: the id of the profile and the time, no personal data. */
 export interface Erasure {
   project_id: string
   profile_id: string
@@ -18,9 +18,9 @@ export interface Erasure {
 }
 
 /**
- * Erases these profiles of a project, all or nothing. Answers the ids that are not its profiles, in the order given;
- * when there are any, nothing was changed. The ledger's file is on disk before the database commits, and the audit log
- * says who asked for it.
+ * Erases these profiles of a project, all or nothing. Returns the ids that are not its profiles, in the order given; if
+ * there are any, nothing was changed. The ledger's file is on disk before the database commits, and the audit log names the
+ * actor.
  */
 export async function erase(
   { db, audit, erasureLedger }: { db: Db; audit: Audit; erasureLedger: string },
@@ -33,7 +33,7 @@ export async function erase(
     const missing = ids.filter((id) => !found.has(id))
     if (missing.length > 0) return { missing }
     const erased_at = await wipe(query, projectId, found)
-    // Also those erased already: history may have been imported anonymized.
+    // Also profiles that are erased already: they may have been imported as anonymized.
     await enter(
       query,
       erasureLedger,
@@ -50,8 +50,8 @@ export async function erase(
 }
 
 /**
- * Wipes again what transactions beside the erasure wrote: a charge or refund that was claimed while an import linked its
- * customer to one of these profiles has locked the profile of before. Each such customer is waited for with no other lock.
+ * Wipes again what concurrent transactions wrote: a charge or refund that was claimed while an import linked its customer
+ * to one of these profiles has locked the former profile. It waits for each such customer while holding no other lock.
  */
 async function wipeBeside(db: Db, projectId: string, ids: string[]): Promise<void> {
   const busy = await db.query<Linked>(FIND_BUSY, [projectId, ids])
@@ -73,8 +73,8 @@ const FIND_BUSY = `
 const AWAIT_CUSTOMER = 'select from customers where organization_id = $1 and external_id = $2 for update'
 
 /**
- * Erases again whoever stands in a ledger, project by project: of those that exist here, whoever is not erased.
- * Answers how many were erased now, were erased already, and are unknown here.
+ * Repeats the erasures of a ledger, project by project, for profiles that exist here and are not erased. Returns how many
+ * were erased now, were erased already, and are unknown here.
  */
 export async function reapply(db: Db, ledgerPath: string, entries: AsyncIterable<Erasure>) {
   const result = { erased: 0, already_erased: 0, unknown: 0 }
@@ -96,7 +96,7 @@ async function reapplyBatch(query: Query, ledgerPath: string, projectId: string,
     batch.map(({ profile_id }) => profile_id),
   )
   await wipe(query, projectId, found)
-  // Whoever is unknown stays in the ledger: an import that brings the profile back finds it there.
+  // Unknown profiles are entered, too: an import that brings one back finds it in the ledger.
   await enter(query, ledgerPath, batch)
   return [found.size, personal(found).length] as const
 }
@@ -128,8 +128,9 @@ async function* batches(entries: AsyncIterable<Erasure>): AsyncIterable<[project
 }
 
 /**
- * Locks the rows, so that nobody writes personal data of these profiles until the commit; says who still has any.
- * The strongest lock, for a charge that settles holds the weakest (a key share) while it writes an event about a person.
+ * Locks the rows, so that no transaction writes personal data of these profiles until the commit; returns which profiles
+ * still have any. The strongest lock, because a charge that settles holds the weakest (a key share) while it writes an
+ * event about a person.
  */
 async function lockProfiles(
   query: Query,
@@ -162,9 +163,9 @@ async function wipe(query: Query, projectId: string, found: Map<string, 'persona
 }
 
 /**
- * Removes what is personal of whatever belongs to these profiles, which are locked and erased; `base` is the least stamp,
- * from `begin_write`. Also for profiles erased long ago: what is stored may have come under them since. Not seen at a
- * replica yet: `mark` has to follow.
+ * Removes personal data from the records of these profiles, which are locked and erased; `base` is the least stamp, from
+ * `begin_write`. Also for profiles erased long ago, which may have new records. Replicas learn of it by `mark`, which has
+ * to follow.
  */
 export async function wipeBelongings(query: Query, projectId: string, ids: string[], base: string): Promise<void> {
   await carryOut(query, ON_BELONGINGS, projectId, ids, base)
@@ -180,8 +181,8 @@ async function carryOut(query: Query, effects: string[], projectId: string, ids:
 }
 
 /**
- * Until a replica shows the number that this leaves, its project is read at the primary. Locks a row that every erasure in
- * the project needs, so it comes late in a transaction.
+ * Increments the project's number of erasures: a replica that does not have it yet is not read. Locks a row that every
+ * erasure of the project needs, so call it late in a transaction.
  */
 export async function mark(query: Query, projectId: string): Promise<void> {
   await query(MARK, [projectId])
@@ -195,8 +196,8 @@ const anonymized = (id: string) =>
   ({ type: 'profile.anonymized', object_id: id, profile_id: id, data: { id } }) as const
 
 /**
- * Enters into both ledgers who is in the database's not yet. Comes last, right before the commit: the file may know more
- * than the database, and never less.
+ * Enters the erasures that the database's ledger lacks into both ledgers. Call it last, right before the commit: the file
+ * may have more entries than the database, never fewer.
  */
 async function enter(query: Query, ledgerPath: string, erasures: Erasure[]): Promise<void> {
   const rows = await query<{ profile_id: string }>(
@@ -217,7 +218,7 @@ async function append(path: string, lines: string): Promise<void> {
   try {
     const { size } = await file.stat()
     const last = await file.read({ buffer: Buffer.alloc(1), position: Math.max(size - 1, 0) })
-    // A line that a crash cut off must not swallow ours.
+    // A line that a crash cut off must not be joined with ours.
     const torn = size > 0 && last.buffer.toString() !== '\n'
     await file.appendFile(torn ? `\n${lines}` : lines)
     await file.sync()
@@ -227,7 +228,7 @@ async function append(path: string, lines: string): Promise<void> {
   }
 }
 
-/** A new file is on disk only when its name is. */
+/** A new file survives a crash only when its folder is synced, too. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path)
   await folder.sync().finally(() => folder.close())

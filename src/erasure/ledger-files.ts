@@ -5,7 +5,7 @@ import { isJsonObject, JsonError, readJson } from '../lib/json/read.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
 import type { Erasure } from './erasure.ts'
 
-/** Goes on behind a line that cannot be read, which a crash may have cut off: everybody else must be erased. */
+/** Continues after an unreadable line, which a crash may have cut off: all others must be erased. */
 export async function* readLedgers(paths: string[], unreadable: string[]): AsyncIterable<Erasure> {
   for (const path of paths) {
     let line = 0

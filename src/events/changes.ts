@@ -11,19 +11,19 @@ import { JOINS, transaction } from '../records/transaction.ts'
 import type { EventType } from './catalogue.ts'
 import { type Event, write } from './outbox.ts'
 
-/** A subscription that was written in this transaction, and what it was before; null: it was not there. */
+/** A subscription written in this transaction, with its former state; null: it is new. */
 export interface SubscriptionChange {
   id: string
   before: { status: string; renewed_at: string | null; period_starts_at: string | null } | null
 }
 
-// Rows of an event's size that are in memory, and in one statement, at once.
+// The number of rows, each of an event's size, that are in memory and in one statement at once.
 const BATCH = 500
 
 /**
- * Writes what follows from these changes, in their order. A new subscription is `created`, and also what its state is
- * called when that is another one; a new state is told by its name; a new period in the same state is `renewed`.
- * Call it in the transaction that changed them, after the change.
+ * Writes the events of these changes, in their order. A new subscription is `created`, followed by an event named after
+ * its state if that is another one; a changed state has the event of its name; a new period in the same state is `renewed`.
+ * Call it after the change, in the same transaction.
  */
 export async function emitSubscriptionEvents(
   query: Query,
@@ -59,7 +59,7 @@ export const RECORD_EVENTS = [
 ] as const satisfies EventType[]
 export type RecordEvent = (typeof RECORD_EVENTS)[number]
 
-/** Writes an event of this type for each of these records. Call it in the transaction that changed them, after the change. */
+/** Writes an event of this type for each of these records. Call it after the change, in the same transaction. */
 export async function emitRecordEvents(
   query: Query,
   projectId: string,
@@ -84,7 +84,7 @@ interface Read {
   status: string | null
   renewed_at: string | null
   period_starts_at: string | null
-  /** The object as the API answers it, its numbers exact. */
+  /** The object as the API returns it, with exact numbers. */
   data: unknown
 }
 
@@ -97,7 +97,7 @@ function kinds(now: Read, before: SubscriptionChange['before']): EventType[] {
     : []
 }
 
-// PostgreSQL drops trailing zeros of a fraction, so that its texts do not sort by time; padded they do.
+// PostgreSQL drops trailing zeros of a fraction, so its texts sort by time only when padded.
 const isLater = (now: string | null, before: string | null) =>
   now !== null && (before === null || padded(now) > padded(before))
 const padded = (text: string) => text.replace(/(\.\d+)?\+00$/, (_all, fraction = '.') => fraction.padEnd(7, '0'))

@@ -1,4 +1,4 @@
-// Delivers events to webhook endpoints: fans out, takes what is due, sends many at once, and lets no endpoint hold up another.
+// Delivers events to webhook endpoints: fans out, takes due deliveries, sends many concurrently; no endpoint delays another.
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -27,36 +27,36 @@ export interface DeliveryOptions {
 
 // A receiver has this long to answer.
 const DEADLINE_MS = 10_000
-// Most of the time from a commit to its arrival is waiting for the next look.
-const LOOK_MS = 150
-// Between looks while there is work: long enough to take several deliveries at once.
-const BUSY_LOOK_MS = 20
+// The pause between polls. It is most of the delay between a commit and its delivery.
+const POLL_MS = 150
+// The pause while there is work: long enough to take several deliveries at once.
+const BUSY_POLL_MS = 20
 // An attempt that lasts longer leaves the fast lane to others.
 const SLOW_MS = 1000
-// Attempts at once that are not known to be slow; failing endpoints have a lane of their own; and both with the slow.
+// Concurrent attempts: those not known to be slow; those of failing endpoints; and all, slow ones included.
 const FAST_LANE = 256
 const FAILING_LANE = 128
 const MOST = 1024
-// Attempts at once of one endpoint: enough to be quick, too few to hurt it. One that fails is tried one by one.
+// Concurrent attempts per endpoint: enough to be fast, too few to overload it. A failing endpoint gets one at a time.
 const PER_ENDPOINT = 8
 const PER_FAILING_ENDPOINT = 1
-// What is still being sent when the program stops gets this long.
+// Attempts still running when the program stops may take this long.
 const STOP_MS = 2000
 
-/** Starts to deliver, beside any number of other processes; answers what stops it. */
+/** Starts to deliver, alongside any number of other processes; returns the function that stops it. */
 export function deliverEvents(app: Shared, options: DeliveryOptions = {}): () => Promise<void> {
   const stopping = new AbortController()
   const dispatcher = openDispatcher(app, options)
   const work = async () => {
     while (!stopping.signal.aborted) {
       const begun = app.clock.monotonicMs()
-      const busy = await dispatcher.look().catch((error) => {
-        if (!isUnavailable(error)) app.log.error({ err: error }, 'Delivering events failed.')
+      const busy = await dispatcher.poll().catch((error) => {
+        if (!isUnavailable(error)) app.log.error({ err: error }, 'Webhook deliveries failed.')
         return false
       })
-      const lookMs = app.clock.monotonicMs() - begun
-      // Never more than half of the time, so that looking does not become the load.
-      await app.clock.sleep(busy ? Math.max(BUSY_LOOK_MS, lookMs) : LOOK_MS, stopping.signal)
+      const tookMs = app.clock.monotonicMs() - begun
+      // Polling takes at most half of the time, so that it does not become the load.
+      await app.clock.sleep(busy ? Math.max(BUSY_POLL_MS, tookMs) : POLL_MS, stopping.signal)
     }
   }
   const working = work()
@@ -86,8 +86,8 @@ function openDispatcher(app: Shared, { resolve, deadlineMs = DEADLINE_MS }: Deli
   }
   const atWork = new Map<AtWork, Promise<void>>()
 
-  /** Takes and starts what is due; answers whether there was any work. */
-  async function look(): Promise<boolean> {
+  /** Takes and starts due deliveries; returns whether there were any. */
+  async function poll(): Promise<boolean> {
     if (!(await anythingDue(db))) return false
     const more = await fanOut(db)
     let begun = 0
@@ -106,8 +106,9 @@ function openDispatcher(app: Shared, { resolve, deadlineMs = DEADLINE_MS }: Deli
     }, SLOW_MS)
     const done = attempt(work.taken, keys)
       .catch((error) => {
-        // What is not written down is due again when its lease has passed.
-        if (!isUnavailable(error)) app.log.error({ err: error }, 'An attempt could not be written down.')
+        // An attempt that is not recorded is due again when its lease ends.
+        if (!isUnavailable(error))
+          app.log.error({ err: error }, 'The outcome of a webhook delivery could not be recorded.')
       })
       .finally(() => {
         clearTimeout(timer)
@@ -129,7 +130,7 @@ function openDispatcher(app: Shared, { resolve, deadlineMs = DEADLINE_MS }: Deli
   }
 
   return {
-    look,
+    poll,
     async close() {
       const timer = setTimeout(() => stop.abort(), STOP_MS)
       await Promise.all(atWork.values())
@@ -138,7 +139,7 @@ function openDispatcher(app: Shared, { resolve, deadlineMs = DEADLINE_MS }: Deli
   }
 }
 
-// The events of a project without a living key wait for one.
+// Events of a project without a valid key wait until it has one.
 const NO_KEY = {
   status: undefined,
   error: 'The project has no secret key to sign with.',
@@ -146,13 +147,13 @@ const NO_KEY = {
   retryAfter: undefined,
 }
 
-/** What a lane may take now, given what is at work. */
+/** How many deliveries a lane may take now, given the attempts in progress. */
 function lane(atWork: AtWork[], failing: boolean): Lane {
   const mine = atWork.filter((work) => work.failing === failing)
   const counted = failing ? mine.length : mine.filter(({ slow }) => !slow).length
   const free = (failing ? FAILING_LANE : FAST_LANE) - counted
   const busy = new Map<string, number>()
-  // A slow attempt counts for all of its endpoint's places: it had better answer before it is sent more.
+  // A slow attempt occupies all slots of its endpoint, which gets nothing more until it has responded.
   for (const { taken, slow } of atWork) {
     busy.set(taken.endpoint_id, (busy.get(taken.endpoint_id) ?? 0) + (slow ? PER_ENDPOINT : 1))
   }

@@ -1,4 +1,4 @@
-// Webhook endpoints of a project: made, set, removed, tried with a test event; and events sent once more.
+// Webhook endpoints of a project: create, change, remove, send a test event; and send an event again.
 
 import { isIP } from 'node:net'
 import { ApiError } from '../lib/errors.ts'
@@ -11,32 +11,32 @@ import { write } from './outbox.ts'
 
 export interface EndpointSettings {
   url: string
-  /** The kinds it wants; an empty list wants all. */
+  /** The kinds it receives; an empty list means all. */
   kinds: string[]
   enabled: boolean
 }
 
-/** An endpoint as the operator's API answers it. */
+/** An endpoint as the operator's API returns it. */
 export const endpoint = shape('WebhookEndpoint', 'e', {
   id: text('Identifier.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
   url: text('Where deliveries are posted.', { example: 'https://example.com/tundish' }),
-  kinds: json('The kinds of events it wants; an empty list wants all.', {
+  kinds: json('The kinds of events it receives; an empty list means all.', {
     schema: { type: 'array', items: { type: 'string', enum: eventTypes } },
     example: ['charge.succeeded'],
   }),
   enabled: boolean('Whether events are delivered to it.'),
   disabled_because: text(
-    'Who switched it off: an `operator`; its own answer 410 (`gone`); 5 days of nothing but failures (`failing`).',
+    'Why it is disabled: by an `operator`; it responded 410 (`gone`); it failed for 5 days without a success (`failing`).',
     { nullable: true, enum: ['operator', 'gone', 'failing'] },
   ),
   failing_since: instant('The first failure since the last success.', { nullable: true }),
-  created_at: instant('When it was made.'),
+  created_at: instant('When it was created.'),
   updated_at: instant('When it was last changed.'),
 })
 
 const MOST_ENDPOINTS = 1000
 
-/** Makes an endpoint and answers its id. */
+/** Creates an endpoint and returns its id. */
 export async function createEndpoint(
   query: Query,
   projectId: string,
@@ -45,7 +45,7 @@ export async function createEndpoint(
 ): Promise<string> {
   const url = checkUrl(settings.url, rules)
   const kinds = checkKinds(settings.kinds)
-  // The project's row keeps the count true while two make endpoints at once.
+  // The lock of the project's row keeps the count exact while two endpoints are created concurrently.
   await query('select 1 from projects where id = $1 for no key update', [projectId])
   const [count] = await query('select count(*) as n from webhook_endpoints where project_id = $1', [projectId])
   if (Number(count!.n) >= MOST_ENDPOINTS)
@@ -59,7 +59,7 @@ export async function createEndpoint(
   return id
 }
 
-/** Changes what is given. Switching on forgives: its failures begin anew, and what waited is delivered. */
+/** Changes the given settings. Enabling an endpoint resets its failures and delivers its pending events. */
 export async function setEndpoint(
   query: Query,
   projectId: string,
@@ -82,17 +82,17 @@ export async function setEndpoint(
   )
 }
 
-/** Removes an endpoint with what was to be delivered to it. */
+/** Removes an endpoint with its pending deliveries. */
 export async function removeEndpoint(query: Query, projectId: string, id: string): Promise<void> {
   await findEndpoint(query, projectId, id)
   await query('delete from webhook_deliveries where project_id = $1 and endpoint_id = $2', [projectId, id])
   await query('delete from webhook_endpoints where project_id = $1 and id = $2', [projectId, id])
 }
 
-/** Writes an event for this endpoint alone, whatever kinds it wants, and answers the event's id. */
+/** Writes an event for this endpoint alone, whatever kinds it receives, and returns the event's id. */
 export async function sendTest(query: Query, projectId: string, id: string): Promise<string> {
   const { enabled } = await findEndpoint(query, projectId, id)
-  if (enabled !== 't') throw new ApiError(409, 'endpoint_disabled', 'The endpoint is switched off: switch it on first.')
+  if (enabled !== 't') throw new ApiError(409, 'endpoint_disabled', 'The endpoint is disabled: enable it first.')
   await write(query, projectId, [{ type: 'endpoint.test', object_id: id, profile_id: null, data: { id } }])
   const [event] = await query(
     'select id from events where project_id = $1 and object_id = $2 order by sequence desc limit 1',
@@ -102,8 +102,8 @@ export async function sendTest(query: Query, projectId: string, id: string): Pro
 }
 
 /**
- * Delivers an event again, under the id it had: to one endpoint, or to every one that wants its kind. The schedule
- * begins anew. Answers to how many.
+ * Delivers an event again, with the same id: to one endpoint, or to every endpoint that receives its kind. The retry
+ * schedule restarts. Returns the number of endpoints.
  */
 export async function sendAgain(
   query: Query,
@@ -118,16 +118,15 @@ export async function sendAgain(
   if (!event) throw new ApiError(404, 'object_not_found', `There is no event with the id "${eventId}".`)
   if (endpointId !== undefined) {
     const { enabled } = await findEndpoint(query, projectId, endpointId)
-    if (enabled !== 't')
-      throw new ApiError(409, 'endpoint_disabled', 'The endpoint is switched off: switch it on first.')
+    if (enabled !== 't') throw new ApiError(409, 'endpoint_disabled', 'The endpoint is disabled: enable it first.')
   }
   const rows = await query(SEND_AGAIN, [projectId, eventId, event.type!, event.object_id!, endpointId ?? null])
   if (rows.length === 0)
-    throw new ApiError(409, 'event_not_wanted', 'No endpoint of the project that is switched on wants this event.')
+    throw new ApiError(409, 'event_not_wanted', 'No enabled endpoint of the project receives this kind of event.')
   return rows.length
 }
 
-// One that is being sent at this moment is sent once more at once; what comes of the earlier attempt no longer counts.
+// A delivery in progress is sent again at once; the outcome of the earlier attempt is ignored.
 const SEND_AGAIN = `
   insert into webhook_deliveries (project_id, event_id, endpoint_id, created_at, next_attempt_at)
   select e.project_id, $2, e.id, now.at, now.at from (select db_clock() as at) now, webhook_endpoints e
@@ -149,7 +148,7 @@ export async function findEndpoint(query: Query, projectId: string, id: string):
 }
 
 interface UrlRules {
-  /** Whether private and loopback addresses, and plain HTTP to them, are allowed. */
+  /** Whether private and loopback addresses, and plain HTTP, are allowed. */
   allowPrivate: boolean
 }
 
@@ -157,30 +156,30 @@ const MOST_URL_CHARACTERS = 2048
 const LOCAL =
   'For a program on this machine, run "tundish webhook listen --forward-to URL", or set WEBHOOK_ALLOW_PRIVATE=true.'
 
-/** The address in its normal form. What can be seen to be wrong is refused here; names are checked at each delivery. */
+/** The normalized address, or a 400 for one that is visibly wrong. Host names are checked at each delivery. */
 function checkUrl(given: string, { allowPrivate }: UrlRules): string {
   const url = URL.canParse(given) ? new URL(given) : undefined
   const rule = allowPrivate ? 'begin with https:// or http://' : 'begin with https://'
   const protocols = allowPrivate ? ['https:', 'http:'] : ['https:']
   if (!url || !protocols.includes(url.protocol)) {
     const hint = url?.protocol === 'http:' ? ` ${LOCAL}` : ''
-    throw new ApiError(400, 'invalid_endpoint_url', `url must be an address and ${rule}.${hint}`)
+    throw new ApiError(400, 'invalid_endpoint_url', `url must be a URL and ${rule}.${hint}`)
   }
   if (url.username || url.password)
-    throw new ApiError(400, 'invalid_endpoint_url', 'url must not hold a user name or password.')
-  if (url.hash) throw new ApiError(400, 'invalid_endpoint_url', 'url must not hold a fragment (#).')
+    throw new ApiError(400, 'invalid_endpoint_url', 'url must not contain a user name or password.')
+  if (url.hash) throw new ApiError(400, 'invalid_endpoint_url', 'url must not contain a fragment (#).')
   if (url.href.length > MOST_URL_CHARACTERS)
     throw new ApiError(400, 'invalid_endpoint_url', `url must have at most ${MOST_URL_CHARACTERS} characters.`)
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const isPublic = isIP(host) ? isPublicAddress(host) : !/(^|\.)localhost\.?$/i.test(host)
   if (!allowPrivate && !isPublic)
-    throw new ApiError(400, 'endpoint_address_not_public', `url must be at a public address. ${LOCAL}`)
+    throw new ApiError(400, 'endpoint_address_not_public', `url must have a public address. ${LOCAL}`)
   return url.href
 }
 
 function checkKinds(kinds: string[]): string[] {
   const unknown = kinds.find((kind) => !(eventTypes as readonly string[]).includes(kind))
   if (unknown !== undefined)
-    throw new ApiError(400, 'unknown_event_kind', `kinds must be kinds of events, not "${unknown.slice(0, 64)}".`)
+    throw new ApiError(400, 'unknown_event_kind', `kinds must be event kinds, got "${unknown.slice(0, 64)}".`)
   return [...new Set(kinds)]
 }

@@ -1,4 +1,4 @@
-// Forwards the new events of a project to one address without an endpoint: for trying webhooks on one machine.
+// Forwards the new events of a project to one address without an endpoint: for trying webhooks on a development machine.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../lib/errors.ts'
 import type { Db } from '../lib/pg/db.ts'
@@ -27,8 +27,8 @@ const PAUSE_MS = 300
 const DEADLINE_MS = 10_000
 
 /**
- * Posts each event that is committed from now on, oldest first and once, as a delivery would be: same body, same headers,
- * same deadline, any address. Yields what came of each. Calls `begin` when it is ready. Ends when the signal aborts.
+ * Posts each event that is committed from now on once, oldest first, with the body, headers and deadline of a delivery, to
+ * any address. Yields the outcome of each. Calls `begin` when it is ready. Ends when the signal aborts.
  */
 export async function* forwardEvents(
   { db, seal }: { db: Db; seal: Seal },
@@ -37,7 +37,7 @@ export async function* forwardEvents(
 ): AsyncGenerator<Forwarded> {
   const rows = await db.query('select 1 from projects where id = $1', [projectId])
   if (rows.length === 0) throw new Refusal(`There is no project "${projectId}".`)
-  // A transaction that began earlier may commit an event with an earlier stamp: so what was seen is remembered by id.
+  // A transaction that began earlier may commit an event with an earlier stamp, so seen events are remembered by id.
   let seen = new Set((await db.query(RECENT, [projectId])).map(({ id }) => id!))
   begin()
   while (!signal.aborted) {
@@ -58,7 +58,7 @@ export async function* forwardEvents(
 
 const LOCAL = { allowPrivate: true, resolve: resolverFor({ allowPrivate: true }), deadlineMs: DEADLINE_MS }
 
-// An hour is longer than any transaction that writes events should take.
+// Longer than any transaction that writes events should take.
 const RECENT: Statement = {
   name: 'find recent events',
   text: `

@@ -1,4 +1,4 @@
-// Writes events in the transaction that changes their objects: both are true, or neither.
+// Writes events in the transaction that changes their objects: both are committed, or neither.
 
 import { makeUuid } from '../lib/ids.ts'
 import type { Query, Statement } from '../lib/pg/types.ts'
@@ -6,23 +6,23 @@ import type { EventType } from './catalogue.ts'
 
 export interface Event {
   type: EventType
-  /** The object it is about; its events are numbered. */
+  /** The object it is about; the events of an object are numbered. */
   object_id: string
-  /** Whose personal data `data` may hold, so that an erasure finds it. */
+  /** The person whose data `data` may hold, so that an erasure finds the event. */
   profile_id: string | null
-  /** The very object the API answers. */
+  /** The object as the API returns it. */
   data: unknown
 }
 
 /**
- * Writes events of a project. The caller has locked their objects in an earlier statement, or has just made them:
- * `sequence` counts on nobody else writing events of the same object meanwhile.
+ * Writes events of a project. The caller has locked their objects in an earlier statement, or has just created them:
+ * `sequence` is right only if no other transaction writes events of the same object meanwhile.
  */
 export async function write(query: Query, projectId: string, events: Event[]): Promise<void> {
   await send(query, WRITE, projectId, events)
 }
 
-/** As `write`, for objects that had no event before, and have one now. */
+/** Like `write`, for objects that had no event before; one event for each object. */
 export async function writeFirst(query: Query, projectId: string, events: Event[]): Promise<void> {
   await send(query, WRITE_FIRST, projectId, events)
 }
@@ -32,7 +32,7 @@ async function send(query: Query, statement: Statement, projectId: string, event
   await query(statement, [projectId, JSON.stringify(rows)])
 }
 
-// Where a project has no endpoint, nobody has to look at its events again.
+// Events of a project without endpoints need no fan-out.
 const writing = (sequence: string) => `
     insert into events (project_id, id, type, object_id, sequence, created_at, profile_id, data, pending)
     select $1, e.id, e.type, e.object_id, ${sequence},

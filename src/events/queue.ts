@@ -1,11 +1,11 @@
-// The queue of deliveries, in SQL: events are fanned out, due deliveries are taken fairly, outcomes are written down.
+// The queue of deliveries, in SQL: fan out events, take due deliveries fairly, record outcomes.
 import type { Db } from '../lib/pg/db.ts'
 import type { Statement } from '../lib/pg/types.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { readRetryAfter, waitAfter } from './schedule.ts'
 import type { Outcome } from './send.ts'
 
-/** A delivery that this process has taken, with all that one attempt needs. */
+/** A delivery taken by this process, with everything one attempt needs. */
 export interface Taken {
   project_id: string
   event_id: string
@@ -15,27 +15,27 @@ export interface Taken {
   attempt: number
   /** How often it failed since it was last sent. */
   failures: number
-  /** The database's clock, which receivers are told. */
+  /** The database's time, which is sent to receivers. */
   nowSeconds: number
   body: string
-  /** What `body` tells of the object. */
+  /** The object's data in `body`. */
   data: string
 }
 
-/** Who may take how much: healthy endpoints and failing ones have lanes of their own. */
+/** How many deliveries to take. Healthy and failing endpoints have separate lanes. */
 export interface Lane {
   failing: boolean
-  /** At most this many in all, and this many at once of one endpoint. */
+  /** At most this many in total, and this many of one endpoint at once. */
   limit: number
   perEndpoint: number
-  /** How many of each endpoint this process has at work. */
+  /** The number of attempts of each endpoint in progress in this process. */
   busy: ReadonlyMap<string, number>
 }
 
-/** Longer than any attempt lasts: a delivery that is due again after this has lost its process. */
+/** Longer than any attempt: a delivery that is due again after this was taken by a process that has died. */
 export const LEASE_SECONDS = 30
 const FAN_OUT = 500
-/** An endpoint that did nothing but fail for this long is switched off. */
+/** An endpoint that failed for this long without a success is disabled. */
 const PATIENCE = '5 days'
 
 /** Whether there is anything to fan out or to deliver: two probes of an index. */
@@ -50,13 +50,13 @@ const ANYTHING_DUE = {
            select from webhook_deliveries where status = 'pending' and next_attempt_at <= (select db_clock()))`,
 }
 
-/** Turns events into one delivery for each endpoint that wants them; answers whether there may be more. */
+/** Turns events into one delivery for each endpoint that receives their kind; returns whether there may be more. */
 export async function fanOut(db: Db): Promise<boolean> {
   const done = await db.query(FAN_OUT_EVENTS, [FAN_OUT])
   return done.length === FAN_OUT
 }
 
-// A test event is for the endpoint it tests, whatever kinds that wants.
+// A test event goes to the tested endpoint, whatever kinds it receives.
 const FAN_OUT_EVENTS: Statement = {
   name: 'fan out events',
   text: `
@@ -75,8 +75,8 @@ const FAN_OUT_EVENTS: Statement = {
 }
 
 /**
- * Takes what is due, each endpoint's first before any endpoint's second, so that nobody's backlog is anybody else's
- * delay. Taking is moving the time at which it is due past the lease.
+ * Takes due deliveries: the first of each endpoint before the second of any, so that the backlog of one endpoint does not
+ * delay another. Taking a delivery moves its due time past the lease.
  */
 export async function take(db: Db, { failing, limit, perEndpoint, busy }: Lane): Promise<Taken[]> {
   if (limit <= 0) return []
@@ -142,7 +142,7 @@ const TAKE: Statement = {
   join events v on v.project_id = t.project_id and v.id = t.event_id`,
 }
 
-/** What receivers are sent: made from the event's row alone, so that it is the same at every attempt. */
+/** The body of a delivery: made from the event's row alone, so that it is the same at every attempt. */
 export function eventBody(row: Record<string, string | null>): string {
   const head = { id: row.event_id!, type: row.type!, created_at: instantFromPg(row.created_at!) }
   const fields = Object.entries({ ...head, project_id: row.project_id! })
@@ -150,7 +150,7 @@ export function eventBody(row: Record<string, string | null>): string {
   return `{${texts.join(',')},"sequence":${row.sequence},"data":${row.data}}`
 }
 
-/** Writes down what came of an attempt, when the next one is due, and what it says of the endpoint. */
+/** Records the outcome of an attempt, when the next one is due, and the health of the endpoint. */
 export async function settle(db: Db, taken: Taken, outcome: Outcome, durationMs: number): Promise<void> {
   const { status, error } = outcome
   const good = status !== undefined && status >= 200 && status < 300
@@ -172,9 +172,9 @@ export async function settle(db: Db, taken: Taken, outcome: Outcome, durationMs:
   ])
 }
 
-// Of several attempts at once (a lease ran out, somebody sent again) only the newest says what becomes of the delivery.
-// The answer may repeat what was sent, so the event is locked first: when an erasure has emptied it meanwhile, nothing is
-// kept, and one that comes now finds the answer. Nor is anything kept about a person who was erased before.
+// Of several concurrent attempts (a lease ran out, an operator sent the event again) only the newest decides the delivery.
+// The response may repeat what was sent, so the event is locked first: if an erasure has emptied it meanwhile, the response
+// is dropped, and a later erasure finds it. Nor is a response kept about a person who was erased before.
 const SETTLE: Statement = {
   name: 'settle delivery',
   text: `
@@ -211,7 +211,7 @@ const SETTLE: Statement = {
     case when $9 then failing_since is not null else $11 or hopeless or failing_since is null end`,
 }
 
-/** Makes due at once what was put off by a clock of the database that was set back since. */
+/** Makes deliveries due now that were postponed by a database clock that has been set back since. */
 export async function makeDue(db: Db): Promise<void> {
   await db.query(
     `update webhook_deliveries set next_attempt_at = db_clock(), scheduled_at = db_clock()
@@ -219,7 +219,7 @@ export async function makeDue(db: Db): Promise<void> {
   )
 }
 
-/** Gives a delivery back untried, for another process or the next start. */
+/** Returns a delivery to the queue without an attempt, for another process or the next start. */
 export async function giveBack(db: Db, { project_id, event_id, endpoint_id, attempt }: Taken): Promise<void> {
   await db.query(
     `update webhook_deliveries set next_attempt_at = db_clock(), scheduled_at = db_clock()

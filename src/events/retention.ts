@@ -1,4 +1,4 @@
-// Forgets attempts and finished deliveries after 30 days; the events themselves stay, and can be sent again.
+// Deletes attempts and finished deliveries after 30 days; the events stay, and can be sent again.
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
 import type { Db } from '../lib/pg/db.ts'
@@ -6,17 +6,17 @@ import { isUnavailable } from '../lib/pg/errors.ts'
 
 const KEPT = '30 days'
 const PAUSE_MS = 10 * 60_000
-// Small enough not to hold up anybody, with a breath between two.
+// Small enough not to delay other transactions, with a pause between two batches.
 const BATCH = 2000
 const BREATH_MS = 200
 
-/** Starts to forget, now and every ten minutes; answers what stops it. */
-export function forgetAttempts({ db, clock, log }: { db: Db; clock: Clock; log: Logger }): () => Promise<void> {
+/** Deletes old attempts now and every ten minutes; returns the function that stops it. */
+export function deleteOldAttempts({ db, clock, log }: { db: Db; clock: Clock; log: Logger }): () => Promise<void> {
   const stopping = new AbortController()
   const work = async () => {
     while (!stopping.signal.aborted) {
-      const more = await forgetSome(db).catch((error) => {
-        if (!isUnavailable(error)) log.error({ err: error }, 'Forgetting old attempts failed.')
+      const more = await deleteSome(db).catch((error) => {
+        if (!isUnavailable(error)) log.error({ err: error }, 'Deleting old webhook attempts failed.')
         return false
       })
       await clock.sleep(more ? BREATH_MS : PAUSE_MS, stopping.signal)
@@ -29,8 +29,8 @@ export function forgetAttempts({ db, clock, log }: { db: Db; clock: Clock; log: 
   }
 }
 
-/** Removes a batch of each; answers whether there may be more. */
-export async function forgetSome(db: Db): Promise<boolean> {
+/** Deletes a batch of each; returns whether there may be more. */
+export async function deleteSome(db: Db): Promise<boolean> {
   const attempts = await db.query(FORGET_ATTEMPTS, [KEPT, BATCH])
   const deliveries = await db.query(FORGET_DELIVERIES, [KEPT, BATCH])
   return attempts.length === BATCH || deliveries.length === BATCH

@@ -1,15 +1,15 @@
-// One attempt: posts a body to an endpoint within a deadline, at an address that was checked, and keeps little of the answer.
+// One attempt: posts a body to a checked address within a deadline, and keeps the beginning of the response.
 import { promises as dns, type LookupAddress } from 'node:dns'
 import { type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { isPublicAddress } from './address.ts'
 
-/** What came of an attempt: an answer with its status, or the reason why there is none. */
+/** The outcome of an attempt: the response's status, or why there is none. */
 export interface Outcome {
   status: number | undefined
   error: string | undefined
-  /** The beginning of the answer's body, as text that the database takes. */
+  /** The beginning of the response's body, as text that the database can store. */
   answer: string | undefined
   retryAfter: string | undefined
 }
@@ -27,7 +27,7 @@ export interface SendOptions {
 
 const KEPT_BYTES = 2048
 
-/** Posts `body`. Never throws: whatever happens is an outcome. Redirects are answers like any other. */
+/** Posts `body`. Never throws: every failure is an outcome. Redirects are not followed. */
 export async function send(
   url: string,
   headers: Record<string, string>,
@@ -44,8 +44,8 @@ export async function send(
 }
 
 /**
- * Asks the system, hosts file included, where private addresses are allowed. Else the name servers alone, for the
- * system's look-ups share a few threads: a handful of names that nobody answers for would hold up all the others.
+ * Resolves names by the system, hosts file included, where private addresses are allowed. Otherwise by the name servers
+ * alone: the system's look-ups share a few threads, so that a few unanswered names would delay all others.
  */
 export function resolverFor({ allowPrivate }: { allowPrivate: boolean }): Resolve {
   if (allowPrivate) return (host) => dns.lookup(host, { all: true })
@@ -72,12 +72,12 @@ async function post(
 ): Promise<Outcome> {
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const allowed = (address: string) => options.allowPrivate || isPublicAddress(address)
-  // A literal address is connected to without a look-up.
+  // A literal address needs no look-up.
   if (isIP(host) && !allowed(host)) throw new RefusedAddress()
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const about: RequestOptions = {
       method: 'POST',
-      // A connection of its own: one that was kept may have died unnoticed, and would look like a failure.
+      // A new connection for each attempt: a kept-alive one may be dead already, which would count as a failure.
       agent: false,
       headers: { ...headers, 'content-length': Buffer.byteLength(body) },
       lookup: checkedLookup(options.resolve, allowed),
@@ -85,7 +85,7 @@ async function post(
     }
     const request = (url.protocol === 'https:' ? requestHttps : requestHttp)(url, about, resolve)
     request.on('error', reject)
-    // An answer that changes to another protocol is neither a response nor an error.
+    // A response that switches protocols is neither a `response` nor an `error` event.
     request.on('close', () => reject(Object.assign(new Error('no answer'), { code: 'ECONNRESET' })))
     request.end(body)
   })
@@ -97,7 +97,7 @@ async function post(
   }
 }
 
-/** The connection goes to the very addresses that were checked: a name that answers differently next time gains nothing. */
+/** Connects to the addresses that were checked, so that a name that resolves differently next time gains nothing. */
 function checkedLookup(resolve: Resolve, allowed: (address: string) => boolean): LookupFunction {
   return (host, { all }, callback) => {
     resolve(host).then(
@@ -112,7 +112,7 @@ function checkedLookup(resolve: Resolve, allowed: (address: string) => boolean):
   }
 }
 
-/** The first bytes of a body; the rest is not read. A body that breaks off or never ends is as good as it got. */
+/** The first bytes of a body; the rest is not read. A body that breaks off or stalls is kept as far as it came. */
 async function beginning(response: IncomingMessage, signal: AbortSignal): Promise<string> {
   const chunks: Buffer[] = []
   let length = 0
@@ -125,19 +125,19 @@ async function beginning(response: IncomingMessage, signal: AbortSignal): Promis
       if (length >= KEPT_BYTES) break
     }
   } catch {
-    // The status has been read; that is what counts.
+    // The status has been read, which decides the outcome.
   } finally {
     signal.removeEventListener('abort', stop)
     response.destroy()
   }
-  // A character that was cut, or never was one, becomes a replacement character; PostgreSQL takes no U+0000.
+  // Invalid or cut characters become replacement characters; PostgreSQL cannot store U+0000.
   return Buffer.concat(chunks).subarray(0, KEPT_BYTES).toString('utf8').replaceAll('\u0000', '\ufffd')
 }
 
 const SENTENCES: Record<string, string> = {
   ECONNREFUSED: 'The connection was refused.',
-  ECONNRESET: 'The connection broke before an answer.',
-  EPIPE: 'The connection broke before an answer.',
+  ECONNRESET: 'The connection broke before a response.',
+  EPIPE: 'The connection broke before a response.',
   ENOTFOUND: 'The host name is unknown.',
   ENODATA: 'The host name has no address.',
   EAI_AGAIN: 'The name server did not answer.',
@@ -152,8 +152,8 @@ function reason(error: unknown, { deadlineMs, signal }: SendOptions): string {
     return 'The host is not at a public address (WEBHOOK_ALLOW_PRIVATE=true allows others).'
   const { name, code, message } = error as NodeJS.ErrnoException
   if (signal?.aborted) return 'Tundish was stopped.'
-  if (name === 'AbortError' || name === 'TimeoutError') return `There was no answer within ${deadlineMs / 1000} s.`
-  // Certificates and broken HTTP have many codes; theirs are short and tell nothing but themselves.
+  if (name === 'AbortError' || name === 'TimeoutError') return `There was no response within ${deadlineMs / 1000} s.`
+  // Errors of certificates and broken HTTP have many codes, which are short and contain no data.
   return (
     SENTENCES[code ?? ''] ?? (code ? `The request failed: ${code}.` : `The request failed: ${message.slice(0, 200)}`)
   )

@@ -1,4 +1,4 @@
-// Signs deliveries as the Standard Webhooks specification says.
+// Signs deliveries according to the Standard Webhooks specification.
 import { createHmac } from 'node:crypto'
 
 export interface Signed {
@@ -8,8 +8,8 @@ export interface Signed {
 }
 
 /**
- * The headers that prove who sent `body`. There is one signature for each key that lives, so that a receiver may change
- * from one to the next at any moment of an overlap. The whole text of a key, in UTF-8, is the key of the HMAC.
+ * The headers that authenticate `body`. There is one signature for each valid key, so that a receiver may switch to the
+ * next key at any moment of an overlap. The HMAC key is the whole text of a secret key, in UTF-8.
  */
 export function sign(id: string, timestampSeconds: number, body: string, keys: string[]): Signed {
   const signed = `${id}.${timestampSeconds}.${body}`

@@ -1,10 +1,10 @@
-// The keys that sign a project's webhooks: all that live, opened from their seals.
+// The keys that sign a project's webhooks: all valid ones, decrypted.
 import type { Db } from '../lib/pg/db.ts'
 import { bytesFromPg } from '../lib/pg/row-bytes.ts'
 import type { Statement } from '../lib/pg/types.ts'
 import type { Seal } from '../lib/secrets.ts'
 
-/** The living keys of each of these projects, the newest first. Read at every look: a dead key signs nothing. */
+/** The valid keys of each of these projects, newest first. Read at every poll, so that a revoked key signs nothing. */
 export async function signingKeys(
   { db, seal }: { db: Db; seal: Seal },
   projects: ReadonlySet<string>,

@@ -1,4 +1,4 @@
-// Recognises compressed sources by their first bytes: gzip and zstd are read, other formats are refused by name.
+// Detects compressed sources by their first bytes: gzip and zstd are decompressed, other formats are refused by name.
 import { type Duplex, pipeline } from 'node:stream'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
 import { Refusal } from '../lib/errors.ts'
@@ -55,7 +55,7 @@ async function* count(stream: AsyncIterable<Buffer | string>, onBytes: (bytes: n
   }
 }
 
-/** At least the bytes that tell the format, if the stream has so many. */
+/** Reads at least the bytes that identify the format, if the stream has that many. */
 async function readFirst(chunks: Chunks): Promise<{ first: Buffer; ended: boolean }> {
   let first: Buffer = Buffer.alloc(0)
   while (first.length < LONGEST_MAGIC) {

@@ -12,9 +12,9 @@ import { sessionRecord } from '../records/session.ts'
 export type Linked = { external_id: string; profile_id: string }
 
 /**
- * Locks the profiles of the staged rows, finds those that are erased, then wipes and marks their rows. From
- * here to the commit an erasure waits, and then finds what was written. Returns whether a profile is erased, and which
- * customers are linked to erased profiles.
+ * Locks the profiles of the staged rows, finds those that are erased, then wipes and marks their rows. Until the commit
+ * erasures wait, and then find the written rows. Returns whether a profile is erased, and which customers are linked to
+ * erased profiles.
  */
 export async function wipeErased(
   query: Query,
@@ -71,10 +71,10 @@ export async function wipeLinked(
   for (let at = 0; at < ids.length; at += BATCH) await wipeAgain(db, tenant.projectId, ids.slice(at, at + BATCH))
 }
 
-// A transaction that writes a caller's words about a customer holds a key share of the customer.
+// A transaction that writes a caller's text about a customer holds a key share lock on the customer.
 const AWAIT_CHARGES = 'select from customers where organization_id = $1 and external_id = $2 for update'
 
-/** Whether a profile can be erased at all; the first import of a project skips the rest. */
+/** Whether any profile can be erased; the first import of a project skips the other steps. */
 async function canBeErased(query: Query, names: Set<string>, { project_id }: Tenant): Promise<boolean> {
   const brought = names.has('profile') ? 'or exists (select from import_profile where anonymized_at is not null)' : ''
   const [found] = await query(`
@@ -83,7 +83,7 @@ async function canBeErased(query: Query, names: Set<string>, { project_id }: Ten
   return found!.possible === 't'
 }
 
-/** The profiles of staged rows, and those whose stored rows they are going to replace. */
+/** The profiles of staged rows, and those of the stored rows that will be replaced. */
 const CONCERNED: Record<string, (tenant: Tenant) => string[]> = {
   profile: () => ['select id from import_profile'],
   session: ({ project_id }) => [
@@ -139,7 +139,9 @@ function gatherErased(names: Set<string>, { project_id }: Tenant): string {
     order by id, erased_at`
 }
 
-/** The effects of an erasure. A record of an erased profile stays with it, or its personal data would come back later. */
+/**
+ * The effects of an erasure. A record of an erased profile cannot move to another, or its personal data could return later.
+ */
 function effects(names: Set<string>, { project_id, organization_id }: Tenant): string[] {
   const has = (name: string, statements: string[]) => (names.has(name) ? statements : [])
   const sessions = `

@@ -1,13 +1,13 @@
-// Marks the days whose figures an import changes, in its own transaction: only here both the old and the new record are known.
+// Marks the days whose figures an import changes, in its transaction: only here both the old and the new record are known.
 import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Scope } from '../records/record.ts'
 import { type MergeHooks, sameKey } from './merge.ts'
 import { staged } from './staging.ts'
 
 /**
- * What to do while rows of this kind are merged, so that the figures follow. Only what a figure depends on marks a day: the
- * renewal of an old subscription must not have the day computed again on which it was made. Too many marks cost time, a
- * missing one is a wrong figure.
+ * The hooks of a kind's merge that mark days. Only changes that a figure depends on mark a day: the renewal of an old
+ * subscription must not cause the day of its creation to be computed again. Too many marks cost time, a missing one is a
+ * wrong figure.
  */
 export function figureHooks(query: Query, kind: Kind, scope: Scope): MergeHooks {
   const rule = RULES[kind.name]
@@ -73,7 +73,7 @@ const session: Rule = {
        where ${differ('created_at', 'profile_id')}`,
     ]
   },
-  // The session that was a person's first is so no longer when an earlier one comes in.
+  // A person's first session is no longer the first when an earlier one is imported.
   added: (from, { project_id }) => [
     `select 'visits', s.created_at from ${from}`,
     `select 'visits', o.created_at from ${from} join sessions o
@@ -108,7 +108,7 @@ const profile: Rule = {
        ${reportRows('c', organization_id)} where ${differ('country', 'funnel_id')}`,
     ]
   },
-  // Nothing refers to a profile that was not there.
+  // No record refers to a profile that did not exist.
   added: () => [`select 'visits', null::timestamptz where false`],
 }
 
@@ -119,7 +119,7 @@ const subscription: Rule = {
     const changed = `(${differ(...paid, ...split)} or (t.trial_offer is null) <> (s.trial_offer is null))`
     const stage = (row: string) =>
       `case when ${row}.status in ('created', 'trialing') then ${row}.status when ${row}.status = 'active' then 'active' else 'over' end`
-    // Where payments are on record they say when it was paid for; else its state does.
+    // Recorded payments determine when it was paid for; without them its state does.
     const byState = `${stage('t')} <> ${stage('s')} and (t.trial_offer is null or not exists (
       select from transactions o where o.project_id = ${project_id} and o.subscription_id = t.id and ${pays}))`
     return [
@@ -175,7 +175,7 @@ const transaction: Rule = {
     const joined = `${from} left join subscriptions u on u.project_id = ${project_id} and u.id = s.subscription_id`
     return [
       `select 'sales', s.created_at from ${from}`,
-      // Their payer of the month may be found earlier now.
+      // The first payment of their payer in the month may be earlier now.
       `select 'sales', o.created_at from ${from}
        join transactions o on o.project_id = ${project_id} and o.profile_id = s.profile_id
          and o.created_at >= s.created_at and o.created_at < date_trunc('month', s.created_at, 'UTC') + interval '1 month'`,
@@ -202,14 +202,14 @@ const customer: Rule = {
 
 const FAMILIES = `cross join (values ('sales'), ('payments')) families (family)`
 
-/** Rows of the report that a payment, `row`, has a say in beside its own. */
+/** Other rows of the report that depend on the payment `row`. */
 const besidePayment = (from: string, organization: string, row: string) => [
-  // Their payer of the month may be found earlier now, or later.
+  // The first payment of their payer in the month may be earlier or later now.
   `select 'sales', r.trx_created_at from ${from} join report_transactions r
      on r.organization_id = ${organization} and r.external_id = ${row}.external_id
      and r.psp_transaction_type = 'sale' and r.status = 'succeeded' and r.trx_created_at >= ${row}.trx_created_at
      and r.trx_created_at < date_trunc('month', ${row}.trx_created_at, 'UTC') + interval '1 month'`,
-  // A refund that failed later takes back the row of its success: both are of one order.
+  // The row of a refund that failed later cancels the row of its success: both belong to one order.
   `select 'sales', r.trx_created_at from ${from} join report_transactions r
      on r.organization_id = ${organization} and r.order_id = ${row}.order_id
    where ${row}.psp_transaction_type = 'refund'`,

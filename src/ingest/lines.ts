@@ -1,19 +1,21 @@
-// Cuts a stream of bytes into lines, without ever holding more than a piece of it and one line.
+// Splits a stream of bytes into lines, holding at most one piece of it and one line in memory.
 import { isUtf8 } from 'node:buffer'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
-/** Takes the lines. Numbers count from 1; empty lines are counted and left out. */
+/** Receives the lines. Numbers count from 1; empty lines are counted and skipped. */
 export interface LineSink {
   line(number: number, text: string): void
-  /** A line that is not UTF-8, or longer than `MAX_LINE_BYTES`: that one comes in parts, numbered from 0. */
+  /** Receives a line that is not UTF-8, or one longer than `MAX_LINE_BYTES` in parts, numbered from 0. */
   unreadable(number: number, reason: string, bytes: Buffer, part: number): void
-  /** Whether no further line is wanted; asked after each line. */
+  /** Whether reading should stop; called after each line. */
   isFull(): boolean
 }
 
 export const MAX_LINE_BYTES = 1 << 20
 
-/** Passes the lines of the stream to `sink`; yields the number of bytes read after each piece. Stops when the sink is full. */
+/**
+ * Passes the lines of the stream to `sink`; yields the number of bytes read after each piece. Stops when the sink is full.
+ */
 export async function* readLines(stream: AsyncIterable<Buffer | string>, sink: LineSink): AsyncGenerator<number> {
   const cutter = new Cutter(sink)
   for await (const chunk of stream) {
@@ -111,7 +113,7 @@ class Cutter {
   }
 
   private *cutText(bytes: Buffer): Generator<void> {
-    // One text for all of them: its slices cost next to nothing.
+    // One string for all of them, because its slices share its memory.
     const text = bytes.toString('utf8')
     for (let start = 0; start <= text.length; ) {
       const at = text.indexOf('\n', start)
@@ -136,7 +138,7 @@ class Cutter {
 
   private take(line: string): void {
     this.number++
-    // Some programs put a mark in front of what they write.
+    // Some programs write a byte order mark at the beginning.
     const text = this.number === 1 && line.charCodeAt(0) === BYTE_ORDER_MARK ? line.slice(1) : line
     if (text.charCodeAt(0) > SPACE || /[^ \t\r]/.test(text)) this.sink.line(this.number, text)
   }

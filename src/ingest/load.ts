@@ -1,4 +1,4 @@
-// Imports records: reads and checks every line, then writes all of them in one transaction, or none.
+// Imports records: reads and validates every line, then writes all of them in one transaction, or none.
 import pg from 'pg'
 import type { App } from '../app.ts'
 import { Refusal } from '../lib/errors.ts'
@@ -19,15 +19,15 @@ export type { Reject, RejectedLine } from './rejected.ts'
 
 export interface ImportOptions {
   projectId: string
-  /** Whether rows are stamped now, as a sync needs it, or keep the times that their lines bring. */
+  /** Whether rows are stamped now, as a sync needs it, or keep the times of their lines. */
   live?: boolean
   /** Whether new and changed subscriptions and new transactions are sent to webhooks. */
   emitEvents?: boolean
-  /** Whether everything is checked and nothing kept. */
+  /** Whether everything is validated and nothing stored. */
   dryRun?: boolean
-  /** Whether bad lines are left out, or end the import. */
+  /** Whether bad lines are skipped, or fail the import. */
   skipBadLines?: boolean
-  /** Takes the lines that are left out, before anything is written. */
+  /** Receives the skipped lines, before anything is written. */
   saveRejected?: (lines: AsyncIterable<RejectedLine>) => Promise<void>
   signal?: AbortSignal
   onProgress?: (progress: Progress) => void
@@ -38,29 +38,29 @@ export interface Progress {
   bytes: number
   /** Lines read. */
   lines: number
-  /** Rows that are written, though not committed yet. */
+  /** Rows written, not committed yet. */
   rows: number
 }
 
 export interface ImportResult {
   /** Every line that was read and is not empty: the sum of the four below, unless a bad line ended the import. */
   read: number
-  /** Lines whose content is stored now, also if it was before. */
+  /** Lines whose content is stored now, including unchanged ones. */
   written: number
-  /** Lines older than what is stored, or about records that an import does not change. */
+  /** Lines older than the stored record, or about records that an import does not change. */
   skipped: number
   /** Lines about erased people, stored without their personal data. */
   erased: number
   rejected: number
   /** The first hundred of the rejected lines, causes before what refers to them. */
   rejects: Reject[]
-  /** Set when reading stopped at the hundredth bad line: what came after it was not read. */
+  /** Set when reading stopped at the hundredth bad line: later lines were not read. */
   stopped?: true
 }
 
 /**
  * Imports the records of the sources into a project. When a line is bad nothing is written, unless bad lines are skipped.
- * Throws a `Refusal` when there is no such project, and when the import was broken off.
+ * Throws a `Refusal` if the project does not exist, and when the import is aborted.
  */
 export async function importRecords(
   { db, log }: Pick<App, 'db' | 'log'>,
@@ -95,7 +95,7 @@ interface Load {
   progress: (change: Partial<Progress>) => void
 }
 
-const BROKEN_OFF = 'The import was broken off: nothing was written.'
+const BROKEN_OFF = 'The import was aborted: nothing was written.'
 const REPORTED = 100
 const TRIES = 3
 const DEADLOCK = '40P01'
@@ -145,7 +145,7 @@ const refused = (read: number, rejects: Reject[], rejected: number): ImportResul
   rejects,
 })
 
-/** One transaction, again when it meets a deadlock: the staged rows are back after a rollback. */
+/** Runs the transaction, and repeats it after a deadlock: a rollback restores the staged rows. */
 async function write(load: Load, kinds: StagedKind[], atCommit: () => void): Promise<Applied> {
   const { connection, options } = load
   const { query } = connection
@@ -155,7 +155,7 @@ async function write(load: Load, kinds: StagedKind[], atCommit: () => void): Pro
     try {
       const tally = await writeOnce(load, kinds)
       options.signal?.throwIfAborted()
-      // From here on the outcome is the database's: breaking off would leave it unknown.
+      // From here on the database decides the outcome: aborting would leave it unknown.
       atCommit()
       await (options.dryRun ? query('rollback') : commit(load))
       return tally
@@ -197,7 +197,7 @@ async function commit({ connection }: Load): Promise<void> {
 function throwLost(error: unknown): never {
   if (!isUnavailable(error)) throw error
   throw new Refusal(
-    'The database was lost while it committed: everything was written, or nothing. Import again; what is there already stays as it is.',
+    'The connection to the database was lost during the commit: everything was written, or nothing. Import again; records that are stored already stay unchanged.',
   )
 }
 
@@ -213,7 +213,7 @@ async function gatherStatistics({ connection, log }: Load, kinds: StagedKind[]):
   }
 }
 
-/** Whether many small imports, as from a Stripe account, have changed a table since PostgreSQL looked at it last. */
+/** Whether many small imports, as from a Stripe account, have grown a table since its statistics were last gathered. */
 async function hasGrown({ query }: Connection, { table }: Kind): Promise<boolean> {
   const [row] = await query(HAS_GROWN, [table])
   return row?.has_grown === 't'

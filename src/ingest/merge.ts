@@ -1,18 +1,18 @@
-// Writes the staged rows of a kind into its table, as if each line had come alone, and counts what that changes.
+// Writes the staged rows of a kind into its table, as if each line had been imported alone, and updates the counters.
 import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Scope, Tenant } from '../records/record.ts'
 import { columnsOf } from './row.ts'
 import { staged } from './staging.ts'
 
-/** How many lines were not simply written. */
+/** The numbers of lines that were not simply written. */
 export interface Tally {
-  /** Older than what is stored, or not to be changed by an import. */
+  /** Older than the stored record, or not changeable by an import. */
   skipped: number
   /** Stored without personal data, because the person was erased. */
   erased: number
 }
 
-/** Called during a merge, for code that has to see the rows before they change. */
+/** Callbacks for code that has to read the rows before they change. */
 export interface MergeHooks {
   /** Called when the rows that will replace stored ones are staged together with the new ones, if there are any. */
   beforeUpdate?: () => Promise<unknown>
@@ -60,13 +60,13 @@ export async function mergeKnown(
   return tally
 }
 
-/** The second half: adds what is still staged. */
+/** The second half: inserts the rows that are still staged. */
 export async function addRest(query: Query, kind: Kind, scope: Scope): Promise<void> {
   if (kind.counts) await query(countAdded(kind, kind.counts, scope))
   await query(insert(kind, scope))
 }
 
-/** SQL: that a row of the table and a staged one have the same key. */
+/** SQL: whether a row of the table and a staged one have the same key. */
 export function sameKey(kind: Kind, tenant: Tenant, row = 't', line = 's'): string {
   const key = kind.key.map((column) => `${row}.${column} = ${line}.${column}`)
   return [`${row}.${kind.tenant} = ${tenant[kind.tenant]}`, ...key].join(' and ')
@@ -173,9 +173,9 @@ function updateKnown(kind: Kind, scope: Scope): string {
 }
 
 /**
- * The stamp of history: the time of the line. But an erasure stays in every sync: a stamp that it has set is not set back,
- * and a line that is wiped is stamped now. Subscriptions only show what it removed: their
- * profile's e-mail, and their session's user agent.
+ * The stamp of history: the time of the line. But every sync must see an erasure: a stamp that it has set is not set back,
+ * and a wiped line is stamped now. Subscriptions only show the removed data: their profile's e-mail, and their session's
+ * user agent.
  */
 function history(kind: Kind, { project_id }: Scope, now: string): string {
   const given = `coalesce(s.updated_at, ${now})`
@@ -215,7 +215,7 @@ function insert(kind: Kind, scope: Scope): string {
     select ${columns.map(([, sql]) => sql).join(', ')} from ${staged(kind)}`
 }
 
-/** SQL: whether the staged row `s` does not touch the stored one, `t`. */
+/** SQL: whether the staged row `s` leaves the stored one, `t`, unchanged. */
 function isPassedOver(kind: Kind): string {
   return `${isDated(kind) ? `s.updated_at < ${STORED}` : 'false'} or ${kind.untouchable?.('t') ?? 'false'}`
 }

@@ -1,4 +1,4 @@
-// Writes staged payments: makes their customers, and gives each new row of the report an instant of its own.
+// Writes staged payments: creates their customers, and gives each new row of the report a unique instant.
 import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Scope, Tenant } from '../records/record.ts'
 import { addRest, type MergeHooks, mergeKnown, type Tally } from './merge.ts'
@@ -28,7 +28,7 @@ export async function passHistory(query: Query, { organization_id }: Tenant): Pr
     where organization_id = ${organization_id} and last_trx_created_at < last + interval '1 hour'`)
 }
 
-/** Drops payments of orders that were charged here: what Tundish wrote of them is the truth. */
+/** Drops payments of orders that were charged by Tundish, whose own rows are authoritative. */
 function dropOwn({ organization_id }: Scope): string {
   return `
     with gone as (
@@ -45,7 +45,7 @@ function makeCustomers({ organization_id, project_id, stamp }: Scope): string {
       select from customers c where c.organization_id = ${organization_id} and c.external_id = s.external_id)`
 }
 
-/** The clock is locked to the commit: no row gets a stamp before one that a walk of the report has passed. */
+/** The clock stays locked until the commit, so that no row gets a stamp earlier than one that a reader has passed. */
 async function stamp(query: Query, { organization_id }: Scope): Promise<void> {
   const order = `select ctid as at, row_number() over (order by trx_created_at, source, line) as place from import_payment`
   await query(`
@@ -72,7 +72,7 @@ async function moveApart(query: Query, { organization_id }: Scope): Promise<void
   }
 }
 
-/** Moves rows whose instant is taken to the first free one after it. Looked for once an instant, not once a row. */
+/** Moves rows whose instant is taken to the first free one after it. Searches once per instant, not per row. */
 const passTaken = (organization: string) => `
   with taken as materialized (
     select distinct s.trx_created_at as at from import_payment s
@@ -87,7 +87,7 @@ const passTaken = (organization: string) => `
     from taken)
   update import_payment s set trx_created_at = free.next from free where s.trx_created_at = free.at`
 
-/** Each row at least a microsecond after the one before it: the latest instant so far, counted from its own place. */
+/** Sets each row at least a microsecond after the one before it, by a running maximum. */
 const SPREAD = `
   with placed as (
     select ctid as at, trx_created_at as was,

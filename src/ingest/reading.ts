@@ -16,7 +16,7 @@ export interface Source {
 
 export interface ReadOptions {
   signal?: AbortSignal
-  /** Reading stops at so many bad lines. */
+  /** Reading stops at this many bad lines. */
   mostBad: number
   /** Called after each piece with the number of bytes and lines read in all. */
   onRead(bytes: number, lines: number): void
@@ -60,10 +60,10 @@ export async function readSources(
   return { names, lines, stopped: false }
 }
 
-// How far another machine's clock may be ahead of the database's.
+// The largest tolerated lead of another machine's clock.
 const LEEWAY_MICROS = 5n * 60n * 1_000_000n
 
-/** The latest time that a line may bring. Reads the database's clock once and adds the time that has passed since. */
+/** The latest time allowed in a line. Reads the database's clock once and adds the time that has passed since. */
 async function openLatest(query: Query): Promise<() => string> {
   const [row] = await query<{ now: string }>('select db_clock() as now')
   const start = microsFromPg(row!.now) + LEEWAY_MICROS

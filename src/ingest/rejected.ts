@@ -9,7 +9,7 @@ export interface Reject {
   reason: string
 }
 
-/** A rejected line as it came, or a part of one that is too long to be held; the last part ends with a line feed. */
+/** A rejected line unchanged, or a part of one that is too long for memory; the last part ends with a line feed. */
 export interface RejectedLine {
   source: string
   bytes: Buffer
@@ -20,7 +20,7 @@ export async function countRejected(query: Query): Promise<number> {
   return Number(row!.n)
 }
 
-/** The first rejected lines, causes first: a line that is bad in itself comes before those that refer to its record. */
+/** The first rejected lines, causes first: an invalid line comes before those that refer to its record. */
 export async function firstRejected(query: Query, sources: readonly string[], limit: number): Promise<Reject[]> {
   const rows = await query(
     `select source, line, reason from ${REJECTED} where part = 0 order by step, source, line limit ${limit}`,

@@ -19,7 +19,7 @@ export function readRow(line: string, reading: Reading): Row {
   const kind = typeof record === 'string' ? BY_NAME.get(record) : undefined
   if (kind === undefined) throw new BadLine(`"record" must be one of ${[...BY_NAME.keys()].join(', ')}`)
   const unknown = Object.keys(value).find((name) => name !== 'record' && name !== 'data')
-  if (unknown !== undefined) throw new BadLine(`${quoted(unknown)} stands beside "record" and "data"`)
+  if (unknown !== undefined) throw new BadLine(`unknown property ${quoted(unknown)} beside "record" and "data"`)
   if (data === undefined) throw new BadLine('"data" is missing')
   return { kind, text: placed(kind.name, () => copyFields(kind.fields, data, reading)) }
 }

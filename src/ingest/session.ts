@@ -16,14 +16,14 @@ export async function openSession(db: Db): Promise<Connection> {
     select set_config(name, case name when 'work_mem' then '64MB' when 'temp_buffers' then '32MB' else '0' end, false)
     from pg_settings where name in ('statement_timeout', 'lock_timeout', 'idle_session_timeout', 'transaction_timeout')
       or (name = 'work_mem' and setting::bigint < 65536) or name = 'temp_buffers'`)
-  // Not every system can detect during a statement that the client is gone; there a killed import holds its locks longer.
+  // Not every system can detect a lost client during a statement; there a killed import holds its locks longer.
   await connection.query("set client_connection_check_interval = '1s'").catch(() => {})
   return connection
 }
 
 /**
- * Waits until no other import writes into the organization. Concurrent imports would lock the same rows in any order; one
- * after the other they cannot deadlock, and each sees what the one before has counted.
+ * Waits until no other import writes into the organization. Concurrent imports would lock the same rows in different
+ * orders; one at a time they cannot deadlock, and each sees the counters of the one before.
  */
 export async function waitForTurn({ query }: Connection, organizationId: string, waiting: () => void): Promise<void> {
   const lock = `(${LOCK_CLASS}, hashtext($1))`

@@ -1,4 +1,4 @@
-// IP addresses and networks, read by ipaddr.js and kept in one form.
+// IP addresses and networks, parsed by ipaddr.js and normalized.
 import ipaddr from 'ipaddr.js'
 
 export type Address = ipaddr.IPv4 | ipaddr.IPv6
@@ -11,7 +11,7 @@ export function readAddress(text: string): Address | undefined {
   return isMapped(address) ? address.toIPv4Address() : address
 }
 
-/** The network of `10.0.0.0/8`, or of an address alone; undefined for anything else. */
+/** The network of `10.0.0.0/8`, or of a single address; undefined for anything else. */
 export function readNetwork(text: string): Network | undefined {
   const [address = '', bits, ...more] = text.split('/')
   if (!isAddress(address) || more.length > 0 || !/^[0-9]{1,3}$/.test(bits ?? '0')) return undefined
@@ -23,7 +23,7 @@ export function readNetwork(text: string): Network | undefined {
   return [parsed.toIPv4Address(), length - 96]
 }
 
-/** Whether the address is in one of the networks; those of the other family are passed over. */
+/** Whether the address is in one of the networks; those of the other family do not match. */
 export function isWithin(address: Address, networks: readonly Network[]): boolean {
   return networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network as never, bits))
 }

@@ -5,9 +5,9 @@ import { isUnavailable } from './pg/errors.ts'
 interface Kind<Item, Result> {
   /** Items of one group are batched; other groups neither wait for them nor fail with them. */
   group(item: Item): string
-  /** Does the work of all items, or nothing when it throws; returns a result for each, in their order. */
+  /** Processes all items, or none if it throws; returns a result for each, in their order. */
   work(db: Db, items: Item[]): Promise<Result[]>
-  /** Makes groups of the same name, of different kinds, take turns; without it, each kind is on its own. */
+  /** Groups of the same name in different kinds take turns; without it, each kind has its own lanes. */
   lanes?: Lanes
 }
 
@@ -35,7 +35,7 @@ interface Lane {
 /** Lanes by database and name, for kinds that take turns. */
 export type Lanes = WeakMap<Db, Map<string, Lane>>
 
-// So many that one round trip to the disk costs each of them little, so few that a statement stays small.
+// Large enough that each item costs a small part of one disk sync, small enough that a statement stays small.
 const MOST = 64
 // Empty lanes are kept: a map whose entries come and go all the time keeps the old ones in memory (see `SlotSet`).
 const MOST_KEPT = 10_000
@@ -61,7 +61,7 @@ export function batched<Item, Result>(kind: Kind<Item, Result>): (db: Db, item: 
     try {
       const items = all.map(({ item }) => item)
       const results = await work(db, items)
-      // After the next batch has been sent, which the callers' own work would delay.
+      // Resolved after the next batch has been sent, which the callers' work would delay.
       setImmediate(() => {
         for (const [n, { resolve }] of all.entries()) resolve(results[n]!)
       })

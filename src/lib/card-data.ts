@@ -1,4 +1,4 @@
-// Keeps card numbers out: finds them in objects that callers send along, and masks them in the logs.
+// Keeps card numbers out: finds them in objects that callers send, and masks them in the logs.
 
 import { isJsonObject, JsonNumber, type JsonValue, numberText } from './json/read.ts'
 import { shorten } from './text.ts'
@@ -26,10 +26,10 @@ const WORD = /[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g
 const MAX_PATH = 200
 
 /**
- * The path (`card.numbers[0]`) of the first value that is shaped like a card number under a key that speaks of a card,
+ * The path (`card.numbers[0]`) of the first value that is shaped like a card number under a key that names a card,
  * by one of its words (`cardNumber`, `card-number`, `CC_2`); read the value with `exact`.
  *
- * A key speaks for all that lies beneath it, as `card` does in `{"card": {"digits": …}}`, up to a key that names an id:
+ * A key applies to everything below it, as `card` does in `{"card": {"digits": …}}`, up to a key that names an id:
  * one long number in ten passes the check digit, so ids are not examined (`account_id`, `{"account": {"id": …}}`).
  * Within text the number must stand by itself: not `acct_4242…`, nor a phone number with its `+`.
  */
@@ -47,7 +47,7 @@ export function findCardNumber(value: JsonValue): string | undefined {
 export function maskDigits(text: string): string {
   const masked = maskRuns(text)
   if (masked === text) return text
-  // Hardly any text comes this far: only now it pays to tell UUIDs apart, which may be all digits.
+  // Few texts get here, so only now UUIDs are recognized, which may consist of digits.
   const pieces = text.split(UUID)
   return pieces.map((piece, at) => (at % 2 === 0 ? maskRuns(piece) : piece)).join('')
 }

@@ -1,8 +1,8 @@
-// The clock that waiting and deadlines take: real in the program, virtual in a simulation. Stamps come from the database.
+// The clock for waits and deadlines: real in the program, virtual in a simulation. Stamps come from the database.
 import { setTimeout as wait } from 'node:timers/promises'
 
 export interface Clock {
-  /** Milliseconds that only grow; their zero means nothing. */
+  /** Milliseconds that only grow, from an arbitrary zero. */
   monotonicMs(): number
   /** Resolves after `ms`, or at once when `signal` aborts; never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>

@@ -1,6 +1,6 @@
-// The three errors whose text is meant for a caller of the API or a user of the command line.
+// The three errors whose message is shown to a caller of the API or a user of the command line.
 
-/** A refusal the caller of an API may see; `message` is a whole sentence without internals. */
+/** A refusal shown to the caller of an API; `message` is a whole sentence without internals. */
 export class ApiError extends Error {
   readonly status: number
   /** A stable word in snake_case for programs, sent as `X-Error-Code`; each is listed with the API's description. */
@@ -22,7 +22,7 @@ export class ApiError extends Error {
   }
 }
 
-/** A refusal for now: 503, and in `Retry-After` when to try again. */
+/** A temporary refusal: 503 with `Retry-After`. */
 export function tryLater(code: string, message: string, seconds = 1): ApiError {
   return new ApiError(503, code, message, { headers: { 'retry-after': String(seconds) } })
 }
@@ -30,5 +30,5 @@ export function tryLater(code: string, message: string, seconds = 1): ApiError {
 /** The command or its settings are wrong: one sentence that says what to do, exit code 2. */
 export class UsageError extends Error {}
 
-/** The command is right, but what it asks is refused: one sentence, exit code 1. */
+/** The command is valid, but its request is refused: one sentence, exit code 1. */
 export class Refusal extends Error {}

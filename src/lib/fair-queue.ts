@@ -1,4 +1,4 @@
-// Shares a scarce resource among tenants: each tenant has a queue of its own, and the queues are served in turn.
+// Shares a limited resource among tenants: each tenant has its own queue, and the queues are served in turn.
 
 export interface FairQueue {
   /**
@@ -25,7 +25,7 @@ interface Line {
   waiting: Waiter[]
 }
 
-// How long a tenant counts as present after a call.
+// A tenant counts as present for this long after a call.
 const PRESENT_MS = 1000
 // The largest weight, as a part of a share: one such fits into half a share, with room for light work of the same tenant.
 const HEAVIEST = 3 / 8

@@ -1,4 +1,4 @@
-// Makes files and folders. Those that root makes are given to the owner of the folder they are in: else one command run as
+// Creates files and folders. Those created by root are given to the owner of their folder: otherwise one command run as
 // root would lock the service, which runs as another user, out of its own files.
 import { existsSync, lchownSync, mkdirSync, statSync } from 'node:fs'
 import { constants, type FileHandle, open } from 'node:fs/promises'
@@ -7,15 +7,15 @@ import { isRoot } from './embedded/account.ts'
 
 const { O_APPEND, O_CREAT, O_EXCL, O_RDWR } = constants
 
-/** Gives what we have just made to the owner of its folder. */
+/** Gives a new file or folder to the owner of its folder. */
 export function giveToFolder(path: string): void {
   if (!isRoot()) return
   const { uid, gid } = statSync(dirname(path))
   try {
-    // Never what a link points to.
+    // Not the target of a link.
     lchownSync(path, uid, gid)
   } catch {
-    // Some disks and containers do not allow it at all. The doctor names files that belong to another user.
+    // Some disks and containers do not allow it. The doctor reports files that belong to another user.
   }
 }
 
@@ -31,7 +31,7 @@ export function makeFolder(path: string, mode = 0o777): boolean {
     mkdirSync(folder, { mode })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    // Another program was first; or it is a link that leads nowhere.
+    // Another program was first, or it is a dangling link.
     if (existsSync(folder)) return false
     throw Object.assign(error as NodeJS.ErrnoException, { code: 'ENOENT' })
   }

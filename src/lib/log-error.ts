@@ -1,8 +1,8 @@
-// What a log line may say of an error: everything but the values of a row, which PostgreSQL likes to quote.
+// Serializes errors for the log without the values of rows, which PostgreSQL quotes in its messages.
 import pg from 'pg'
 import { stdSerializers } from 'pino'
 
-// Data that does not fit its type, and rows against a constraint: these messages repeat what stood in the row.
+// Values that do not fit their type, and rows that violate a constraint: these messages quote values of the row.
 const QUOTING = /^2[23]/
 
 /** The serializer of `err`. Of PostgreSQL's errors neither detail nor context is kept, and of some not the message. */

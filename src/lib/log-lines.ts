@@ -1,4 +1,4 @@
-// Turns a JSON line of the log into a line to read on a terminal, coloured unless NO_COLOR is set.
+// Formats a JSON line of the log for a terminal, coloured unless NO_COLOR is set.
 import { styleText } from 'node:util'
 
 type Style = Parameters<typeof styleText>[0]
@@ -14,7 +14,7 @@ const LEVELS: Record<number, [name: string, style: Style]> = {
   60: ['fatal', ['red', 'bold']],
 }
 
-/** `14:03:21  GET /some/path 200 4 ms`, or `14:03:21  warning  …`; what is no JSON is returned as it is. */
+/** `14:03:21  GET /some/path 200 4 ms`, or `14:03:21  warning  …`; other text is returned unchanged. */
 export function readableLine(json: string, stream: NodeJS.WritableStream): string {
   const line = parse(json)
   if (!line) return json
@@ -47,7 +47,7 @@ function requestOf(fields: Line, style: (styles: Style, text: string) => string)
   return `${method} ${route} ${style(STATUS_STYLES[Number(status[0])] ?? 'reset', status)}${took}`.trimStart()
 }
 
-/** Of a request that was served, its ids are left out: they matter when something failed. */
+/** Leaves out the ids of a successful request: they matter when something failed. */
 function others({ method: _method, route: _route, status, duration_ms: _took, trace_id: _trace, ...fields }: Line) {
   const { request_id, ...ids } = fields
   return Number(status) < 500 ? ids : { request_id, ...ids }
@@ -58,7 +58,7 @@ const rest = (fields: Line) =>
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
 
-/** An error: its stack, and below it whatever else is known of it. */
+/** Formats an error: its stack, and below it its other fields. */
 function indented({ stack, message, ...more }: Line): string {
   const known = Object.entries(more).map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
   return [String(stack ?? message), ...known].join('\n').replaceAll(/^/gm, '    ')

@@ -8,17 +8,17 @@ import { readableLine } from './log-lines.ts'
 /** Opens the log on standard output (1), standard error (2) or a stream. Every line carries the fields of `base`. */
 export function openLog(level: string, to: 1 | 2 | DestinationStream = 1, base: object | null = null): Logger {
   const serializers = { err: errorForLog }
-  // The last guard before a line is written: what is shaped like a card number never is.
+  // The last guard before a line is written: nothing shaped like a card number is logged.
   const hooks = { streamWrite: maskDigits }
   const options = { level, base, timestamp: pino.stdTimeFunctions.isoTime, serializers, hooks }
   return pino(options, typeof to === 'number' ? openOutput(to) : to)
 }
 
-// One write for many lines: a line a write costs a tenth of a short request. All but a SIGKILL flush the last lines.
+// One write for many lines: a write per line costs a tenth of a short request. Only SIGKILL loses the last lines.
 // 4096 bytes are written to a pipe at once, so that workers that share it do not write into each other's lines.
 const BATCHED = { sync: false, minLength: 3584, maxWrite: 4096, periodicFlush: 50 }
 
-/** A closed terminal (EIO) is no error: the program still has to stop in order. */
+/** A closed terminal (EIO) is ignored, so that the program can still stop gracefully. */
 function openOutput(dest: 1 | 2): DestinationStream {
   const terminal = isatty(dest)
   const output = pino.destination({ dest, ...(terminal ? { sync: true } : BATCHED) })

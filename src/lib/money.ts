@@ -1,9 +1,9 @@
-// Amounts of money, exact from the text that was sent to minor units and back: no float ever touches them.
+// Amounts of money, exact from text to minor units and back, without floating point.
 
 import { currencies } from './currencies.ts'
 import { type JsonNumber, numberText } from './json/read.ts'
 
-/** The message says what is wrong with an amount and goes on after the name of its field: ` must be greater than 0`. */
+/** The message is the phrase after the field's name: `must be greater than 0`. */
 export class MoneyError extends Error {}
 
 /** The exact value `digits / 10^scale`, without zeros at the end: 10.50 is `{ digits: 105n, scale: 1 }`. */
@@ -13,17 +13,17 @@ export type Decimal = { readonly digits: bigint; readonly scale: number }
 const AMOUNT_TEXT = /^[0-9]{1,15}(?:\.[0-9]{1,9})?$/
 const DECIMAL = /^(-?)([0-9]+)(?:\.([0-9]+))?$/
 const MAX_WHOLE_DIGITS = 15
-/** The most minor units that the data API's prices can hold, in the database and in its counterparts elsewhere. */
+/** The largest price of the data API in minor units, which other databases can store, too. */
 export const MOST_MINOR = 2n ** 63n - 1n
 
-/** The code of a currency we know, in capitals, from a text in any case. */
+/** The code of a known currency, in capitals, from a text in any case. */
 export function readCurrency(text: string): string | undefined {
   // Only ASCII letters: in Unicode "uſd" becomes "USD" in capitals.
   const code = /^[A-Za-z]{3}$/.test(text) ? text.toUpperCase() : ''
   return currencies.has(code) ? code : undefined
 }
 
-/** How many decimals an amount in this currency may have; undefined for a currency we do not know. */
+/** How many decimals an amount in this currency may have; undefined for an unknown currency. */
 export function minorUnits(currency: string): number | undefined {
   return currencies.get(currency)
 }
@@ -70,7 +70,7 @@ export function readMinor(value: string | number | JsonNumber, currency: string)
   return minor
 }
 
-/** What to say when `toMinor` has no answer: `has more decimal places than JPY allows (0)`. */
+/** The phrase for an amount that `toMinor` cannot convert: `has more decimal places than JPY allows (0)`. */
 export function tooManyDecimals(currency: string): string {
   return `has more decimal places than ${currency} allows (${knownMinorUnits(currency)})`
 }

@@ -1,10 +1,10 @@
-// Small files that are made once, by the first program that needs them: keys and passwords.
+// Small files that the first program that needs them creates once: keys and passwords.
 import { randomUUID } from 'node:crypto'
 import { closeSync, fsyncSync, linkSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { giveToFolder } from './files.ts'
 
-/** Makes the file, mode 0600, and has it on the disk: complete or not at all, and the first of two wins. */
+/** Creates the file with mode 0600 and syncs it: complete or not at all, and the first of two programs wins. */
 export function writeNew(file: string, text: string): void {
   const draft = `${file}.${randomUUID()}`
   try {

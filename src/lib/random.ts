@@ -1,10 +1,10 @@
-// Randomness for ids, by the page: one system call for some hundred of them. Keys and secrets have calls of their own.
+// Random bytes for ids, buffered: one system call for some hundred of them. Keys and secrets are not buffered.
 import { randomFillSync } from 'node:crypto'
 
 const page = Buffer.alloc(8192)
 let used = page.length
 
-/** So many random bytes, a few dozen at most, in memory of their own. */
+/** This many random bytes, a few dozen at most, copied from the buffer. */
 export function randomPiece(bytes: number): Buffer {
   if (used + bytes > page.length) {
     randomFillSync(page)

@@ -1,4 +1,4 @@
-// The master key, and the sealing of small texts under it.
+// The master key, and the encryption of small texts with it.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,9 +14,9 @@ export interface Seal {
   seal(text: string, context: string): Buffer
   /** Throws when the text was sealed under another key or for another context. */
   open(sealed: Buffer, context: string): string
-  /** A fingerprint of the master key that tells nothing about it. */
+  /** A fingerprint that does not reveal the master key. */
   fingerprint: string
-  /** A key of its own for another purpose, derived from the master key. */
+  /** A key for another purpose, derived from the master key. */
   derive(purpose: string): Buffer
 }
 
@@ -44,12 +44,12 @@ export function openSeal(masterKey: Buffer): Seal {
   }
 }
 
-/** Whether two secrets are equal, in a time that does not tell where they differ. */
+/** Compares two secrets in constant time. */
 export function equalSecrets(one: Buffer, other: Buffer): boolean {
   return one.length === other.length && timingSafeEqual(one, other)
 }
 
-/** Where the master key of an embedded database lies. */
+/** The file of an embedded database's master key. */
 export const masterKeyPath = (dataDir: string) => join(dataDir, 'master.key')
 
 /** The master key in the data folder; undefined when there is none. */
@@ -61,10 +61,10 @@ export function masterKeyIn(dataDir: string): Buffer | undefined {
   return key
 }
 
-/** The same; when there is none it is made, mode 0600. For a first start alone: a lost key is never to be replaced. */
+/** The same; if there is none it is created with mode 0600. For a first start only: a lost key must never be replaced. */
 export function makeMasterKeyIn(dataDir: string): Buffer {
   makeFolder(dataDir)
-  // Of two first starts one makes the key and the other reads it.
+  // Of two concurrent first starts one creates the key and the other reads it.
   writeNew(masterKeyPath(dataDir), randomBytes(32).toString('base64'))
   return masterKeyIn(dataDir)!
 }

@@ -1,4 +1,4 @@
-// Pseudo-random numbers from a seed: the same at every start, so that made-up data can be talked about and tested.
+// Pseudo-random numbers from a seed: the same at every start, so that generated data is reproducible.
 
 export interface Random {
   /** A number from 0 up to, but without, 1. */
@@ -7,7 +7,7 @@ export interface Random {
   integer(least: number, most: number): number
   chance(probability: number): boolean
   pick<T>(from: readonly T[]): T
-  /** One of the keys, as often as its weight says. */
+  /** One of the keys, with a probability according to its weight. */
   weighted<K extends string>(weights: Readonly<Record<K, number>>): K
 }
 
@@ -15,7 +15,7 @@ export interface Random {
 export function openRandom(seed: number): Random {
   let state = seed
   const next = () => {
-    // Mulberry32: 32 bits of state are enough for made-up data.
+    // Mulberry32: 32 bits of state are enough for generated data.
     state = (state + 0x6d2b79f5) | 0
     let mixed = Math.imul(state ^ (state >>> 15), state | 1)
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)) ^ mixed

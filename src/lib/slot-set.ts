@@ -1,4 +1,4 @@
-// A set for members that come and go all the time.
+// A set whose members change constantly.
 
 /**
  * A `Set` whose members are soon replaced allocates a new table again and again, and V8 links each table to the next: once

@@ -1,6 +1,6 @@
-// Text the way Unicode counts, compares and shows it, the same on every machine and in every locale.
+// Unicode text functions that do not depend on the machine or the locale.
 
-// Their capitals came first, so Unicode folds them upwards; all other scripts fold to small letters.
+// Unicode folds Cherokee to capitals, all other scripts to small letters.
 const SMALL_CHEROKEE = /[\u13f8-\u13fd\uab70-\uabbf]/g
 
 /**
@@ -24,7 +24,7 @@ function throughCapitals(text: string): string {
   return text.toLowerCase().toUpperCase().toLowerCase()
 }
 
-/** At least one character, and all of them ASCII that can be seen: no space, no control character. */
+/** At least one character, all of them visible ASCII: no space, no control character. */
 export function isVisibleAscii(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text)
 }
@@ -44,7 +44,7 @@ export function countCharacters(text: string): number {
   return count
 }
 
-/** Whether Unicode calls any of the characters a control character: U+0000 to U+001F and U+007F to U+009F. */
+/** Whether the text contains a control character: U+0000 to U+001F and U+007F to U+009F. */
 export function hasControlCharacters(text: string): boolean {
   return /\p{Cc}/u.test(text)
 }
@@ -54,10 +54,10 @@ export function isName(text: string, max: number): boolean {
   return text.trim() !== '' && countCharacters(text) <= max && !hasControlCharacters(text)
 }
 
-/** At most `max` characters of the text, the last one `…` where something is missing: for quoting what came. */
+/** At most `max` characters of the text, ending with `…` if truncated: for quoting input. */
 export function shorten(text: string, max: number): string {
   if (text.length <= max) return text
-  // A character has at most two units: no need to take all of a long text apart.
+  // A character has at most two units, so only the beginning of a long text is split.
   const characters = [...text.slice(0, 2 * (max + 1))]
   return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`
 }

@@ -1,4 +1,4 @@
-// Spreads work that arrives in large numbers over many turns of the event loop, so that other callers are served in between.
+// Spreads many small tasks over several turns of the event loop, so that other work runs in between.
 
 const SLICE_MS = 2
 

@@ -1,7 +1,7 @@
 // Date-times to the microsecond as text: read from RFC 3339 and from PostgreSQL, always in one canonical form.
 
 /**
- * The message says what is wrong with a date-time and goes on after the name of its field:
+ * The message is the phrase after the field's name:
  * `created_at` + ` has more than 6 fraction digits`.
  */
 export class TimeError extends Error {}
@@ -66,7 +66,7 @@ export function instantFromMicros(micros: bigint): string {
   return `${new Date(millis).toISOString().slice(0, 23)}${String(part).padStart(3, '0')}Z`
 }
 
-/** Whether `instantFromMicros` knows it. */
+/** Whether `instantFromMicros` can represent it. */
 export function isInRange(micros: bigint): boolean {
   return micros >= FIRST_MICRO && micros <= LAST_MICRO
 }
@@ -80,8 +80,8 @@ const OUT_OF_RANGE = 'lies outside the years 0001 to 9999'
 const FIRST_MICRO = BigInt(Date.parse('0001-01-01T00:00:00.000Z')) * 1000n
 const LAST_MICRO = BigInt(Date.parse('9999-12-31T23:59:59.999Z')) * 1000n + 999n
 
-// PostgreSQL drops trailing zeros of the fraction; what is missing follows from the length. No other length is a time
-// between the years 1 and 9999.
+// PostgreSQL drops trailing zeros of the fraction; the length shows how many. No other length is a time between the years
+// 1 and 9999.
 const REST_BY_LENGTH: Record<number, string> = {
   22: '.000000Z',
   24: '00000Z',
@@ -95,7 +95,7 @@ const REST_BY_LENGTH: Record<number, string> = {
 function refuseImpossible(year: number, month: number, day: number): void {
   const leapYear = (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0
   const days = month === 2 && leapYear ? 29 : DAYS[month - 1]
-  if (days === undefined || day < 1 || day > days) throw new TimeError('names a day that no calendar has')
+  if (days === undefined || day < 1 || day > days) throw new TimeError('has an impossible date')
 }
 
 function startsMonth(utc: Date): boolean {

@@ -1,4 +1,4 @@
-// Which Tundish this is.
+// The version of this program.
 import { readFileSync } from 'node:fs'
 
 export function tundishVersion(): string {

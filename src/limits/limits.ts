@@ -1,4 +1,4 @@
-// The limits that hold behind a key: how fast it may send, how much it may have under way; and those of wrong keys.
+// The limits of a key: its request rate and its concurrent requests; and the limit of requests with invalid keys.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Config } from '../config.ts'
 import { ApiError } from '../lib/errors.ts'
@@ -8,17 +8,17 @@ import { openRateLimiter, type Rate, type Shared } from './rate.ts'
 import { createUnauthorizedThrottle } from './unauthorized-throttle.ts'
 
 export interface Limits {
-  /** Lets a request with a living key pass, or throws a 429. Tells the caller what is left in the RateLimit headers. */
+  /** Admits a request with a valid key, or throws a 429. Sets the RateLimit headers. */
   admit(reply: FastifyReply, holder: KeyHolder): void
-  /** Waits until a request without one may be told so; throws a 429 when that would take too long. */
+  /** Waits until a request without a valid key may get its 401; throws a 429 when the wait would be too long. */
   delayUnauthorized(request: FastifyRequest): Promise<void>
   close(): Promise<void>
 }
 
-/** A key's own numbers in this process. */
+/** The state of a key in this process. */
 interface Use {
   underWay: number
-  /** The `RateLimit-Policy` of this rate, written once. */
+  /** The `RateLimit-Policy` header of this rate, formatted once. */
   rate: Rate
   policy: string
 }
@@ -41,7 +41,7 @@ export function openLimits(app: Shared & { config: Config }): Limits {
 
   function begin({ key_id }: KeyHolder, reply: FastifyReply): void {
     uses.get(key_id)!.underWay += 1
-    // However it ends: answered, or broken off by the caller.
+    // Emitted however the request ends: with a response, or aborted by the caller.
     reply.raw.once('close', () => {
       const use = uses.get(key_id)!
       use.underWay -= 1
@@ -54,7 +54,7 @@ export function openLimits(app: Shared & { config: Config }): Limits {
       const use = useOf(holder)
       begin(holder, reply)
       if (use.underWay > config.maxConcurrentPerKey) {
-        throw tooMany(`This key has ${config.maxConcurrentPerKey} requests under way already`, 1000)
+        throw tooMany(`This key has ${config.maxConcurrentPerKey} concurrent requests already`, 1000)
       }
       if (use.rate.rate === 0) return
       const { admitted, remaining, waitMs } = limiter.take(holder.key_id, use.rate)

@@ -1,10 +1,10 @@
-// How fast a key may send requests: a bucket in this process for each key, told to the other processes in the background.
+// Limits the request rate of each key by a leaky bucket in this process, synchronized with other processes in the background.
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
 import type { Db } from '../lib/pg/db.ts'
 import { isUnavailable } from '../lib/pg/errors.ts'
 
-/** Requests a second, and how many at once on top of that. A rate of 0 is no limit. */
+/** Requests per second, and the burst on top of that. A rate of 0 means no limit. */
 export interface Rate {
   rate: number
   burst: number
@@ -12,36 +12,36 @@ export interface Rate {
 
 export interface Verdict {
   admitted: boolean
-  /** Requests that the key may send now. */
+  /** The number of requests that the key may send now. */
   remaining: number
-  /** When it may send the next one. */
+  /** When the key may send the next request. */
   waitMs: number
 }
 
 export interface RateLimiter {
-  /** Counts one request of a key, at once and without a round trip. */
+  /** Counts one request of a key, without a round trip. */
   take(keyId: string, rate: Rate): Verdict
   close(): Promise<void>
 }
 
 interface Bucket extends Rate {
-  /** Requests that are in it; it leaks `rate` of them a second. */
+  /** The number of requests in the bucket, which leaks `rate` of them per second. */
   level: number
   atMs: number
-  /** What the other processes have not been told yet. */
+  /** Requests not yet shared with the other processes. */
   untold: number
 }
 
-// How late a process learns what others have let through.
+// The delay after which a process knows the requests that others have admitted.
 const TELL_MS = 250
-// So much of its rate a key may use at each process untold: of most keys the database never hears.
+// The share of its rate that a key may use in each process unshared: most keys never reach the database.
 const UNTOLD_SHARE = 1 / 16
-// A key that overdrew at several processes at once pays it back, but not for longer than this.
+// The longest wait after an overdraft at several processes.
 const MOST_DEBT_S = 10
-// A bound for memory; the key that began longest ago is forgotten first.
+// Bounds the memory; the oldest key is removed first.
 const MOST_KEYS = 100_000
 
-/** What a rate limiter shares with the program. */
+/** The parts of the program that a rate limiter uses. */
 export interface Shared {
   db: Db
   clock: Clock
@@ -49,10 +49,10 @@ export interface Shared {
 }
 
 /**
- * Opens the limiter of a process. Processes share each key's bucket through the database: every quarter of a second each
- * adds what it has let through and learns what is in there. So n processes may let through, together and once, n times the
- * burst; whatever is too much is in the bucket and is waited for, so that in the long run a key gets its rate and at most
- * a sixteenth of it more for each process. Without the database each process goes on by itself.
+ * Opens the limiter of a process. Processes share the bucket of each key through the database: every quarter of a second
+ * each adds the requests it has admitted and reads the total. So n processes together may once admit n times the burst;
+ * the excess is in the bucket and delays later requests, so that in the long run a key gets its rate and at most a
+ * sixteenth of it more for each process. Without the database each process limits by itself.
  */
 export function openRateLimiter({ db, clock, log }: Shared): RateLimiter {
   const buckets = new Map<string, Bucket>()
@@ -70,7 +70,7 @@ export function openRateLimiter({ db, clock, log }: Shared): RateLimiter {
     return bucket
   }
 
-  async function tell(): Promise<void> {
+  async function share(): Promise<void> {
     const nowMs = clock.monotonicMs()
     const news: [id: string, bucket: Bucket, told: number][] = []
     for (const [id, bucket] of buckets) {
@@ -94,19 +94,19 @@ export function openRateLimiter({ db, clock, log }: Shared): RateLimiter {
   }
 
   let working: Promise<void> | undefined
-  async function keepTelling(): Promise<void> {
+  async function keepSharing(): Promise<void> {
     while (!stopping.signal.aborted) {
       await clock.sleep(TELL_MS, stopping.signal)
-      await tell().catch((error) => {
-        if (!isUnavailable(error)) log.error({ err: error }, 'The use of keys could not be shared.')
+      await share().catch((error) => {
+        if (!isUnavailable(error)) log.error({ err: error }, 'Sharing the request counts of keys failed.')
       })
     }
   }
 
   return {
     take(keyId, rate) {
-      // A program that never serves a key has nothing to tell.
-      working ??= keepTelling()
+      // A process without requests has nothing to share.
+      working ??= keepSharing()
       const bucket = bucketOf(keyId, rate)
       leak(bucket, clock.monotonicMs())
       const free = bucket.burst - bucket.level

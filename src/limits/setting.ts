@@ -6,10 +6,10 @@ import type { Rate } from './rate.ts'
 
 const MOST_RATE = 1_000_000
 const MOST_BURST = 10_000_000
-// A limit that is given without its burst takes this many seconds' worth at once.
+// The default burst: the requests of this many seconds.
 const BURST_S = 5
 
-/** Sets the limit of an organization's key, or of each key of a project, which exists; answers the old and the new one. */
+/** Sets the limit of an organization's key, or of each key of an existing project; returns the old and the new one. */
 export async function setRateLimit(
   query: Query,
   owner: { organization: string } | { project: string },
@@ -37,7 +37,7 @@ export function readRate(text: string): Rate | null {
   const burst = atOnce === undefined ? rate * BURST_S : Number(atOnce)
   if (rate >= 1 && rate <= MOST_RATE && burst >= 1 && burst <= MOST_BURST) return { rate, burst }
   throw new UsageError(
-    `A rate limit must be requests a second such as 200, 200/1000 with how many at once, "off" or "default", not "${text}".`,
+    `A rate limit must be requests per second such as 200, with a burst such as 200/1000, "off" or "default", got "${text}".`,
   )
 }
 

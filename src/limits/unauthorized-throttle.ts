@@ -3,21 +3,23 @@ import { networkOf, readAddress } from '../lib/addresses.ts'
 import type { Clock } from '../lib/clock.ts'
 
 export interface UnauthorizedThrottle {
-  /** Resolves when this address may get its 401; or with the number of ms after which it may try again. */
+  /** Resolves with undefined when this address may get its 401, or with the ms after which it may try again. */
   delay(address: string): Promise<number | undefined>
 }
 
-// So many seconds' worth of refusals are free; a program with a wrong key, or a test, never notices.
+// The refusals of this many seconds are not delayed, so that a program with a wrong key, or a test, is not slowed down.
 const FREE_S = 10
-// A longer wait is refused at once instead: waiting takes memory.
+// A longer wait is refused at once: waiting requests take memory.
 const MOST_WAIT_MS = 5_000
 const MOST_WAITING = 1_000
-// A bound for memory; the address that came longest ago is forgotten first.
+// Bounds the memory; the oldest address is removed first.
 const MOST_ADDRESSES = 10_000
 
-/** `perSecond` refusals go to one address (of IPv6, to one /64, which one machine may own), after ten seconds' worth at once. */
+/**
+ * Allows `perSecond` refusals to one address (of IPv6, to one /64, which one machine may own), with a burst of ten seconds.
+ */
 export function createUnauthorizedThrottle(clock: Clock, perSecond: number): UnauthorizedThrottle {
-  /** Until when the refusals so far take, at the rate. */
+  /** When the refusals so far are used up, at the rate. */
   const busyUntilMs = new Map<string, number>()
   let waiting = 0
 
@@ -40,7 +42,7 @@ export function createUnauthorizedThrottle(clock: Clock, perSecond: number): Una
   }
 }
 
-/** Of IPv6 the /64, however the address is written; any other address as it is. */
+/** The /64 of an IPv6 address, however it is written; any other address unchanged. */
 export function network(text: string): string {
   const address = readAddress(text.split('%', 1)[0]!)
   if (address === undefined) return text

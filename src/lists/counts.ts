@@ -7,7 +7,7 @@ import { isUnavailable } from '../lib/pg/errors.ts'
 const PAUSE_MS = 1000
 const LOCK = 7484
 
-/** Starts the sweep, once a second on one process at a time; answers what stops it. */
+/** Starts the sweep, once a second on one process at a time; returns the function that stops it. */
 export function sweepCounts({ db, clock, log }: { db: Db; clock: Clock; log: Logger }): () => Promise<void> {
   const stopping = new AbortController()
   const work = async () => {
@@ -30,7 +30,7 @@ export function sweepCounts({ db, clock, log }: { db: Db; clock: Clock; log: Log
   }
 }
 
-// A row that a writer appends meanwhile is not seen, not deleted, and added up the next time.
+// A row that is appended meanwhile is not visible here, so it is not deleted, and the next sweep adds it.
 const ADD_UP = `
   with grown as materialized (
     select distinct project_id, list, field, value from counts where fresh

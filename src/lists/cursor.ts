@@ -1,4 +1,4 @@
-// Cursors: the place in a walk, its total and its horizon, bound to one tenant's list and filters.
+// Cursors: the position in a walk, its total and its horizon, bound to one tenant's list and filters.
 import { hash } from 'node:crypto'
 import { instantFromMicros, isInRange, microsFromInstant } from '../lib/time.ts'
 
@@ -11,7 +11,9 @@ export interface Position {
   total: number
   /** The sync horizon of the walk's first page, in a walk by `updated_at`. */
   horizon?: string
-  /** How far the database's log was when the walk began, where replicas are read: no later page may be older. */
+  /**
+   * With replicas: the position of the database's log when the walk began. No later page may be read from an older state.
+   */
   mark?: bigint
 }
 
@@ -23,8 +25,8 @@ const NO_HORIZON = -(2n ** 63n)
 const MARKED = 2n ** 62n
 
 /**
- * The cursor of a position: URL-safe, at most 140 characters. `binding` names all that the walk depends on (tenant, list, filters):
- * a cursor opens only with the binding it was made with, and only unchanged.
+ * The cursor of a position: URL-safe, at most 140 characters. `binding` identifies the walk (tenant, list, filters): a
+ * cursor is valid only unchanged and with the binding it was made with.
  */
 export function writeCursor(position: Position, binding: string): string {
   const { mark } = position
@@ -44,13 +46,15 @@ export function readCursor(cursor: string, binding: string): Position | undefine
   const payload = bytes.subarray(CHECK_BYTES)
   const total = payload.readBigInt64BE(16)
   const marked = total >= MARKED
-  // The last character has spare bits: only the form we write is ours.
+  // The last character has spare bits: only the canonical form is accepted.
   if (!check(payload, binding, marked).equals(bytes.subarray(0, CHECK_BYTES)) || bytes.toString('base64url') !== cursor)
     return undefined
   return positionOf(payload, marked ? total - MARKED : total, marked)
 }
 
-/** The position in the payload; undefined for values that we never write: the check is no signature, callers may forge one. */
+/**
+ * The position in the payload; undefined for values that are never written: the checksum is no signature and can be forged.
+ */
 function positionOf(payload: Buffer, total: bigint, marked: boolean): Position | undefined {
   const at = payload.readBigInt64BE(0)
   const horizon = payload.readBigInt64BE(8)
@@ -66,7 +70,7 @@ function positionOf(payload: Buffer, total: bigint, marked: boolean): Position |
   }
 }
 
-// A program that knows of no marks refuses a cursor that has one.
+// An older program, which does not know marks, refuses a cursor that has one.
 function check(payload: Uint8Array, binding: string, marked: boolean): Buffer {
   const bound = Buffer.from(binding + (marked ? '\r' : '\n'))
   return hash('sha256', Buffer.concat([bound, payload]), 'buffer').subarray(0, CHECK_BYTES)

@@ -1,4 +1,4 @@
-// The reader's half of the sync promise: the horizon before which every change is visible and stays so.
+// The reader's side of the sync guarantee: the horizon before which all changes are visible and none will be added.
 import type { Db } from '../lib/pg/db.ts'
 import { instantFromPg } from '../lib/time.ts'
 
@@ -8,7 +8,7 @@ import { instantFromPg } from '../lib/time.ts'
  * reading seldom writes.
  *
  * Advancing it takes two statements. First the clock is stored as the floor of all writers to come; only when that is
- * committed, the writers at work are looked at. A writer that this look misses began after it, so it reads the new floor
+ * committed, the running writers are read. A writer that is not among them began later, so it reads the new floor
  * and stamps nothing earlier; one that it sees stamps nothing earlier than the start of its transaction. In one
  * statement a writer could slip in between with the old floor, and under a clock set back its rows would be lost.
  */
@@ -34,8 +34,8 @@ const RAISE_FLOOR = {
 }
 
 // A writer whose start cannot be seen (a prepared transaction, a missing right, one that ended between the two looks) holds
-// the horizon where it is, since all stamps and horizons are later than 1970; a project without one has this one then.
-// The clock's offset is a matter of tests: a start is moved with the clock when that was set back, never forward.
+// the horizon where it is, since all stamps and horizons are later than 1970; a project without one gets this one then.
+// The clock's offset is for tests: a start is moved with the clock when that was set back, never forward.
 const ADVANCE_HORIZON = {
   name: 'advance horizon',
   text: `

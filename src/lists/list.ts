@@ -1,4 +1,4 @@
-// The declaration of a list: its rows, filters and limits, and how both its query and its pages are described.
+// The declaration of a list: its rows, filters and limits, and the schemas of its query and its pages.
 
 import type { Param } from '../lib/pg/types.ts'
 import { type ObjectSchema, type Schema, Type } from '../lib/shape/schema.ts'
@@ -7,13 +7,13 @@ import type { Shape } from '../lib/shape/shape.ts'
 /** A filter of a list: the parameter's schema, and the condition it becomes. */
 export interface Filter {
   schema: Schema
-  /** The condition, given the placeholder of its value. An empty condition restricts nothing. */
+  /** The condition, for the placeholder of its value. An empty condition restricts nothing. */
   where: (placeholder: string) => string
-  /** What the database is given for the value that came. */
+  /** Converts the value for the database. */
   param?: (value: never) => Param
-  /** Whether only a few rows have any one value, so that those of a value may be sorted and sifted. */
+  /** Whether every value has only a few rows, so that these can be sorted and filtered without an index. */
   selective?: boolean
-  /** The field of `counts` that knows the number of rows for each value, when this is the only filter. */
+  /** The field of `counts` with the number of rows for each value; used when this is the only filter. */
   counter?: string
 }
 
@@ -35,11 +35,11 @@ export interface List {
   filters: Record<string, Filter>
   /** Whether `updated_at.from` and `updated_at.to` are filters too, and with them the sync. */
   sync: boolean
-  /** What holds without the caller asking, given the filters that came; and the field of `counts` that counts it. */
+  /** A condition that applies by default, depending on the given filters; and the field of `counts` that counts its rows. */
   standing?: (given: Record<string, unknown>) => { where?: string; counter: string } | undefined
 }
 
-/** A record whose rows are counted: all of them by the counter '', and by the values of the fields `C`. */
+/** A record with counters: '' counts all rows, the fields `C` count the rows of each of their values. */
 interface Counted<C extends string> {
   table: string
   counts: { readonly [field in C | '']: unknown }
@@ -50,7 +50,7 @@ type Declared<C extends string> = Omit<List, 'name' | 'table' | 'counts' | 'filt
   standing?: (given: Record<string, unknown>) => { where?: string; counter: C } | undefined
 }
 
-/** Declares the list of a record. It does not compile if the record does not count its rows, or not a filter's counter. */
+/** Declares the list of a record. It compiles only if the record has a counter for all rows and for each counted filter. */
 export function listOf<C extends string>({ table, counts }: Counted<C>, declared: Declared<NoInfer<C> | ''>): List {
   return { name: table, table, counts, ...declared }
 }
@@ -69,7 +69,7 @@ export function listQuery({ filters, sync, maxLimit }: Pick<List, 'filters' | 's
       minimum: 1,
       maximum: maxLimit,
       default: DEFAULT_LIMIT,
-      description: 'How many items a page holds at most.',
+      description: 'The largest number of items on a page.',
     }),
     cursor: Type.String({
       description:
@@ -86,7 +86,7 @@ export function listQuery({ filters, sync, maxLimit }: Pick<List, 'filters' | 's
   )
 }
 
-/** The schema of a page: the items and where the walk goes on. */
+/** The schema of a page: the items and the pagination. */
 export function pageSchema(list: Pick<List, 'shape'>): Schema {
   return Type.Object(
     {

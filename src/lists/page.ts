@@ -17,7 +17,7 @@ export interface Page {
   horizon?: string
   /** From when on what the reader holds may be void. */
   voidFrom?: string
-  /** How many items it has. */
+  /** The number of items. */
   rows: number
 }
 
@@ -35,7 +35,7 @@ export async function servePage(
   if (position) await source.reach(position.mark)
   const limit = query.limit as number
   const inTurn: Take = (weight, work) => source.fair(projectId, weight, work)
-  // The total of a large page is counted in the page's own turn: else finished pages would wait in memory for a second one.
+  // The total of a large page is counted in the same turn, or finished pages would wait in memory for a second turn.
   const [whole, part] = limit > SHORT ? [inTurn, atOnce] : [atOnce, inTurn]
   const rowsWeight = weightOf(limit) + (walk.indexed ? 0 : PASSING)
   const totalWeight = isCountShort(walk) ? 1 : PASSING
@@ -50,19 +50,19 @@ export async function servePage(
 
 const FROM = 'updated_at.from'
 
-/** Runs work of this weight, in the tenant's turn or at once. */
+/** Runs work of this weight, in the tenant's turn or immediately. */
 type Take = <T>(weight: number, work: () => Promise<T>) => Promise<T>
 
 const atOnce: Take = (_weight, work) => work()
 
-/** The weight of a page of so many items that an index leads to. */
+/** The weight of a page of this many items, read by an index. */
 export const weightOf = (limit: number) => Math.ceil(limit / SHORT)
 
-// The weight of what may scan every row of the project: a count, and a page that no index serves alone.
+// The weight of reads that may scan every row of the project: a count, and a page without a matching index.
 const PASSING = 15
 
 async function readRows(source: Source, walk: Walk, limit: number, position: Place | undefined) {
-  // The horizon is read before the rows: what it promises must be visible to them.
+  // The horizon is read before the rows, which must include every change before it.
   const horizon = walk.bySync ? (position?.horizon ?? (await source.horizon(walk.projectId))) : undefined
   const read = walk.indexed ? source.read : source.readLong
   const place = position ? [position.at, position.id] : []
@@ -78,17 +78,17 @@ function knownTotal(walk: Walk, rows: PageRows, position: Place | undefined): nu
   return walk.counter && rows.total
 }
 
-// The columns of a page before those of the shape.
+// The columns before those of the shape.
 const [AT, ID, TOTAL, SHAPE] = [0, 1, 2, 3] as const
 
-/** The rows of a page as they come, and one more if there are further ones. */
+/** Collects the rows of a page as they arrive, and one more if there are further ones. */
 class PageRows {
   readonly json: RowList
   readonly #limit: number
   count = 0
   /** From the first row. */
   total = 0
-  /** The place of the last one that fits. */
+  /** The position of the last row of the page. */
   last = { at: '', id: '' }
 
   constructor({ shape }: List, limit: number) {
@@ -109,10 +109,10 @@ class PageRows {
   }
 }
 
-/** A position that an id named has no total: it is counted anew. */
+/** A position given by an id has no total, which is counted then. */
 type Place = Omit<Position, 'total'> & { total: number | undefined }
 
-/** Where the walk continues: at our own cursor, or after the item whose id was given. Undefined at its beginning. */
+/** The position to continue from: of the cursor, or of the item with the given id. Undefined at the beginning. */
 async function findPosition(source: Source, walk: Walk, cursor: string | undefined): Promise<Place | undefined> {
   if (cursor === undefined) return undefined
   const own = readCursor(cursor, walk.binding)
@@ -135,20 +135,20 @@ async function findPosition(source: Source, walk: Walk, cursor: string | undefin
 }
 
 async function countRows(source: Source, walk: Walk): Promise<number> {
-  // A count may be long: on a pipelined connection its neighbours would wait for it.
+  // A count may be slow, and on a pipelined connection other reads would wait for it.
   const read = isCountShort(walk) ? source.read : source.readLong
   const [row] = await read(countStatement(walk), walk.params)
   return Number(row!.text(0))
 }
 
-/** What cursors carry from page to page. */
-type HandedOn = Pick<Position, 'total' | 'horizon' | 'mark'>
+/** The values that cursors carry from page to page. */
+type Carried = Pick<Position, 'total' | 'horizon' | 'mark'>
 
-function endPage(walk: Walk, rows: PageRows, handedOn: HandedOn): JsonBytes {
+function endPage(walk: Walk, rows: PageRows, carried: Carried): JsonBytes {
   let next = ''
   if (rows.hasMore()) {
-    const cursor = writeCursor({ ...rows.last, ...handedOn }, walk.binding)
+    const cursor = writeCursor({ ...rows.last, ...carried }, walk.binding)
     next = `,"next_cursor":"${cursor}","cursor":"${cursor}"`
   }
-  return rows.json.end(`],"pagination":{"has_more":${rows.hasMore()},"total":${handedOn.total}${next}}}`)
+  return rows.json.end(`],"pagination":{"has_more":${rows.hasMore()},"total":${carried.total}${next}}}`)
 }

@@ -1,4 +1,4 @@
-// Where the data API reads: the replica of READ_DATABASE_URL as far as it is new enough, or the primary alone.
+// Chooses where the data API reads: at the replica of READ_DATABASE_URL while it is fresh enough, or at the primary alone.
 import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 import type { Clock } from '../lib/clock.ts'

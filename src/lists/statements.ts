@@ -9,8 +9,8 @@ const PREPARED_LIMITS = [20, 50, 100, 200, 250, 500]
 export const SHORT = 50
 
 /**
- * The rows are found before anything is joined to them. In one step the planner, which takes any window for a two
- * hundredth of the table, joins all rows of one that it thinks is smaller than a page, and sorts them.
+ * Finds the rows before joining anything to them. In one step the planner, which estimates every window as a two hundredth
+ * of the table, would join and sort all rows of a window that it considers smaller than a page.
  */
 export function pageStatement(walk: Walk, limit: number, behind: boolean): Statement {
   const { list, bySync, params } = walk
@@ -27,7 +27,7 @@ export function pageStatement(walk: Walk, limit: number, behind: boolean): State
   return limited(nameOf(walk, behind ? 'behind' : 'first'), limit, limit + 1, text)
 }
 
-/** The name under which a statement of the walk is prepared, if it is. */
+/** The name of the walk's prepared statement; undefined if it is not prepared. */
 function nameOf({ list, given, conditions, common }: Walk, what: string): string | undefined {
   return common ? `${list.name} ${Object.keys(given).join(' ')} ${what} ${conditions.length}` : undefined
 }
@@ -43,9 +43,9 @@ function matching({ list: { table, alias }, conditions, few }: Walk): string {
 }
 
 /**
- * A statement for at most `most` rows, with the next of a few limits in its text: as a parameter it would hide from the
- * planner that only a few rows are wanted, and planned anew for each limit it would cost several times what it does. Without
- * a name it is not prepared.
+ * A statement for at most `most` rows, with the next larger of a few limits in its text. As a parameter, the planner would
+ * not know that only a few rows are wanted; with every limit in the text, planning would cost several times as much as
+ * running. Without a name it is not prepared.
  */
 export function limited(
   name: string | undefined,
@@ -62,14 +62,14 @@ export function limited(
 
 const names = new Map<string, string>()
 
-/** PostgreSQL cuts names at 63 bytes, so that a long one is replaced by a number. */
+/** A short name for a long one, because PostgreSQL truncates names to 63 bytes. */
 function statementName(long: string): string {
   const name = names.get(long) ?? `page ${names.size}`
   names.set(long, name)
   return name
 }
 
-/** The total by the counters that the writing statements keep; the filter's value, if any, is the second parameter. */
+/** The total as a sum of counters; the filter's value, if any, is the second parameter. */
 function counterSum({ field, filtered }: Counter, { name, countedAs = name }: List): string {
   return `(select coalesce(sum(n), 0) from counts
     where project_id = $1 and list = '${countedAs}' and field = '${field}' and value = ${filtered ? '$2' : "''"})`

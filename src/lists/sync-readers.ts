@@ -1,24 +1,24 @@
-// Notes who syncs: for each key and list the window it read last, written together every few seconds.
+// Records the readers of syncs: the last window of each key and list, written in batches every few seconds.
 import type { Logger } from 'pino'
 import type { Db } from '../lib/pg/db.ts'
 import { isUnavailable } from '../lib/pg/errors.ts'
 
-/** A page of a sync, as it was answered. */
+/** A served page of a sync. */
 export interface SyncedPage {
   list: string
-  /** The end of the window, or the horizon where the reader gave none. */
+  /** The end of the window, or the horizon if the request had none. */
   windowTo: string
   rows: number
 }
 
 export interface SyncReaders {
   note(projectId: string, keyId: string, page: SyncedPage): void
-  /** Writes what is noted. */
+  /** Writes the recorded pages. */
   close(): Promise<void>
 }
 
 const PAUSE_MS = 3000
-// A bound for memory: further readers are noted after the next write.
+// Bounds the memory: further readers are recorded after the next write.
 const MOST = 10_000
 
 interface Noted extends SyncedPage {
@@ -37,7 +37,7 @@ export function openSyncReaders({ db, log }: { db: Db; log: Logger }): SyncReade
     const rows = [...noted.values()]
     noted = new Map()
     await db.query(WRITE, [JSON.stringify(rows)]).catch((error) => {
-      if (!isUnavailable(error)) log.error({ err: error }, 'Noting the readers of a sync failed.')
+      if (!isUnavailable(error)) log.error({ err: error }, 'Recording the readers of a sync failed.')
     })
   }
 
@@ -53,7 +53,7 @@ export function openSyncReaders({ db, log }: { db: Db; log: Logger }): SyncReade
   }
 }
 
-// In the order of their keys, so that two processes do not wait for each other in a circle.
+// Ordered by key, so that two processes cannot deadlock.
 const WRITE = `
   insert into sync_readers as r (project_id, key_id, list, last_seen_at, window_to, rows_of_day)
   select project_id, key_id, list, db_clock(), "windowTo", rows

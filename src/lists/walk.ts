@@ -1,4 +1,4 @@
-// A walk through a list: its filters as conditions, its order, and what can count it.
+// A walk through a list: its filters as conditions, its order, and the counter of its total.
 import type { Param } from '../lib/pg/types.ts'
 import type { Filter, List } from './list.ts'
 
@@ -10,13 +10,13 @@ export interface Walk {
   given: Record<string, unknown>
   /** Ordered by updated_at, ascending. */
   bySync: boolean
-  /** Whether an index leads straight to the rows of a page. Else the read may take long, and is kept off the pipelines. */
+  /** Whether an index leads straight to the rows of a page. Otherwise the read may be slow, and avoids the pipelines. */
   indexed: boolean
-  /** Whether its statements are prepared. Each connection keeps a plan of each, and combinations of filters are many. */
+  /** Whether its statements are prepared. Each connection keeps every plan, and there are many combinations of filters. */
   common: boolean
   /** The conditions of filters that leave only a few rows. */
   few: string[]
-  /** Names this walk's tenant, list and filters; see `writeCursor`. */
+  /** Identifies this walk's tenant, list and filters; see `writeCursor`. */
   binding: string
   conditions: string[]
   params: Param[]
@@ -26,7 +26,7 @@ export interface Walk {
 
 export interface Counter {
   field: string
-  /** Whether it counts the value of the one filter that was given. */
+  /** Whether it counts the value of the only given filter. */
   filtered: boolean
 }
 

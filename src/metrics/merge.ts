@@ -1,18 +1,18 @@
-// The numbers of several processes as one: counters add up, also those of processes that have gone.
+// Merges the metrics of several processes: counters add up, also those of processes that have ended.
 import { AggregatorRegistry, type Registry } from 'prom-client'
 
-/** What one process has counted, as it goes from process to process. */
+/** The metrics of one process, as sent to another process. */
 export type Counted = Awaited<ReturnType<Registry['getMetricsAsJSON']>>
 
-/** The numbers of a worker that tell of itself alone carry this label. */
+/** The label of metrics that describe one worker alone. */
 export const WORKER = 'worker'
 
-/** Each metric says by its aggregator how it becomes one; counters and histograms are sums. */
+/** The aggregator of each metric says how it is merged; counters and histograms are summed. */
 export const together = (counted: Counted[]): Registry => AggregatorRegistry.aggregate(counted)
 
 /**
- * What has to stay of processes that have gone: their counters, as one. Without them a sum would fall with each restart,
- * and whoever takes its rate would see all that remains counted once more.
+ * The counters of processes that have ended, merged. Without them a sum would fall with each restart, and its rate would
+ * count all that remains a second time.
  */
 export async function lasting(counted: Counted[]): Promise<Counted> {
   const counters = counted.flat().filter(({ type }) => COUNTERS.has(String(type)))

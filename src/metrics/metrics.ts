@@ -1,4 +1,4 @@
-// What an operator watches: counters of this process, what the database tells of the work, and the page that shows both.
+// The metrics for operators: counters of this process, gauges from the database, and the page that serves both.
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Observe } from '../lib/http/listener.ts'
@@ -12,33 +12,33 @@ import { watchReplica } from './replica.ts'
 import { gaugesOfWork } from './work.ts'
 
 export interface Metrics {
-  /** Told of every answer of a listener. */
+  /** Called for every response of a listener. */
   http: Observe
-  /** The provider, with every call measured. */
+  /** Returns the provider with every call measured. */
   measure(provider: Provider): Provider
-  /** Counts the notifications of payment providers, by what they were about and what came of them. */
+  /** Counts the notifications of payment providers, by subject and outcome. */
   notified(psp: string, about: string, outcome: string): void
-  /** Shows the state of the replica; answers whom to tell of each read. */
+  /** Adds the metrics of the replica; returns the function to call for each read. */
   replica(replica: () => Pick<Replica, 'usable' | 'lagMs'>): ReplicaOptions['observe']
-  /** Serves `/metrics` on the operator's listener: no key, no tenant's name in it. */
+  /** Serves `/metrics` on the operator's listener: without a key, and without the name of a tenant. */
   route(listener: FastifyInstance, providers: Providers): void
-  /** What this process has counted itself, once it serves `/metrics`. */
+  /** The metrics of this process alone, once it serves `/metrics`. */
   counted(): Promise<Counted>
 }
 
-/** For a process that is one of several workers: who it is, and how it learns what all of them have counted. */
+/** For one of several workers: its name, and how it gets the metrics of all of them. */
 export interface AmongWorkers {
   number: number
   all(): Promise<Counted[]>
 }
 
-// From an answer out of memory to a charge at a slow provider.
+// From a response out of memory to a charge at a slow provider.
 const BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
 export function openMetrics(db: Db, among?: AmongWorkers): Metrics {
   const registry = new Registry()
   const registers = [registry]
-  // What the database tells is the same at every worker: it is asked once, and never added up.
+  // Gauges from the database are the same at every worker: they are read once, and never summed.
   const database = new Registry()
   const calls = new Histogram({
     name: 'tundish_provider_call_duration_seconds',
@@ -93,7 +93,7 @@ function observeHttp(registers: Registry[]): Observe {
     labelNames: ['status'],
     registers,
   })
-  // Looking labels up costs more than observing: each combination is looked up once. Routes, methods and statuses are few.
+  // Looking up labels costs more than observing, so each combination is looked up once. There are few of them.
   const children = new Map<string, Histogram.Internal<string>>()
   return {
     answered({ routeOptions, method }, { statusCode, elapsedTime }) {

@@ -1,8 +1,8 @@
-// What an operator sees of the replica: whether it is used, how far it is behind, and where reads went.
+// Metrics of the replica: whether it is used, its lag, and where reads went.
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { Replica, ReplicaOptions } from '../lists/replica/replica.ts'
 
-/** Registers the metrics of a replica; answers whom to tell of each read. */
+/** Registers the metrics of a replica; returns the function to call for each read. */
 export function watchReplica(
   replica: () => Pick<Replica, 'usable' | 'lagMs'>,
   registers: Registry[],

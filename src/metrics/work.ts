@@ -1,11 +1,11 @@
-// What the database tells of the work that waits in it, asked at each look at the metrics.
+// Gauges of the work that waits in the database, read at each scrape.
 import { Gauge, type Registry } from 'prom-client'
 import type { Db } from '../lib/pg/db.ts'
 
-// Whoever watches a database that hangs must still hear of the process.
+// A scrape must still return the metrics of the process when the database hangs.
 const PATIENCE_MS = 2000
 
-// Column of the statement below → name and help of the gauge.
+// Column of the statement below → name and help text of the gauge.
 const GAUGES = {
   commits_lost_s: [
     'tundish_commits_lost_from_timestamp_seconds',
@@ -15,7 +15,7 @@ const GAUGES = {
   charges_s: ['tundish_charges_oldest_seconds', 'Age of the oldest charge in progress.'],
   refunds: ['tundish_refunds_in_progress', 'Refunds in progress.'],
   refunds_s: ['tundish_refunds_oldest_seconds', 'Age of the oldest refund in progress.'],
-  settling_s: ['tundish_settling_overdue_seconds', 'How overdue the oldest due look-up of an outcome is.'],
+  settling_s: ['tundish_settling_overdue_seconds', 'How overdue the oldest due look-up of an unknown outcome is.'],
   mismatches: [
     'tundish_provider_mismatches',
     'Charges and refunds of the last 30 days that a provider made with another amount or currency than asked.',
@@ -31,17 +31,17 @@ const GAUGES = {
   ],
 } as const
 
-/** Registers the gauges; while the database does not answer they are absent and `tundish_database_up` is 0. */
+/** Registers the gauges; while the database does not respond they are absent and `tundish_database_up` is 0. */
 export function gaugesOfWork(db: Db, registers: Registry[]): void {
   let looking: ReturnType<typeof ask> | undefined
-  // All gauges of one scrape are collected at once: they share one look.
+  // All gauges of one scrape are collected at once, so they share one statement.
   const look = () => {
     looking ??= ask(db).finally(() => {
       looking = undefined
     })
     return looking
   }
-  gaugeOf('tundish_database_up', 'Whether the database answers.', async () => ((await look()) ? 1 : 0))
+  gaugeOf('tundish_database_up', 'Whether the database responds.', async () => ((await look()) ? 1 : 0))
   for (const [column, [name, help]] of Object.entries(GAUGES)) {
     gaugeOf(name, help, async () => {
       const row = await look()

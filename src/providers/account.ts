@@ -1,4 +1,4 @@
-// A merchant account that is connected to its provider, as the database has it: credentials sealed under the master key.
+// A merchant account connected to its provider, as stored in the database: its credentials are sealed by the master key.
 import type { Db } from '../lib/pg/db.ts'
 import { bytesFromPg, type Row } from '../lib/pg/row-bytes.ts'
 import type { Seal } from '../lib/secrets.ts'
@@ -13,9 +13,9 @@ export interface AccountName {
 export interface Account extends AccountName {
   isSandbox: boolean
   secretKey: string
-  /** In capitals; empty: all that the provider can charge. */
+  /** In capitals; empty: all currencies that the provider can charge. */
   currencies: string[]
-  /** Changes when anything changes that the provider was opened with. */
+  /** Changes with any parameter of the open provider. */
   version: string
 }
 
@@ -80,12 +80,12 @@ function openCredentials(seal: Seal, name: AccountName, sealed: string): string 
   } catch {
     const { organizationId, psp, merchantId } = name
     throw new CredentialsUnreadable(
-      `The credentials of merchant account ${psp} ${merchantId} of organization ${organizationId} cannot be opened with this master key.`,
+      `The credentials of merchant account ${psp} ${merchantId} of organization ${organizationId} cannot be decrypted with this master key.`,
     )
   }
 }
 
-/** What the credentials of an account are sealed for, so that they cannot be opened as those of another. */
+/** The context that binds sealed credentials to their account. */
 export const credentialsOf = ({ organizationId, psp, merchantId }: AccountName) =>
   `credentials ${JSON.stringify([organizationId, psp, merchantId])}`
 

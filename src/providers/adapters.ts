@@ -1,4 +1,4 @@
-// The adapters of payment providers by their psp: how an account is opened, and whose secret key a text is.
+// The adapters of payment providers by psp: how an account is opened, and the form of keys and notifications.
 import type { Account } from './account.ts'
 import type { GuardOptions } from './guard.ts'
 import type { Notification } from './notification.ts'
@@ -7,34 +7,34 @@ import { isSignedByStripe, readStripeEvent } from './stripe/notifications.ts'
 import { type AccountDescription, StripeProvider } from './stripe/stripe.ts'
 
 export interface AdapterOptions extends GuardOptions {
-  /** Another address of Stripe's API, for tests. */
+  /** Another base URL of Stripe's API, for tests. */
   stripeApiUrl?: string | undefined
-  /** Where the demo's simulator with Stripe's API is now; only keys that Stripe never issues are sent there. */
+  /** The address of the demo's simulator with Stripe's API; only keys that Stripe never issues are sent there. */
   stripeSimulatorUrl?: (() => string) | undefined
 }
 
 export interface Adapter {
-  /** Its name in sentences. */
+  /** The provider's name in messages. */
   title: string
   /** Opens one account. Each has a guard of its own: deadline, circuit, places and rate. */
   open(
     account: Pick<Account, 'secretKey' | 'merchantId' | 'isSandbox' | 'currencies'>,
     options: AdapterOptions,
   ): Provider
-  /** The mode that a secret key is for, by its form; undefined: this is no secret key of the provider. */
+  /** The mode of a secret key, by its form; undefined: it is not a secret key of this provider. */
   modeOf(secretKey: string): 'live' | 'sandbox' | undefined
   /** Whether a text has the form of a secret that signs the provider's notifications. */
   isWebhookSecret(text: string): boolean
   /** The header with the signature of its notifications. */
   signatureHeader: string
   isSigned(header: string, body: Buffer, secrets: readonly string[], nowS: number): boolean
-  /** Reads the body of a notification; undefined: it is none. */
+  /** Reads the body of a notification; undefined: it is not one. */
   readNotification(body: unknown): Notification | undefined
-  /** Asks the provider whose key it is. */
+  /** Asks the provider which account the key belongs to. */
   describe(secretKey: string, options: AdapterOptions): Promise<AccountDescription | NotBegun | Unknown>
 }
 
-/** How secret keys of the demo's simulator begin: they never go to Stripe's own address, nor Stripe's keys to it. */
+/** The prefix of secret keys of the demo's simulator. They are never sent to Stripe, nor Stripe's keys to the simulator. */
 export const STRIPE_SIMULATOR_KEY = 'sk_test_tundish'
 // A port that no program listens on.
 const NOWHERE = 'http://127.0.0.1:9'

@@ -1,4 +1,4 @@
-// Wraps every call of a provider, for metrics, limits and tests: one place knows which methods are calls.
+// Wraps every call of a provider, for metrics, limits and tests; defines which methods are calls.
 import type { Provider } from './provider.ts'
 
 /** The calls that return an outcome, by the names they have in metrics and in the log of provider calls. */
@@ -21,7 +21,7 @@ export type Call = (typeof CALLS)[keyof typeof CALLS]
 /** Runs one call. It must return what `run` returns. */
 export type Around = <T>(call: Call, run: () => Promise<T>) => Promise<T>
 
-/** The same provider with each call run by `around`. Methods that the provider does not have stay absent. */
+/** The same provider with each call run by `around`. Methods that the provider lacks stay absent. */
 export function aroundCalls(provider: Provider, around: Around): Provider {
   return new Proxy(provider, {
     get(target, name) {

@@ -1,4 +1,4 @@
-// A circuit breaker: remembers that a provider keeps failing, so that no new charge is begun only to hang.
+// A circuit breaker: refuses new charges while a provider keeps failing, so that they do not hang.
 import type { Clock } from '../lib/clock.ts'
 
 export interface CircuitLimits {
@@ -6,14 +6,14 @@ export interface CircuitLimits {
   failures: number
   /** ... if the first of them is not older than this. */
   windowMs: number
-  /** So long nobody is let through; then one caller in each such rest, until a call succeeds. */
+  /** How long all callers are refused; then one caller per such period is admitted, until a call succeeds. */
   restMs: number
-  /** When nobody has come for so long after a rest, what it knows is too old to refuse anybody: it closes. */
+  /** Without a caller for this long after a rest, the state is outdated and the circuit closes. */
   forgetMs: number
 }
 
-// A single bad connection pool or a deploy at the provider must not open it; a dead provider reaches 20 at once under
-// load. Five seconds is what a client sleeps before its next try.
+// A few bad connections or a deploy at the provider must not open it; an unreachable provider causes 20 failures at once
+// under load. Five seconds is the usual pause of a client before its next try.
 const defaults: CircuitLimits = { failures: 20, windowMs: 30_000, restMs: 5_000, forgetMs: 300_000 }
 
 export class Circuit {
@@ -33,9 +33,9 @@ export class Circuit {
   }
 
   /**
-   * Whether a caller may go on. Of an open circuit it lets one through after each rest: its call is the trial. The next
-   * rest begins there and then, whatever becomes of it: a caller may still turn back for reasons of its own, and calls
-   * that go on failing meanwhile must not put the trial off for ever.
+   * Whether a caller may proceed. An open circuit admits one caller after each rest: its call is the trial. The next rest
+   * begins immediately, whatever its outcome: the caller may still be refused for another reason, and calls that keep
+   * failing meanwhile must not postpone the trial for ever.
    */
   admits(): boolean {
     if (!this.isOpen()) return true

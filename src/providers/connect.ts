@@ -1,4 +1,4 @@
-// Connects a merchant account to its payment provider: the account is asked whose key it is, and the key is sealed.
+// Connects a merchant account to its payment provider: asks the provider about the key, and stores it sealed.
 import type { Clock } from '../lib/clock.ts'
 import { ApiError, tryLater } from '../lib/errors.ts'
 import type { Db } from '../lib/pg/db.ts'
@@ -9,11 +9,11 @@ import { type Adapter, adapters } from './adapters.ts'
 import type { AccountDescription } from './stripe/stripe.ts'
 
 export interface Connecting {
-  /** Left out: the key stays as it is. */
+  /** Omitted: the key does not change. */
   secretKey?: string | undefined
-  /** All of them; left out: they stay as they are. */
+  /** The whole list; omitted: it does not change. */
   webhookSecrets?: readonly string[] | undefined
-  /** Whether the account is one of the provider's test mode. */
+  /** Whether the account is in the provider's test mode. */
   isSandbox: boolean
 }
 
@@ -26,12 +26,12 @@ export interface ConnectContext {
   deadlineMs: number
 }
 
-// While one is rotated there are two.
+// There are two during a rotation.
 const MOST_WEBHOOK_SECRETS = 5
 
 /**
- * Stores the credentials of a merchant account, which is made if need be. Everything that can be known to be wrong is
- * refused with an `ApiError`: the mode, the account, a key that the provider does not take. Changes nothing then.
+ * Stores the credentials of a merchant account, which is created if needed. Throws an `ApiError`, and changes nothing, for
+ * a wrong mode, a wrong account, or a key that the provider rejects.
  */
 export async function connectAccount(context: ConnectContext, name: AccountName, given: Connecting): Promise<object> {
   const { db, seal } = context
@@ -73,14 +73,15 @@ export async function disconnectAccount(query: Query, name: AccountName): Promis
      from old where ${WHERE} returning old.credentials_last4`,
     keyOf(name),
   )
-  if (!row) throw new ApiError(404, 'object_not_found', 'There is no such merchant account that is connected.')
+  if (!row) throw new ApiError(404, 'object_not_found', 'There is no connected merchant account with this id.')
   return { key_last4: row.credentials_last4! }
 }
 
 const WHERE = 'organization_id = $1 and psp = $2 and psp_merchant_id = $3'
 const FIND = `select currencies, is_sandbox, credentials is not null as is_connected from merchant_accounts where ${WHERE}`
 
-// What an account's rows of the report are in the figures depends on its mode, which is set once: the days are computed again.
+// What an account's rows of the report are in the figures depends on its mode, which is set once: the days are computed
+// again.
 const CONNECT = `
   with moved as (
     insert into figure_marks (project_id, family, day)
@@ -120,20 +121,20 @@ function checkSecrets({ title, isWebhookSecret }: Adapter, given: Connecting, be
   if (secretKey === undefined && before?.is_connected !== 't')
     throw new ApiError(400, 'property_required', 'secret_key is required: the merchant account is not connected yet.')
   if (webhookSecrets && webhookSecrets.length > MOST_WEBHOOK_SECRETS)
-    throw new ApiError(400, 'invalid_value', `webhook_secrets may be at most ${MOST_WEBHOOK_SECRETS}.`)
+    throw new ApiError(400, 'invalid_value', `webhook_secrets must have at most ${MOST_WEBHOOK_SECRETS} items.`)
   if (webhookSecrets?.some((text) => !isWebhookSecret(text)))
     throw new ApiError(400, 'invalid_value', `webhook_secrets must be signing secrets of ${title}.`)
 }
 
-/** Play money and real money are never mixed in one account, neither by the key nor by what it was connected as. */
+/** Refuses to mix test and live mode in one account, by the key and by the mode it was connected in. */
 function checkMode(adapter: Adapter, { secretKey, isSandbox }: Connecting, before: NamedRow | undefined): void {
   const mode = secretKey === undefined ? undefined : adapter.modeOf(secretKey)
   if (secretKey !== undefined && mode === undefined)
     throw new ApiError(400, 'invalid_value', `secret_key must be a secret key of ${adapter.title}.`)
   if (mode === 'sandbox' && !isSandbox)
-    throw new ApiError(409, 'wrong_mode', 'This key is of the test mode: mark the merchant account as a sandbox.')
+    throw new ApiError(409, 'wrong_mode', 'This is a test mode key: mark the merchant account as a sandbox.')
   if (mode === 'live' && isSandbox)
-    throw new ApiError(409, 'wrong_mode', 'This key is of the live mode, and moves real money: it is no sandbox.')
+    throw new ApiError(409, 'wrong_mode', 'This is a live mode key, which moves real money: the merchant account must not be a sandbox.')
   const was = before?.is_sandbox ?? null
   if (was !== null && (was === 't') !== isSandbox)
     throw new ApiError(
@@ -151,25 +152,25 @@ async function describe(
 ): Promise<AccountDescription> {
   const account = await describe(secretKey!, { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl })
   if (account.outcome === 'not_begun' && account.cause === 'credentials')
-    throw new ApiError(400, 'credentials_refused', `${title} refuses this key, or it may not read the account.`)
+    throw new ApiError(400, 'credentials_refused', `${title} rejects this key, or the key may not read the account.`)
   if (account.outcome !== 'described')
     throw tryLater(
       'provider_unavailable',
-      `${title} cannot be asked about this key now (${account.why}): try again.`,
+      `${title} cannot verify this key now (${account.why}): try again.`,
       5,
     )
   if (account.isSandbox !== isSandbox)
-    throw new ApiError(409, 'wrong_mode', `${title} says that this key is of the other mode.`)
+    throw new ApiError(409, 'wrong_mode', `${title} reports that this key belongs to the other mode.`)
   if (merchantId.startsWith('acct_') && merchantId !== account.accountId)
     throw new ApiError(400, 'wrong_account', `This key belongs to the account ${account.accountId}.`)
   return account
 }
 
-/** The currencies of the account, or those of them that it was narrowed to by hand. */
+/** The currencies of the account, restricted to those set by an operator. */
 function offered(narrowed: string[], told: readonly string[] | undefined): readonly string[] {
   if (!told || narrowed.length === 0) return told ?? narrowed
   const both = narrowed.filter((code) => told.includes(code))
   if (both.length > 0) return both
-  const message = `The account can charge none of the currencies that it is narrowed to (${narrowed.join(', ')}).`
+  const message = `The account can charge none of the currencies set for it (${narrowed.join(', ')}).`
   throw new ApiError(400, 'invalid_value', message)
 }

@@ -1,4 +1,4 @@
-// A set of providers that does not change and that all organizations use: play money, and tests.
+// A fixed set of providers for all organizations: the simulator, and tests.
 import type { Provider, Providers } from './provider.ts'
 
 /** A provider whose merchant id is `*` serves every merchant account of its psp. */

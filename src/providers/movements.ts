@@ -1,7 +1,7 @@
-// Money that moved at a payment provider, as it lists it: charges, refunds and disputes.
+// Movements of money as listed by a payment provider: charges, refunds and disputes.
 import type { PaymentDetails } from './payment-details.ts'
 
-/** A refund as the provider has it. `key` and `reference` are null for one that was not made by us. */
+/** A refund at the provider. `key` and `reference` are null if it was not made by Tundish. */
 export interface RefundAtProvider {
   key: string | null
   reference: string | null
@@ -19,17 +19,17 @@ export interface Dispute {
   disputeId: string
   chargeTransactionId: string
   status: 'open' | 'won' | 'lost'
-  /** Whether the provider has taken the amount from the merchant, and whether it gave it back. */
+  /** Whether the provider has taken the amount from the merchant, and whether it has returned it. */
   fundsWithdrawn: boolean
   fundsReinstated: boolean
   amountMinor: bigint
   currencyCode: string
-  /** The provider's word for the reason. */
+  /** The provider's code of the reason. */
   reason: string | null
   at: string
 }
 
-/** Money that moved. `key` and `reference` are null when the movement was not made by us. */
+/** A movement of money. `key` and `reference` are null if it was not made by Tundish. */
 export interface Movement {
   type: 'charge' | 'refund'
   key: string | null
@@ -38,7 +38,7 @@ export interface Movement {
   currencyCode: string
   /** The provider's id of the charge or refund. */
   transactionId: string
-  /** Of a refund: the charge that it pays back, where the provider told. */
+  /** For a refund: the refunded charge, if the provider returned it. */
   chargeTransactionId?: string
   at: string
 }

@@ -1,22 +1,22 @@
-// What a payment provider's notification may tell: only where to look, never an outcome.
+// Notifications of payment providers: hints what to look up, never an outcome.
 
-/** Whatever it says is looked up at the provider, so that order, repetition and loss of notifications do not matter. */
+/** The object to look up at the provider, so that order, repetition and loss of notifications do not matter. */
 export type Hint =
   | { about: 'charge' /** Our id of the order; null: not made by us. */; orderId: string | null }
-  /** The charge as the provider calls it. */
+  /** The provider's id of the charge. */
   | { about: 'refund' | 'dispute'; chargeTransactionId: string }
-  /** A saved card changed or is gone. */
+  /** A saved card changed or was removed. */
   | { about: 'card'; token: string }
-  /** Of no use to charges and refunds. */
+  /** Not relevant for charges and refunds. */
   | { about: 'nothing' }
 
 export interface Notification {
-  /** The provider's id of it: copies have the same. */
+  /** The provider's id of the notification: copies have the same. */
   id: string
   kind: string
   /** When the provider made it, in seconds since 1970. */
   createdS: number
   hint: Hint
-  /** The whole notification, for the import, which follows a provider's records. */
+  /** The whole notification, for imports that follow changes. */
   event: Record<string, unknown>
 }

@@ -1,4 +1,4 @@
-// Reads the answers of the provider simulator; what it did not say in so many words is trouble, not an outcome.
+// Parses the responses of the provider simulator; anything unexpected is an error, not an outcome.
 import { MOST_MINOR, minorUnits } from '../lib/money.ts'
 import {
   type Conflict,
@@ -15,7 +15,7 @@ import { type Answer, fieldsOf } from './transport.ts'
 
 export type Verdict = Settled | Refused | NotFound | Conflict
 
-/** Trusts only what the simulator says in so many words: a 404 of a proxy in between is not "this key is unknown". */
+/** Accepts only explicit outcomes: a 404 of a proxy in between does not mean that the key is unknown. */
 export function readVerdict({ status, body }: Answer): Verdict {
   const { outcome, reference, amount_minor, currency_code, details } = fieldsOf(body)
   if (status === 404 && outcome === 'not_found') return { outcome }
@@ -26,7 +26,7 @@ export function readVerdict({ status, body }: Answer): Verdict {
   if (typeof reference !== 'string' || typeof currency_code !== 'string' || !isDigits(amount_minor)) {
     throw new ProviderTrouble('answered an outcome without saying of what')
   }
-  // What no charge of ours can be: settling by it would fail, however often it is tried.
+  // No charge can have this amount: settling by it would fail at every attempt.
   if (!isPayable(BigInt(amount_minor), currency_code))
     throw new ProviderTrouble('answered an outcome of no payable sum')
   return {

@@ -1,4 +1,4 @@
-// Calls over kept-alive HTTP or HTTPS connections to one provider, answered in JSON; every trouble is `ProviderTrouble`.
+// Calls to one provider over kept-alive HTTP or HTTPS connections, with JSON responses; every failure is a `ProviderTrouble`.
 import http from 'node:http'
 import https from 'node:https'
 import { ProviderTrouble } from './provider.ts'
@@ -15,7 +15,7 @@ export interface Question {
   /** A form-encoded body, in place of `body`. */
   form?: string
   headers?: Record<string, string>
-  /** An answer about one charge is some 2 KB; more than this is not an answer. */
+  /** A response about one charge is some 2 KB; anything larger is refused. */
   maxAnswerBytes?: number
 }
 
@@ -49,7 +49,7 @@ export class Transport {
     }
   }
 
-  /** The lines of a long answer, as they come. */
+  /** The lines of a long response, as they arrive. */
   async *lines(path: string, signal: AbortSignal): AsyncGenerator<string> {
     const response = await this.#send({ method: 'GET', path }, signal)
     try {
@@ -133,7 +133,7 @@ function broken(error: NodeJS.ErrnoException, signal: AbortSignal): ProviderTrou
   return new ProviderTrouble(`the connection broke${error.code ? ` (${error.code})` : ''}`)
 }
 
-/** What sockets and the HTTP parser throw carries a code; a bug of ours usually does not. */
+/** Errors of sockets and the HTTP parser have a code; those of bugs usually have none. */
 function isErrno(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'code' in error
 }

@@ -12,7 +12,7 @@ const fields = {
   ),
   alias: field(text('Short name.', { nullable: true, example: 'price-first' }), from.text),
   enabled: field(boolean('Whether it is running.'), from.boolean),
-  created_at: field(instant('When it was made.'), required(from.past)),
+  created_at: field(instant('When it was created.'), required(from.past)),
   updated_at: field(instant('When it was last changed.'), from.past),
 }
 

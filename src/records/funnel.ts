@@ -26,7 +26,7 @@ const fields = {
     json('Labels.', { schema: { type: 'array', items: { type: 'string' } }, example: ['music'] }),
     from.texts(),
   ),
-  created_at: field(instant('When it was made.'), required(from.past)),
+  created_at: field(instant('When it was created.'), required(from.past)),
   updated_at: field(instant('When it was last changed.'), from.past),
   last_published_at: field(instant('When it was last published.', { nullable: true }), from.instant),
   deleted_at: field(instant('When it was deleted.', { nullable: true }), from.instant),

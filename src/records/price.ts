@@ -44,7 +44,7 @@ const price: Record<string, Property> = {
   amount: { schema: { type: 'integer', description: `Amount, ${UNIT}.` }, read: required(minor) },
   currency: { schema: { type: 'string', description: 'ISO 4217 code.' }, read: required(currency) },
   status: { schema: orNull('string', 'State of the price.'), read: text },
-  created_at: { schema: orNull('string', 'When it was made.', { format: 'date-time' }), read: past },
+  created_at: { schema: orNull('string', 'When it was created.', { format: 'date-time' }), read: past },
   interval: {
     schema: orNull('string', 'Unit of the billing interval.', { enum: [...INTERVALS, null] }),
     read: interval,

@@ -21,7 +21,7 @@ const fields = {
     json('Free properties.', { schema: { type: 'object', additionalProperties: true }, example: {} }),
     orElse('{}', from.object),
   ),
-  created_at: field(instant('When it was made.'), required(from.past)),
+  created_at: field(instant('When it was created.'), required(from.past)),
   updated_at: field(instant('When it was last changed.'), from.past),
   prices: field(json('Its prices.', { schema: { type: 'array', items: priceSchema } }), prices),
 }

@@ -6,7 +6,7 @@ import { all, countedBy, field, importedOnly, record, shownFields, toEmptyObject
 
 const fields = {
   id: field(text('Identifier.', { example: 'pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }), required(from.id)),
-  created_at: field(instant('When it was made.'), required(from.past)),
+  created_at: field(instant('When it was created.'), required(from.past)),
   updated_at: field(instant('When it was last changed.'), from.past),
   email: field(
     text('E-mail address; null when unknown or erased.', { nullable: true, example: 'ada@example.com' }),

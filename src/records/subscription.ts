@@ -15,7 +15,7 @@ const item = {
   status: field(text('State.', { enum: STATUSES }), required(from.oneOf(...STATUSES))),
   renews: field(boolean('Whether it goes on after this period.'), required(from.boolean)),
   sandbox: field(boolean('Whether it was made with test money.'), from.boolean),
-  created_at: field(instant('When it was made.'), required(from.past)),
+  created_at: field(instant('When it was created.'), required(from.past)),
   updated_at: field(instant('When it, or the e-mail or preview mark of its profile, was last changed.'), from.past),
   billing_interval: field(
     text('Unit of the billing interval.', { enum: ['day', 'week', 'month', 'year'] }),

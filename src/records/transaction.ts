@@ -8,7 +8,7 @@ import { all, field, importedOnly, record, shownFields, shownOnly } from './reco
 
 const fields = {
   id: field(text('Identifier.', { example: 'trn_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }), required(from.id)),
-  created_at: field(instant('When it was made.'), required(from.past)),
+  created_at: field(instant('When it was created.'), required(from.past)),
   updated_at: importedOnly(from.past),
   session_id: field(text('Session it was made in.', { nullable: true }), from.id, { refersTo: 'session' }),
   profile_id: field(text('Profile it belongs to.', { example: 'pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }), required(from.id), {

@@ -1,4 +1,4 @@
-// Health of a process: it is up; it is ready when the database answers and knows every migration of this program.
+// Health of a process: it is up; it is ready when the database responds and has every migration of this program.
 import type { FastifyInstance } from 'fastify'
 import { tryLater } from '../lib/errors.ts'
 import { problemAnswer } from '../lib/http/problems.ts'
@@ -36,7 +36,7 @@ export function health(listener: FastifyInstance, { db }: { db: Db }): void {
         operationId: 'getReadiness',
         tags: ['Health'],
         summary: 'Whether requests can be served',
-        description: 'The database answers and its schema is current.',
+        description: 'The database responds and its schema is current.',
         security: [],
         querystring: Type.Object({}),
         response: { 200: okay, 400: problemAnswer(400), 503: problemAnswer(503) },
@@ -51,6 +51,6 @@ export function health(listener: FastifyInstance, { db }: { db: Db }): void {
 
 async function checkReady(db: Db): Promise<void> {
   const pending = await pendingMigrations((text) => db.query(text)).catch(() => undefined)
-  if (!pending) throw tryLater('database_unavailable', 'The database does not answer.')
+  if (!pending) throw tryLater('database_unavailable', 'The database does not respond.')
   if (pending.length > 0) throw tryLater('migrations_pending', `${pending.length} migrations have not been run yet.`)
 }

@@ -1,9 +1,9 @@
-// Keeps keys out of sentences: a caller may put one anywhere, and an error that repeats it ends up in logs and tickets.
+// Removes keys from messages: a caller may send one anywhere, and an error that repeats it ends up in logs and tickets.
 
-// Anything with a prefix of our keys and some length: also a key that was cut off or mistyped.
+// Anything with a prefix of our keys and some length: also a truncated or mistyped key.
 const SECRET = /(?<![A-Za-z0-9])(secret|operator|whsec)_[A-Za-z0-9+/_=-]{8,}/g
 
-/** The text with everything that looks like one of our keys cut down to its prefix: `secret_…`. */
+/** The text with everything that looks like one of our keys reduced to its prefix: `secret_…`. */
 export function hideSecrets(text: string): string {
   return text.includes('_') ? text.replace(SECRET, '$1_…') : text
 }

@@ -1,4 +1,4 @@
-// Looks up the holder of a secret key, at the database at most once a second: a revoked key ends within a second everywhere.
+// Looks up the holder of a secret key, in the database at most once a second, so that a revoked key ends within a second.
 import type { Clock } from '../lib/clock.ts'
 import { createFreshCache } from '../lib/fresh-cache.ts'
 import type { Db } from '../lib/pg/db.ts'
@@ -6,9 +6,9 @@ import { hashKey } from './key-text.ts'
 import { findKey, type KeyHolder } from './tenants.ts'
 
 export interface KeyCache {
-  /** The holder of a living key; undefined for any other text. Rejects when the database cannot be asked. */
+  /** The holder of a valid key; undefined for any other text. Rejects when the database cannot be reached. */
   lookUp(key: string): Promise<KeyHolder | undefined>
-  /** Asks for every key again: for changes that this process made. */
+  /** Forgets all keys: for changes made by this process. */
   forget(): void
 }
 

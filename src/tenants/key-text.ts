@@ -1,4 +1,4 @@
-// The text of a secret key: how it is made, what the database stores of it, and the form that webhook libraries take.
+// The text of a secret key: how it is made, the hash that the database stores, and the form that webhook libraries take.
 import { hash, randomBytes } from 'node:crypto'
 
 /** `secret_` and 32 random bytes in base64url. */
@@ -6,7 +6,7 @@ export function makeKey(): string {
   return `secret_${randomBytes(32).toString('base64url')}`
 }
 
-/** What the database looks a key up by. A key is 256 random bits, so one round of SHA-256 is enough. */
+/** The hash by which the database looks up a key. A key is 256 random bits, so one round of SHA-256 is enough. */
 export function hashKey(key: string): Buffer {
   return hash('sha256', key, 'buffer')
 }

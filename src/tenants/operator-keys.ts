@@ -1,4 +1,4 @@
-// Operator keys: made, listed, ended, and recognized. They open the operator's side of an installation, not a tenant's.
+// Operator keys: create, list, end, authenticate. They give access to the operator's API, not to a tenant's data API.
 import { randomBytes } from 'node:crypto'
 import { ApiError } from '../lib/errors.ts'
 import { makeUuid } from '../lib/ids.ts'
@@ -7,7 +7,7 @@ import type { Query, Statement } from '../lib/pg/types.ts'
 import { instant, shape, text } from '../lib/shape/shape.ts'
 import { hashKey } from './key-text.ts'
 
-/** Whoever may write may read. */
+/** `write` includes `read`. */
 export type Scope = 'read' | 'write'
 
 export interface Operator {
@@ -17,14 +17,14 @@ export interface Operator {
 
 export const operatorKey = shape('OperatorKey', 'k', {
   id: text('Identifier of the key; the audit log names it.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
-  name: text('Whose it is or what for.', { example: 'Ada, on call' }),
+  name: text('Name of its owner or its purpose.', { example: 'Ada, on call' }),
   scope: text('Whether it may change things.', { enum: ['read', 'write'] }),
-  created_at: instant('When it was made.'),
+  created_at: instant('When it was created.'),
   expires_at: instant('When it ends, or was ended.', { nullable: true }),
   last_used_at: instant('When it was last used, to the minute.', { nullable: true }),
 })
 
-/** Makes a key that lives for `seconds`, or until it is ended. Only its hash is kept. */
+/** Creates a key that is valid for `seconds`, or until it is ended. Only its hash is stored. */
 export async function createOperator(query: Query, settings: { name: string; scope: Scope; seconds?: number }) {
   const id = makeUuid()
   const key = `operator_${randomBytes(32).toString('base64url')}`
@@ -36,7 +36,7 @@ export async function createOperator(query: Query, settings: { name: string; sco
   return { id, key }
 }
 
-/** Ends a living key at once. */
+/** Ends a valid key at once. */
 export async function endOperator(query: Query, id: string): Promise<void> {
   const rows = await query(
     `update operator_keys set expires_at = db_clock()
@@ -44,10 +44,10 @@ export async function endOperator(query: Query, id: string): Promise<void> {
     [id],
   )
   if (rows.length === 0)
-    throw new ApiError(404, 'object_not_found', `There is no living operator key with the id "${id}".`)
+    throw new ApiError(404, 'object_not_found', `There is no valid operator key with the id "${id}".`)
 }
 
-/** Whether there is a living key with this id. */
+/** Whether there is a valid key with this id. */
 export async function findOperator(query: Query, id: string): Promise<boolean> {
   const rows = await query(
     `select 1 from operator_keys where id::text = $1 and (expires_at is null or expires_at > db_clock())`,
@@ -56,13 +56,13 @@ export async function findOperator(query: Query, id: string): Promise<boolean> {
   return rows.length > 0
 }
 
-/** Whose key this is, if it lives; asked of the database each time, so that a key that was ended is ended. */
+/** The operator with this key, if it is valid. Read from the database each time, so that an ended key is refused at once. */
 export async function recognizeOperator(db: Db, key: string): Promise<Operator | undefined> {
   const [row] = await db.read(RECOGNIZE, [hashKey(key)])
   return row && { id: row.text(0)!, scope: row.text(1) as Scope }
 }
 
-// The use is noted once a minute: a key that is used all the time must not write all the time.
+// The use is recorded once a minute, so that a busy key does not write at each request.
 const RECOGNIZE: Statement = {
   name: 'recognize operator',
   text: `

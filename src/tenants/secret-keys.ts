@@ -1,4 +1,4 @@
-// Secret keys of a tenant by name: several beside each other, each rotated or revoked on its own.
+// Named secret keys of a tenant: several at a time, each rotated or revoked on its own.
 
 import { ApiError } from '../lib/errors.ts'
 import type { Query } from '../lib/pg/types.ts'
@@ -8,33 +8,33 @@ import { instantFromPg } from '../lib/time.ts'
 import { hashKey, webhookSecret } from './key-text.ts'
 import { addKey, type Tenant } from './tenants.ts'
 
-/** A key as operators see it: everything but itself. */
+/** A key as operators see it: everything but its text. */
 export const secretKey = shape('SecretKey', 'k', {
   id: text('Identifier.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
-  name: text('What it is for.', { example: 'Warehouse' }),
-  created_at: instant('When it was made.'),
+  name: text('Purpose of the key.', { example: 'Warehouse' }),
+  created_at: instant('When it was created.'),
   expires_at: instant('When it ends, or ended.', { nullable: true }),
-  living: boolean('Whether it opens its door now.', {
+  living: boolean('Whether the key is valid now.', {
     sql: '(k.expires_at is null or k.expires_at > (select db_clock()))',
   }),
 })
 
 const MOST_LIVING = 20
 
-/** Makes a key beside the others, and answers it for the only time. */
+/** Creates another key and returns its text, which is not stored. */
 export async function createKey(query: Query, seal: Seal, tenant: Tenant, name: string) {
-  // The organization's row keeps the count true while two make keys at once.
+  // The lock of the organization's row keeps the count exact while two keys are created concurrently.
   await query('select 1 from organizations where id = $1 for no key update', [tenant.organization_id])
   const [count] = await query(`select count(*) as n from secret_keys where ${OWNED} and ${LIVING}`, owner(tenant))
-  // Every living key of a project signs its webhooks.
+  // Every valid key of a project signs its webhooks.
   if (Number(count!.n) >= MOST_LIVING)
-    throw new ApiError(409, 'too_many_keys', `There are ${MOST_LIVING} living keys: revoke one first.`)
+    throw new ApiError(409, 'too_many_keys', `There are ${MOST_LIVING} valid keys already: revoke one first.`)
   const key = await addKey(query, seal, tenant, name)
   const [row] = await query('select id from secret_keys where hash = $1', [hashKey(key)])
   return { id: row!.id!, name, secret_key: key, ...(tenant.project_id && { webhook_secret: webhookSecret(key) }) }
 }
 
-/** Makes a successor of the same name; the old key lives on for `overlapSeconds`. */
+/** Creates a successor of the same name; the old key stays valid for `overlapSeconds`. */
 export async function rotateKey(query: Query, seal: Seal, tenant: Tenant, id: string, overlapSeconds: number) {
   const [old] = await query(
     `update secret_keys set expires_at = least(coalesce(expires_at, 'infinity'), db_clock() + make_interval(secs => $4))
@@ -46,7 +46,7 @@ export async function rotateKey(query: Query, seal: Seal, tenant: Tenant, id: st
   return { ...made, previous_expires_at: instantFromPg(old.expires_at!) }
 }
 
-/** Ends a key at once, and answers its name. */
+/** Ends a key at once, and returns its name. */
 export async function revokeKey(query: Query, tenant: Tenant, id: string): Promise<string> {
   const [row] = await query(
     `update secret_keys set expires_at = db_clock() where ${OWNED} and id::text = $3 and ${LIVING} returning name`,
@@ -60,4 +60,4 @@ const OWNED = 'organization_id = $1 and project_id is not distinct from $2'
 const LIVING = '(expires_at is null or expires_at > db_clock())'
 const owner = (tenant: Tenant) => [tenant.organization_id, tenant.project_id]
 const absentKey = (id: string) =>
-  new ApiError(404, 'object_not_found', `There is no living key with the id "${id.slice(0, 64)}" here.`)
+  new ApiError(404, 'object_not_found', `There is no valid key with the id "${id.slice(0, 64)}" here.`)

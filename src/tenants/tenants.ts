@@ -10,38 +10,38 @@ import { isName } from '../lib/text.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { hashKey, makeKey, webhookSecret } from './key-text.ts'
 
-/** Whose key it is; a project's key names its project, an organization's key has none. */
+/** The owner of a key; a project's key has a `project_id`, an organization's key has none. */
 export interface Tenant {
   organization_id: string
   project_id: string | null
 }
 
-/** What a living key says of the request that brings it. */
+/** The holder of the valid key of a request. */
 export interface KeyHolder extends Tenant {
   key_id: string
-  /** How fast the key may send, where the operator has set it. */
+  /** The request rate of the key, where the operator has set it. */
   rate: { rate: number; burst: number } | null
 }
 
-/** What writing needs: the pool, or a transaction that somebody has begun. */
+/** The connection to write on: the pool, or a transaction of the caller. */
 type Writing = Pick<Db, 'query' | 'tx'>
 
-/** A transaction that has begun, for verbs that would begin one of their own. */
+/** Passes the caller's transaction to functions that would begin one of their own. */
 export const within = (query: Query): Writing => ({ query, tx: (work) => work(query, () => {}) })
 
 const ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
-// Organizations share the first path segment with our own pages.
+// An organization's id is the first path segment of its API, as are these pages.
 const RESERVED = new Set(['public', 'admin', 'docs', 'health', 'openapi.json', 'metrics'])
 export const LONGEST_NAME = 100
 const FAR_FUTURE = 'infinity'
 
-/** Of a tenant or a key, for people: it stands in lists, a line each. */
+/** Checks the display name of a tenant or a key, which is shown in one line of a list. */
 export function checkName(name: string | undefined): void {
   if (name === undefined || isName(name, LONGEST_NAME)) return
   throw new UsageError(`A name must have 1 to ${LONGEST_NAME} characters and no control characters.`)
 }
 
-/** Makes an organization with its first key, which is answered once and never again. */
+/** Creates an organization with its first key, which is returned once and not stored. */
 export async function createOrganization(db: Writing, seal: Seal, { id, name }: { id: string; name?: string }) {
   checkId('organization', id)
   checkName(name)
@@ -54,7 +54,7 @@ export async function createOrganization(db: Writing, seal: Seal, { id, name }: 
   })
 }
 
-/** Makes a project of an organization with its first key. Project ids are unique across organizations. */
+/** Creates a project of an organization with its first key. Project ids are unique across organizations. */
 export async function createProject(
   db: Writing,
   seal: Seal,
@@ -96,7 +96,7 @@ export async function listProjects(db: Db) {
   }))
 }
 
-/** What an erasure does at payment providers: nothing, empty the customer there, or delete it. */
+/** The effect of an erasure at payment providers: none, empty the customer there, or delete it. */
 export type EraseAtProvider = 'off' | 'on' | 'delete'
 
 export interface OrganizationChange {
@@ -129,18 +129,18 @@ export async function setOrganization(db: Writing, id: string, change: Organizat
 
 function readLimit(text: string): [currency: string, amount: string] {
   const [, code = '*', amount] = /^(?:([A-Za-z]{3})=)?([0-9]{1,15}(?:\.[0-9]{1,9})?)$/.exec(text) ?? []
-  if (amount === undefined) throw new UsageError(`A maximum must be an amount such as 500 or JPY=50000, not "${text}".`)
+  if (amount === undefined) throw new UsageError(`A maximum must be an amount such as 500 or JPY=50000, got "${text}".`)
   const currency = code.toUpperCase()
   const units = currency === '*' ? 9 : minorUnits(currency)
   if (units === undefined) throw new UsageError(`"${code}" is not a currency of ISO 4217.`)
   if ((amount.split('.')[1] ?? '').replace(/0+$/, '').length > units)
-    throw new UsageError(`${currency} has ${units} decimal places, not "${amount}".`)
+    throw new UsageError(`${currency} has ${units} decimal places, got "${amount}".`)
   return [currency, amount]
 }
 
 /**
- * Makes a new key for an organization or a project. The old keys end at once, or live on for `overlapSeconds`;
- * an older overlap that ends sooner is left alone.
+ * Creates a new key for an organization or a project. The old keys end at once, or after `overlapSeconds`; an older overlap
+ * that ends sooner is not extended.
  */
 export async function regenerateKey(
   db: Writing,
@@ -166,7 +166,7 @@ export async function regenerateKey(
   })
 }
 
-/** Whose key has this hash, if it is a living key. One statement, prepared, at the primary. */
+/** The holder of the valid key with this hash. One prepared statement, at the primary. */
 export async function findKey(db: Db, hash: Buffer): Promise<KeyHolder | undefined> {
   const [row] = await db.read(FIND_KEY, [hash])
   if (!row) return undefined
@@ -190,7 +190,7 @@ export async function findOrganization(query: Query, id: string): Promise<void> 
   if (rows.length === 0) throw new Refusal(`There is no organization "${id}".`)
 }
 
-/** Locks the owner's row too: of two regenerations at once, the later ends the key of the earlier. */
+/** Also locks the owner's row: of two concurrent regenerations, the later ends the key of the earlier. */
 async function lockTenant(query: Query, { organization, project }: { organization?: string; project?: string }) {
   const [what, id] = project === undefined ? ['organization', organization!] : ['project', project]
   const column = project === undefined ? 'id' : 'organization_id'
@@ -202,7 +202,7 @@ async function lockTenant(query: Query, { organization, project }: { organizatio
   return { organization_id: row.organization_id, project_id: project ?? null }
 }
 
-/** Makes a key for a tenant, beside those it has. */
+/** Creates another key for a tenant. */
 export async function addKey(query: Query, seal: Seal, tenant: Tenant, name = ''): Promise<string> {
   const id = randomUUID()
   const key = makeKey()

@@ -28,7 +28,7 @@ export function readWorkers(text: string): number | 'auto' {
   if (text === 'auto') return text
   const number = /^[0-9]{1,3}$/.test(text) ? Number(text) : 0
   if (number >= 1 && number <= MOST_WORKERS) return number
-  throw new UsageError(`--workers must be a whole number from 1 to ${MOST_WORKERS}, or auto, not "${text}".`)
+  throw new UsageError(`--workers must be a whole number from 1 to ${MOST_WORKERS}, or auto, got "${text}".`)
 }
 
 /**

@@ -1,4 +1,4 @@
-// What is done is answered so, also when the audit log's file can then not be told that its entry was committed.
+// An action is confirmed although the commit of its entry cannot be written to the audit log's file of heads.
 import assert from 'node:assert/strict'
 import { mkdirSync, renameSync, rmdirSync } from 'node:fs'
 import { after, afterEach, before, beforeEach, test } from 'node:test'
@@ -50,7 +50,9 @@ afterEach(() => {
   assert.equal(armed, false, 'the file was broken')
   rmdirSync(heads)
   renameSync(`${heads}.aside`, heads)
-  const told = billing.server.logLines().filter((line) => line.includes('The file of the audit log was not told'))
+  const told = billing.server
+    .logLines()
+    .filter((line) => line.includes('A commit could not be written to the audit log'))
   assert.match(told.at(-1) ?? '', /"level":50,.*"sequence":"\d+"/)
 })
 

@@ -179,7 +179,7 @@ describe('the checks, each before the next', () => {
     refused(await shop.charge('nobody', { ...bad, idempotency_key: '' }), /idempotency_key must not be empty/)
     refused(await shop.charge('nobody', bad), /not enabled/, 'one_off_charge_disabled')
     await setShop('one_off_charge_enabled', true)
-    refused(await shop.charge('nobody', bad), /amount must be greater than 0, not 0\./)
+    refused(await shop.charge('nobody', bad), /amount must be greater than 0, got 0\./)
     refused(await shop.charge('nobody', { ...bad, amount: '5000.5' }), /"ZZZ" is not a currency/)
     refused(
       await shop.charge('nobody', { amount: '5000.5', currency_code: 'JPY' }),

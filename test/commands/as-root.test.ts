@@ -104,7 +104,7 @@ describe('as root', { skip: !ROOT }, () => {
       const { findings } = JSON.parse(stdout) as { findings: Finding[] }
       const [finding] = findings.filter(({ check }) => check === 'files')
       assert.equal(code, 1)
-      assert.match(finding!.message, /audit-heads\.ndjson belongs to the user 0 and its folder to 65534/)
+      assert.match(finding!.message, /audit-heads\.ndjson belongs to user 0 and its folder to user 65534/)
       assert.equal(finding!.fix, `Run, as root: chown 65534:65534 ${file}`)
     })
   })

@@ -88,10 +88,12 @@ describe('the command line', () => {
   })
 
   for (const [address, sentence] of Object.entries({
-    'postgresql://user:hunter2#x@host/db': /^DATABASE_URL is no address: .+%23.+\n$/,
-    'postgresql://user:hunter2@host:port/db': /^DATABASE_URL is no address: .+\n$/,
-    'postgresql://user:hunter2@host/db?sslmode=full': /^DATABASE_URL must have an sslmode of .+verify-full.+\n$/,
-    'postgresql://user:hunter2@host/db?sslrootcert=/none.pem': /^DATABASE_URL must name a file .+ its sslrootcert\.\n$/,
+    'postgresql://user:hunter2#x@host/db': /^DATABASE_URL is not a URL: .+%23.+\n$/,
+    'postgresql://user:hunter2@host:port/db': /^DATABASE_URL is not a URL: .+\n$/,
+    'postgresql://user:hunter2@host/db?sslmode=full':
+      /^DATABASE_URL must have an sslmode that is one of .+verify-full.+\n$/,
+    'postgresql://user:hunter2@host/db?sslrootcert=/none.pem':
+      /^DATABASE_URL must have a readable file as its sslrootcert\.\n$/,
   })) {
     test(`2 and one sentence for the address ${address}`, async () => {
       const { code, stdout, stderr } = await tundish(['org', 'list'], { DATABASE_URL: address, MASTER_KEY: KEY })
@@ -192,7 +194,7 @@ describe('the command line', () => {
         assert.deepEqual(await tundish(['migrate'], env), {
           code: 2,
           stdout: '',
-          stderr: `The database holds what another program has made (${sentence}): point DATABASE_URL at a database of Tundish's own.\n`,
+          stderr: `The database contains objects of another program (${sentence}): point DATABASE_URL at a database of its own.\n`,
         })
       } finally {
         await database.drop()
@@ -207,7 +209,7 @@ describe('the command line', () => {
     )
     const client = new pg.Client(database.url)
     try {
-      const stderr = 'The database is encoded in LATIN1. Make a database with encoding UTF8.\n'
+      const stderr = 'The database is encoded in LATIN1. Create a database with encoding UTF8.\n'
       assert.deepEqual(await tundish(['migrate'], { DATABASE_URL: database.url, MASTER_KEY: KEY }), {
         code: 2,
         stdout: '',

@@ -24,7 +24,7 @@ const examine = async () => {
 }
 
 test('warns of an account without a secret for notifications', async () => {
-  assert.match(await examine(), /^warning +providers +1 merchant account without a secret for notifications/m)
+  assert.match(await examine(), /^warning +providers +1 merchant account without a webhook secret/m)
 })
 
 test('fails for an account that heard nothing for an hour of charges, and for an erasure that is not done', async () => {
@@ -39,7 +39,7 @@ test('fails for an account that heard nothing for an hour of charges, and for an
     [shop.id, shop.projectId],
   )
   const said = await examine()
-  assert.match(said, /^FAILED +providers +No notification came to 1 merchant account/m)
+  assert.match(said, /^FAILED +providers +1 merchant account without any notification/m)
   assert.match(said, /^FAILED +erasures +1 erasure at payment providers/m)
 })
 

@@ -44,7 +44,7 @@ describe('master.key', () => {
     assert.equal(stderr, `master.key is missing in ${env.DATA_DIR}: restore it from your backup, or set MASTER_KEY.\n`)
     assert.deepEqual(await examine(), {
       failed: ['master key: master.key is missing in DATA_DIR.'],
-      audit: 'Not looked at: that takes the master key.',
+      audit: 'Not checked: this needs the master key.',
     })
     assert.ok(!existsSync(file))
     await rename(`${file}.kept`, file)
@@ -55,8 +55,8 @@ describe('master.key', () => {
     await rename(file, `${file}.kept`)
     await writeFile(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 })
     assert.deepEqual(await examine(), {
-      failed: ['master key: The master key is not the one of this database.'],
-      audit: 'Not looked at: that takes the master key.',
+      failed: ['master key: The master key is not that of this database.'],
+      audit: 'Not checked: this needs the master key.',
     })
     await rename(`${file}.kept`, file)
   })

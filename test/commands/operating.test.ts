@@ -249,7 +249,7 @@ test('what was done stands in the audit log with the account that did it; tamper
   assert.deepEqual((await json('audit', 'verify')).wrong, [])
   await events.app.db.query(`update audit_log set actor = 'nobody' where sequence = 2`)
   const { code, stdout } = await tundish(['audit', 'verify'], env)
-  assert.deepEqual([code, stdout], [1, 'Entry 2 was changed or put in, or does not follow the one before it.\n'])
+  assert.deepEqual([code, stdout], [1, 'Entry 2 was changed or inserted, or does not follow the one before it.\n'])
   const doctor = await tundish(['doctor'], env)
   assert.equal(doctor.code, 1)
   assert.match(doctor.stdout, /^FAILED +audit +Entry 2 was changed/m)

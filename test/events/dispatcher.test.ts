@@ -265,7 +265,7 @@ test('a receiver that never answers is a failure at the deadline, and holds up n
     'select error, status, duration_ms from webhook_attempts where event_id = $1 and endpoint_id = $2',
     [first, ids[0]!],
   )
-  assert.equal(attempt!.error, 'There was no answer within 1 s.')
+  assert.equal(attempt!.error, 'There was no response within 1 s.')
   for (const id of ids) await events.app.db.tx((q) => removeEndpoint(q, PROJECT, id))
 })
 

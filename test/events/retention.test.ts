@@ -1,7 +1,7 @@
 // What is forgotten after 30 days, and what is not.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { forgetSome } from '../../src/events/retention.ts'
+import { deleteSome } from '../../src/events/retention.ts'
 import { openEvents, PROJECT } from '../support/events.ts'
 
 let events: Awaited<ReturnType<typeof openEvents>>
@@ -34,7 +34,7 @@ test('attempts and finished deliveries of 31 days go; younger ones, waiting ones
       [PROJECT, ids[name], endpoint],
     )
   }
-  assert.equal(await forgetSome(db), false)
+  assert.equal(await deleteSome(db), false)
   const left = async (table: string) =>
     (await db.query(`select event_id from ${table}`)).map((row) => row.event_id).sort()
   assert.deepEqual(await left('webhook_attempts'), [ids.young])

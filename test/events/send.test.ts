@@ -70,12 +70,12 @@ test('no answer has a reason: refused connection, unknown name, deadline, broken
   const unknown = async () => Promise.reject(Object.assign(new Error(), { code: 'ENOTFOUND' }))
   assert.equal(await reason('http://nowhere.example/', { resolve: unknown }), 'The host name is unknown.')
   const never = () => new Promise<never>(() => {})
-  assert.equal(await reason('http://nowhere.example/', { resolve: never }), 'There was no answer within 0.5 s.')
+  assert.equal(await reason('http://nowhere.example/', { resolve: never }), 'There was no response within 0.5 s.')
   const broken = await startReceiver((_arrival, response) => {
     response.socket!.destroy()
     return undefined
   })
-  assert.equal(await reason(broken.url), 'The connection broke before an answer.')
+  assert.equal(await reason(broken.url), 'The connection broke before a response.')
   await broken.close()
 })
 
@@ -85,7 +85,7 @@ test('an answer that changes to another protocol is no answer', { timeout: 10_00
     return undefined
   })
   const outcome = await post(changing.url, { allowPrivate: true })
-  assert.deepEqual([outcome.status, outcome.error], [undefined, 'The connection broke before an answer.'])
+  assert.deepEqual([outcome.status, outcome.error], [undefined, 'The connection broke before a response.'])
   await changing.close()
 })
 

@@ -113,7 +113,7 @@ test('whole numbers stay in range and are written like ones', () => {
 test('a word of a fixed list is told with the list', () => {
   assert.equal(
     problemOf(line.product, { status: 'sold' }),
-    'product.status must be one of active, archived, not "sold"',
+    'product.status must be one of active, archived, got "sold"',
   )
   assert.match(problemOf(line.subscription, { status: 'Active' }), /must be one of created, trialing/)
   assert.match(problemOf(line.subscription, { billing_interval: 'months' }), /must be one of day, week, month, year/)
@@ -244,11 +244,11 @@ test('currencies are those of ISO 4217, in capitals; history may have withdrawn 
   for (const currency of ['XXX', 'US', 'ﬅd', 'EURO'])
     assert.equal(
       problemOf(line.transaction, { currency }),
-      `transaction.currency must be a currency of ISO 4217, not "${currency}"`,
+      `transaction.currency must be a currency of ISO 4217, got "${currency}"`,
     )
   assert.equal(
     problemOf(line.merchant_account, { currencies: ['USD', 'x'] }),
-    'merchant_account.currencies[1] must be a currency of ISO 4217, not "x"',
+    'merchant_account.currencies[1] must be a currency of ISO 4217, got "x"',
   )
   assert.equal(columnsFor(line.merchant_account, { currencies: ['usd'] }).currencies, '["USD"]')
 })

@@ -67,7 +67,7 @@ describe('the rate of a key', () => {
     assert.equal(free[0]!.headers['ratelimit-policy'], undefined)
     const organization_id = mine.organizationId
     assert.deepEqual(await set('setOrganizationRateLimit', { organization_id }, '7'), { rate_limit: '7/35' })
-    await assert.rejects(set('setProjectRateLimit', { project_id }, '0'), /must be requests a second such as 200/)
+    await assert.rejects(set('setProjectRateLimit', { project_id }, '0'), /must be requests per second such as 200/)
     await assert.rejects(set('setProjectRateLimit', { project_id: 'nobody' }, '5'), /There is no project "nobody"/)
   })
 })
@@ -202,7 +202,7 @@ describe('sizes', () => {
   test('414 for an address beyond MAX_URL_BYTES, behind the key', async () => {
     const path = `/funnels?filter[title]=${'x'.repeat(1000)}`
     const { status, body } = await server.api(path, { key: project.key })
-    assert.deepEqual([status, body.message], [414, 'The address is longer than 1000 bytes.'])
+    assert.deepEqual([status, body.message], [414, 'The URL is longer than 1000 bytes.'])
     assert.equal((await server.api(path, { key: 'secret_wrong' })).status, 401)
   })
 

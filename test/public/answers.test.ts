@@ -147,7 +147,7 @@ describe('every answer', () => {
           const body = ['GET', 'TRACE'].includes(method) ? undefined : '{'
           const answer = await server.api(path, { key: project.key, method, body })
           assert.deepEqual([method, answer.status, answer.headers.allow], [method, 405, allow])
-          assert.deepEqual(answer.body, { message: `${method} is not allowed here: use ${allow}.` })
+          assert.deepEqual(answer.body, { message: `${method} is not allowed at this path: use ${allow}.` })
         }
       })
     }

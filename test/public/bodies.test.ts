@@ -49,7 +49,7 @@ describe('a body', () => {
     test(`415 with Content-Type "${type}"`, async () => {
       const answer = await post(good, ['Content-Type', type])
       assert.equal(answer.status, 415)
-      assert.match(answer.body.message, /^A body must be application\/json in UTF-8, not ".*"\.$/)
+      assert.match(answer.body.message, /^A body must be application\/json in UTF-8, got ".*"\.$/)
     })
   }
 
@@ -91,7 +91,7 @@ describe('a body', () => {
 
   test('32 levels are read, and judged by the schema', async () => {
     const answer = await post(`{"profile_ids": ${'['.repeat(31)}${']'.repeat(31)}}`)
-    assert.deepEqual([answer.status, answer.body.message], [400, 'profile_ids[0] must be a string, not a list of 1.'])
+    assert.deepEqual([answer.status, answer.body.message], [400, 'profile_ids[0] must be a string, got a list of 1.'])
   })
 
   test('400 for no body at all', async () => {
@@ -100,8 +100,8 @@ describe('a body', () => {
   })
 
   for (const [what, body, message] of [
-    ['a list', '["a"]', 'The body must be an object, not a list of 1.'],
-    ['a text', '"a"', 'The body must be an object, not "a".'],
+    ['a list', '["a"]', 'The body must be an object, got a list of 1.'],
+    ['a text', '"a"', 'The body must be an object, got "a".'],
     ['null', 'null', 'A body is required: a JSON object.'],
     ['no property', '{}', 'profile_ids is required.'],
     ['an unknown property', '{"profile_ids": ["a"], "ids": ["b"]}', 'Unknown property "ids".'],
@@ -111,18 +111,18 @@ describe('a body', () => {
       '{"Profile_ids": ["a"]}',
       /^(profile_ids is required|Unknown property "Profile_ids")\.$/,
     ],
-    ['a text for the list', '{"profile_ids": "a"}', 'profile_ids must be an array, not "a".'],
-    ['null for the list', '{"profile_ids": null}', 'profile_ids must be an array, not null.'],
-    ['a number for an id', '{"profile_ids": ["a", 5]}', 'profile_ids[1] must be a string, not 5.'],
-    ['true for an id', '{"profile_ids": [true]}', 'profile_ids[0] must be a string, not true.'],
-    ['null for an id', '{"profile_ids": [null]}', 'profile_ids[0] must be a string, not null.'],
-    ['an object for an id', '{"profile_ids": [{}]}', 'profile_ids[0] must be a string, not an object.'],
-    ['an empty id', '{"profile_ids": [""]}', 'profile_ids[0] must not be empty, not "".'],
-    ['no ids', '{"profile_ids": []}', 'profile_ids must have at least 1 item, not a list of 0.'],
+    ['a text for the list', '{"profile_ids": "a"}', 'profile_ids must be an array, got "a".'],
+    ['null for the list', '{"profile_ids": null}', 'profile_ids must be an array, got null.'],
+    ['a number for an id', '{"profile_ids": ["a", 5]}', 'profile_ids[1] must be a string, got 5.'],
+    ['true for an id', '{"profile_ids": [true]}', 'profile_ids[0] must be a string, got true.'],
+    ['null for an id', '{"profile_ids": [null]}', 'profile_ids[0] must be a string, got null.'],
+    ['an object for an id', '{"profile_ids": [{}]}', 'profile_ids[0] must be a string, got an object.'],
+    ['an empty id', '{"profile_ids": [""]}', 'profile_ids[0] must not be empty, got "".'],
+    ['no ids', '{"profile_ids": []}', 'profile_ids must have at least 1 item, got a list of 0.'],
     [
       '1001 ids, though all the same',
       JSON.stringify({ profile_ids: new Array(1001).fill('a') }),
-      'profile_ids must have at most 1000 items, not a list of 1001.',
+      'profile_ids must have at most 1000 items, got a list of 1001.',
     ],
   ] as const) {
     test(`400 for ${what}, naming it`, async () => {

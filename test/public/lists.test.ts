@@ -62,7 +62,7 @@ describe('a list', () => {
         assert.equal((await project.get(`/${list}`, { limit: `${limit}` })).status, 200)
       for (const limit of [0, MOST[list] + 1, 1_000_000]) {
         const message = await refusal(`/${list}`, { limit: `${limit}` })
-        assert.equal(message, `limit must be a whole number from 1 to ${MOST[list]}, not "${limit}".`)
+        assert.equal(message, `limit must be a whole number from 1 to ${MOST[list]}, got "${limit}".`)
       }
     })
 

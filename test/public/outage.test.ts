@@ -46,7 +46,7 @@ describe('without its database', () => {
         assert.match(headers['retry-after'] ?? '', /^[1-9][0-9]*$/)
         assert.ok(headers['x-request-id'])
         assert.deepEqual(Object.keys(body), ['message'])
-        assert.match(body.message, /^The database (cannot be reached at the moment: try again|does not answer)\.$/)
+        assert.match(body.message, /^The database (cannot be reached at the moment: try again|does not respond)\.$/)
       }
       assert.equal((await server.call('/health/live')).status, 200)
       // No proof, no access: not even behind a key that was good a moment ago.

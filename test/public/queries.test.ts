@@ -21,7 +21,7 @@ describe('a query string', () => {
   const get = (path: string) => server.api(path, { key: project.key })
 
   for (const [query, message] of [
-    ['/funnels?foo=1', 'Unknown query parameter "foo": known are limit, cursor, filter[title]'],
+    ['/funnels?foo=1', 'Unknown query parameter "foo": the parameters are limit, cursor, filter[title]'],
     ['/funnels?Limit=1', 'Unknown query parameter "Limit"'],
     ['/funnels?__proto__=1', 'Unknown query parameter "__proto__"'],
     ['/funnels?toString=1', 'Unknown query parameter "toString"'],
@@ -33,11 +33,11 @@ describe('a query string', () => {
     ['/funnels?filter[created_after]=2026-01-01T00:00:00Z', 'Unknown query parameter "filter[created_after]"'],
     [
       '/products?filter[type]=x',
-      'Unknown query parameter "filter[type]": known are limit, cursor, filter[updated_at.from], filter[updated_at.to].',
+      'Unknown query parameter "filter[type]": the parameters are limit, cursor, filter[updated_at.from], filter[updated_at.to].',
     ],
     ['/transactions?filter[profile_id]=x', 'Unknown query parameter "filter[profile_id]"'],
-    ['/funnels/funnel?limit=1', 'Unknown query parameter "limit": none are known here.'],
-    ['/sessions/session/replies?limit=1', 'Unknown query parameter "limit": none are known here.'],
+    ['/funnels/funnel?limit=1', 'Unknown query parameter "limit": this endpoint has none.'],
+    ['/sessions/session/replies?limit=1', 'Unknown query parameter "limit": this endpoint has none.'],
     [`/funnels?${'x'.repeat(200)}=1`, `Unknown query parameter "${'x'.repeat(63)}…"`],
     ['/funnels?limit=1&limit=1', 'The query parameter limit is given more than once.'],
     ['/funnels?filter[type]=a&filter%5btype%5d=b', 'The query parameter filter[type] is given more than once.'],
@@ -51,8 +51,8 @@ describe('a query string', () => {
     ['/funnels?filter[title]=%ED%A0%BD', 'The query string is not valid UTF-8 in percent-encoding.'],
     ['/funnels?filter[title]=100%', 'The query string is not valid UTF-8 in percent-encoding.'],
     ['/funnels?%ff=1', 'The query string is not valid UTF-8 in percent-encoding.'],
-    ['/funnels?filter[deleted]=1', 'filter[deleted] must be one of true, false, not "1".'],
-    ['/funnels?filter[deleted]=TRUE', 'filter[deleted] must be one of true, false, not "TRUE".'],
+    ['/funnels?filter[deleted]=1', 'filter[deleted] must be one of true, false, got "1".'],
+    ['/funnels?filter[deleted]=TRUE', 'filter[deleted] must be one of true, false, got "TRUE".'],
     ['/subscriptions?filter[status]=Active', 'filter[status] must be one of created, trialing,'],
     ['/subscriptions?filter[status]=active%20', 'filter[status] must be one of created, trialing,'],
   ] as const) {
@@ -88,7 +88,7 @@ describe('a query string', () => {
     test(`400 for limit=${limit}, naming it`, async () => {
       const answer = await get(`/funnels?limit=${limit.startsWith('٢') ? encodeURIComponent(limit) : limit}`)
       assert.equal(answer.status, 400)
-      assert.match(answer.body.message, /^limit must be a whole number from 1 to 100, not ".+"\.$/)
+      assert.match(answer.body.message, /^limit must be a whole number from 1 to 100, got ".+"\.$/)
     })
   }
 
@@ -104,7 +104,7 @@ describe('a query string', () => {
     const raw = `GET /public/v1/funnels?filter[title]=größe HTTP/1.1\r\nHost: x\r\nService-Secret: ${project.key}\r\n\r\n`
     const answer = await sendBytes(server.url, raw)
     assert.match(answer, /^HTTP\/1.1 400 /)
-    assert.match(answer, /"message":"The address has to be ASCII: percent-encode everything else\."/)
+    assert.match(answer, /"message":"The URL must be ASCII: percent-encode everything else\."/)
   })
 
   // The one subscription was changed at 2026-03-01T00:30:00.000001Z.

@@ -33,7 +33,7 @@ describe('a statement that takes too long', () => {
     const begunMs = performance.now()
     const { status, headers, body } = await locked(() => project.get('/subscriptions'))
     assert.deepEqual([status, headers['retry-after']], [503, '1'])
-    assert.equal(body.message, 'The database took too long for this: try again, or ask for less.')
+    assert.equal(body.message, 'The database took too long: try again, or request less.')
     assert.ok(performance.now() - begunMs < TIMEOUT_MS + 1000)
     assert.equal((await project.get('/subscriptions')).body.data.length, 1)
   })

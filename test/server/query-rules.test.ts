@@ -107,7 +107,7 @@ test('400 for every declared rule of every query parameter of the operator’s A
 test('GET /admin/v1/search says what is missing or too long', async () => {
   const message = async (query: string) => (await admin.call('GET', `/search${query}`)).body.message
   assert.equal(await message(''), 'The query parameter q is required.')
-  assert.match(await message(`?q=${'x'.repeat(321)}`), /^q must have at most 320 characters, not "x{63}…"\.$/)
+  assert.match(await message(`?q=${'x'.repeat(321)}`), /^q must have at most 320 characters, got "x{63}…"\.$/)
   assert.deepEqual((await admin.call('GET', `/search?q=${encodeURIComponent('é'.repeat(320))}`)).body, { results: [] })
 })
 

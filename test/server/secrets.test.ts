@@ -56,5 +56,5 @@ for (const secret of SECRETS) {
 
 test('a setting that holds a key by mistake is not repeated', async () => {
   const { code, stderr } = await tundish(['doctor'], { ...server.env, PORT: SECRETS[0]! })
-  assert.deepEqual([code, stderr], [2, 'PORT must be a whole number from 0 to 65535, not "secret_…".\n'])
+  assert.deepEqual([code, stderr], [2, 'PORT must be a whole number from 0 to 65535, got "secret_…".\n'])
 })

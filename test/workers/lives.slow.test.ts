@@ -174,7 +174,7 @@ describe('a start', LONG, () => {
     const { env } = workers.billing.server
     for (const number of ['0', '-1', '2.5', 'all', '1000', '']) {
       const { code, stderr } = await tundish(['serve', '--workers', number], env)
-      assert.equal(stderr, `--workers must be a whole number from 1 to 256, or auto, not "${number}".\n`)
+      assert.equal(stderr, `--workers must be a whole number from 1 to 256, or auto, got "${number}".\n`)
       assert.equal(code, 2)
     }
     const { code, stderr } = await tundish(['serve', '--workers', '4'], { ...env, DATABASE_CONNECTIONS: '14' })

@@ -34,7 +34,7 @@ export interface paths {
         };
         /**
          * Whether requests can be served
-         * @description The database answers and its schema is current.
+         * @description The database responds and its schema is current.
          */
         get: operations["getReadiness"];
         put?: never;
@@ -1172,7 +1172,7 @@ export interface components {
             data: components["schemas"]["ChargeEventData"];
         };
         ChargeProblem: {
-            /** @description A sentence for the caller: the field, the rule, and what came. */
+            /** @description A sentence for the caller: the field, the rule, and the value. */
             message: string;
             /**
              * @description For programs; only where it is named here.
@@ -1414,7 +1414,7 @@ export interface components {
             enabled: boolean;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created_at: string;
             /**
@@ -1510,7 +1510,7 @@ export interface components {
             tags: string[];
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created_at: string;
             /**
@@ -1851,7 +1851,7 @@ export interface components {
             status: string | null;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created_at: string | null;
             /** @description Unit of the billing interval. */
@@ -1885,7 +1885,7 @@ export interface components {
             currency: string | null;
         };
         Problem: {
-            /** @description A sentence for the caller: the field, the rule, and what came. */
+            /** @description A sentence for the caller: the field, the rule, and the value. */
             message: string;
         };
         Product: {
@@ -1929,7 +1929,7 @@ export interface components {
             };
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created_at: string;
             /**
@@ -1978,7 +1978,7 @@ export interface components {
             id: string;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created_at: string;
             /**
@@ -2125,7 +2125,7 @@ export interface components {
             data: components["schemas"]["Profile"];
         };
         ProfilesNotFound: {
-            /** @description A sentence for the caller: the field, the rule, and what came. */
+            /** @description A sentence for the caller: the field, the rule, and the value. */
             message: string;
             /** @description Each identifier that is not a profile of this project, in the order given. */
             not_found: string[];
@@ -2260,7 +2260,7 @@ export interface components {
             idempotent_replay: boolean;
         };
         RefundProblem: {
-            /** @description A sentence for the caller: the field, the rule, and what came. */
+            /** @description A sentence for the caller: the field, the rule, and the value. */
             message: string;
             /**
              * @description For programs; only where it is named here.
@@ -2732,7 +2732,7 @@ export interface components {
             sandbox: boolean;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created_at: string;
             /**
@@ -2888,7 +2888,7 @@ export interface components {
             sandbox: boolean;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created_at: string;
             /**
@@ -3139,7 +3139,7 @@ export interface components {
             id: string;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created_at: string;
             /** @description Session it was made in. */
@@ -3218,7 +3218,7 @@ export interface components {
             id: string;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description When it was created.
              */
             created_at: string;
             /** @description Session it was made in. */
@@ -3325,7 +3325,7 @@ export interface components {
     parameters: never;
     requestBodies: never;
     headers: {
-        /** @description Why the request was refused: a stable word for programs. The list of them is in the introduction. */
+        /** @description Why the request was refused: a stable code for programs. The introduction lists them. */
         "X-Error-Code": "body_incomplete" | "body_required" | "invalid_host" | "invalid_http" | "invalid_json" | "invalid_parameter" | "invalid_property" | "invalid_query_string" | "invalid_url" | "parameter_required" | "property_required" | "repeated_parameter" | "unknown_parameter" | "unknown_property" | "path_not_found" | "method_not_allowed" | "request_timeout" | "body_too_large" | "uri_too_long" | "unsupported_media_type" | "unsupported_content_encoding" | "expectation_failed" | "headers_too_large" | "internal_error" | "database_timeout" | "database_unavailable" | "server_busy" | "write_conflict" | "invalid_cursor" | "unauthorized" | "object_not_found" | "rate_limited" | "profiles_not_found" | "amount_above_what_is_left" | "amount_not_positive" | "amount_too_many_decimals" | "charge_reference_unknown" | "idempotency_key_required" | "idempotency_key_reused" | "invalid_amount" | "nothing_left_to_refund" | "order_not_charged_here" | "order_not_succeeded" | "provider_not_set_up" | "refund_in_progress" | "unknown_order" | "provider_unavailable" | "amount_above_maximum" | "amount_too_large" | "card_data_in_metadata" | "charge_in_progress" | "currency_not_offered" | "metadata_too_large" | "no_saved_card" | "no_successful_payment" | "not_accepted_by_provider" | "one_off_charge_disabled" | "unknown_currency" | "unknown_customer" | "invalid_signature" | "audit_log_busy" | "migrations_pending";
     };
     pathItems: never;
@@ -3350,7 +3350,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3380,7 +3380,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3407,7 +3407,7 @@ export interface operations {
     listFunnels: {
         parameters: {
             query?: {
-                /** @description How many items a page holds at most. */
+                /** @description The largest number of items on a page. */
                 limit?: number;
                 /** @description `pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter. */
                 cursor?: string;
@@ -3449,7 +3449,7 @@ export interface operations {
                     "application/json": components["schemas"]["FunnelList"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3481,7 +3481,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3532,7 +3532,7 @@ export interface operations {
                     "application/json": components["schemas"]["Funnel"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3552,7 +3552,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such object, or it is another tenant’s. */
+            /** @description The object does not exist, or belongs to another tenant. */
             404: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3574,7 +3574,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3601,7 +3601,7 @@ export interface operations {
     listExperiments: {
         parameters: {
             query?: {
-                /** @description How many items a page holds at most. */
+                /** @description The largest number of items on a page. */
                 limit?: number;
                 /** @description `pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter. */
                 cursor?: string;
@@ -3635,7 +3635,7 @@ export interface operations {
                     "application/json": components["schemas"]["ExperimentList"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3667,7 +3667,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3694,7 +3694,7 @@ export interface operations {
     listProfiles: {
         parameters: {
             query?: {
-                /** @description How many items a page holds at most. */
+                /** @description The largest number of items on a page. */
                 limit?: number;
                 /** @description `pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter. */
                 cursor?: string;
@@ -3732,7 +3732,7 @@ export interface operations {
                     "application/json": components["schemas"]["ProfileList"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3764,7 +3764,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3815,7 +3815,7 @@ export interface operations {
                     "application/json": components["schemas"]["Profile"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3835,7 +3835,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such object, or it is another tenant’s. */
+            /** @description The object does not exist, or belongs to another tenant. */
             404: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3857,7 +3857,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3909,7 +3909,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErasureAnswer"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3929,7 +3929,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such object, or it is another tenant’s. */
+            /** @description The object does not exist, or belongs to another tenant. */
             404: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3971,7 +3971,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -3998,7 +3998,7 @@ export interface operations {
     listSessions: {
         parameters: {
             query?: {
-                /** @description How many items a page holds at most. */
+                /** @description The largest number of items on a page. */
                 limit?: number;
                 /** @description `pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter. */
                 cursor?: string;
@@ -4036,7 +4036,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionList"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4068,7 +4068,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4119,7 +4119,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionDetail"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4139,7 +4139,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such object, or it is another tenant’s. */
+            /** @description The object does not exist, or belongs to another tenant. */
             404: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4161,7 +4161,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4212,7 +4212,7 @@ export interface operations {
                     "application/json": components["schemas"]["ReplyDetail"][];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4232,7 +4232,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such object, or it is another tenant’s. */
+            /** @description The object does not exist, or belongs to another tenant. */
             404: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4254,7 +4254,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4281,7 +4281,7 @@ export interface operations {
     listReplies: {
         parameters: {
             query?: {
-                /** @description How many items a page holds at most. */
+                /** @description The largest number of items on a page. */
                 limit?: number;
                 /** @description `pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter. */
                 cursor?: string;
@@ -4317,7 +4317,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionRepliesList"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4349,7 +4349,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4376,7 +4376,7 @@ export interface operations {
     listSubscriptions: {
         parameters: {
             query?: {
-                /** @description How many items a page holds at most. */
+                /** @description The largest number of items on a page. */
                 limit?: number;
                 /** @description `pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter. */
                 cursor?: string;
@@ -4424,7 +4424,7 @@ export interface operations {
                     "application/json": components["schemas"]["SubscriptionList"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4456,7 +4456,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4507,7 +4507,7 @@ export interface operations {
                     "application/json": components["schemas"]["SubscriptionDetail"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4527,7 +4527,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such object, or it is another tenant’s. */
+            /** @description The object does not exist, or belongs to another tenant. */
             404: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4549,7 +4549,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4576,7 +4576,7 @@ export interface operations {
     listProducts: {
         parameters: {
             query?: {
-                /** @description How many items a page holds at most. */
+                /** @description The largest number of items on a page. */
                 limit?: number;
                 /** @description `pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter. */
                 cursor?: string;
@@ -4610,7 +4610,7 @@ export interface operations {
                     "application/json": components["schemas"]["ProductList"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4642,7 +4642,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4693,7 +4693,7 @@ export interface operations {
                     "application/json": components["schemas"]["Product"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4713,7 +4713,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such object, or it is another tenant’s. */
+            /** @description The object does not exist, or belongs to another tenant. */
             404: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4735,7 +4735,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4762,7 +4762,7 @@ export interface operations {
     listTransactions: {
         parameters: {
             query?: {
-                /** @description How many items a page holds at most. */
+                /** @description The largest number of items on a page. */
                 limit?: number;
                 /** @description `pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter. */
                 cursor?: string;
@@ -4798,7 +4798,7 @@ export interface operations {
                     "application/json": components["schemas"]["TransactionList"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4830,7 +4830,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4889,7 +4889,7 @@ export interface operations {
                     "application/x-ndjson": components["schemas"]["ExportLine"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4921,7 +4921,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -4976,7 +4976,7 @@ export interface operations {
                     "application/json": components["schemas"]["NotificationReceived"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5018,7 +5018,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5070,7 +5070,7 @@ export interface operations {
                     "application/json": components["schemas"]["OneOffChargeOut"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5122,7 +5122,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5174,7 +5174,7 @@ export interface operations {
                     "application/json": components["schemas"]["RefundOut"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5226,7 +5226,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5278,7 +5278,7 @@ export interface operations {
                     "application/json": components["schemas"]["MyAssets"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5330,7 +5330,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5382,7 +5382,7 @@ export interface operations {
                     "application/json": components["schemas"]["TransactionReport"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5434,7 +5434,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5461,7 +5461,7 @@ export interface operations {
     listConsumables: {
         parameters: {
             query?: {
-                /** @description How many items a page holds at most. */
+                /** @description The largest number of items on a page. */
                 limit?: number;
                 /** @description `pagination.next_cursor` of the page before, unchanged. */
                 cursor?: string;
@@ -5495,7 +5495,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListedConsumableList"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5527,7 +5527,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5554,7 +5554,7 @@ export interface operations {
     listSettledRefunds: {
         parameters: {
             query?: {
-                /** @description How many items a page holds at most. */
+                /** @description The largest number of items on a page. */
                 limit?: number;
                 /** @description `pagination.next_cursor` of the page before, unchanged. */
                 cursor?: string;
@@ -5588,7 +5588,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListedRefundList"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5620,7 +5620,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5647,7 +5647,7 @@ export interface operations {
     listDisputes: {
         parameters: {
             query?: {
-                /** @description How many items a page holds at most. */
+                /** @description The largest number of items on a page. */
                 limit?: number;
                 /** @description `pagination.next_cursor` of the page before, unchanged. */
                 cursor?: string;
@@ -5681,7 +5681,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListedDisputeList"];
                 };
             };
-            /** @description The request is malformed or against a rule. */
+            /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];
@@ -5713,7 +5713,7 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Internal error. The request id leads to it in the log. */
+            /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
                     "X-Error-Code": components["headers"]["X-Error-Code"];

@@ -1,4 +1,4 @@
-// Carries imports from Stripe out on the server, and keeps them fresh by Stripe's events and notifications.
+// Runs imports from Stripe on the server, and keeps them up to date by Stripe's events and notifications.
 import type { App } from '../../app.ts'
 import { Refusal } from '../../lib/errors.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
@@ -24,7 +24,9 @@ const PAUSE_MS = 2000
 // Each holds a connection and reads at its own rate.
 const AT_ONCE = 2
 
-/** Starts the work, on each process: whoever holds an import carries it out. Returns what stops it. */
+/**
+ * Starts the background work; of all processes, the one that holds an import runs it. Returns the function that stops it.
+ */
 export function carryOutImports(app: Shared): () => Promise<void> {
   const stopping = new AbortController()
   const { signal } = stopping
@@ -32,7 +34,7 @@ export function carryOutImports(app: Shared): () => Promise<void> {
   const work = async () => {
     while (!signal.aborted) {
       const due = await backgroundStates(app.db.query).catch((error) => {
-        if (!isUnavailable(error)) app.log.error({ err: error }, 'Imports from Stripe could not be looked for.')
+        if (!isUnavailable(error)) app.log.error({ err: error }, 'Looking for imports from Stripe failed.')
         return []
       })
       for (const state of due) {
@@ -54,7 +56,7 @@ export function carryOutImports(app: Shared): () => Promise<void> {
   }
 }
 
-/** Goes on with an import, if no other process does. Never rejects. */
+/** Continues an import, unless another process does. Never rejects. */
 async function carryOut(app: Shared, due: ImportState, signal: AbortSignal): Promise<void> {
   const about = { project: due.projectId, merchant_account: due.merchantId }
   try {
@@ -77,10 +79,10 @@ async function goOn(app: Shared, held: Held, state: ImportState, signal: AbortSi
   await runImport(app, held, source, state, { signal, once: true, onRejected }).finally(() => source.close())
 }
 
-/** Marks it as failed, so that it is not tried again and again; a lost database, or a stop of the server, is no failure. */
+/** Marks it as failed, so that it is not retried for ever; a lost database, or a stop of the server, is no failure. */
 async function giveUp(held: Held, state: ImportState, error: unknown, signal: AbortSignal): Promise<never> {
   const isOver = signal.aborted || error instanceof Stopped || isUnavailable(error)
-  const sentence = error instanceof Refusal ? error.message : 'Internal error: the log of the server tells more.'
+  const sentence = error instanceof Refusal ? error.message : 'Internal error: see the log of the server.'
   try {
     if (!isOver) await saveState(held.query, { ...state, status: 'failed', error: sentence })
   } finally {
@@ -91,8 +93,8 @@ async function giveUp(held: Held, state: ImportState, error: unknown, signal: Ab
 
 /**
  * Imports again what events of an account are about, into every project that follows it. For notifications: the event is
- * only a hint, each object is read at Stripe. Returns how many objects were read. Throws `ProviderTrouble` when Stripe cannot
- * be read, or not before the signal.
+ * only a hint, each object is read at Stripe. Returns how many objects were read. Throws `ProviderTrouble` when Stripe
+ * cannot be read, or not before the signal.
  */
 export async function refreshFromStripe(
   app: Shared,

@@ -1,10 +1,10 @@
-// What the steps of an import from Stripe work with: the account, the target, and what is known to be stored.
+// The context of an import from Stripe: the account, the target, and the ids that are stored.
 import type { App } from '../../app.ts'
 import type { Target } from './convert.ts'
 import type { StripeSource } from './source.ts'
 import type { Tally } from './tally.ts'
 
-/** The tables of what objects of Stripe refer to. */
+/** The tables that Stripe's objects refer to. */
 export type Referred = 'profiles' | 'products' | 'subscriptions'
 
 export interface Context {
@@ -17,7 +17,7 @@ export interface Context {
   links: Links
 }
 
-/** Which subscription a payment belongs to; only invoices tell. */
+/** The subscription of each payment, which only invoices have. */
 export interface Links {
   add(links: { payment: string; subscription_id: string }[]): Promise<void>
   find(payments: string[]): Promise<Map<string, string>>

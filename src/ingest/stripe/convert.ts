@@ -1,4 +1,4 @@
-// What conversions of Stripe's objects share: lines of an import, ids, times and amounts.
+// Shared by the conversions of Stripe's objects: lines of an import, ids, times and amounts.
 import { hash } from 'node:crypto'
 import { formatMinor } from '../../lib/money.ts'
 import { isId } from '../../lib/text.ts'
@@ -13,19 +13,19 @@ export interface Line {
 /** Why an object cannot be imported; the message completes the sentence "ID …". */
 export class Inconvertible extends Error {}
 
-/** What a conversion needs to know beside the object. */
+/** The parameters of a conversion besides the object. */
 export interface Target {
   organizationId: string
   projectId: string
   /** The merchant account that payments are attributed to. */
   merchantId: string
-  /** Whether payments tell the provider's customer; see `providers.md`. */
+  /** Whether payments include the provider's customer; see `providers.md`. */
   externalIdKey: string | undefined
 }
 
 const { rawJSON: rawJson } = JSON as unknown as { rawJSON: (text: string) => unknown }
 
-/** Stripe's id as the id of a record; those that are no id here (products may have any) are hashed. */
+/** Stripe's id as the id of a record; ids that are invalid here (those of products are free) are hashed. */
 export function recordId(stripeId: string): string {
   return isId(stripeId) ? stripeId : `stripe_${hash('sha256', stripeId, 'hex').slice(0, 40)}`
 }

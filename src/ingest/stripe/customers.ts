@@ -24,7 +24,7 @@ export function customerLines(customer: Stripe.Customer, target: Target): Line[]
   ]
 }
 
-/** A customer that was deleted at Stripe: only the id is left, and the time of what refers to it. */
+/** A customer that was deleted at Stripe: only the id remains, and the time of the object that refers to it. */
 export function deletedCustomerLines(id: string, seenAt: number): Line[] {
   const profile_id = recordId(id)
   return [
@@ -33,7 +33,7 @@ export function deletedCustomerLines(id: string, seenAt: number): Line[] {
   ]
 }
 
-/** The client's id of the customer, where it is kept in the metadata; else Stripe's. */
+/** The client's id of the customer from the metadata, or else Stripe's. */
 export function externalIdOf(customer: AnyCustomer, { externalIdKey }: Pick<Target, 'externalIdKey'>): string {
   const kept = externalIdKey !== undefined && !customer.deleted ? customer.metadata?.[externalIdKey] : undefined
   return kept || customer.id

@@ -1,4 +1,4 @@
-// Checks an import from Stripe: everything is read and goes through one import that keeps nothing.
+// Tests an import from Stripe: reads everything and runs one import that stores nothing.
 import { Readable } from 'node:stream'
 import type { App } from '../../app.ts'
 import { type ImportResult, importRecords } from '../load.ts'
@@ -10,7 +10,7 @@ import { textOf } from './store.ts'
 import { emptyTally, type Tally } from './tally.ts'
 
 export interface DryRun {
-  /** Its figures have no side of ours: nothing is stored. */
+  /** Its figures have only Stripe's side, because nothing is stored. */
   tally: Tally
   result: ImportResult
 }

@@ -8,14 +8,14 @@ import { type AnyCustomer, externalIdOf } from './customers.ts'
 /** A charge with `customer` and `payment_intent.payment_method` expanded. */
 export type Charge = Stripe.Charge
 
-/** What the invoice of a charge tells of it. */
+/** The data of a charge's invoice. */
 export interface Invoiced {
   subscriptionId: string
 }
 
 const PSP = 'stripe'
 
-/** A guest's charge has no customer at Stripe: each is a customer of its own here, so that no money is left out. */
+/** A guest's charge has no customer at Stripe: each becomes a separate customer here, so that all money is included. */
 const guestId = (charge: Stripe.Charge) => `guest_${charge.id}`
 
 /** The customer's id at Stripe; undefined for a guest's charge. */
@@ -33,12 +33,12 @@ export function guestLines(charge: Stripe.Charge): Line[] {
   ]
 }
 
-/** Whether money moved, or was refused: a charge that is pending, or only authorized, tells nothing yet. */
+/** Whether money moved, or was refused: a pending or only authorized charge is skipped. */
 export function isDecided({ status, captured }: Stripe.Charge): boolean {
   return status === 'failed' || (status === 'succeeded' && captured)
 }
 
-/** A payment, and for money that came in a transaction. */
+/** A payment, and if it succeeded also a transaction. */
 export function chargeLines(charge: Charge, target: Target, invoiced: Invoiced | undefined): Line[] {
   const succeeded = charge.status === 'succeeded'
   const token = succeeded ? savedCard(charge) : null
@@ -76,11 +76,11 @@ function transactionLine(charge: Charge, invoiced: Invoiced | undefined): Line {
 
 export const profileOf = (charge: Stripe.Charge) => recordId(customerOf(charge) ?? guestId(charge))
 
-/** What was captured of it, or asked for where it failed. */
+/** The captured amount, or the requested one if it failed. */
 const amountOf = ({ status, amount, amount_captured }: Stripe.Charge) =>
   status === 'succeeded' ? amount_captured : amount
 
-/** The card that was used, if it still is attached to the customer; else the customer's default card. */
+/** The used card if it is still attached to the customer; else the customer's default card. */
 function savedCard(charge: Charge): string | null {
   const customer = charge.customer as AnyCustomer | null
   const intent = charge.payment_intent as Stripe.PaymentIntent | null
@@ -185,7 +185,7 @@ function movementLine(
   }
 }
 
-/** In major units; in US dollars where the payment was made in them. */
+/** In major units; `amount_usd` only for payments in US dollars. */
 function amounts(stripeAmount: number, currency: string): { amount: unknown; amount_usd: unknown } {
   const amount = majorNumber(stripeAmount, currency)
   return { amount, amount_usd: currency === 'usd' ? amount : null }

@@ -20,7 +20,7 @@ export function productLine(product: Stripe.Product, prices: readonly Stripe.Pri
   }
 }
 
-/** A product that something refers to and that is no longer at Stripe. */
+/** A product that is referred to and no longer exists at Stripe. */
 export function missingProductLine(id: string, seenAt: number): Line {
   const data = { id: recordId(id), name: 'Deleted product', status: 'archived', platform: 'stripe' }
   return { record: 'product', data: { ...data, external_id: id, created_at: time(seenAt) } }

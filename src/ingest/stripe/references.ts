@@ -1,4 +1,4 @@
-// Reads what objects of Stripe refer to and what is not stored: older than `since`, or deleted at Stripe.
+// Reads the objects that Stripe's objects refer to and that are not stored: older than `since`, or deleted at Stripe.
 import type { Stripe } from 'stripe'
 import type { Context } from './context.ts'
 import { idOf, type Line, recordId } from './convert.ts'
@@ -41,7 +41,9 @@ export async function missingProducts(
   return lines
 }
 
-/** The lines of subscriptions that are not stored, with what they refer to; `gone` are those that Stripe does not have. */
+/**
+ * The lines of subscriptions that are not stored, with what they refer to; `gone` are those that no longer exist at Stripe.
+ */
 export async function missingSubscriptions(
   context: Context,
   ids: string[],
@@ -60,7 +62,7 @@ export async function missingSubscriptions(
   return { lines: [...references, ...found.map(subscriptionLine)], gone }
 }
 
-/** What subscriptions refer to and what is not stored. */
+/** The lines of objects that subscriptions refer to and that are not stored. */
 export async function subscriptionReferences(context: Context, found: Stripe.Subscription[]): Promise<Line[]> {
   const customers = found.map(({ customer, created }) => ({ customer, seenAt: created }))
   const products = found.flatMap(({ items, created }) =>
@@ -69,7 +71,7 @@ export async function subscriptionReferences(context: Context, found: Stripe.Sub
   return [...(await missingCustomers(context, customers)), ...(await missingProducts(context, products))]
 }
 
-/** All prices of a product, also those that are not sold any more. */
+/** All prices of a product, including inactive ones. */
 export async function pricesOf(source: Context['source'], product: string): Promise<Stripe.Price[]> {
   const prices: Stripe.Price[] = []
   for await (const page of source.pages<Stripe.Price>('/v1/prices', { product })) prices.push(...page)

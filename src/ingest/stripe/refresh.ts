@@ -1,4 +1,4 @@
-// Refreshes what changed at Stripe: an event is only a hint, the object is read again and imported as a feed.
+// Refreshes objects that changed at Stripe: an event is only a hint; the object is read again and imported as a feed.
 import type { Stripe } from 'stripe'
 import type { App } from '../../app.ts'
 import type { Context } from './context.ts'
@@ -29,13 +29,13 @@ const COLLECTIONS: Record<string, string> = {
   dispute: 'disputes',
 }
 
-/** An event as Stripe's API and its notifications have it. */
+/** An event as in Stripe's API and notifications. */
 export interface StripeEvent {
   type: string
   data: { object: unknown; previous_attributes?: unknown }
 }
 
-/** What has to be read again after an event; nothing for the kinds that are not imported. */
+/** The objects to read again after an event; none for kinds that are not imported. */
 export function changedBy({ type, data }: StripeEvent): Changed[] {
   const object = data.object as EventObject
   const before = (data.previous_attributes ?? {}) as { customer?: string | null; invoice_settings?: unknown }
@@ -54,7 +54,7 @@ export function changedBy({ type, data }: StripeEvent): Changed[] {
   return own
 }
 
-// Charges that are found by another object: saved cards are known by the payments that were made with them.
+// Charges that are found by another object: the import knows saved cards by their payments.
 const CARDS = 'cards'
 const INTENTS = 'intents'
 
@@ -72,7 +72,7 @@ export async function refresh(
     count += objects.length
     if (objects.length === 0) continue
     await storeLines(app, context, await step.convert(context, objects as never[]), { live: true, signal })
-    // Invoices tell which subscription their payments are for: the payments are read again, too.
+    // Invoices link payments to subscriptions, so their payments are read again, too.
     if (step.name === 'invoices') changed.push(...(objects as unknown as Stripe.Invoice[]).flatMap(paymentsOf))
   }
   return count

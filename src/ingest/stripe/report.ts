@@ -1,9 +1,9 @@
-// The outcome of an import from Stripe: what Stripe holds beside what is stored here, and what differs.
+// The report of an import from Stripe: the sums at Stripe beside those stored here, and the differences.
 import { formatMinor } from '../../lib/money.ts'
 import type { Status } from './state.ts'
 import { type Figure, figuresOf, isDifferent, type Tally } from './tally.ts'
 
-/** Amounts are in major units, as text; null where a figure has none. */
+/** Amounts are in major units, as text; null if a figure has none. */
 export interface ReportFigure {
   kind: string
   month: string | null
@@ -49,7 +49,7 @@ function shown({ kind, month, currency, stripe, here }: Figure): ReportFigure {
   }
 }
 
-/** The report as lines for a person. Of a dry run there is nothing here to compare with. */
+/** The report as text. A dry run has nothing stored to compare with. */
 export function describeReport(
   report: StripeReport,
   { status, isDry }: { status?: Status; isDry?: boolean } = {},
@@ -71,9 +71,9 @@ export function describeReport(
     rejected > 0 ? `${rejected} could not be imported.` : '',
   ].filter((line) => line !== '')
   const end = isDry
-    ? 'This was a dry run: nothing was kept.'
+    ? 'This was a dry run: nothing was stored.'
     : differences.length === 0
-      ? 'Everything that was read at Stripe is stored here, with the same sums.'
+      ? 'Everything read at Stripe is stored here, with the same sums.'
       : `${differences.length} of ${figures.length} figures differ.`
   const following = status === 'following' ? ['Changes at Stripe are followed.'] : []
   return [table([head, ...rows]), '', `${read} objects read at Stripe.`, ...more, end, ...following].join('\n')

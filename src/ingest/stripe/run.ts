@@ -21,12 +21,12 @@ export interface RunOptions {
   once?: boolean
 }
 
-/** The step after all lists: what changed while they were read, and with `follow` whatever changes after that. */
+/** The step after all lists: imports changes since the start, and with `follow` all later changes. */
 const EVENTS = 'events'
-// Objects that are stored by one import.
+// The number of objects stored by one import.
 const BATCH = 500
 const POLL_MS = 2000
-// Stripe may list an event some moments after others that are newer; those that were seen are passed over.
+// Stripe may list an event some moments after newer ones; seen events are skipped.
 const OVERLAP_SECONDS = 120
 const MOST_SEEN = 100_000
 
@@ -36,8 +36,8 @@ export const FIRST_STEP = STEPS[0]!.name
 export class Stopped extends Error {}
 
 /**
- * Carries an import out from where its state is, and returns when it is done; with `follow` only by the signal. What is
- * stored and how far it came are saved after each batch: an import that was killed repeats one batch at most.
+ * Runs an import from its saved state, and returns when it is done; with `follow` only after the signal. The state is saved
+ * after each batch: an import that was killed repeats at most one batch.
  */
 export async function runImport(
   app: Pick<App, 'db' | 'log' | 'clock'>,
@@ -109,7 +109,7 @@ async function* batches<T>(pages: AsyncIterable<T[]>): AsyncGenerator<T[]> {
   if (batch.length > 0) yield batch
 }
 
-/** Reads again what changed since the import began; with `follow` for ever. */
+/** Reads objects again that changed since the import began; with `follow` until the signal. */
 async function catchUp(run: Run): Promise<void> {
   const { app, state, options } = run
   const { follow } = state.options
@@ -125,14 +125,14 @@ async function catchUp(run: Run): Promise<void> {
   }
 }
 
-/** An event as it is remembered: its objects may be large. */
+/** The remembered part of an event, whose objects may be large. */
 interface Noted {
   id: string
   created: number
   changed: Changed[]
 }
 
-/** Newest first, until a page tells nothing new. */
+/** Reads events, newest first, until a page has only seen ones. */
 async function readEvents(run: Run, seen: Set<string>): Promise<void> {
   const { app, source, state, options } = run
   const from = Math.floor(Date.parse(state.eventsSince) / 1000)

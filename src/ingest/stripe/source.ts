@@ -1,10 +1,10 @@
-// Reads a Stripe account: pages of lists and single objects, at a bounded rate, again after trouble on the way.
+// Reads a Stripe account: pages of lists and single objects, at a limited rate, with retries.
 import type { Clock } from '../../lib/clock.ts'
 import { Refusal } from '../../lib/errors.ts'
 import { ProviderTrouble } from '../../providers/provider.ts'
 import { type Params, pathOf, STRIPE_API_URL, type StripeAnswer, StripeApi } from '../../providers/stripe/api.ts'
 
-/** The object that a list was to go on behind was deleted at Stripe. */
+/** The object at which a list continues was deleted at Stripe. */
 export class CursorGone extends Error {}
 
 export interface Page<T> {
@@ -23,7 +23,7 @@ export interface SourceOptions {
 
 const CALLS_PER_SECOND = 25
 const CALL_TIMEOUT_MS = 60_000
-// Trouble is waited out for some minutes: half a second at first, then twice as long each time.
+// Retries for some minutes: after half a second at first, then twice as long each time.
 const TRIES = 10
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 60_000
@@ -87,7 +87,7 @@ export class StripeSource {
       if (attempt === TRIES) {
         const why = answer instanceof ProviderTrouble ? answer.message : `answered ${answer.status}`
         throw new Refusal(
-          `Stripe could not be read for some minutes (it ${why}). Import again: it goes on where it stopped.`,
+          `Stripe could not be read for some minutes (it ${why}). Import again: the import continues where it stopped.`,
         )
       }
       await clock.sleep(Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_PAUSE_MS), signal)
@@ -105,7 +105,7 @@ export class StripeSource {
     }
   }
 
-  /** Calls are as far apart as the rate demands. */
+  /** Waits as long as the rate requires. */
   async #takeTurn(): Promise<void> {
     const { clock, signal, callsPerSecond = CALLS_PER_SECOND } = this.#options
     const nowMs = performance.now()
@@ -116,11 +116,11 @@ export class StripeSource {
   }
 }
 
-/** Too many calls, a lock, or trouble at Stripe: the next call may be answered. */
+/** Whether the call may succeed later: too many calls, a lock, or an error at Stripe. */
 const isPassing = (status: number) => status === 409 || status === 429 || status >= 500
 
 function refusal(what: string, status: number, error: StripeAnswer['error']): Refusal {
-  if (status === 401) return new Refusal('Stripe refuses the secret key: connect the merchant account again.')
+  if (status === 401) return new Refusal('Stripe rejects the secret key: connect the merchant account again.')
   if (status === 403)
     return new Refusal(
       `The secret key may not read ${what.replace('/v1/', '')}: give it the read permission at Stripe.`,

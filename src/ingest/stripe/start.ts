@@ -1,4 +1,4 @@
-// Finds what an import from Stripe begins with: the project, the merchant account and its secret key.
+// Finds the parameters of an import from Stripe: the project, the merchant account and its secret key.
 import type { App } from '../../app.ts'
 import { Refusal } from '../../lib/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
@@ -21,7 +21,7 @@ export async function requireProjectOf(
     throw new Refusal(`Organization "${organizationId}" has no project "${projectId}".`)
 }
 
-/** The merchant account that was named, or the only one that is connected to Stripe. */
+/** The named merchant account, or the only one that is connected to Stripe. */
 export async function chooseAccount(
   { db }: Pick<App, 'db'>,
   organizationId: string,

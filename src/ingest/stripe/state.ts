@@ -1,4 +1,4 @@
-// The state of an import from Stripe in the database: how far it has come, held by one process at a time.
+// The state of an import from Stripe in the database: its progress, held by one process at a time.
 import type { App } from '../../app.ts'
 import { Refusal } from '../../lib/errors.ts'
 import type { NamedRow, Query } from '../../lib/pg/types.ts'
@@ -46,13 +46,13 @@ export async function findState(query: Query, name: ImportName): Promise<ImportS
   return row && stateOf(row)
 }
 
-/** The imports of a project, or all that servers have to carry out. */
+/** The imports of a project. */
 export async function listStates(query: Query, projectId: string): Promise<ImportState[]> {
   const rows = await query('select * from stripe_imports where project_id = $1 order by psp_merchant_id', [projectId])
   return rows.map(stateOf)
 }
 
-/** Those that are to be carried out in the background, also after their server was killed. */
+/** The imports to run in the background, including those of a killed server. */
 export async function backgroundStates(query: Query): Promise<ImportState[]> {
   const rows = await query(`
     select * from stripe_imports where background and status in ('waiting', 'running', 'following')
@@ -73,11 +73,11 @@ export async function followersOf(
   return rows.map(stateOf)
 }
 
-// Stripe keeps events for 30 days: an import that slept longer cannot catch up with them.
+// Stripe keeps events for 30 days: after a longer pause an import cannot catch up by events.
 const EVENTS_KEPT_MS = 29 * 86_400_000
 
 /**
- * Begins an import, or goes on with one that was interrupted, or that is done and is to be followed now. Otherwise, and
+ * Begins an import, or continues one that was interrupted, or that is done and is now to follow changes. Otherwise, and
  * with other options than before, it begins at the first step.
  */
 export async function beginState(
@@ -113,14 +113,14 @@ function canGoOn(known: ImportState, options: StripeImportOptions): boolean {
   return isRecent && isSame(known.options, options) && (known.status !== 'done' || options.follow === true)
 }
 
-/** Whether what is read is the same; following or not makes no difference to that. */
+/** Whether both read the same objects; `follow` makes no difference. */
 function isSame(one: StripeImportOptions, other: StripeImportOptions): boolean {
   return (
     (one.since ?? null) === (other.since ?? null) && (one.external_id_key ?? null) === (other.external_id_key ?? null)
   )
 }
 
-/** Returns false when the import was stopped meanwhile; nothing is saved then. */
+/** Saves the state; returns false, without saving, if the import was stopped meanwhile. */
 export async function saveState(query: Query, state: ImportState): Promise<boolean> {
   const rows = await query(
     `update stripe_imports set status = $4, step = $5, after = $6, events_since = $7, tally = $8, error = $9,
@@ -145,7 +145,7 @@ export async function isStopped(query: Query, name: ImportName): Promise<boolean
   return row?.status !== 'following' && row?.status !== 'running'
 }
 
-/** Ends an import in the background; the process that carries it out notices within seconds. */
+/** Stops an import in the background; its process notices within seconds. */
 export async function stopState(query: Query, name: ImportName): Promise<boolean> {
   const rows = await query(
     `update stripe_imports set status = 'stopped', updated_at = db_clock()
@@ -158,14 +158,14 @@ export async function stopState(query: Query, name: ImportName): Promise<boolean
 // Beside the classes of the other advisory locks; see ingest/session.ts.
 const LOCK_CLASS = 7487
 
-/** A connection that holds the import: the lock ends with the process, however that ends. */
+/** A connection that holds the import; its lock ends with the process, however that ends. */
 export interface Held {
   /** For every statement on the state, so that nothing is saved once the connection and its lock are lost. */
   query: Query
   release(): void
 }
 
-/** undefined: another process carries it out. */
+/** undefined: another process runs it. */
 export async function holdImport(db: App['db'], name: ImportName): Promise<Held | undefined> {
   const connection = await db.connect()
   const { query } = connection
@@ -186,7 +186,7 @@ export async function holdImport(db: App['db'], name: ImportName): Promise<Held 
   return undefined
 }
 
-/** Throws a `Refusal` while a process carries the import out; keeps others from it until the transaction ends. */
+/** Throws a `Refusal` while a process runs the import; blocks others until the transaction ends. */
 export async function requireIdle(query: Query, name: ImportName): Promise<void> {
   const [lock] = await query(`select pg_try_advisory_xact_lock(${LOCK_CLASS}, hashtext($1)) as mine`, [
     JSON.stringify(keyOf(name)),

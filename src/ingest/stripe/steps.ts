@@ -46,7 +46,7 @@ export const STEPS: readonly Step[] = [
   step('products', {}, convertProducts),
   step('customers', {}, convertCustomers),
   step('subscriptions', { params: { status: 'all' } }, convertSubscriptions),
-  // Before charges: only an invoice tells which subscription a charge is for.
+  // Before charges: only an invoice links a charge to its subscription.
   step('invoices', { expand: ['payments'] }, convertInvoices),
   step('charges', { expand: ['customer', 'payment_intent.payment_method'] }, convertCharges),
   step('refunds', { expand: ['charge.customer'] }, convertRefunds),
@@ -155,7 +155,7 @@ async function convertDisputes(context: Context, all: Stripe.Dispute[]): Promise
   return [...references, ...eachLines(context, disputes, (dispute) => disputeLines(dispute, context.target))]
 }
 
-/** Without the objects whose charge Tundish itself made: what it wrote is the truth. */
+/** Without the objects of charges made by Tundish itself, whose own records are authoritative. */
 async function foreign<T>(context: Context, objects: T[], chargeOf: (object: T) => Stripe.Charge): Promise<T[]> {
   const orderOf = (object: T) => chargeOf(object)?.metadata?.['tundish_order'] ?? ''
   const orders = objects.map(orderOf).filter(isUuid)

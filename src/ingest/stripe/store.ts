@@ -1,4 +1,4 @@
-// Stores lines by the import of section "Import", and counts what is stored of them.
+// Imports lines, and counts the stored records.
 import { Readable } from 'node:stream'
 import type { App } from '../../app.ts'
 import { readDecimal, toMinor } from '../../lib/money.ts'
@@ -52,7 +52,7 @@ function idIn({ data }: Line): string {
   return String(data.psp_transaction_id ?? data.id ?? data.profile_id ?? data.external_id)
 }
 
-/** What of these lines is stored here, added to the tally. References of other kinds are not counted. */
+/** Adds the stored records of these lines to the tally. References of other kinds are not counted. */
 export async function countStored(app: Shared, { target, tally }: Context, step: string, lines: Line[]): Promise<void> {
   const ids = (record: string, field: string) =>
     lines.filter((line) => line.record === record).map(({ data }) => String(data[field]))

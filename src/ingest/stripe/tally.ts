@@ -1,4 +1,4 @@
-// Adds up what was read at Stripe and what is stored here, by kind, month and currency, and names the differences.
+// Sums the objects read at Stripe and the records stored here, by kind, month and currency, and finds differences.
 
 /** Number and sum of the rows with one key. Sums are in minor units of ISO 4217, as decimal text. */
 interface Sums {

@@ -1,4 +1,4 @@
-// The account that PostgreSQL runs as: ours, or another one, since PostgreSQL refuses to run as root; and programs run as it.
+// The account that PostgreSQL runs as: that of this process or, since PostgreSQL refuses to run as root, another one.
 import { spawn } from 'node:child_process'
 import { statSync } from 'node:fs'
 import { UsageError } from '../errors.ts'
@@ -8,11 +8,11 @@ export interface Account {
   gid: number
 }
 
-// An account made for us, then PostgreSQL's own (its name differs on macOS); `nobody` is shared with other programs,
-// but every machine has it.
+// An account made for Tundish, then PostgreSQL's own (its name differs on macOS); `nobody` is shared with other programs,
+// but exists on every machine.
 const NAMES = ['tundish', 'postgres', '_postgres', 'nobody']
 
-/** Nothing of the caller's environment: PGDATA and the like would change what the programs do. */
+/** Without the caller's environment: variables such as PGDATA would change how the programs behave. */
 export const ENVIRONMENT = { LC_ALL: 'C', PATH: process.env['PATH'] ?? '/usr/bin:/bin' }
 
 export function isRoot(): boolean {
@@ -71,7 +71,7 @@ export function run(
       signal?.removeEventListener('abort', interrupt)
       resolve({ code: code ?? -1, output })
     })
-    // It may end without reading its input.
+    // The program may end without reading its input.
     child.stdin.on('error', () => {})
     child.stdin.end(input)
   })

@@ -1,4 +1,4 @@
-// Makes a new database cluster: complete under a draft's name first, then renamed, so that a half-made one is never served.
+// Creates a database cluster: first in a draft folder, then renamed, so that an incomplete one is never served.
 import { randomBytes } from 'node:crypto'
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { otherVersion, outputSentence, unspeakablePath } from './sentences.ts'
 export const SUPERUSER = 'tundish'
 export const DATABASE = 'tundish'
 
-// For a small server that shares its machine. They stand in postgresql.conf, where the operator may change them.
+// For a small server on a shared machine. They are written to postgresql.conf, where the operator may change them.
 const SETTINGS = {
   max_connections: '200',
   shared_buffers: '128MB',
@@ -27,10 +27,10 @@ const SETTINGS = {
   log_timezone: 'UTC',
 }
 
-// For a database that is thrown away: nothing of it has to survive the machine.
+// For a temporary database, which does not have to survive a crash of the machine.
 const THROWAWAY = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', autovacuum_naptime: '1d' }
 
-/** Refuses a cluster that another major version made, before anything touches it. */
+/** Refuses a cluster of another major version, before anything changes it. */
 export function checkVersion({ cluster }: Home): void {
   if (!existsSync(join(cluster, 'PG_VERSION'))) return
   const theirs = readFileSync(join(cluster, 'PG_VERSION'), 'utf8').trim()
@@ -40,12 +40,12 @@ export function checkVersion({ cluster }: Home): void {
 
 export interface Making {
   throwaway: boolean
-  /** Logs what takes long. */
+  /** Logs slow steps. */
   say: (what: string) => void
   signal?: AbortSignal | undefined
 }
 
-/** Makes the cluster of `home`; when another program does the same at the same time, one of the two stays. */
+/** Creates the cluster of `home`; if another program does so at the same time, one of the two is kept. */
 export async function makeCluster(home: Home, { throwaway, say, signal }: Making): Promise<void> {
   removeAbandonedDrafts(home.folder)
   const account = await newOwner(home.dataDir)
@@ -86,7 +86,7 @@ async function initialize(home: Home, programs: string, draft: string, making: I
     `--pwfile=${making.passwordFile}`,
     '--auth=scram-sha-256',
     '--encoding=UTF8',
-    // The same order and the same letters on every machine, whatever its C library.
+    // The same sort order and letters on every machine, whatever its C library.
     '--locale=C',
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',
@@ -116,7 +116,7 @@ async function createDatabase(
   if (code !== 0 || /\b(?:ERROR|FATAL|PANIC):/.test(output)) throw outputSentence(output, 'make its database', home)
 }
 
-/** What programs that were killed while making a cluster left behind. */
+/** Removes the drafts of programs that were killed while creating a cluster. */
 function removeAbandonedDrafts(folder: string): void {
   for (const name of readdirSync(folder)) {
     const pid = /^draft-(\d+)-/.exec(name)?.[1]

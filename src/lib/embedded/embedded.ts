@@ -1,4 +1,4 @@
-// The embedded PostgreSQL: made in DATA_DIR, started, shared by every program there, and stopped by the last one to leave.
+// The embedded PostgreSQL: created in DATA_DIR, started, shared by all programs there, and stopped by the last one.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { checkVersion, DATABASE, SUPERUSER } from './cluster.ts'
@@ -11,7 +11,7 @@ export interface Embedded {
   /** For `pg`, and for psql by root or the user that runs Tundish. It holds the password. */
   url: string
   connection: { host: string; port: number; user: string; password: string; database: string; ssl: false }
-  /** Where the database is, when that is not in DATA_DIR; to be shown. */
+  /** A message with the place of the database, if that is not in DATA_DIR. */
   notice?: string
   /** Leaves; the last program to leave stops the server. Close your own connections first. May be called again. */
   close(): Promise<void>
@@ -20,18 +20,18 @@ export interface Embedded {
 export interface EmbeddedOptions {
   dataDir: string
   log: { info(message: string): void; warn(message: string): void }
-  /** For tests: nothing has to survive a crash of the machine. Counts when the database is made. */
+  /** For tests: nothing has to survive a crash of the machine. Applies when the database is created. */
   throwaway?: boolean
-  /** Called when PostgreSQL has to be started: what can be done while it comes up. */
+  /** Called when PostgreSQL has to be started, for work in parallel with its start. */
   meanwhile?: (() => void) | undefined
-  /** Gives up joining: what was started is stopped, and the promise rejects with the signal's reason. */
+  /** Aborts joining: a started server is stopped, and the promise rejects with the signal's reason. */
   signal?: AbortSignal | undefined
 }
 
 const REJOIN_MS = 1_000
 const TRIM_LOG_MS = 60 * 60_000
 
-/** Joins the server of `dataDir`, or makes the database and starts it. Throws a `UsageError` when that cannot be. */
+/** Joins the server of `dataDir`, or creates the database and starts it. Throws a `UsageError` if that is impossible. */
 export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> {
   const { dataDir } = options
   try {
@@ -53,7 +53,7 @@ function urlOf({ host, port, user, password, database }: Embedded['connection'])
   return `postgresql://${user}:${password}@localhost/${database}?${parameters}`
 }
 
-/** Stays present until the function returned is called: joins again, and starts the server, when it was lost. */
+/** Holds the presence lock until the returned function is called; joins again, and starts the server, if it is lost. */
 function keepPresence(home: Home, first: pg.Client, { log, throwaway }: EmbeddedOptions) {
   let leaving: Promise<void> | undefined
   let presence: Promise<pg.Client | undefined> = Promise.resolve(first)
@@ -64,7 +64,7 @@ function keepPresence(home: Home, first: pg.Client, { log, throwaway }: Embedded
     })
   }
   const rejoin = async () => {
-    log.warn('The embedded PostgreSQL ended our connection; joining it again.')
+    log.warn('The embedded PostgreSQL closed the connection; joining it again.')
     while (!leaving) {
       try {
         const client = await joinServer(home, { log, throwaway })
@@ -101,7 +101,7 @@ async function isLast(client: pg.Client): Promise<boolean> {
     const { rows } = await client.query('select pg_try_advisory_lock($1, $2) as alone', PRESENCE)
     return rows[0].alone
   } catch {
-    // The server is gone already: the program with the lock was faster, or the server died.
+    // The server has stopped already: another program stopped it first, or it crashed.
     return false
   }
 }

@@ -1,4 +1,4 @@
-// Where an embedded database lives: DATA_DIR/postgres, or a folder elsewhere that DATA_DIR/postgres then points to.
+// The folder of an embedded database: DATA_DIR/postgres, or a folder elsewhere that DATA_DIR/postgres then links to.
 import { createHash, randomBytes } from 'node:crypto'
 import {
   chmodSync,
@@ -19,11 +19,11 @@ import { writeNew } from '../new-file.ts'
 import { type Account, canEnter, isRoot, newOwner } from './account.ts'
 
 export interface Home {
-  /** DATA_DIR, all symlinks resolved. Ours, like the log and the password in it. */
+  /** DATA_DIR, all symlinks resolved. Owned by this process's user, like the log and the password in it. */
   dataDir: string
-  /** Ours too; what is in it belongs to the server's account. */
+  /** Owned by this process's user; its content belongs to the server's account. */
   folder: string
-  /** PostgreSQL's own data directory; it may not be there yet. */
+  /** PostgreSQL's own data directory; it may not exist yet. */
   cluster: string
   logFile: string
   password: string
@@ -34,7 +34,7 @@ export const PORT = 5432
 
 const ELSEWHERE = '/var/lib/tundish'
 
-// The kernel takes 107 bytes (macOS: 103) for a socket's path.
+// The kernel limits a socket's path to 107 bytes (macOS: 103).
 const LONGEST_SOCKET_PATH = 100
 
 export async function openHome(givenDataDir: string): Promise<Home> {
@@ -55,7 +55,7 @@ export async function openHome(givenDataDir: string): Promise<Home> {
 }
 
 /**
- * The folder of the server's socket, made if need be: in the home, or, when that path is too long for a socket,
+ * The folder of the server's socket, created if needed: in the home, or, if that path is too long for a socket,
  * a private one under /tmp (a fixed place: TMPDIR may differ from one program to the next).
  */
 export function socketFolder({ folder, cluster }: Home, account: Account | undefined): string {
@@ -67,11 +67,11 @@ export function socketFolder({ folder, cluster }: Home, account: Account | undef
   const made = lstatSync(chosen)
   if (made.isDirectory() && made.uid === uid && (made.mode & 0o077) === 0) return chosen
   throw new UsageError(
-    `${chosen} has to be a folder of PostgreSQL's account alone, for its socket, and is not: remove it.`,
+    `${chosen} must be a folder that only PostgreSQL's account can use, for its socket, but is not: remove it.`,
   )
 }
 
-/** Folders above it that are missing are made as `mkdir -p` makes them; DATA_DIR itself holds secrets. */
+/** Creates missing parent folders as `mkdir -p` does; DATA_DIR itself is private, because it holds secrets. */
 function makeDataDir(dataDir: string): void {
   if (makeFolder(dataDir, 0o700)) openToServer(dataDir)
 }
@@ -81,7 +81,7 @@ async function existingFolder(dataDir: string): Promise<string | undefined> {
   if (existsSync(path)) return realpathSync(path)
   if (!lstatSync(path, { throwIfNoEntry: false })) return undefined
   throw new UsageError(
-    `${path} points to the folder of the database, which is gone: restore that folder, or remove the link and postgres.password to begin with an empty database.`,
+    `${path} links to the folder of the database, which is missing: restore that folder, or remove the link and postgres.password to start with an empty database.`,
   )
 }
 
@@ -94,7 +94,7 @@ async function newFolder(dataDir: string): Promise<string> {
   return inside
 }
 
-/** The name is random: a DATA_DIR that was removed and made anew must not find its former database under a new password. */
+/** The name is random: a DATA_DIR that was removed and created again must not find its former database. */
 function newFolderElsewhere(dataDir: string, link: string): string {
   mkdirSync(ELSEWHERE, { recursive: true, mode: 0o711 })
   const folder = mkdtempSync(join(ELSEWHERE, `${basename(dataDir).replace(/[^A-Za-z0-9]/g, '') || 'data'}-`))
@@ -108,7 +108,7 @@ function newFolderElsewhere(dataDir: string, link: string): string {
   return realpathSync(link)
 }
 
-/** As root, the server's account has to pass through our folders, but not to look into them. */
+/** As root: the server's account must be able to traverse these folders, but not to list them. */
 function openToServer(folder: string): void {
   if (isRoot()) chmodSync(folder, 0o711)
 }
@@ -117,7 +117,7 @@ function readPassword(dataDir: string, clusterExists: boolean): string {
   const file = join(dataDir, 'postgres.password')
   if (!existsSync(file)) {
     if (clusterExists)
-      throw new UsageError(`${file} is missing, and the database opens to no other: restore it from a backup.`)
+      throw new UsageError(`${file} is missing, and the database accepts no other password: restore it from a backup.`)
     writeNew(file, randomBytes(24).toString('base64url'))
   }
   return readFileSync(file, 'utf8').trim()

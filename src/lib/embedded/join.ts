@@ -1,4 +1,4 @@
-// Joins the server of a data folder: waits for it, or makes the database and starts it, and holds the presence lock.
+// Joins the server of a data folder: waits for it, or creates the database and starts it, and takes the presence lock.
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
@@ -16,15 +16,15 @@ export interface JoinOptions {
 }
 
 /**
- * The advisory lock that every program on the server holds, shared, on a connection of its own; only the program that has
- * it alone may stop the server. The kernel closes the connection of a program that is killed, and PostgreSQL frees its
- * lock, so this cannot be out of date as a list of programs could.
+ * The advisory lock that every program on the server holds, shared, on a connection of its own; a program may stop the
+ * server only if it gets the lock exclusively. When a program is killed the kernel closes its connection and PostgreSQL
+ * frees its lock, so unlike a list of programs this is never out of date.
  */
 export const PRESENCE = [0x74756e64, 1]
 
 const POLL_MS = 10
-// How long a running server may neither accept a connection nor say that it is starting or recovering. It counts from the
-// start of the server: making the database takes as long as the machine is busy. With 0.4 % of a core it was 40 s.
+// How long a running server may neither accept a connection nor report that it is starting or recovering. Counted from
+// the start of the server: creating the database takes as long as the machine is busy. With 0.4 % of a core it took 40 s.
 const PATIENCE_MS = 120_000
 const LONGEST_RECOVERY_MS = 30 * 60_000
 const TELL_EVERY_MS = 5_000
@@ -47,7 +47,7 @@ export async function joinServer(home: Home, options: JoinOptions): Promise<pg.C
   }
 }
 
-/** The server that another program started, and that we must not stop. */
+/** A server started by another program, which must not be stopped here. */
 const othersServer = ({ cluster }: Home, { starting }: Joining) => (starting ? undefined : lastServer(cluster)?.pid)
 
 interface Joining {
@@ -79,7 +79,7 @@ async function tryToJoin(home: Home, options: JoinOptions, joining: Joining): Pr
 interface Patience {
   extend(): void
   isOver(): boolean
-  /** Logs now and then what is waited for. */
+  /** Logs from time to time what is waited for. */
   tell(log: JoinOptions['log'], problem: string): void
 }
 
@@ -101,7 +101,7 @@ function newPatience(): Patience {
   }
 }
 
-/** Connects and takes the presence lock; or returns why not, and whether the server said that it is busy. */
+/** Connects and takes the presence lock; or returns why not, and whether the server reported that it is busy. */
 async function enter(home: Home, host: string): Promise<pg.Client | { busy: boolean; problem: string }> {
   const client = new pg.Client({
     host,
@@ -112,11 +112,11 @@ async function enter(home: Home, host: string): Promise<pg.Client | { busy: bool
     application_name: 'tundish presence',
     ssl: false,
   })
-  // The end of the connection is an error event too; without a listener it would end the program.
+  // A lost connection emits an error event; without a listener it would end the program.
   client.on('error', () => {})
   try {
     await client.connect()
-    // Waits while the last program to leave stops the server, and fails when it has.
+    // Waits while the last program stops the server, and fails once it has stopped.
     await client.query('select pg_advisory_lock_shared($1, $2)', PRESENCE)
     return client
   } catch (error) {
@@ -129,7 +129,9 @@ async function enter(home: Home, host: string): Promise<pg.Client | { busy: bool
   }
 }
 
-/** Throws unless another program's server was first, or the last one's processes are still ending: then we try again. */
+/**
+ * Throws unless another program's server was first, or processes of the last one are still ending: then joining is retried.
+ */
 function refuseFailure({ code, output }: NonNullable<Starting['end']>, home: Home): void {
   if (code === 0 || /\block file\b|shared memory block .* still in use/.test(output)) return
   throw outputSentence(output, 'start', home)

@@ -1,4 +1,4 @@
-// Finds PostgreSQL's programs in node_modules, makes the symlinks they need, and copies them where the server's account can run them.
+// Finds PostgreSQL's programs in node_modules, creates the symlinks they need, and copies them if the server's account cannot run them.
 import { cpSync, existsSync, lchownSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,7 +6,7 @@ import { type Account, run } from './account.ts'
 import type { Home } from './home.ts'
 import { cannotRun, notInstalled, outputSentence } from './sentences.ts'
 
-/** The major version of the PostgreSQL that comes with us. */
+/** The major version of the bundled PostgreSQL. */
 export function majorVersion(): string {
   return packaged().version.split('.')[0] ?? ''
 }
@@ -59,8 +59,8 @@ function broken(native: string, output: string, home: Home) {
 }
 
 /**
- * npm's packages hold no symlinks, and the script that makes them at installation may be switched off.
- * Answers whether all are there.
+ * npm's packages contain no symlinks, and the script that creates them at installation may be disabled. Returns whether all
+ * of them exist.
  */
 function linkLibraries(native: string): boolean {
   const links = JSON.parse(readFileSync(join(native, 'pg-symlinks.json'), 'utf8')) as {

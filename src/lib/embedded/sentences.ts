@@ -1,4 +1,4 @@
-// What the operating system or PostgreSQL says when it cannot go on, as one sentence that says what to do.
+// Turns errors of the operating system or PostgreSQL into one sentence that says what to do.
 import { statfsSync } from 'node:fs'
 import { UsageError } from '../errors.ts'
 
@@ -24,14 +24,14 @@ export function fileSentence(error: unknown, dataDir: string): unknown {
       // So Node calls it when it makes folders on a disk that is read-only, too.
       if (syscall !== 'mkdir') return error
       return new UsageError(
-        `${path} cannot be made, as on a disk that is read-only: set DATA_DIR to a folder that can be written.`,
+        `${path} cannot be created, possibly because the disk is read-only: set DATA_DIR to a writable folder.`,
       )
     default:
       return error
   }
 }
 
-/** `output` is what a program of PostgreSQL's printed before it gave up, `doing` what it was asked for. */
+/** `output` is what a PostgreSQL program printed before it failed, `doing` is its task. */
 export function outputSentence(output: string, doing: string, place: { dataDir: string; logFile: string }): UsageError {
   if (/No space left on device|Disk quota exceeded/.test(output) || isFull(place.dataDir))
     return diskFull(place.dataDir)
@@ -45,12 +45,12 @@ export function outputSentence(output: string, doing: string, place: { dataDir: 
     )
   }
   const reason = /^.*\b(?:FATAL|PANIC|error):\s*(.+)$/im.exec(output)?.[1] ?? lastLine(output)
-  return new UsageError(`PostgreSQL could not ${doing}: ${reason || 'it said nothing'} (its log is ${place.logFile}).`)
+  return new UsageError(`PostgreSQL could not ${doing}: ${reason || 'no message'} (its log is ${place.logFile}).`)
 }
 
 export function cannotRun(program: string, reason: string): UsageError {
   return new UsageError(
-    `${program} does not run on this machine (${reason}): remove node_modules and start again, ${OTHERWISE}.`,
+    `${program} cannot run on this machine (${reason}): remove node_modules and start again, ${OTHERWISE}.`,
   )
 }
 
@@ -68,7 +68,7 @@ export function unspeakablePath(programs: string): UsageError {
 
 export function otherVersion(cluster: string, theirs: string, ours: string): UsageError {
   return new UsageError(
-    `The database in ${cluster} was made by PostgreSQL ${theirs}, and this Tundish brings PostgreSQL ${ours}: ` +
+    `The database in ${cluster} was created by PostgreSQL ${theirs}, and this Tundish includes PostgreSQL ${ours}: ` +
       `save it with the Tundish that made it (tundish backup FILE) and load that into a new DATA_DIR (tundish restore FILE; ` +
       `docs/backup.md, "Moving a database"), or serve the folder with PostgreSQL ${theirs} and set DATABASE_URL.`,
   )
@@ -82,12 +82,10 @@ export function wrongPassword(dataDir: string): UsageError {
 
 export function noAnswer(home: { cluster: string; logFile: string }, problem: string, pid?: number): UsageError {
   const stop = pid ? `stop it with "kill -INT ${pid}" and start again` : 'start again'
-  return new UsageError(
-    `PostgreSQL on ${home.cluster} does not answer (${problem}): look into ${home.logFile}, ${stop}.`,
-  )
+  return new UsageError(`PostgreSQL on ${home.cluster} does not respond (${problem}): see ${home.logFile}, ${stop}.`)
 }
 
-/** On a full disk the log could not take what PostgreSQL said. */
+/** Whether the disk is full, when PostgreSQL could not log the reason. */
 function isFull(folder: string): boolean {
   const { bavail, bsize } = statfsSync(folder)
   return bavail * bsize < 64 * 1024

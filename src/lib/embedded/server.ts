@@ -1,4 +1,4 @@
-// The server process of an embedded database: start it in a session of its own, recognize it, stop it.
+// The server process of an embedded database: start it in its own session, identify it, stop it.
 import { spawn } from 'node:child_process'
 import {
   closeSync,
@@ -27,17 +27,17 @@ export interface Starting {
 
 const LONGEST_LOG = 8 * 1024 * 1024
 
-// A shutdown writes out what is in memory; a slow disk may need this long for it.
+// A shutdown writes all changed pages; a slow disk may need this long.
 const STOP_TIMEOUT_MS = 60_000
 
-// How long a server that is given up gets to react to one signal before it gets a stronger one.
+// How long a server may take to react to a signal before it gets a stronger one.
 const GIVE_UP_MS = 20_000
 
-// A server writes its lock file right after making it; an empty one this old was left by a machine that lost power.
+// A server fills its lock file right after creating it; an empty one this old is left over from a power failure.
 const EMPTY_LOCK_MS = 5_000
 
-// Settled at every start, over whatever postgresql.conf says: how the server is reached, and that its log holds no
-// personal data. Messages of level ERROR may quote values and are answered to us anyway, so the log begins above them.
+// Set at every start, overriding postgresql.conf: how the server is reached, and that its log holds no personal data.
+// Messages of level ERROR may quote values and are returned to the client anyway, so only higher levels are logged.
 const FIXED = {
   listen_addresses: '',
   port: String(PORT),
@@ -56,7 +56,7 @@ const FIXED = {
   log_checkpoints: 'off',
 }
 
-/** Starts the server and returns at once. Of several that are started on a cluster PostgreSQL lets only one stay. */
+/** Starts the server and returns at once. PostgreSQL itself allows only one server on a cluster. */
 export async function startServer(home: Home, say: (what: string) => void): Promise<Starting> {
   const account = ownerOf(home.cluster)
   const programs = await usablePrograms(home, account, say)
@@ -72,7 +72,7 @@ export async function startServer(home: Home, say: (what: string) => void): Prom
   const log = openSync(home.logFile, 'a', 0o600)
   if (isNew) giveToFolder(home.logFile)
   const sizeBefore = statSync(home.logFile).size
-  // Detached is a session of its own: Ctrl-C in the terminal is for us, and the server outlives us for the others.
+  // Detached, in its own session: Ctrl-C in the terminal does not reach the server, which goes on for other programs.
   const child = spawn(join(programs, 'bin', 'postgres'), args, {
     ...account,
     cwd: '/',
@@ -87,14 +87,14 @@ export async function startServer(home: Home, say: (what: string) => void): Prom
     starting.end = { code: -1, output: message }
   })
   child.on('exit', (code) => {
-    // The folder may be gone by then: a temporary one is removed when its last program has left.
+    // The folder may be removed by then: a temporary one is, when its last program has ended.
     const output = existsSync(home.logFile) ? readFileSync(home.logFile).subarray(sizeBefore).toString() : ''
     starting.end = { code, output }
   })
   return starting
 }
 
-/** Ends a server that this program has started and that it cannot use: it must not stay behind. */
+/** Ends a server that this program has started and cannot use. */
 export async function giveUpServer(starting: Starting): Promise<void> {
   for (const signal of ['SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
     if (starting.end || starting.pid === 0) return
@@ -108,7 +108,7 @@ export async function giveUpServer(starting: Starting): Promise<void> {
   }
 }
 
-/** What a cluster's lock file says of its server, dead or alive; `sockets` is empty until it listens. */
+/** The server in a cluster's lock file, running or not; `sockets` is empty until it listens. */
 export function lastServer(cluster: string): { pid: number; sockets: string } | undefined {
   const lines = readLines(join(cluster, 'postmaster.pid'))
   const pid = Number(lines[0])
@@ -128,7 +128,7 @@ export async function isServerOf(cluster: string, pid: number): Promise<boolean>
   }
 }
 
-/** Ends every connection and stops the server. Answers whether it has stopped; what is not ours is left alone. */
+/** Ends every connection and stops the server. Returns whether it has stopped; foreign processes are left alone. */
 export async function stopServer(cluster: string): Promise<boolean> {
   const server = lastServer(cluster)
   if (!server || !(await isServerOf(cluster, server.pid))) return false
@@ -141,7 +141,7 @@ export async function stopServer(cluster: string): Promise<boolean> {
   return false
 }
 
-/** Keeps the log below a bound: the server appends to it, so it can be emptied under its hands. */
+/** Bounds the size of the log: the server appends to it, so it can be truncated while the server runs. */
 export function trimLog({ logFile }: Home): void {
   const size = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0
   if (size < LONGEST_LOG) return
@@ -160,7 +160,7 @@ async function removeStaleLock(file: string, cluster: string): Promise<void> {
   if (!pid || !isAlive(Number(pid)) || (await isServerOf(cluster, Number(pid)))) return
   const aside = `${file}.${process.pid}`
   renameSync(file, aside)
-  // Between the look and the renaming another program may have started the server: then this is its lock.
+  // Another program may have started the server since the check: then this is its lock.
   if (readLines(aside)[0] !== pid) linkSync(aside, file)
   rmSync(aside)
 }

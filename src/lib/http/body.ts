@@ -1,4 +1,4 @@
-// Reads a request body: its media type, strict JSON, then the declared schema, with a sentence for whatever is wrong.
+// Reads a request body: checks its media type, parses strict JSON, validates it by the schema; each error is a sentence.
 import { Ajv, type ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
 import { ApiError } from '../errors.ts'
@@ -13,7 +13,7 @@ interface Finding {
   params: Record<string, unknown>
 }
 
-/** Refuses a body that says it is anything but JSON in UTF-8; saying nothing is fine. */
+/** Refuses a body with a Content-Type other than JSON in UTF-8; none is fine. */
 export function checkMediaType(contentType: string | undefined): void {
   if (contentType === undefined) return
   const [type, ...parameters] = contentType.split(';').map((part) => part.trim().toLowerCase())
@@ -25,13 +25,13 @@ export function checkMediaType(contentType: string | undefined): void {
   throw wrongMediaType(contentType)
 }
 
-/** Refuses a body that is compressed: the limit of its size would mean nothing. */
+/** Refuses a compressed body: the size limit would not apply to its content. */
 export function checkContentEncoding(encoding: string | undefined): void {
   if (encoding === undefined || encoding.toLowerCase() === 'identity') return
   throw new ApiError(
     415,
     'unsupported_content_encoding',
-    `Content-Encoding must be identity, not "${shorten(encoding, 64)}".`,
+    `Content-Encoding must be identity, got "${shorten(encoding, 64)}".`,
   )
 }
 
@@ -39,11 +39,11 @@ export function wrongMediaType(contentType = ''): ApiError {
   return new ApiError(
     415,
     'unsupported_media_type',
-    `A body must be application/json in UTF-8, not "${shorten(contentType, 64)}".`,
+    `A body must be application/json in UTF-8, got "${shorten(contentType, 64)}".`,
   )
 }
 
-/** The JSON of a body, or a 400 that says where it is wrong. With `exact`, numbers keep their text. */
+/** Parses the JSON of a body, or throws a 400 with the position of the error. With `exact`, numbers keep their text. */
 export function parseBody(bytes: Uint8Array, { exact = false } = {}): JsonValue {
   if (bytes.length === 0) throw noBody()
   try {
@@ -57,7 +57,7 @@ export function parseBody(bytes: Uint8Array, { exact = false } = {}): JsonValue 
   }
 }
 
-/** It is valid JSON: what is wrong is the property. */
+/** The JSON is valid, but the property is out of range. */
 function numberOutOfRange(field: string): ApiError {
   const rule = 'must be written without an exponent, and not be beyond the range of a double'
   return new ApiError(400, 'invalid_property', `${shorten(field, 64)} ${rule}.`)
@@ -69,7 +69,7 @@ export function noBody(): ApiError {
 
 /** Returns a check of parsed bodies by `schema`, which throws a 400 that names the property and the rule. */
 export function bodyCheck(schema: Schema): (value: unknown) => void {
-  // Compiled for the first body: compiling all of them would be a good part of the start.
+  // Compiled at the first body: compiling all schemas would take a large part of the start.
   let compiled: ValidateFunction | undefined
   return (value) => {
     compiled ??= ajv.compile(schema)
@@ -102,7 +102,7 @@ function refusal({ instancePath: path, keyword, params }: Finding, value: unknow
     return new ApiError(400, 'unknown_property', `Unknown property "${unknown}".`)
   }
   const phrase = phraseOf(keyword, params)
-  return new ApiError(400, 'invalid_property', `${name(path)} ${phrase}, not ${came(at(value, path))}.`)
+  return new ApiError(400, 'invalid_property', `${name(path)} ${phrase}, got ${came(at(value, path))}.`)
 }
 
 /** `/ids/1` → `ids[1]`; the whole body is "The body". */

@@ -1,4 +1,4 @@
-// Answers bytes that the HTTP parser refuses, without breaking off a request of the same connection that is being served.
+// Responds to bytes that the HTTP parser refuses, without breaking off an earlier request of the same connection.
 import { randomUUID } from 'node:crypto'
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
@@ -13,24 +13,24 @@ export interface BrokenOptions {
   log: Logger
   /** Called with the status of each request that could not be read. */
   observe: (status: number) => void
-  /** The responses that are being written or waited for, of all connections. */
+  /** The unfinished responses of all connections. */
   underWay: Iterable<ServerResponse>
 }
 
 export interface BrokenRequests {
-  /** For the server's `clientError`. */
+  /** The handler of the server's `clientError`. */
   handle(error: NodeJS.ErrnoException, socket: Duplex): void
-  /** Call it with every response at its beginning: the last of a connection is the one to close it. */
+  /** Call it with every new response: the last one of a connection closes it. */
   begun(response: ServerResponse): void
 }
 
 const REFUSALS: Record<string, ApiError> = {
-  HPE_INVALID_URL: new ApiError(400, 'invalid_url', 'The address has to be ASCII: percent-encode everything else.'),
+  HPE_INVALID_URL: new ApiError(400, 'invalid_url', 'The URL must be ASCII: percent-encode everything else.'),
   HPE_HEADER_OVERFLOW: new ApiError(431, 'headers_too_large', 'The headers are too large.'),
   ERR_HTTP_REQUEST_TIMEOUT: new ApiError(408, 'request_timeout', 'The request did not arrive in time.'),
 }
 const NOT_HTTP = new ApiError(400, 'invalid_http', 'This is not a valid HTTP request.')
-const CONNECT = new ApiError(405, 'method_not_allowed', 'CONNECT is not allowed here.', { headers: { Allow: '' } })
+const CONNECT = new ApiError(405, 'method_not_allowed', 'CONNECT is not supported.', { headers: { Allow: '' } })
 
 export function handleBrokenRequests({ log, observe, underWay }: BrokenOptions): BrokenRequests {
   const lastOf = new WeakMap<Socket, ServerResponse>()
@@ -43,7 +43,7 @@ export function handleBrokenRequests({ log, observe, underWay }: BrokenOptions):
     else answerAfterOthers(REFUSALS[error.code ?? ''] ?? NOT_HTTP, error, socket)
   })
 
-  /** A request that has arrived completely is answered whatever follows it: it may have had its effect. */
+  /** A complete request gets its response whatever follows it, because it may have had its effect. */
   function answerAfterOthers(refusal: ApiError, error: NodeJS.ErrnoException, socket: Socket): void {
     const served = [...underWay].filter(
       ({ req, headersSent }) => req.socket === socket && (req.complete || headersSent),
@@ -63,7 +63,7 @@ export function handleBrokenRequests({ log, observe, underWay }: BrokenOptions):
     const id = randomUUID()
     observe(refusal.status)
     log.info({ request_id: id, status: refusal.status, code })
-    // A client that does not speak HTTP may not close the connection either.
+    // A client that does not speak HTTP may not close the connection.
     socket.end(rawAnswer(refusal, id), () => socket.destroy())
   }
 
@@ -78,7 +78,7 @@ interface Broken {
   socket: Socket
 }
 
-/** Gives the requests that Node answers by itself, without a body, to the application. */
+/** Routes the requests that Node would respond to by itself, without a body, to the application. */
 export function takeOverNodesAnswers(app: FastifyInstance): void {
   const { server } = app
   // `Expect` with anything but 100-continue.
@@ -87,24 +87,24 @@ export function takeOverNodesAnswers(app: FastifyInstance): void {
     socket.on('error', () => {})
     socket.end(rawAnswer(CONNECT, randomUUID()), () => socket.destroy())
   })
-  // A client may close its sending side after the last request, and still wait for the answer.
+  // A client may close its sending side after the last request, and still wait for the response.
   Object.assign(server, { httpAllowHalfOpen: true })
   app.addHook('onRequest', async ({ headers, raw }) => {
     if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') {
-      throw new ApiError(417, 'expectation_failed', 'Of Expect the server knows only 100-continue.')
+      throw new ApiError(417, 'expectation_failed', 'The server supports Expect only with 100-continue.')
     }
     checkHost(raw)
   })
 }
 
-/** RFC 9112, section 3.2: exactly one `Host`, which HTTP/1.0 may omit. */
+/** RFC 9112, section 3.2: exactly one `Host` header, which HTTP/1.0 may omit. */
 function checkHost({ rawHeaders, httpVersion }: IncomingMessage): void {
   let hosts = 0
   for (let n = 0; n < rawHeaders.length; n += 2) {
     if (rawHeaders[n]!.length === 4 && rawHeaders[n]!.toLowerCase() === 'host') hosts += 1
   }
   if (hosts > 1 || (hosts === 0 && httpVersion !== '1.0')) {
-    throw new ApiError(400, 'invalid_host', `A request must have exactly one Host header, and this one has ${hosts}.`)
+    throw new ApiError(400, 'invalid_host', `A request must have exactly one Host header, got ${hosts}.`)
   }
 }
 

@@ -1,8 +1,8 @@
-// The caller's address of a request, when trusted proxies may name it.
+// The address of a request's caller, behind trusted proxies.
 import type { IncomingMessage } from 'node:http'
 import { isWithin, readAddress, readNetwork } from '../addresses.ts'
 
-/** The proxies whose headers are believed. */
+/** The proxies whose headers are trusted. */
 export interface TrustedProxies {
   has(address: string): boolean
 }
@@ -21,11 +21,12 @@ export function readProxies(list: string): TrustedProxies | undefined {
 }
 
 /**
- * The address of the caller. A trusted proxy may name it in `X-Forwarded-For` or `Forwarded`, each proxy appending one;
- * from the end, the first address that is not a trusted proxy's is the caller. When the two headers name two callers, one
- * of them was passed on unread by a proxy: then the connection's own address counts.
+ * The address of the caller. Each trusted proxy appends an address to `X-Forwarded-For` or `Forwarded`; the last address
+ * that is not a trusted proxy's is the caller. If the two headers disagree, a proxy has passed one of them on unread, and
+ * the address of the connection is used.
  *
- * Not by @fastify/proxy-addr: it reads `X-Forwarded-For` alone, neither ports nor brackets, and takes `unknown` for a caller.
+ * @fastify/proxy-addr does not suffice: it reads only `X-Forwarded-For`, no ports or brackets, and accepts `unknown` as a
+ * caller.
  */
 export function callerOf({ socket, headers }: IncomingMessage, trusted: TrustedProxies): string {
   const peer = addressIn(socket.remoteAddress ?? '')
@@ -39,7 +40,7 @@ export function callerOf({ socket, headers }: IncomingMessage, trusted: TrustedP
 function firstUntrusted(peer: string, hops: string[], trusted: TrustedProxies): string {
   let caller = peer
   for (const hop of hops.reverse()) {
-    // `unknown` and the like: whatever is before it cannot be attributed.
+    // Such as `unknown`: the addresses before it cannot be trusted.
     if (!trusted.has(caller) || readAddress(hop) === undefined) break
     caller = hop
   }
@@ -57,7 +58,7 @@ function forwarded(header: string | undefined): string[] | undefined {
   return header.split(',').map((element) => addressIn(/(?:^|;)\s*for="?([^";]*)"?/i.exec(element)?.[1] ?? ''))
 }
 
-/** The address of a node, without brackets and port; what is no address stays as it is. */
+/** The address of a node, without brackets and port; other text is returned unchanged. */
 function addressIn(node: string): string {
   const text = node.trim()
   const [, bracketed] = /^\[([^\]]*)\](?::[0-9]+)?$/.exec(text) ?? []

@@ -1,4 +1,4 @@
-// Collects the OpenAPI description of a listener from its routes, and adds what all its error answers have in common.
+// Collects the OpenAPI description of a listener from its routes, and adds what all error responses have in common.
 import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import type { Schema } from '../shape/schema.ts'
@@ -49,7 +49,7 @@ const HEADER = 'X-Error-Code'
 
 function codeHeader(errorCodes: ErrorCodes) {
   return {
-    description: 'Why the request was refused: a stable word for programs. The list of them is in the introduction.',
+    description: 'Why the request was refused: a stable code for programs. The introduction lists them.',
     required: true,
     schema: { type: 'string' as const, enum: Object.keys(errorCodes) },
   }
@@ -59,7 +59,7 @@ interface Document {
   paths?: Record<string, Record<string, { responses?: Record<string, { headers?: object }> }>> | object
 }
 
-/** Adds the header to every error answer. Routes cannot refer to a component themselves: the plugin copies headers. */
+/** Adds the header to every error response. Routes cannot refer to a component themselves: the plugin copies headers. */
 function referToCodes({ paths = {} }: Document): void {
   for (const path of Object.values(paths)) {
     for (const { responses = {} } of Object.values(path) as { responses?: Record<string, { headers?: object }> }[]) {
@@ -71,7 +71,7 @@ function referToCodes({ paths = {} }: Document): void {
   }
 }
 
-/** Adds what the reader of query strings demands of every parameter: text is not empty, numbers are not negative. */
+/** Adds the rules that apply to every query parameter: text is not empty, numbers are not negative. */
 function describeQueryRules({ paths = {} }: Document): void {
   for (const path of Object.values(paths)) {
     for (const { parameters = [] } of Object.values(path) as { parameters?: Parameter[] }[]) {
@@ -89,7 +89,7 @@ interface Parameter {
   schema: Schema & { minLength?: number; minimum?: number }
 }
 
-/** The document with the rules under `DECLARED_ONLY` shown beside it. */
+/** The document with the rules under `DECLARED_ONLY` merged into their schemas. */
 function showDeclared(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(showDeclared)
   if (typeof value !== 'object' || value === null) return value
@@ -102,5 +102,5 @@ function codesAsMarkdown(errorCodes: ErrorCodes): string {
   const rows = Object.entries(errorCodes).map(
     ([code, { status, meaning }]) => `| \`${code}\` | ${status} | ${meaning} |`,
   )
-  return `## Error codes\n\nEvery error answer carries one of these words in the header \`${HEADER}\`.\n\n| code | status | meaning |\n|---|---|---|\n${rows.join('\n')}`
+  return `## Error codes\n\nEvery error response has one of these codes in the header \`${HEADER}\`.\n\n| code | status | meaning |\n|---|---|---|\n${rows.join('\n')}`
 }

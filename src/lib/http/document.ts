@@ -1,4 +1,4 @@
-// Turns the collected OpenAPI document into one that client generators read: named components, unions as `anyOf`, formats.
+// Converts the collected OpenAPI document for client generators: named components, unions as `anyOf`, formats.
 import { isDeepStrictEqual } from 'node:util'
 
 type Node = { [keyword: string]: unknown }
@@ -24,7 +24,7 @@ interface Place {
   path: string
 }
 
-/** Copies the document; wherever a key `schema` holds a schema, that is converted. */
+/** Copies the document and converts the schema under every key `schema`. */
 function convertDocument(node: unknown, place: Place): unknown {
   if (Array.isArray(node)) return node.map((one) => convertDocument(one, place))
   if (!isNode(node)) return node
@@ -65,7 +65,7 @@ function convertKeywords({ patternProperties, const: only, ...schema }: Node, pl
     ...schema,
     ...formatOf(schema),
     ...(values !== undefined && { enum: values }),
-    // Generators find no name for a member of an enum that is empty.
+    // Generators cannot name an empty enum member.
     ...(isDeepStrictEqual(values, ['']) && { enum: undefined, maxLength: 0 }),
     ...(isNode(properties) && { properties: convertProperties(properties, place) }),
     ...(isNode(items) && { items: convertSchema(items, { ...place, path: singular(place.path) }) }),

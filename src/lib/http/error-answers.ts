@@ -1,4 +1,4 @@
-// Turns whatever was thrown into the error answer of a request: status, sentence and code.
+// Turns a thrown error into the response of a request: status, sentence and code.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { ApiError, tryLater } from '../errors.ts'
@@ -8,7 +8,7 @@ import { sendJson } from './send-json.ts'
 
 export interface ErrorOptions {
   log: Logger
-  /** Removes from a body what no error may repeat. */
+  /** Removes secrets from a message. */
   censor: (text: string) => string
 }
 
@@ -16,7 +16,7 @@ const MIB = 1024 * 1024
 export const DEFAULT_BODY_LIMIT_BYTES = MIB
 const MAX_DISCARDED_BYTES = 8 * MIB
 
-/** Answers `request` with what the caller may know of `error`; an unexpected one is logged with the request id. */
+/** Sends the error response; an unexpected error is logged with the request id and hidden from the caller. */
 export function answerError(
   { log, censor }: ErrorOptions,
   error: unknown,
@@ -31,8 +31,8 @@ export function answerError(
   }
   const body = censor(JSON.stringify({ message: answer.message, ...answer.extra }))
   reply.code(answer.status).headers({ 'x-request-id': request.id, 'x-error-code': answer.code, ...answer.headers })
-  // After a wrong body the framework closes the connection, and unread bytes would make the client lose our answer.
-  // Unless there are many of them, they are read and discarded instead.
+  // After a wrong body the framework closes the connection, and unread bytes would make the client lose the response. So up
+  // to a limit they are read and discarded.
   if (Number(request.headers['content-length']) <= MAX_DISCARDED_BYTES) reply.removeHeader('connection')
   sendJson(reply, body)
 }
@@ -41,17 +41,18 @@ function asApiError(error: unknown, request: FastifyRequest): ApiError {
   if (error instanceof ApiError) return error
   const { code, statusCode } = error as { code?: string; statusCode?: number }
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return bodyTooLarge(request)
-  // What the framework finds wrong with a request is its body; such an error has a status.
+  // The framework's own errors have a status and concern the body.
   if (statusCode === 415) return wrongMediaType(request.headers['content-type'])
-  if (statusCode === 400) return new ApiError(400, 'body_incomplete', 'The body is not as long as the request says.')
+  if (statusCode === 400)
+    return new ApiError(400, 'body_incomplete', 'The body is shorter or longer than Content-Length.')
   const later = whyLater(error)
   if (later) return tryLater(...later)
   return new ApiError(500, 'internal_error', 'Internal error.')
 }
 
-/** Why the database could not do it now but may do it later, if that is so. */
+/** The code and message of a temporary error of the database; undefined for other errors. */
 function whyLater(error: unknown): [code: string, message: string] | undefined {
-  if (isTimeout(error)) return ['database_timeout', 'The database took too long for this: try again, or ask for less.']
+  if (isTimeout(error)) return ['database_timeout', 'The database took too long: try again, or request less.']
   if (isUnavailable(error)) return ['database_unavailable', 'The database cannot be reached at the moment: try again.']
   if (isClash(error))
     return ['write_conflict', 'A concurrent request changed the same data. Nothing was written: try again.']

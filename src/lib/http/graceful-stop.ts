@@ -1,4 +1,4 @@
-// Closes a listener gracefully: requests under way are answered, with `Connection: close` for clients that keep theirs.
+// Closes a listener gracefully: running requests get their response, with `Connection: close` on kept-alive connections.
 import type { ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,41 +8,43 @@ import { findStalled, taken } from './stalled-sockets.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /**
-     * Takes no new connections, and answers on those that are there with `Connection: close`, until each has asked once
-     * more or been silent for some seconds; then closes like `close`, which hurries it. For when others go on listening.
+    /** Accepts no new connections, and responds on open ones with `Connection: close`, until each has sent one more request or
+     * been idle for some seconds; then closes like `close`, which shortens the wait. For a worker whose siblings go on
+     * listening.
      */
     leave(): Promise<void>
   }
 }
 
-// A client that keeps its connection may be sending at the very moment in which it is closed, and would hear nothing. One
-// that has been silent for so long is hardly about to.
+// A client may be sending a request at the moment its kept-alive connection is closed, and would get no response. After
+// being idle for this long it is unlikely to.
 const SILENCE_MS = 5000
-// A connection may become idle after its server was closed: when its answer had begun before.
+// A connection may become idle after its server was closed, if its response had begun before.
 const LOOK_MS = 500
 
-/** Adds `leave` to `app`; returns whether it is leaving, when every answer needs `Connection: close`. */
+/**
+ * Adds `leave` to `app`; returns a function that says whether it is leaving: then every response needs `Connection: close`.
+ */
 export function installGracefulStop(app: FastifyInstance, underWay: Iterable<ServerResponse>): () => boolean {
   const closing = Promise.withResolvers<void>()
   const connections = new SlotSet<Socket>()
   let leaving = false
 
-  function tellToGo(): void {
+  function closeIdle(): void {
     leaving = true
     for (const answer of underWay) if (!answer.headersSent) answer.setHeader('connection', 'close')
   }
 
-  // Node takes an answer for sent when it has ended, and its connection for idle, while a slow client still reads.
+  // Node considers a response sent and its connection idle as soon as it has ended, while a slow client still reads.
   const { closeIdleConnections } = app.server
   app.server.closeIdleConnections = () => {
     for (const answer of underWay) if (answer.writableEnded) return
     closeIdleConnections.call(app.server)
   }
 
-  /** Returns a check that destroys the connections that have had their time. */
+  /** Returns a check that destroys the connections that have exceeded their time. */
   function watchStragglers(): () => void {
-    // Node's own check of how long a request takes ends where the closing begins.
+    // Node's own check of the request timeout ends when closing begins.
     const { requestTimeout } = app.server
     const patienceMs = requestTimeout || SILENCE_MS
     const begunMs = performance.now()
@@ -53,7 +55,7 @@ export function installGracefulStop(app: FastifyInstance, underWay: Iterable<Ser
       for (const { req, socket } of underWay) {
         if (!socket || !(req.complete || requestTimeout === 0)) continue
         waitedFor.add(socket)
-        // What has arrived of a body and is not read yet waits for us.
+        // Received bytes of a body that the handler has not read yet are not the client's delay.
         const sending = !req.complete && req.readableLength === 0
         if (sending || socket.writableLength > 0) theirTurn.add(socket)
       }
@@ -65,7 +67,7 @@ export function installGracefulStop(app: FastifyInstance, underWay: Iterable<Ser
 
   app.server.on('connection', (socket: Socket) => socket.once('close', connections.add(socket)))
   app.addHook('preClose', async () => {
-    tellToGo()
+    closeIdle()
     closing.resolve()
     const endStragglers = watchStragglers()
     const looking = setInterval(() => {
@@ -75,9 +77,9 @@ export function installGracefulStop(app: FastifyInstance, underWay: Iterable<Ser
     app.server.once('close', () => clearInterval(looking))
   })
   app.decorate('leave', async () => {
-    tellToGo()
+    closeIdle()
     const empty = new Promise((resolve) => app.server.once('close', resolve))
-    // An HTTP server's own close ends idle connections at once.
+    // Closing the HTTP server ends idle connections at once.
     NetServer.prototype.close.call(app.server)
     await Promise.race([empty, closing.promise, sleep(SILENCE_MS, undefined, { ref: false })])
     await app.close()

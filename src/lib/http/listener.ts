@@ -1,4 +1,4 @@
-// What every HTTP answer of ours has in common: request ids, error bodies, strict bodies and queries, 404 and 405, one log line.
+// The conventions of every HTTP listener: request ids, error bodies, strict bodies and queries, 404 and 405, one log line.
 import { randomUUID } from 'node:crypto'
 import { type IncomingMessage, METHODS, type ServerResponse } from 'node:http'
 import Fastify, {
@@ -30,24 +30,24 @@ declare module 'fastify' {
   }
 }
 
-/** Is called for every answer, for metrics. */
+/** Called for every response, for metrics. */
 export interface Observe {
   answered(request: FastifyRequest, reply: FastifyReply): void
   /** For a request that could not be read. */
   broken(status: number): void
 }
 
-// As long as Node lets a whole request line be: an id of any length is answered by its route, 404, behind the key.
+// The length that Node allows for a request line, so that an id of any length gets its route's 404, after authentication.
 const MAX_PARAM_LENGTH = 16 * 1024
 
 export interface ListenerOptions {
-  /** Without them the listener has those of the HTTP server. */
+  /** By default those of the HTTP server. */
   bounds?: ListenerBounds
-  /** Removes from a text what neither an error answer nor a log line may repeat. */
+  /** Removes secrets from a text for an error response or a log line. */
   censor?: (text: string) => string
 }
 
-/** A listener with our conventions and no routes. */
+/** A listener with these conventions and no routes. */
 export function openListener(log: Logger, observe: Observe, options: ListenerOptions = {}): FastifyInstance {
   const { bounds, censor = (text) => text } = options
   const underWay = new SlotSet<ServerResponse>()
@@ -61,11 +61,11 @@ export function openListener(log: Logger, observe: Observe, options: ListenerOpt
     genReqId: (request) => requestId(request, censor),
     rewriteUrl: (request) => decodableUrl(request.url!),
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH, querystringParser: (raw) => raw as never },
-    // While the listener closes, requests on connections that are still open are served like any other.
+    // While the listener closes, requests on open connections are served as usual.
     return503OnClosing: false,
     clientErrorHandler: broken.handle,
   })
-  // Every method that Node reads, so that the uncommon ones get their 405 too.
+  // Every method that Node parses, so that the uncommon ones get their 405, too.
   for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   readStrictly(app)
   app.setErrorHandler((error, request, reply) => answerError({ log, censor }, error, request, reply))
@@ -75,7 +75,7 @@ export function openListener(log: Logger, observe: Observe, options: ListenerOpt
   app.decorateRequest('trace')
   app.addHook('onRequest', async (request, reply) => {
     const { raw } = reply
-    // However it ends: answered, or broken off by the client.
+    // Emitted however the request ends: with a response, or aborted by the client.
     raw.once('close', underWay.add(raw))
     broken.begun(raw)
     if (isLeaving()) raw.setHeader('connection', 'close')
@@ -84,7 +84,7 @@ export function openListener(log: Logger, observe: Observe, options: ListenerOpt
   })
   takeOverNodesAnswers(app)
   if (bounds) keepBounds(app, bounds, underWay)
-  // Behind the door's key and before the body: where there is nothing, no body is wrong.
+  // After authentication and before the body: a path that does not exist is a 404 whatever the body.
   app.addHook('preParsing', async (request) => {
     if (request.is404) await noRoute()
     checkContentEncoding(request.headers['content-encoding'])
@@ -103,7 +103,7 @@ function readStrictly(app: FastifyInstance): void {
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
     checkMediaType(request.headers['content-type'])
     request.rawBody = body
-    // That a chunked body is empty is known only at its end.
+    // Whether a chunked body is empty is known only at its end.
     return body.length === 0 ? undefined : parseBody(body)
   })
   app.setValidatorCompiler(({ schema, httpPart }) => validator(schema as Schema, httpPart))
@@ -111,10 +111,12 @@ function readStrictly(app: FastifyInstance): void {
 }
 
 export async function noRoute(): Promise<never> {
-  throw new ApiError(404, 'path_not_found', 'There is nothing at this path.')
+  throw new ApiError(404, 'path_not_found', 'This path does not exist.')
 }
 
-/** Answers every other method of the paths that the caller registers on `app` with 405 and `Allow`. Call it first. */
+/**
+ * Responds to every other method of the paths registered on `app` with 405 and `Allow`. Call it before registering routes.
+ */
 export function refuseOtherMethods(app: FastifyInstance): void {
   const methods = new Map<string, Set<string>>()
   app.addHook('onRoute', ({ url, method }) => {
@@ -131,7 +133,7 @@ export function refuseOtherMethods(app: FastifyInstance): void {
         method,
         url: relative(others.prefix, url),
         schema: { hide: true } as never,
-        // A route's own hook runs behind the door's, and before the body is looked at.
+        // A route's own hook runs after authentication, and before the body is read.
         onRequest: refuse(allow),
         handler: noRoute,
       })
@@ -142,12 +144,12 @@ export function refuseOtherMethods(app: FastifyInstance): void {
 const relative = (prefix: string, url: string) => (url.startsWith(prefix) ? url.slice(prefix.length) : url)
 
 const refuse = (allow: string) => async (request: FastifyRequest) => {
-  throw new ApiError(405, 'method_not_allowed', `${request.method} is not allowed here: use ${allow}.`, {
+  throw new ApiError(405, 'method_not_allowed', `${request.method} is not allowed at this path: use ${allow}.`, {
     headers: { allow },
   })
 }
 
-/** A path that is no percent-encoding of UTF-8 is taken for what it says, so that it still comes to a door: its 404. */
+/** A path that is not valid percent-encoded UTF-8 is taken literally, so that it gets a 404 after authentication. */
 function decodableUrl(url: string): string {
   if (!url.includes('%')) return url
   const [path] = url.split(/[?#]/, 1)
@@ -159,7 +161,7 @@ function decodableUrl(url: string): string {
   }
 }
 
-/** The caller's id, unless it is unfit for a header or a log. */
+/** The caller's request id, unless it is unsuitable for a header or a log. */
 function requestId({ headers }: RawRequest, censor: (text: string) => string): string {
   const given = headers['x-request-id']
   const fits = typeof given === 'string' && /^[\x21-\x7e]{1,128}$/.test(given) && censor(given) === given
@@ -191,7 +193,7 @@ function guarded(read: (data: unknown) => unknown) {
   }
 }
 
-/** One line a request: the route, never the URL, which may hold personal data. */
+/** Logs one line per request: the route, never the URL, which may contain personal data. */
 function logAnswer(log: Logger, request: FastifyRequest, reply: FastifyReply): void {
   log.info({
     request_id: request.id,
@@ -204,7 +206,7 @@ function logAnswer(log: Logger, request: FastifyRequest, reply: FastifyReply): v
   })
 }
 
-/** The values of every header of this name, with its name as it was sent. */
+/** Every header of this name, with the name as it was sent. */
 export function rawHeaders(request: IncomingMessage, name: string): { name: string; value: string }[] {
   const found = []
   const raw = request.rawHeaders

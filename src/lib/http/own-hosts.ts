@@ -5,9 +5,9 @@ import { ApiError } from '../errors.ts'
 import { shorten } from '../text.ts'
 
 /**
- * Answers 421 unless `Host` is an IP address, `localhost`, or one of `names`. A page at `evil.example` can make that name
- * resolve to 127.0.0.1 in its visitor's browser, but it cannot make the browser send another `Host`; an address cannot be
- * rebound. `setting` is the name of the setting to change, for the message.
+ * Responds with 421 unless `Host` is an IP address, `localhost`, or one of `names`. A page at `evil.example` can make that
+ * name resolve to 127.0.0.1 in its visitor's browser, but it cannot make the browser send another `Host`; an address cannot
+ * be rebound. `setting` is the name of the setting to change, for the message.
  */
 export function answerOwnHostsOnly(app: FastifyInstance, names: readonly string[], setting: string): void {
   const own = new Set(names.map((name) => name.toLowerCase()))
@@ -15,7 +15,7 @@ export function answerOwnHostsOnly(app: FastifyInstance, names: readonly string[
     const name = hostName(headers.host ?? '')
     if (isIP(name) !== 0 || name === 'localhost' || name.endsWith('.localhost') || own.has(name)) return
     const came = shorten(headers.host ?? '', 64)
-    throw new ApiError(421, 'host_not_allowed', `The server is not known as "${came}": name it in ${setting}.`)
+    throw new ApiError(421, 'host_not_allowed', `The host name "${came}" is not allowed: add it to ${setting}.`)
   })
 }
 

@@ -1,4 +1,4 @@
-// Reads a query string by its declared schema: every declared rule is enforced, and nothing unknown or repeated passes.
+// Reads a query string by its schema: every rule is enforced, and unknown or repeated parameters are refused.
 
 import { ApiError } from '../errors.ts'
 import type { ObjectSchema } from '../shape/schema.ts'
@@ -63,7 +63,7 @@ function decode(text: string): string {
 }
 
 function unknownParameter(name: string, known: string[]): string {
-  const names = known.length > 0 ? `known are ${known.join(', ')}` : 'none are known here'
+  const names = known.length > 0 ? `the parameters are ${known.join(', ')}` : 'this endpoint has none'
   return `Unknown query parameter "${shorten(name, 64)}": ${names}.`
 }
 
@@ -115,5 +115,5 @@ function readDateTime(name: string, text: string): string {
 }
 
 function invalid(name: string, rule: string, text: string): ApiError {
-  return new ApiError(400, 'invalid_parameter', `${name} ${rule}, not "${shorten(text, 64)}".`)
+  return new ApiError(400, 'invalid_parameter', `${name} ${rule}, got "${shorten(text, 64)}".`)
 }

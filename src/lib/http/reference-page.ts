@@ -1,9 +1,9 @@
-// The OpenAPI description of a listener as JSON, and the reference page that shows it.
+// Serves the OpenAPI description of a listener as JSON, and the reference page that shows it.
 import { createHash } from 'node:crypto'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { sendJson } from './send-json.ts'
 
-/** Serves `/openapi.json` and the reference page at `/docs`, which needs nothing from another host. */
+/** Serves `/openapi.json` and the reference page at `/docs`, which loads nothing from other hosts. */
 export function describePages(listener: FastifyInstance): void {
   let text: string | undefined
   listener.get('/openapi.json', HIDDEN, async (_request, reply) => {
@@ -13,7 +13,7 @@ export function describePages(listener: FastifyInstance): void {
   listener.get('/docs', HIDDEN, async (_request, reply) =>
     reply.headers(PAGE_HEADERS).type('text/html; charset=utf-8').send(PAGE),
   )
-  // Addresses on the page are relative to /docs, so that it works under a proxy's path too.
+  // URLs on the page are relative to /docs, so that it also works under a proxy's path.
   listener.get('/docs/', HIDDEN, async (_request, reply) => reply.redirect('../docs', 308))
   let script: Promise<Buffer> | undefined
   listener.get('/docs/reference.js', HIDDEN, async (_request, reply) => {
@@ -24,7 +24,7 @@ export function describePages(listener: FastifyInstance): void {
 
 const HIDDEN = { schema: { hide: true } as object }
 
-// Requests are not sent from the page: a secret key must not be typed into a browser.
+// The page sends no requests: a secret key must not be typed into a browser.
 const REFERENCE = {
   url: 'openapi.json',
   telemetry: false,
@@ -57,7 +57,7 @@ const PAGE = `<!doctype html>
 </html>
 `
 
-// Its own script and description and nothing else: the page works without internet and can send nothing to other hosts.
+// Only its own script and description: the page works offline and cannot send anything to other hosts.
 const PAGE_HEADERS = {
   'content-security-policy': [
     "default-src 'none'",
@@ -81,7 +81,7 @@ const SCRIPT_HEADERS = {
   'x-content-type-options': 'nosniff',
 }
 
-/** The reference page's script: megabytes, so it is loaded with the first request for the page. */
+/** The reference page's script: several megabytes, so it is loaded at the first request for the page. */
 async function loadScript(): Promise<Buffer> {
   const { default: reference } = await import('@scalar/fastify-api-reference')
   const pages = Fastify()

@@ -1,16 +1,16 @@
-// What each rule of a JSON Schema is in a sentence, the same for bodies and query strings.
+// The phrase of each JSON Schema rule in error sentences, for bodies and query strings.
 
-// Patterns that have a phrase of their own, for the pattern alone says little to a caller.
+// Patterns with a phrase of their own, because the pattern itself is hard to read.
 export const UUID = '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'
 export const NO_CONTROL_CHARACTERS = '^[^\\u0000-\\u001f\\u007f-\\u009f]*$'
 
 /**
  * A keyword whose rules are only described: the route enforces them itself, in the order of its contract. The description
- * shows them as if they stood beside it.
+ * shows them as ordinary rules.
  */
 export const DECLARED_ONLY = 'x-declared'
 
-/** Goes on after the name of what is wrong: `must be at most 500`. `params` are those of ajv's error. */
+/** The phrase after a field's name: `must be at most 500`. `params` are those of ajv's error. */
 export function phraseOf(keyword: string, params: Record<string, unknown>): string {
   return PHRASES[keyword]?.(params) ?? 'is not valid'
 }

@@ -4,7 +4,7 @@ import { JsonBytes } from '../json/buffer.ts'
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** Sends JSON that is ready; the memory of `JsonBytes` is freed when it has been sent. */
+/** Sends finished JSON; the memory of `JsonBytes` is freed when it has been sent. */
 export function sendJson(reply: FastifyReply, json: string | Buffer | JsonBytes): FastifyReply {
   reply.header('content-type', JSON_TYPE)
   if (!(json instanceof JsonBytes)) return reply.send(json)

@@ -1,14 +1,14 @@
-// W3C Trace Context: reads the caller's `traceparent`, or begins a trace, and names our own part of it.
+// W3C Trace Context: reads the caller's `traceparent`, or begins a trace, and adds this server's span.
 import { randomPiece } from '../random.ts'
 
 export interface Trace {
   /** 32 hex digits: the same in every program that a request passes through. */
   traceId: string
-  /** What we pass on: the trace with our own request as the parent. */
+  /** The `traceparent` to pass on, with this request as the parent. */
   traceparent: string
 }
 
-// Version, trace id, parent id, flags; a version to come may append more.
+// Version, trace id, parent id, flags; later versions may append more.
 const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
 const VERSION = '00'
 const SAMPLED = 0x01
@@ -18,7 +18,7 @@ export function traceOf(header: string | string[] | undefined): Trace {
   const [, version, traceId, , flags, more] = (typeof header === 'string' && TRACEPARENT.exec(header)) || []
   const isKnown = traceId !== undefined && !(version === VERSION && more !== undefined)
   const id = isKnown ? traceId : random(16)
-  // We know one of the flags; traces that begin here are not sampled.
+  // Only the sampled flag is passed on; traces that begin here are not sampled.
   const sampled = isKnown ? Number.parseInt(flags!, 16) & SAMPLED : 0
   return { traceId: id, traceparent: `${VERSION}-${id}-${random(8)}-0${sampled}` }
 }

@@ -1,6 +1,6 @@
-// JSON under construction: bytes in one piece of memory, which serves again once they have been sent.
+// A buffer for building JSON, whose memory is reused once the bytes have been sent.
 
-// Pieces are as long as a power of two, at least this one; those up to the second serve again, others are given up.
+// Buffers have a power of two as their size, at least the first of these; up to the second they are reused.
 const FIRST_BYTES = 16 * 1024
 const MOST_KEPT_BYTES = 2 * 1024 * 1024
 const ALL_KEPT_BYTES = 8 * 1024 * 1024
@@ -28,15 +28,15 @@ function giveBack(memory: Buffer): void {
 }
 
 /**
- * Memory of this size lies outside the heap, and the more of it is given up the more often all of the heap is searched for
- * garbage. So the sender frees the bytes; when that is forgotten they are ordinary garbage.
+ * Memory of this size is outside the heap, and discarding it often causes major garbage collections. So the sender frees the
+ * bytes for reuse; if that is forgotten they are ordinary garbage.
  */
 export class JsonBytes {
   /** Written from 0 to `length`; reserve room before writing more. */
   bytes = borrow(FIRST_BYTES)
   length = 0
 
-  /** Makes room for so many more bytes. */
+  /** Reserves room for this many more bytes. */
   reserve(more: number): void {
     if (this.length + more <= this.bytes.length) return
     const outgrown = this.bytes
@@ -55,7 +55,7 @@ export class JsonBytes {
 
   /** What is written so far, until it is freed. */
   written(): Buffer {
-    // What is written behind the end of a buffer is lost without a word.
+    // Writes behind the end of a buffer are lost silently.
     if (this.length > this.bytes.length) throw new Error('Bug: the JSON is longer than its room.')
     return this.bytes.subarray(0, this.length)
   }

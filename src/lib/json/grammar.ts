@@ -1,8 +1,8 @@
-// Walks through a JSON text by the grammar of RFC 8259 and our limits, without building anything.
+// Validates a JSON text by the grammar of RFC 8259 and further limits, without building values.
 
 import { shorten } from '../text.ts'
 
-/** The message says where and what, never the values: they may be personal. Names of properties may appear. */
+/** The message has the position and the mistake, never a value, which may be personal. It may have names of properties. */
 export class JsonError extends Error {}
 
 /** A number that is well-formed, but beyond what a double can hold: `1e400`, `1e-400`. */
@@ -18,7 +18,7 @@ export class NumberRangeError extends JsonError {
   }
 }
 
-/** How many names the text has, and where its numbers stand whose text is not what JavaScript would write for them. */
+/** The number of names in the text, and the positions of numbers that JavaScript would write differently. */
 export type Survey = { names: number; oddNumbers: { start: number; end: number }[] }
 
 const MAX_DEPTH = 32
@@ -55,7 +55,7 @@ export function surveyJson(text: string): Survey {
   return new Walk(text).run()
 }
 
-/** Throws a `JsonError` that tells which name comes twice in one object, if any does; costs more than the survey. */
+/** Throws a `JsonError` for a name that appears twice in one object; slower than the survey. */
 export function refuseDuplicateNames(text: string): void {
   new Walk(text, true).run()
 }
@@ -171,7 +171,7 @@ class Walk {
     let at = start
     let code = text.charCodeAt(at)
     while (code >= ZERO && code <= NINE) code = text.charCodeAt(++at)
-    // Nearly every number is a whole one of a few digits, for which nothing can be lost.
+    // Nearly every number is a short integer, which cannot lose digits.
     const more = code === POINT || code === SMALL_E || code === CAPITAL_E
     const padded = text.charCodeAt(start) === ZERO && at - start > 1
     if (at === start || at - start > 15 || more || padded) this.unusualNumber()
@@ -183,7 +183,7 @@ class Walk {
     if (!digits) this.fail('malformed number')
     if (digits.length > MAX_NUMBER_LENGTH) this.fail(`a number of more than ${MAX_NUMBER_LENGTH} characters`)
     const value = Number(digits)
-    // What no double can hold is beyond PostgreSQL's numeric, too, or nearly so; 0e99999 would pass as a zero.
+    // A number beyond a double is beyond PostgreSQL's numeric, too, or nearly so; 0e99999 would pass as a zero.
     const vanished = value === 0 && /^[-0.]*[1-9]/.test(digits)
     if (!Number.isFinite(value) || vanished || /[eE][+-]?[0-9]{5}/.test(digits))
       throw new NumberRangeError(

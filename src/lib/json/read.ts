@@ -1,4 +1,4 @@
-// Reads JSON strictly: nothing is repaired, nothing is dropped, and no digit of a number is lost unnoticed.
+// Reads JSON strictly: nothing is repaired or dropped, and no digit of a number is lost silently.
 
 import { JsonError, NumberRangeError, place, refuseDuplicateNames, type Survey, surveyJson } from './grammar.ts'
 
@@ -7,7 +7,7 @@ export { JsonError, NumberRangeError }
 export type JsonValue = null | boolean | number | string | JsonNumber | JsonValue[] | JsonObject
 export type JsonObject = { [name: string]: JsonValue }
 
-/** A number whose text is not what JavaScript would write for it: `10.50`, `1e2`, `19.999999999999999999`. */
+/** A number that JavaScript would write differently: `10.50`, `1e2`, `19.999999999999999999`. */
 export class JsonNumber {
   readonly text: string
 
@@ -35,9 +35,9 @@ export function readJson(input: Uint8Array | string, options: { exact?: boolean 
   const text = typeof input === 'string' ? wellFormed(input) : decode(input)
   const { names, oddNumbers } = surveyJson(text)
   const keepText = options.exact === true && oddNumbers.length > 0
-  // The text is good: now the engine's own parser builds the value several times faster than we could.
+  // The text is valid, so the engine's own parser can build the value, several times faster.
   const value = JSON.parse(keepText ? markNumbers(text, oddNumbers) : text) as JsonValue
-  // Of a name that comes twice in an object one property is left: the value then has fewer than the text has names.
+  // A name that appears twice in an object leaves one property, so the value has fewer names than the text.
   if (countNames(value) !== names) refuseDuplicateNames(text)
   return keepText ? unmarkNumbers(value) : value
 }
@@ -48,7 +48,7 @@ export function readJson(input: Uint8Array | string, options: { exact?: boolean 
  */
 export function pathOfNumber(text: string, { start, end }: NumberRangeError): string | undefined {
   try {
-    // U+0000 is allowed in no text.
+    // U+0000 is not allowed in a text, so it can serve as a mark.
     return pathOfMark(JSON.parse(`${text.slice(0, start)}"\\u0000"${text.slice(end)}`) as JsonValue)
   } catch {
     return undefined

@@ -1,4 +1,4 @@
-// How every connection to PostgreSQL is set up: its address, and what each session has set.
+// The configuration of every connection to PostgreSQL: its address and session settings.
 import type { Duplex } from 'node:stream'
 import type pg from 'pg'
 import { connectionOf } from './hosts.ts'
@@ -10,13 +10,13 @@ export interface ConnectionOptions {
   applicationName: string
   statementTimeoutMs?: number
   connectTimeoutMs?: number
-  /** Makes the connection to the server in place of a network socket; simulations use it. */
+  /** Replaces the network socket; used by simulations. */
   stream?: () => Duplex
 }
 
 const STATEMENT_TIMEOUT_MS = 30_000
 
-/** How every connection is set up. */
+/** The configuration of a connection. */
 export function clientConfig(options: ConnectionOptions): pg.ClientConfig {
   const { url, given } = withoutSettings(options.url)
   return {
@@ -27,12 +27,12 @@ export function clientConfig(options: ConnectionOptions): pg.ClientConfig {
     ...(options.stream && { stream: options.stream }),
     // Text stays text: microseconds and decimals survive, and no row passes through a parser.
     types: { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig,
-    // A pooler knows nothing of these; there they are the role's, see `settleRole`.
+    // A pooler does not pass these on; there they are settings of the role, see `settleRole`.
     ...(!options.directUrl && { options: [given, ...asOptions(settingsOf(options))].join(' ') }),
   }
 }
 
-/** What every session of ours has set. */
+/** The settings of every session. */
 export function settingsOf({
   statementTimeoutMs,
 }: Pick<ConnectionOptions, 'statementTimeoutMs'>): Record<string, string> {
@@ -40,7 +40,7 @@ export function settingsOf({
     TimeZone: 'UTC',
     DateStyle: 'ISO',
     jit: 'off',
-    // Our statements are shaped so that one plan is right for every parameter.
+    // The statements are written so that one plan is right for all parameters.
     plan_cache_mode: 'force_generic_plan',
     statement_timeout: String(statementTimeoutMs ?? STATEMENT_TIMEOUT_MS),
     idle_in_transaction_session_timeout: '300000',
@@ -50,7 +50,7 @@ export function settingsOf({
 const asOptions = (settings: Record<string, string>) =>
   Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
 
-/** The address without its own `options`, which would take the place of ours instead of standing beside them. */
+/** The address without its own `options`, which would replace the settings above instead of adding to them. */
 function withoutSettings(url: string): { url: string; given: string } {
   const [address, query = ''] = url.split('?', 2) as [string, string?]
   const parameters = new URLSearchParams(query)

@@ -1,4 +1,4 @@
-// Notices that the database's clock was set back: what was due by the old time would wait until the clock is there again.
+// Detects that the database's clock was set back: due times by the old clock would otherwise be reached too late.
 import type { Clock } from '../clock.ts'
 import type { Db } from './db.ts'
 import { isUnavailable } from './errors.ts'
@@ -10,12 +10,12 @@ interface Shared {
 }
 
 const LOOK_MS = 500
-// The round trip, and clocks that are corrected by a little all the time.
+// Covers the round trip, and small continuous corrections of clocks.
 const TOLERANCE_MS = 1_000
 
 /**
- * Runs `repair` at the start, for the clock may have been set back while no process was there to see it, and whenever the
- * database's clock falls behind this process's monotonic one. Returns what stops it.
+ * Runs `repair` at the start, because the clock may have been set back while no process ran, and whenever the database's
+ * clock falls behind this process's monotonic clock. Returns the function that stops it.
  */
 export function watchClock({ db, clock, log }: Shared, repair: () => Promise<void>): () => Promise<void> {
   const stopping = new AbortController()
@@ -30,13 +30,13 @@ export function watchClock({ db, clock, log }: Shared, repair: () => Promise<voi
         const behindMs = last ? now.monotonicMs - last.monotonicMs - (now.databaseMs - last.databaseMs) : 0
         last = now
         if (behindMs > TOLERANCE_MS) {
-          log.warn({ behind_ms: Math.round(behindMs) }, 'The clock of the database was set back.')
+          log.warn({ behind_ms: Math.round(behindMs) }, 'The database’s clock was set back.')
           isRepaired = false
         }
         if (!isRepaired) await repair()
         isRepaired = true
       } catch (error) {
-        if (!isUnavailable(error)) log.error({ err: error }, 'The clock of the database could not be watched.')
+        if (!isUnavailable(error)) log.error({ err: error }, 'The database’s clock could not be read.')
       }
       await clock.sleep(LOOK_MS, signal)
     }

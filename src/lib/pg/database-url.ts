@@ -1,4 +1,4 @@
-// What can be wrong with the address of a database before anybody connects to it, and with the trust in who answers.
+// Validates the address of a database before connecting, and recognizes errors of TLS trust.
 import { accessSync, constants } from 'node:fs'
 
 import { readHosts, TARGETS } from './hosts.ts'
@@ -6,19 +6,20 @@ import { readHosts, TARGETS } from './hosts.ts'
 const FILES = ['sslrootcert', 'sslcert', 'sslkey']
 const MODES = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']
 
-/** What is wrong with an address, each as a sentence that goes on behind its name; never the address, which holds a password. */
+/** The mistakes of an address, as phrases after its name; never the address itself, which contains a password. */
 export function mistakesIn(given: string): string[] {
   const list = readHosts(given)
-  if (list && !TARGETS.includes(list.target)) return [`must have a target_session_attrs of ${TARGETS.join(', ')}.`]
+  if (list && !TARGETS.includes(list.target))
+    return [`must have a target_session_attrs that is one of ${TARGETS.join(', ')}.`]
   const address = list ? list.at(list.hosts[0]!) : given
   // A password with a host in the parameters: `user:password@/database?host=…`.
   const url = URL.parse(address) ?? URL.parse(address.replace('@/', '@socket/'))
-  if (!url) return ['is no address: write # / ? @ and % in its user and password as %23 %2F %3F %40 and %25.']
+  if (!url) return ['is not a URL: write # / ? @ and % in its user and password as %23 %2F %3F %40 and %25.']
   const mode = url.searchParams.get('sslmode')
   const files = FILES.filter((name) => url.searchParams.has(name) && !isReadable(url.searchParams.get(name)!))
   return [
-    ...(mode !== null && !MODES.includes(mode) ? [`must have an sslmode of ${MODES.join(', ')}.`] : []),
-    ...files.map((name) => `must name a file that can be read as its ${name}.`),
+    ...(mode !== null && !MODES.includes(mode) ? [`must have an sslmode that is one of ${MODES.join(', ')}.`] : []),
+    ...files.map((name) => `must have a readable file as its ${name}.`),
   ]
 }
 
@@ -34,11 +35,11 @@ function isReadable(path: string): boolean {
 const UNTRUSTED =
   /^(?:ERR_(?:TLS|SSL)_|EPROTO$|CERT_|CRL_|SELF_SIGNED_|DEPTH_ZERO_|UNABLE_TO_|INVALID_|PATH_LENGTH_|HOSTNAME_)/
 
-/** Why a database could not be trusted, or does not speak TLS at all; undefined for every other error. */
+/** Why a database could not be trusted, or does not support TLS; undefined for every other error. */
 export function whyUntrusted(error: unknown): string | undefined {
   const { code, message = '' } = error as { code?: unknown; message?: string }
   const isAboutTls = typeof code === 'string' && UNTRUSTED.test(code)
   if (!isAboutTls && message !== 'The server does not support SSL connections') return undefined
-  // What Node advises behind it is for other programs.
+  // Without Node's advice, which is for other programs.
   return message.replace(/;.*$|[:\s]+$/, '')
 }

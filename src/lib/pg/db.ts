@@ -14,37 +14,38 @@ import type { NamedRow, Param, Query, Statement } from './types.ts'
 export type { Commit } from './run-transaction.ts'
 
 export interface Db {
-  /** A short read on a pipelined connection. Not for COPY, transactions, or anything slow: neighbours wait behind it. */
+  /** A short read on a pipelined connection. Not for COPY, transactions, or anything slow: other reads wait behind it. */
   read: Read
-  /** A read that may take its time, on a plain connection. */
+  /** A read that may be slow, on a plain connection. */
   readLong: Read
   /** One statement on a plain connection. */
   query: Query
   /**
-   * Commits what `work` did, or rolls it back when it throws. A deadlock or a serialization failure runs it again (at
-   * most three times in all), so `work` may touch nothing but the database. What it asks for without waiting in between
-   * is sent in one go, and done in that order; so is `commit`, for work that needs no result before it commits.
+   * Commits what `work` did, or rolls it back when it throws. A deadlock or a serialization failure runs it again (at most
+   * three times in total), so `work` may have no effect outside the database. Statements that it starts without awaiting in
+   * between are sent together and run in that order; so is `commit`, for work that needs no result before it commits.
    */
   tx<T>(work: Work<T>): Promise<T>
   /** A plain connection for the caller alone, for COPY and session state; `release(true)` closes the connection. */
   connect(): Promise<{ client: pg.PoolClient; query: Query; release(destroy?: boolean): void }>
   /**
-   * Runs a tenant's read of this weight (a short read is 1) when it is its turn: one tenant's load leaves room for the others.
+   * Runs a tenant's read of this weight (a short read is 1) in the tenant's turn, so that the load of one leaves room for
+   * others.
    */
   fair<T>(tenant: string, weight: number, work: () => Promise<T>): Promise<T>
-  /** The load at this moment, for metrics. */
+  /** The present load, for metrics. */
   activity(): DbActivity
   close(): Promise<void>
 }
 
 export interface DbActivity {
-  /** Of the plain connections. */
+  /** Plain connections. */
   open: number
   idle: number
   most: number
   /** Calls that wait for a plain connection. */
   waiting: number
-  /** Reads sent on pipelined connections and not answered yet. */
+  /** Unfinished reads on pipelined connections. */
   reads: number
   /** Lists that wait for their tenant's turn. */
   turns: number
@@ -53,17 +54,17 @@ export interface DbActivity {
 export interface DbOptions extends ConnectionOptions {
   /** Pipelined connections: a few carry thousands of reads a second. */
   readConnections?: number
-  /** Plain connections: how many transactions run at once. */
+  /** Plain connections: the limit of concurrent transactions. */
   connections?: number
 }
 
 // Plain connections that stay open when idle. The first user of a new one waits a tenth of a second longer: each statement
 // is planned anew there. The connection that was used last is given out first.
 const KEPT_CONNECTIONS = 4
-// Weights at once, in all and of one tenant: enough to keep the pipelines full, so few that the next caller waits little.
+// Concurrent weights, in total and of one tenant: enough to keep the pipelines full, few enough that the next waits little.
 const FAIR_MOST = 96
 const FAIR_SHARE = 20
-// Connections past the pooler: for one import, and others beside it.
+// Connections that bypass the pooler: for one import, and some others.
 const DIRECT_CONNECTIONS = 4
 // Without pipelines a connection carries less; those of a pooler's clients are cheap.
 const SINGLES_FOR_PIPELINE = 4

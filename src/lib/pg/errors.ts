@@ -1,26 +1,26 @@
-// What an error of PostgreSQL, or of the way to it, means for the caller: try again later, at once, or not at all.
+// Classifies errors of PostgreSQL and of the connection: retry later, retry at once, or fail.
 import { whyUntrusted } from './database-url.ts'
 
 const CLASHES = new Set(['40001', '40P01'])
 const PROTOCOL_VIOLATION = '08P01'
 
-/** The five characters of PostgreSQL's error code, when this is PostgreSQL's error. */
+/** The five characters of the SQLSTATE, if this is an error of PostgreSQL. */
 export function sqlState(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null)?.code
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
 }
 
-/** Whether the server is a standby, or has become read-only: another host may be the primary now. */
+/** Whether the server is a standby or read-only: another host may be the primary now. */
 export function isReadOnly(error: unknown): boolean {
   return sqlState(error) === '25006'
 }
 
-/** Whether a statement was ended because it took too long. */
+/** Whether a statement was cancelled by a timeout. */
 export function isTimeout(error: unknown): boolean {
   return sqlState(error) === '57014'
 }
 
-/** Whether a transaction was ended for others that wrote the same: a deadlock, or a serialization failure. */
+/** Whether a transaction failed by a deadlock or a serialization failure. */
 export function isClash(error: unknown): boolean {
   return CLASHES.has(sqlState(error) ?? '')
 }

@@ -1,4 +1,4 @@
-// Several hosts in the address of a database, as libpq takes them: finds the one that a new connection goes to.
+// Several hosts in the address of a database, as in libpq: finds the host for a new connection.
 import { Socket, type SocketConstructorOpts } from 'node:net'
 import pg from 'pg'
 
@@ -14,13 +14,13 @@ export interface Host {
 export interface HostList {
   hosts: Host[]
   target: Target
-  /** The address with this host alone. */
+  /** The address with only this host. */
   at(host: Host): string
 }
 
 const ADDRESS = /^([a-z]+:\/\/)([^/?#]*@)?([^/?#]*)([^?#]*)(?:\?([^#]*))?$/
 const DEFAULT_PORT = 5432
-// How long the host that was found serves further connections, so that a burst of them asks once.
+// How long the found host is used for further connections, so that a burst of them probes once.
 const KEPT_MS = 1000
 const PROBE_TIMEOUT_MS = 2000
 
@@ -60,7 +60,7 @@ function hostIn(text: string): Host {
 /** Makes the socket of a connection; `pg` calls it with its settings alone. */
 export type MakeSocket = (config?: unknown, options?: SocketConstructorOpts) => Socket
 
-/** How `pg` connects to this address: to its one host, or to the one that is found for each connection. */
+/** The configuration for this address: its only host, or a socket that finds the host for each connection. */
 export function connectionOf(address: string): { connectionString: string; stream?: MakeSocket } {
   const list = readHosts(address)
   if (!list) return { connectionString: address }
@@ -71,7 +71,7 @@ export function connectionOf(address: string): { connectionString: string; strea
   }
 }
 
-/** A socket that connects to the chosen host, wherever `pg` tells it to connect. */
+/** A socket that connects to the chosen host, whatever address `pg` passes. */
 class ChoosingSocket extends Socket {
   readonly #choose: () => Promise<Host>
 
@@ -122,7 +122,7 @@ async function findHost(list: HostList): Promise<Host> {
   }
   if (standIn) return standIn
   if (failure) throw failure
-  // As PostgreSQL says it of a server that is starting: try again later.
+  // PostgreSQL's code of a server that is starting: retry later.
   throw Object.assign(new Error(`No host of the database is ${list.target} at the moment.`), { code: '57P03' })
 }
 

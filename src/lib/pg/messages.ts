@@ -1,22 +1,22 @@
-// What comes from PostgreSQL, cut into messages in memory that is used again and again.
+// Splits the bytes from PostgreSQL into messages, in reused memory.
 import { Row } from './row-bytes.ts'
 
 export interface Messages {
-  /** Where the next bytes belong. */
+  /** The memory for the next bytes. */
   room(): Buffer
-  /** So many bytes have come there. */
+  /** Call it when this many bytes have arrived there. */
   came(bytes: number): void
 }
 
-// A message: its code, its length without the code, and its body; that of a row begins with the number of its columns.
+// A message has a code, its length without the code, and a body; the body of a row begins with the number of columns.
 const HEADER_BYTES = 5
 const DATA_ROW = 0x44
 const COUNT_BYTES = 2
 const MEMORY_BYTES = 128 * 1024
 
 /**
- * Hands on all messages in their order: the rows one by one, each only until `onRow` returns; the others in as few pieces
- * as they lie in.
+ * Passes on all messages in order: rows one by one, each valid only until `onRow` returns; the others in as few pieces as
+ * possible.
  */
 export function openMessages(onRow: (row: Row) => void, onOthers: (bytes: Buffer) => void): Messages {
   let memory = Buffer.allocUnsafeSlow(MEMORY_BYTES)
@@ -42,7 +42,7 @@ export function openMessages(onRow: (row: Row) => void, onOthers: (bytes: Buffer
       let at = 0
       let othersAt = 0
       const hand = () => {
-        // They may be looked at later, when other bytes lie here.
+        // Copied, because they may be read after this memory has been reused.
         if (at > othersAt) onOthers(Buffer.from(memory.subarray(othersAt, at)))
       }
       if (end >= needed) needed = HEADER_BYTES

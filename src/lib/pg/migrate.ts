@@ -1,4 +1,4 @@
-// Brings a database up to date: runs the files of migrations/ that it has not seen, each in a transaction, under one lock.
+// Migrates a database: runs the pending files of migrations/, each in a transaction, under one lock.
 import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
 import { UsageError } from '../errors.ts'
@@ -17,8 +17,8 @@ const LOCK = 7482
 const OLDEST_POSTGRES = 150000
 
 /**
- * Migrates the database at `url` and answers the versions that were applied now. With `roleSettings`, the role gets them
- * too, for those who come through a pooler. Throws a `UsageError` when the server is too old, when a new database is not
+ * Migrates the database at `url` and returns the versions that were applied. Also sets `roleSettings` on the role, for
+ * connections through a pooler. Throws a `UsageError` when the server is too old, when a new database is not
  * encoded in UTF8, or when the schema is newer than this program in a breaking way.
  */
 export async function migrate(url: string, roleSettings: Record<string, string> = {}): Promise<number[]> {
@@ -27,12 +27,12 @@ export async function migrate(url: string, roleSettings: Record<string, string> 
     application_name: 'tundish migrate',
     connectionTimeoutMillis: 5_000,
   })
-  // A server that dies meanwhile fails the query; the event of its own would end the program.
+  // A crash of the server fails the query; its error event would end the program.
   client.on('error', () => {})
   await client.connect()
   try {
     await checkServer(client)
-    // Among the role's settings is a limit of time. A migration, or waiting for the one of another process, may take longer.
+    // The role's settings include a timeout. A migration, or waiting for the one of another process, may take longer.
     await client.query('set statement_timeout = 0')
     await client.query('select pg_advisory_lock($1)', [LOCK])
     const seen = await applied(client)
@@ -47,7 +47,7 @@ export async function migrate(url: string, roleSettings: Record<string, string> 
   }
 }
 
-/** The versions this program knows that the database has not had yet; `known` is how many there are in all. */
+/** The versions of this program that are not applied yet; `known` is their total number. */
 export async function pendingMigrations(
   query: (text: string) => Promise<{ version: string | null }[]>,
 ): Promise<number[]> {
@@ -66,13 +66,13 @@ async function checkServer(client: pg.Client): Promise<void> {
       'The database server is older than PostgreSQL 15: upgrade it, or point DATABASE_URL at a newer one.',
     )
   }
-  // One that holds data already is left to the doctor.
+  // A database with data is checked by the doctor.
   if (is_new && encoding !== 'UTF8') throw new UsageError(wrongEncoding(encoding).join(' '))
 }
 
-/** What is wrong with a database that cannot take every letter, and what to do. */
+/** The message and fix for a database that cannot store all of Unicode. */
 export function wrongEncoding(encoding: string): [message: string, fix: string] {
-  return [`The database is encoded in ${encoding}.`, 'Make a database with encoding UTF8.']
+  return [`The database is encoded in ${encoding}.`, 'Create a database with encoding UTF8.']
 }
 
 async function applied(client: pg.Client): Promise<Map<number, { name: string; breaking: boolean }>> {
@@ -88,7 +88,7 @@ async function applied(client: pg.Client): Promise<Map<number, { name: string; b
       'select version, name, breaking from schema_migrations',
     )
     .catch((error) => {
-      // Other programs have a table of this name too.
+      // Other programs also have a table of this name.
       throw inTheWay(error) ?? error
     })
   return new Map(rows.map(({ version, ...rest }) => [version, rest]))
@@ -142,14 +142,14 @@ async function apply(client: pg.Client, { version, name, breaking, sql }: Migrat
   }
 }
 
-// PostgreSQL's codes for a table, function or type that is there already, and for a column that a table lacks.
+// PostgreSQL's codes for a table, function or type that exists already, and for a missing column.
 const FOREIGN = ['42P07', '42723', '42710', '42703']
 
-/** What another program has in the schema; PostgreSQL's sentence names it, and no value of a row. */
+/** The error for objects of another program in the schema; PostgreSQL's message has their names, and no values. */
 function inTheWay(error: unknown): UsageError | undefined {
   const { code, message } = error as { code?: string; message: string }
   if (!FOREIGN.includes(code ?? '')) return undefined
   return new UsageError(
-    `The database holds what another program has made (${message}): point DATABASE_URL at a database of Tundish's own.`,
+    `The database contains objects of another program (${message}): point DATABASE_URL at a database of its own.`,
   )
 }

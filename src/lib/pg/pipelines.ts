@@ -12,17 +12,17 @@ import { wireOf } from './protocol.ts'
 import type { Row, TakeRow } from './row-bytes.ts'
 import type { Param, Statement } from './types.ts'
 
-/** Runs a reading statement. With `take` the rows are handed on as they come and there are none in the answer. */
+/** Runs a reading statement. With `take` each row is passed on as it arrives, and the result is empty. */
 export type Read = (statement: Statement, params: readonly Param[], take?: TakeRow) => Promise<Row[]>
 
 export interface Pipelines {
   read: Read
-  /** Reads that were sent and are not answered yet. */
+  /** The number of unfinished reads. */
   underWay(): number
   close(): Promise<void>
 }
 
-/** Opens as many connections as are wanted, each when it is first needed; `onLost` is called when one has ended. */
+/** Opens up to `size` connections, each at its first use; `onLost` is called when one has ended. */
 export function openPipelines(
   config: pg.ClientConfig,
   connections: number,
@@ -30,7 +30,7 @@ export function openPipelines(
   onLost: () => void = () => {},
 ): Pipelines {
   const slots: (Promise<pg.Client> | undefined)[] = Array.from({ length: connections })
-  /** How many large reads are under way on each. */
+  /** The number of unfinished large reads on each. */
   const large = slots.map(() => 0)
   /** Where short reads go in this turn of the event loop, and how many went there. */
   let together: { slot: number; reads: number } | undefined
@@ -53,7 +53,7 @@ export function openPipelines(
     return opened
   }
 
-  /** One after the other, those with the fewest large reads first; the first one is for short ones alone. */
+  /** Round-robin among those with the fewest large reads; the first connection is for short reads only. */
   function choose(isLarge: boolean): number {
     let best = -1
     for (let n = 0; n < slots.length; n += 1) {
@@ -102,7 +102,7 @@ export function openPipelines(
 
 /** A pipelined client whose rows come as bytes; its queries are batches of reads. */
 function rowClient(config: pg.ClientConfig): pg.Client {
-  // pg's own parser gets all messages but the rows.
+  // pg's own parser gets all messages except rows.
   const others = new EventEmitter()
   const messages = openMessages(
     (row) => wire.emit('dataRow', row),
@@ -114,7 +114,7 @@ function rowClient(config: pg.ClientConfig): pg.Client {
     return true
   }
   const onread = { buffer: messages.room, callback: received }
-  // What comes is read straight to where it is cut up; only what TLS has to open first takes another way.
+  // Bytes are read straight into the memory where they are split; only those of TLS are copied there.
   const makeSocket = (config.stream as MakeSocket | undefined) ?? ((_config, options) => new Socket(options))
   const stream = (given: { ssl?: unknown }) => makeSocket(given, given.ssl ? {} : { onread })
   const client = new pg.Client(Object.assign({}, config, { pipeline: true, stream }) as pg.ClientConfig)

@@ -1,19 +1,19 @@
-// The way through a pooler in transaction mode, such as PgBouncer: every transaction may meet another connection of the server.
+// Connections through a pooler in transaction mode, such as PgBouncer: each transaction may run on another server connection.
 import pg from 'pg'
 import type { Guarded } from './liveness.ts'
 import { openPipelines, type Pipelines } from './pipelines.ts'
 import type { Query, Statement } from './types.ts'
 
-/** A statement that no connection has to know from before. */
+/** The statement without its name, so that it does not have to be prepared on a connection. */
 export function nameless<S extends string | Statement>(statement: S): S {
   if (typeof statement === 'string') return statement
   return Object.assign({}, statement, { name: undefined })
 }
 
 /**
- * Connections for short reads that wait for one answer before they send the next statement. A pooler may give the server's
- * connection to somebody else between two answers, though the beginning of the next statement is there already: PgBouncer
- * 1.18 mixes the statements of two clients then (tried).
+ * Connections for short reads that wait for each result before they send the next statement. A pooler may give the server
+ * connection to another client between two results, although the beginning of the next statement has arrived: PgBouncer
+ * 1.18 then mixes the statements of two clients (tried).
  */
 export function openSingles(config: pg.ClientConfig, connections: number, guarded: Guarded): Pipelines {
   const all = Array.from({ length: connections }, () => openPipelines(config, 1, guarded))
@@ -42,13 +42,12 @@ export function openSingles(config: pg.ClientConfig, connections: number, guarde
   }
 }
 
-/** The settings that our connections otherwise bring along, missing from those of the pooler. */
+/** The sentence for session settings that connections of the pooler lack. */
 export const reconnect = (settings: string[]) =>
-  `The pooler of DATABASE_URL holds connections from before their settings were made (${settings.join(', ')}): send RECONNECT to its console, or restart it.`
+  `The pooler of DATABASE_URL has connections that are older than the role's settings (${settings.join(', ')}): send RECONNECT to its console, or restart it.`
 
 /**
- * Gives the role the settings that our connections otherwise bring along, in this database alone: what a connection of
- * the pooler begins with is all that it has.
+ * Sets the session settings on the role, in this database only, because a connection of the pooler gets no others.
  */
 export async function settleRole(client: pg.Client, settings: Record<string, string>): Promise<void> {
   const { rows } = await client.query<{ database: string; settings: string[] }>(`
@@ -65,7 +64,7 @@ export async function settleRole(client: pg.Client, settings: Record<string, str
   }
 }
 
-/** The settings that a connection of the pooler does not have. */
+/** The settings that a connection of the pooler lacks. */
 export async function unsettled(query: Query, settings: Record<string, string>): Promise<string[]> {
   const names = Object.keys(settings).map((name) => name.toLowerCase())
   const rows = await query('select lower(name) as name, setting from pg_settings where lower(name) = any($1)', [names])

@@ -1,4 +1,4 @@
-// The internals of pg that we depend on and its types do not show: how a query is sent, and how it receives the answer.
+// The internals of pg that this program depends on and its types do not show: how a query is sent and receives its result.
 import type { EventEmitter } from 'node:events'
 import type { Writable } from 'node:stream'
 import pg from 'pg'
@@ -32,9 +32,9 @@ export abstract class Prepared {
   name: string | undefined
   readonly text: string
   readonly values: readonly Param[]
-  /** It ends after so many rows; 0 is all. */
+  /** The limit of rows; 0 means all. */
   readonly most: number
-  /** Whether it is the one that prepares its name on its connection. */
+  /** Whether this query prepares its name on its connection. */
   prepares = false
   /** Called when it is done, or with the error that it failed with. */
   callback!: (error: Error | null) => void
@@ -46,12 +46,12 @@ export abstract class Prepared {
     this.values = values
   }
 
-  /** Whether it asks what its columns are called. */
+  /** Whether it requests the column names. */
   get asksForColumns(): boolean {
     return false
   }
 
-  /** Sends all but the sync, at which PostgreSQL answers. */
+  /** Sends everything except the sync, which makes PostgreSQL respond. */
   send(connection: Wire): void {
     const { name, text } = this
     this.prepares = !isPrepared(connection, name, text)
@@ -134,7 +134,7 @@ export class Batch extends pg.Query {
     try {
       for (; sent < this.#queries.length; sent += 1) this.#queries[sent]!.send(connection)
     } catch (error) {
-      // A value that cannot be written: what is behind it was not sent.
+      // A value that cannot be serialized: the queries after it were not sent.
       fail(this.#queries.splice(sent), error as Error)
     }
     connection.sync()
@@ -165,7 +165,7 @@ export class Batch extends pg.Query {
   }
 
   handleCopyInResponse(connection: Wire): void {
-    connection.sendCopyFail('Nothing is copied here.')
+    connection.sendCopyFail('COPY is not supported here.')
   }
 
   handleCopyData(): void {}
@@ -178,7 +178,7 @@ export class Batch extends pg.Query {
     fail(undone, error)
   }
 
-  /** PostgreSQL's end of the answer. */
+  /** Called at the end of PostgreSQL's response. */
   handleReadyForQuery(): void {
     for (const { callback } of this.#queries.splice(0)) callback(null)
   }
@@ -203,10 +203,9 @@ export function run<Q extends Prepared>(client: pg.ClientBase, query: Q): Promis
 }
 
 /**
- * The answer to what is asked of pg, or its error with the stack of who asked: that of the socket tells nothing. pg must
- * not make the promise. It assigns a function literal to a property of each query, which V8 allocates among what it takes
- * to live long; there the function outlives its query, and all that the query has brought with it, to the next major
- * collection.
+ * The result of a call of pg, or its error with the stack of the caller, because that of the socket is useless. pg must not
+ * create the promise: it assigns a function literal to a property of each query, which V8 allocates in the old generation;
+ * there the function keeps its query, and everything the query references, until the next major collection.
  */
 export async function answer<T>(ask: (done: (error: Error | null, result: T) => void) => void): Promise<T> {
   try {

@@ -1,13 +1,13 @@
-// A row as PostgreSQL sent it: the bytes of its columns, which become strings only on request.
+// A row as sent by PostgreSQL: the bytes of its columns, decoded to strings only on request.
 
 // Each value is preceded by its length in four bytes; a null has this one, and no bytes.
 const LENGTH_BYTES = 4
 const NULL_LENGTH = -1
 
-/** Is handed a row, which lasts until it returns. */
+/** Receives a row, which is valid until it returns. */
 export type TakeRow = (row: Row) => void
 
-/** The columns lie in `bytes` from `at` to `end`, one after the other, each behind its length. */
+/** The columns are in `bytes` from `at` to `end`, each preceded by its length. */
 export class Row {
   bytes: Buffer
   at: number
@@ -19,7 +19,7 @@ export class Row {
     this.end = end
   }
 
-  /** Becomes the row that lies here. */
+  /** Points this object at the row at this place. */
   lie(bytes: Buffer, at: number, end: number): this {
     this.bytes = bytes
     this.at = at
@@ -27,7 +27,7 @@ export class Row {
     return this
   }
 
-  /** The same row in memory of its own. */
+  /** A copy of the row in its own memory. */
   kept(): Row {
     const bytes = Buffer.from(this.bytes.subarray(this.at, this.end))
     return new Row(bytes, 0, bytes.length)
@@ -53,7 +53,7 @@ export class Row {
     return texts
   }
 
-  /** Where a column begins, with its length. */
+  /** The offset of a column, at its length. */
   place(column: number): number {
     let at = this.at
     for (let n = 0; n < column; n += 1) at += LENGTH_BYTES + Math.max(0, lengthAt(this.bytes, at))
@@ -72,7 +72,7 @@ export function bytesFromPg(text: string): Buffer {
   return Buffer.from(text.slice(2), 'hex')
 }
 
-/** A row of texts that came another way. */
+/** A row made from texts. */
 export function packRow(values: readonly (string | null)[]): Row {
   const parts = values.flatMap((value) => {
     const length = Buffer.alloc(LENGTH_BYTES)

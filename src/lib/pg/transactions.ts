@@ -1,9 +1,9 @@
-// Plain connections, for transactions and whatever takes its time: rows by the names of their columns.
+// Statements on plain connections, for transactions and slow statements: rows by column name.
 import type pg from 'pg'
 import { answer, Batch, Prepared, run } from './protocol.ts'
 import type { NamedRow, Param, Statement } from './types.ts'
 
-/** Runs a statement, and answers its rows and what PostgreSQL says that it did. */
+/** Runs a statement, and returns its rows and PostgreSQL's command tag. */
 export type Asking = (statement: Statement, params: readonly Param[]) => Promise<Answered>
 
 export interface Answered {
@@ -13,8 +13,8 @@ export interface Answered {
 }
 
 /**
- * Asks for the statements of a transaction: what is asked at one go is sent at one go, done in that order and answered at
- * one go. Of those behind one that fails none is done; they fail with its error.
+ * Runs the statements of a transaction: those started in one turn of the event loop are sent together, run in order and
+ * return together. Those after one that fails are not run; they fail with its error.
  */
 export function together(client: pg.ClientBase): Asking {
   let growing: Batch | undefined
@@ -36,7 +36,7 @@ export function together(client: pg.ClientBase): Asking {
     })
 }
 
-/** Runs one statement; with a name it is prepared once on each connection, and its columns are asked for once. */
+/** Runs one statement; with a name it is prepared once on each connection, and its column names are requested once. */
 export async function ask(client: pg.ClientBase, statement: Statement, params: readonly Param[]): Promise<NamedRow[]> {
   const { name, text } = statement
   if (name === undefined) return (await askPg(client, { text, values: given(params) })).rows
@@ -59,7 +59,7 @@ function askPg(client: pg.ClientBase, query: pg.QueryConfig) {
 // pg declares its parameters mutable, though it only reads them.
 const given = (params: readonly Param[]) => params as unknown[]
 
-/** The columns of a statement: their names, and the row that all of its rows are made from. */
+/** The columns of a statement: their names, and an empty row as the template of all rows. */
 interface Columns {
   names: string[]
   empty: NamedRow
@@ -67,7 +67,7 @@ interface Columns {
 
 const NO_COLUMNS: Columns = { names: [], empty: {} }
 
-/** By the names of statements. What a prepared statement answers cannot change: PostgreSQL would refuse to run it. */
+/** By statement name. The columns of a prepared statement cannot change: PostgreSQL would refuse to run it. */
 type Known = Map<string, Columns>
 const known = new WeakMap<pg.ClientBase, Known>()
 
@@ -77,7 +77,7 @@ function columnsOf(client: pg.ClientBase): Known {
   return columns
 }
 
-/** The values of a row, as pg's parser reads them. */
+/** The values of a row, as pg's parser passes them. */
 interface DataRow {
   fields: (string | null)[]
 }
@@ -98,7 +98,7 @@ class NamedQuery extends Prepared implements Answered {
     return this.#columns === undefined
   }
 
-  // What follows is called by pg.
+  // The following methods are called by pg.
 
   override handleRowDescription({ fields }: { fields: { name: string }[] }): void {
     const names = fields.map(({ name }) => name)

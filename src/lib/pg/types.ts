@@ -1,4 +1,4 @@
-// What a statement, its parameters and its rows are: shared by all that speak to PostgreSQL.
+// The types of statements, parameters and rows.
 
 /** A row by column name, every value its text: booleans `t`/`f`, times `2026-01-31 23:59:59.123456+00`. */
 export type NamedRow = Record<string, string | null>
@@ -8,13 +8,13 @@ export type Param = string | number | bigint | boolean | null | readonly (string
 export interface Statement {
   name?: string
   text: string
-  /** A read ends after so many rows. */
+  /** The limit of rows of a read. */
   most?: number
-  /** A read of so many rows that short ones shall not wait behind it. */
+  /** A read of so many rows that short reads should not wait behind it. */
   large?: boolean
 }
 
-/** Runs one statement of a transaction; with a name it is prepared once on each connection, for what is run often. */
+/** Runs one statement of a transaction; with a name, for frequent statements, it is prepared once on each connection. */
 export type Query = <R extends NamedRow = NamedRow>(
   statement: string | Statement,
   params?: readonly Param[],

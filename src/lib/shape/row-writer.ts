@@ -1,4 +1,4 @@
-// Turns the bytes of a row into the bytes of its JSON, without a string in between: a page costs what its copying costs.
+// Turns the bytes of a row into the bytes of its JSON without intermediate strings.
 import type { JsonBytes } from '../json/buffer.ts'
 import { lengthAt, type Row } from '../pg/row-bytes.ts'
 
@@ -8,17 +8,17 @@ export type Kind = 'text' | 'instant' | 'integer' | 'decimal' | 'boolean' | 'jso
 /** One step of writing a row: the text before the value, and the value. */
 export type Step = { prefix: Buffer } & (
   | { kind: Kind }
-  /** An object that is null where its first column is: then this many columns and steps are passed over. */
+  /** An object that is null if its first column is: then this many columns and steps are skipped. */
   | { kind: 'object'; columns: number; steps: number }
   /** No value: the end of an object that may be null. */
   | { kind: 'end' }
 )
 
-/** Appends a row's JSON; its columns before those of the steps are passed over by `offset`. */
+/** Appends a row's JSON; skips the first `offset` columns. */
 export type WriteRow = (out: JsonBytes, row: Row, offset: number) => void
 
 export function rowWriter(steps: readonly Step[]): WriteRow {
-  // Whatever a value becomes, short of escaping, takes at most so many bytes more than it has.
+  // Without escaping, the JSON of a value is at most this many bytes longer than the value.
   const more = steps.reduce((sum, { prefix }) => sum + prefix.length + MOST_MORE, 0)
   return (out, row, offset) => {
     out.reserve(row.end - row.at + more)
@@ -26,7 +26,7 @@ export function rowWriter(steps: readonly Step[]): WriteRow {
   }
 }
 
-// Quotes, and the zeros that PostgreSQL leaves off a time; "false" for "f" and "null" for nothing are less.
+// Quotes, and the zeros that PostgreSQL drops from a time; "false" for "f" and "null" need less.
 const MOST_MORE = 16
 const NULL = Buffer.from('null')
 const TRUE = Buffer.from('true')
@@ -65,7 +65,7 @@ function writeRow(steps: readonly Step[], more: number, out: JsonBytes, row: Row
   }
 }
 
-// Of what is shorter than this, a loop copies quicker than a call.
+// Below this length a loop copies faster than a call.
 const SHORT = 64
 
 function copy(out: JsonBytes, from: Buffer, start: number, end: number): void {
@@ -80,7 +80,7 @@ function append(out: JsonBytes, piece: Buffer): void {
   copy(out, piece, 0, piece.length)
 }
 
-/** The text as a JSON string. PostgreSQL's text is UTF-8, which JSON takes as it is but for quotes, backslashes and controls. */
+/** Writes the text as a JSON string: PostgreSQL's UTF-8 unchanged, except quotes, backslashes and control characters. */
 function writeText(out: JsonBytes, from: Buffer, start: number, end: number, rest: number): void {
   const { bytes } = out
   let to = out.length
@@ -97,7 +97,7 @@ function writeText(out: JsonBytes, from: Buffer, start: number, end: number, res
   out.length = to
 }
 
-/** Nearly no text needs it. `rest` bytes stay reserved for what follows in the row. */
+/** Rarely needed. `rest` bytes stay reserved for the rest of the row. */
 function escapeText(out: JsonBytes, text: string, rest: number): void {
   const escaped = Buffer.from(JSON.stringify(text))
   out.reserve(escaped.length + rest)

@@ -1,6 +1,6 @@
-// JSON Schemas as they are declared: functions that answer plain objects, for bodies, queries and the description.
+// Functions that build JSON Schemas as plain objects, for bodies, queries and the description.
 
-/** A JSON Schema, of as many keywords as were given. */
+/** A JSON Schema with any keywords. */
 export interface Schema {
   type?: unknown
   [keyword: string]: unknown
@@ -12,7 +12,7 @@ export interface ObjectSchema extends Schema {
   required?: string[]
 }
 
-/** Those that an object may lack; JSON Schema says it of the object, we where the property is declared. */
+/** Marks optional properties; JSON Schema lists the required ones on the object instead. */
 const optional = new WeakSet<Schema>()
 
 const typed =
@@ -29,7 +29,7 @@ export const Type = {
   Literal: (value: string, keywords: object = {}): Schema => ({ type: 'string', const: value, ...keywords }),
   Array: (items: Schema, keywords: object = {}): Schema => ({ type: 'array', items, ...keywords }),
   Union: (anyOf: Schema[], keywords: object = {}): Schema => ({ anyOf, ...keywords }),
-  /** Properties of any name, each of this form. */
+  /** An object with properties of any name and this schema. */
   Record: (value: Schema, keywords: object = {}): Schema => ({
     type: 'object',
     patternProperties: { '^.*$': value },

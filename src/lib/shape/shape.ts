@@ -26,7 +26,7 @@ interface Nested {
   description: string
   fields: Fields
   nullable: boolean
-  /** Its name in the description, when several shapes have it; else the shape's name and the field's. */
+  /** Its name in the description if several shapes share it; by default the names of the shape and the field. */
   name: string | undefined
 }
 
@@ -39,13 +39,13 @@ export interface Shape {
   schema: Schema
   /** The row's JSON; its columns begin at `offset`. */
   write(row: Row, offset?: number): Buffer
-  /** The select list for rows that come by name: each column has a name of its own, which other columns may stand beside. */
+  /** The select list for named rows: each column has a unique name, so that other columns can be selected beside them. */
   namedColumns: string
   /** The JSON of a row that was read with `namedColumns`. */
   writeNamed(row: NamedRow): Buffer
-  /** The rows with commas between them, and around them what belongs there: `[` and `]`, or more. */
+  /** Writes the rows, separated by commas, between two texts: `[` and `]`, or more. */
   writeList(rows: readonly Row[], before: string, after: string, offset?: number): JsonBytes
-  /** The same for rows that are still to come. */
+  /** The same for rows that arrive one by one. */
   beginList(before: string, offset?: number): RowList
 }
 
@@ -65,7 +65,7 @@ export const integer = leaf('integer')
 /** A number of arbitrary precision, written with all the digits the column has. */
 export const decimal = leaf('decimal')
 export const boolean = leaf('boolean')
-/** A column that holds JSON already. */
+/** A column that contains JSON. */
 export const json = leaf('json')
 
 /** A nested object. When `nullable`, it is null where its first field is null. Shapes that share it give it a `name`. */
@@ -123,7 +123,7 @@ function beginList(write: WriteRow, before: string, offset: number): RowList {
 function compile(fields: Fields, alias: string): { columns: string[]; steps: Step[] } {
   const columns: string[] = []
   const steps: Step[] = []
-  // Names and braces that no value parts are one piece.
+  // Consecutive names and braces are joined into one piece.
   let before = ''
   const prefix = () => {
     const piece = Buffer.from(before)

@@ -1,4 +1,4 @@
-// The steady look at the replica: beats the heart at the primary, asks every connection how far it has come, and says when that changes.
+// Monitors the replica: writes the heartbeat at the primary, polls every replica connection for it, and logs changes.
 import type { Clock } from '../../lib/clock.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { Lane } from './lane.ts'
@@ -13,12 +13,12 @@ export interface BeatingOptions {
 }
 
 export interface Beating {
-  /** How old the newest is that the replica has shown. */
+  /** The age of the newest state that the replica has shown. */
   lagMs(): number
   stop(): Promise<void>
 }
 
-// A process that starts has nothing to say of a replica that is about to be found.
+// A starting process does not log a replica that is not checked yet.
 const FIRST_BEATS = 10
 
 export function startBeating({ clock, everyMs, heartbeat, lanes, usable, log }: BeatingOptions): Beating {
@@ -26,7 +26,7 @@ export function startBeating({ clock, everyMs, heartbeat, lanes, usable, log }: 
   let freshMs = clock.monotonicMs()
   let said: boolean | undefined
 
-  function tell(beats: number): void {
+  function logChange(beats: number): void {
     for (const lane of lanes) freshMs = Math.max(freshMs, lane.known()?.freshMs ?? freshMs)
     const now = usable()
     if (now === said || (!now && beats < FIRST_BEATS)) return
@@ -37,11 +37,11 @@ export function startBeating({ clock, everyMs, heartbeat, lanes, usable, log }: 
 
   async function work(): Promise<void> {
     for (let beats = 1; !stopping.signal.aborted; beats += 1) {
-      // A primary that cannot be reached gives no new token: then the replica grows old by itself.
+      // Without the primary there is no new token, and the replica becomes stale.
       const beat = heartbeat.beat().catch(() => {})
       await Promise.race([beat, clock.sleep(everyMs, stopping.signal)])
-      await Promise.all(lanes.map((lane) => lane.look()))
-      tell(beats)
+      await Promise.all(lanes.map((lane) => lane.poll()))
+      logChange(beats)
       await Promise.all([beat, clock.sleep(everyMs, stopping.signal)])
     }
   }

@@ -1,20 +1,19 @@
-// The heartbeat that travels through replication: a token, changed at the primary, and since when it is known here.
+// The heartbeat that is replicated: a token, changed at the primary, and the instant since which it is known here.
 import type { Clock } from '../../lib/clock.ts'
 import type { Db } from '../../lib/pg/db.ts'
 
 export interface Heartbeat {
-  /** Changes the token, unless another process did so a moment ago, and learns which it is now. */
+  /** Changes the token, unless another process has just done so, and stores the present one. */
   beat(): Promise<void>
-  /**
-   * An instant of the monotonic clock: a server that shows this token holds all that was committed before. Undefined for
-   * a token that is too old, or was never seen at the primary.
+  /** An instant of the monotonic clock: a server with this token has everything committed before it. Undefined for a token that
+   * is too old, or was never seen at the primary.
    */
   since(token: string): number | undefined
 }
 
-/** `keepMs`: how old a token may be and still tell something. */
+/** `keepMs`: for how long tokens are remembered. */
 export function openHeartbeat(db: Db, clock: Clock, everyMs: number, keepMs: number): Heartbeat {
-  /** In the order of their instants. */
+  /** The tokens, ordered by their instants. */
   const known = new Map<string, number>()
   let last: { token: string; askedMs: number } | undefined
 
@@ -30,7 +29,8 @@ export function openHeartbeat(db: Db, clock: Clock, everyMs: number, keepMs: num
     const askedMs = clock.monotonicMs()
     const [row] = await db.query(BEAT, [`${everyMs} milliseconds`])
     if (!row) return void (await db.query(BEGIN))
-    // Another process's token was written after we last asked and saw an older one; when the first one was is unknown.
+    // Another process wrote this token after our last query, which returned an older one. For the first token there was
+    // none.
     if (row.ours === 't') learn(row.token!, askedMs)
     else if (last && last.token !== row.token) learn(row.token!, last.askedMs)
     last = { token: row.token!, askedMs }
@@ -38,7 +38,7 @@ export function openHeartbeat(db: Db, clock: Clock, everyMs: number, keepMs: num
 
   let asking: Promise<void> | undefined
   return {
-    // One at a time: what the one before has seen must be known.
+    // One at a time: each needs the result of the one before.
     beat() {
       asking ??= ask().finally(() => {
         asking = undefined
@@ -51,7 +51,7 @@ export function openHeartbeat(db: Db, clock: Clock, everyMs: number, keepMs: num
 
 const BEGIN = 'insert into replica_heartbeat default values on conflict do nothing'
 
-// A clock set back must not silence it.
+// A clock set back must not stop the heartbeat.
 const BEAT = {
   name: 'beat',
   text: `

@@ -1,5 +1,5 @@
-// One connection to a replica, with what is known of the server at its other end. What is known once holds for all that
-// is read later on the same connection, for a replica only goes forward.
+// One connection to a replica, and the known state of its server. The state holds for all later reads on the same
+// connection, because a replica only moves forward.
 import type pg from 'pg'
 import type { Clock } from '../../lib/clock.ts'
 import { clientConfig } from '../../lib/pg/client-config.ts'
@@ -10,26 +10,26 @@ import { openPipelines, type Read } from '../../lib/pg/pipelines.ts'
 import { wireOf } from '../../lib/pg/protocol.ts'
 import type { Heartbeat } from './heartbeat.ts'
 
-/** What the connection has shown. With the connection it is lost, for the next one may lead to another server. */
+/** The state shown by the connection. It is lost with the connection: the next one may lead to another server. */
 export interface Known {
-  /** All that was committed at the primary before this instant of the monotonic clock is here. */
+  /** The server has everything committed at the primary before this instant of the monotonic clock. */
   freshMs: number
-  /** How far it has replayed the primary's log. */
+  /** The replayed position of the primary's log. */
   position: bigint
-  /** By project: how many erasing transactions it has replayed, and a sync horizon that is true here. */
+  /** By project: the number of replayed erasing transactions, and a sync horizon that is valid here. */
   erasures: Map<string, bigint>
   horizons: Map<string, string>
 }
 
 export interface Lane {
   known(): Known | undefined
-  /** Why nothing is known, as the end of a sentence. */
+  /** Why the state is unknown, as the end of a sentence. */
   problem(): string
-  /** Looks how far the server has come; never throws. */
-  look(): Promise<void>
+  /** Reads the state of the server; never throws. */
+  poll(): Promise<void>
   read: Read
-  /** Learns how many of the project's erasures have been replayed; never throws. */
-  lookForErasures(projectId: string): Promise<void>
+  /** Reads how many of the project's erasures have been replayed; never throws. */
+  readErasures(projectId: string): Promise<void>
   close(): Promise<void>
 }
 
@@ -38,15 +38,15 @@ interface LaneOptions {
   clock: Clock
   heartbeat: Heartbeat
   liveness: Liveness
-  /** A server that does not say within this time how far it has come is taken for dead. */
+  /** A server that does not return its state within this time is considered dead. */
   patienceMs: number
-  /** The newest migration this program builds on. */
+  /** The newest migration that this program needs. */
   schemaVersion: number
 }
 
 export function openLane({ connect, clock, heartbeat, liveness, patienceMs, schemaVersion }: LaneOptions): Lane {
   let known: Known | undefined
-  let problem = 'has not answered yet'
+  let problem = 'has not responded yet'
   let client: pg.ClientBase | undefined
   const guarded: Liveness['guarded'] = (used, ask) => {
     client = used
@@ -58,9 +58,9 @@ export function openLane({ connect, clock, heartbeat, liveness, patienceMs, sche
   }
   const pipeline = openPipelines(clientConfig(connect), 1, guarded, () => forget('closed the connection'))
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     try {
-      const [row] = await within(patienceMs, clock, pipeline.read(LOOK, []))
+      const [row] = await within(patienceMs, clock, pipeline.read(STATE, []))
       if (!row) return forget('has shown no heartbeat yet')
       const [token, standby, position, version] = row.texts()
       if (standby !== 't') return forget('is not a standby')
@@ -71,7 +71,7 @@ export function openLane({ connect, clock, heartbeat, liveness, patienceMs, sche
       known.position = BigInt(position!)
     } catch (error) {
       forget(reasonOf(error))
-      // What waits behind this question would wait as long.
+      // The statements behind this one would wait as long.
       if (error instanceof Silence && client) wireOf(client).stream.destroy()
     }
   }
@@ -79,9 +79,9 @@ export function openLane({ connect, clock, heartbeat, liveness, patienceMs, sche
   return {
     known: () => known,
     problem: () => problem,
-    look,
+    poll,
     read: pipeline.read,
-    async lookForErasures(projectId) {
+    async readErasures(projectId) {
       const before = known
       const rows = await pipeline.read(ERASURES, [projectId]).catch(() => undefined)
       const number = BigInt(rows?.[0]?.text(0) ?? 0)
@@ -94,9 +94,9 @@ export function openLane({ connect, clock, heartbeat, liveness, patienceMs, sche
 
 const OLD_SCHEMA = 'has not replayed the newest migration yet'
 
-// The position comes from a function, so it may be newer than the token beside it; whatever is read later is newer than both.
-const LOOK = {
-  name: 'look',
+// The position is returned by a function, so it may be newer than the token; later reads are newer than both.
+const STATE = {
+  name: 'replica state',
   text: `
     select token, pg_is_in_recovery(), coalesce(pg_last_wal_replay_lsn() - '0/0', 0),
       (select max(version) from schema_migrations)
@@ -121,9 +121,9 @@ async function within<T>(ms: number, clock: Clock, promise: Promise<T>): Promise
 }
 
 function reasonOf(error: unknown): string {
-  if (error instanceof Silence) return 'does not answer'
+  if (error instanceof Silence) return 'does not respond'
   const state = sqlState(error)
   if (state === '42P01' || state === '42703') return OLD_SCHEMA
-  // PostgreSQL's sentences and those of the network name users and addresses, never the password.
+  // Messages of PostgreSQL and of the network contain users and addresses, never the password.
   return `cannot be used (${(error as Error).message})`
 }

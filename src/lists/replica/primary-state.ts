@@ -1,16 +1,16 @@
-// What a read on the replica asks the primary meanwhile: one small statement, shared by all requests that wait for it.
+// The primary's state, needed by reads on the replica: one small statement, shared by all requests that wait for it.
 
 import { batched } from '../../lib/batching.ts'
 import type { Db } from '../../lib/pg/db.ts'
 
 export interface PrimaryState {
-  /** At least as far as whatever a reader could see at the primary, or on a replica, when it was asked. */
+  /** A log position at least as new as anything that was visible at the primary or a replica at the call. */
   position: bigint
-  /** How many erasing transactions the project has had. */
+  /** The number of erasing transactions of the project. */
   erasures: bigint
 }
 
-/** Answers the primary's state as of a moment after the call, for a project. */
+/** Returns the primary's state for a project, as of a moment after the call. */
 export const primaryState = batched<string, PrimaryState>({
   group: () => 'all',
   async work(db: Db, projects) {
@@ -21,7 +21,7 @@ export const primaryState = batched<string, PrimaryState>({
   },
 })
 
-// The position is that of the newest record of the log, also of what is not on disk yet: asynchronous commits are seen before.
+// The position of the newest log record, even if not on disk yet: asynchronous commits are visible before they are.
 const STATE = {
   name: 'primary state',
   text: `

@@ -1,4 +1,4 @@
-// What one request reads on the replica, bound to what its connection has shown before.
+// The reads of one request on the replica, checked against the state that its connection has shown.
 import type { Clock } from '../../lib/clock.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import type { Read } from '../../lib/pg/pipelines.ts'
@@ -16,12 +16,12 @@ export interface Following {
   clock: Clock
   maxLagMs: number
   slow: SlowLanes
-  /** Learns the heartbeat's newest token. */
+  /** Reads the newest token of the heartbeat. */
   beat: () => Promise<void>
   stateOfPrimary: (projectId: string) => Promise<PrimaryState>
 }
 
-/** The replica is not as far as a request needs it. */
+/** The replica is behind the state that a request needs. */
 export class Behind extends Error {
   readonly why: 'late' | 'walk'
   constructor(why: 'late' | 'walk') {
@@ -30,7 +30,7 @@ export class Behind extends Error {
   }
 }
 
-/** `erasures` tells how many erasing transactions of the project whatever was read has behind it. */
+/** `erasures`: the number of erasing transactions of the project that are included in the reads. */
 export interface ReplicaSource extends Source {
   erasures(): bigint
 }
@@ -40,7 +40,7 @@ const TRIES = 3
 export const isFresh = ({ freshMs }: Known, { clock, maxLagMs }: Pick<Following, 'clock' | 'maxLagMs'>) =>
   clock.monotonicMs() - freshMs <= maxLagMs
 
-/** Every read of the source throws `Behind` when what it would answer may be too old. */
+/** Every read of the source throws `Behind` if its result may be too old. */
 export function openReplicaSource(following: Following, lane: Lane, projectId: string): ReplicaSource {
   const { db, slow, stateOfPrimary } = following
   const known = lane.known()
@@ -54,22 +54,22 @@ export function openReplicaSource(following: Following, lane: Lane, projectId: s
     return now
   }
   const read: Read = async (statement, params, take) => {
-    // A connection that was lost meanwhile may lead to another server now.
+    // A reconnected lane may lead to another server now.
     if (lane.known() !== known) throw new Behind('late')
     check(known)
     return lane.read(statement, params, take)
   }
-  /** Another connection may lead to another replica: all has to be shown there again. */
+  /** Another connection may lead to another replica, whose state has to be read again. */
   const prove = async (other: Lane): Promise<void> => {
-    await other.look()
+    await other.poll()
     for (let tried = 0; tried < TRIES; tried += 1) {
       const shown = other.known()
       if (!shown || isFresh(shown, following)) break
-      // It may show a token of another process that has not come to our ears yet, and on a busy machine again the next one.
+      // It may show a token of another process that is unknown here yet, and on a busy machine the next one as well.
       await following.beat()
-      await other.look()
+      await other.poll()
     }
-    await other.lookForErasures(projectId)
+    await other.readErasures(projectId)
     const now = check(other.known())
     if (promised !== undefined) await showHorizon(now, other.read, projectId, promised)
     const there = replayed(now, projectId)
@@ -98,8 +98,8 @@ export function openReplicaSource(following: Following, lane: Lane, projectId: s
     async reach(mark) {
       if (mark === undefined) throw new Behind('walk')
       walk = mark
-      // It may have come this far since it was last looked at.
-      if (known && known.position < mark) await lane.look()
+      // It may have advanced since its last check.
+      if (known && known.position < mark) await lane.poll()
       check(known)
     },
     erasures: () => erasures,
@@ -117,7 +117,7 @@ async function showHorizon(known: Known, read: Lane['read'], projectId: string, 
 const replayed = (known: Known | undefined, projectId: string) => known?.erasures.get(projectId) ?? 0n
 
 // The primary stores a horizon when every writer before it has ended. Their commits come first in the log, so a replica
-// that shows it shows them too, to every statement after this one.
+// with this horizon has them, too, for every later statement.
 const HORIZON = {
   name: 'shown horizon',
   text: 'select horizon from project_clocks where project_id = $1 and horizon >= $2',

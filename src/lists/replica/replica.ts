@@ -1,4 +1,4 @@
-// Reads from a streaming replica: only what is new enough, and again at the primary whenever that cannot be shown.
+// Reads from a streaming replica if it is provably fresh enough; otherwise repeats the read at the primary.
 import type { Clock } from '../../lib/clock.ts'
 import { clientConfig } from '../../lib/pg/client-config.ts'
 import type { Db, DbOptions } from '../../lib/pg/db.ts'
@@ -18,19 +18,19 @@ export interface ReplicaOptions {
   /** The replica. */
   connect: DbOptions
   clock: Clock
-  /** What may be older is read at the primary. */
+  /** Above this lag reads go to the primary. */
   maxLagMs: number
   /** The newest migration this program builds on. */
   schemaVersion: number
   log: { info(message: string): void; warn(message: string): void }
-  /** Told of every request: where it was read in the end, and why. */
+  /** Called for every request: where it was finally read, and why. */
   observe: (target: 'replica' | 'primary', why: Why) => void
 }
 
 /**
- * `fresh`: the replica was new enough. `late`: it is too far behind, or away. `walk`: it is behind what this walk has seen
- * already. `erasure`: it is behind an erasure. `refused`: it did not answer with success, be it that what is asked for is
- * not there.
+ * `fresh`: the replica was fresh enough. `late`: it is too far behind, or unreachable. `walk`: it is behind an earlier page
+ * of this walk. `erasure`: it is behind an erasure. `refused`: the read failed there, possibly because the object does not
+ * exist.
  */
 export type Why = 'fresh' | 'late' | 'walk' | 'erasure' | 'refused'
 
@@ -41,12 +41,12 @@ export interface Replica extends Reads {
 }
 
 const FAST_LANES = 2
-// When all are at work, the primary takes the next long read.
+// When all are busy, the primary takes the next long read.
 const SLOW_LANES = 4
-// What a look at the replica shows may be two beats old already, or three where another process beats.
+// The shown state may be two beats old, or three if another process writes the heartbeat.
 const BEATS_WITHIN_LAG = 8
 const LONGEST_BEAT_MS = 100
-// A replica that does not say within this time how far it is has stopped breathing, or has too much to do.
+// A replica that does not return its state within this time is dead or overloaded.
 const PATIENCE_MS = 1500
 
 export function openReplica({ db, connect, clock, maxLagMs, schemaVersion, log, observe }: ReplicaOptions): Replica {
@@ -65,7 +65,7 @@ export function openReplica({ db, connect, clock, maxLagMs, schemaVersion, log, 
     async run(projectId, work) {
       const lane = pick()
       const tried = lane ? await tryReplica(following, lane, projectId, work) : { why: 'late' as const }
-      if (tried.why === 'erasure') for (const one of lanes) void one.lookForErasures(projectId)
+      if (tried.why === 'erasure') for (const one of lanes) void one.readErasures(projectId)
       observe('answer' in tried ? 'replica' : 'primary', tried.why)
       return 'answer' in tried ? tried.answer : work(atPrimary(following, projectId))
     },
@@ -79,7 +79,7 @@ export function openReplica({ db, connect, clock, maxLagMs, schemaVersion, log, 
   }
 }
 
-/** Takes the lanes in turn, as far as they are fresh. */
+/** Returns the fresh lanes in turn. */
 function picker(lanes: Lane[], following: Following): () => Lane | undefined {
   let turn = 0
   const usable = (lane: Lane) => {
@@ -103,17 +103,17 @@ async function tryReplica<T>(
 ): Promise<Tried<T>> {
   const source = openReplicaSource(following, lane, projectId)
   try {
-    // Asked when the request has come, answered while the replica reads: no erasure confirmed before it is missed.
+    // Requested after the request has arrived and in parallel with the read: includes every erasure confirmed before it.
     const [answer, { erasures }] = await Promise.all([work(source), following.stateOfPrimary(projectId)])
     return erasures <= source.erasures() ? { why: 'fresh', answer } : { why: 'erasure' }
   } catch (error) {
-    // What takes too long here would take as long there.
+    // A read that times out here would time out at the primary, too.
     if (sqlState(error) === STATEMENT_TIMEOUT) throw error
     return { why: error instanceof Behind ? error.why : 'refused' }
   }
 }
 
-/** A walk that begins here may go on at the replica: its mark is asked for all the same. */
+/** Also reads the mark, because a walk that begins at the primary may continue at the replica. */
 function atPrimary({ db, stateOfPrimary }: Following, projectId: string): Source {
   return primarySource(db, () =>
     stateOfPrimary(projectId).then(

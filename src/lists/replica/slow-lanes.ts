@@ -1,8 +1,8 @@
-// Connections to the replica for reads that may take long, one read at a time on each, so that no short one waits behind.
+// Connections to the replica for slow reads, one read at a time on each, so that no short read waits behind them.
 import type { Lane } from './lane.ts'
 
 export interface SlowLanes {
-  /** Does `work` on a connection of its own; answers undefined when all are at work. */
+  /** Runs `work` on a connection of its own; returns undefined when all are busy. */
   use<T>(work: (lane: Lane) => Promise<T>): Promise<T | undefined>
   close(): Promise<void>
 }

@@ -10,10 +10,10 @@ export interface AccountDescription {
   accountId: string
   displayName: string | null
   country: string | null
-  /** Whether the key is one of the test mode. */
+  /** Whether it is a test mode key. */
   isSandbox: boolean
   chargesEnabled: boolean
-  /** In capitals; those that the account can charge and amounts can be converted for. */
+  /** In capitals; the currencies that the account can charge and that can be converted. */
   currencies: string[]
 }
 
@@ -42,7 +42,7 @@ export async function describeAccount(
   }
 }
 
-/** By the country's list; all that can be converted where Stripe has none for the country. */
+/** The currencies of the country's list, or all convertible ones if Stripe has no list for the country. */
 async function currenciesOf(api: StripeApi, country: string | null, signal: AbortSignal): Promise<string[]> {
   if (country === null) return [...stripeCurrencies]
   const { status, body } = await api.get(pathOf('country_specs', country), {}, signal)

@@ -6,7 +6,7 @@ import { cancel, conclude, findIntent, judge, retrieve, type Verdict, WITH_CHARG
 import { type Intent, idOf, readIntent } from './objects.ts'
 import { prepared } from './prepare.ts'
 
-/** Charges the card. Whatever is not a clear answer is looked up once. */
+/** Charges the card. After an unclear response the payment is looked up once. */
 export async function confirm(
   api: StripeApi,
   request: Reference & { handle: string },
@@ -31,7 +31,7 @@ export async function confirm(
   return { outcome: 'unknown', why: trouble(status, error).message }
 }
 
-/** The payment as a confirmation left it: of the answer where that holds it, else looked up. */
+/** The payment after a confirmation: from the response if it has one, else looked up. */
 async function intentAfter(
   api: StripeApi,
   handle: string,
@@ -45,7 +45,7 @@ async function intentAfter(
   return retrieve(api, handle, signal)
 }
 
-/** By the handle; without one no confirmation was sent. */
+/** Looks up by the handle; without one no confirmation was sent. */
 export async function lookUp(api: StripeApi, reference: Reference, signal: AbortSignal): Promise<Verdict | NotFound> {
   if (reference.handle === null) return { outcome: 'not_found' }
   return conclude(api, await retrieve(api, reference.handle, signal), reference, signal)
@@ -74,7 +74,7 @@ export async function findByKey(
   if (!intent) return { outcome: 'not_found' }
   const verdict = await conclude(api, intent, request, signal)
   if (verdict.outcome === 'unconfirmed') return prepared(intent, customer)
-  // A cancelled one can charge no more: another may be made.
+  // A cancelled payment can no longer charge, so another may be made.
   return verdict.outcome === 'refused' ? { outcome: 'not_found' } : verdict
 }
 

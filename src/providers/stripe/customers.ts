@@ -1,4 +1,4 @@
-// Customers at Stripe: whose a saved card is, and the erasure of what Stripe holds of a person.
+// Customers at Stripe: the customer of a saved card, and the erasure of a person's data at Stripe.
 import { fieldsOf } from '../transport.ts'
 import { pathOf, type StripeApi, trouble } from './api.ts'
 import { idOf, textOf } from './objects.ts'
@@ -42,7 +42,7 @@ export async function eraseCustomer(
   const path = pathOf('customers', customer)
   const empty = { name: '', email: '', phone: '', description: '', address: '', shipping: '' }
   const answer = how === 'delete' ? await api.delete(path, signal) : await api.post(path, empty, undefined, signal)
-  // Another worker, or a person at the dashboard, may have deleted it meanwhile.
+  // Another worker, or a user of Stripe's dashboard, may have deleted it meanwhile.
   if (answer.status !== 200 && answer.status !== 404) throw trouble(answer.status, answer.error)
   return { outcome: 'erased' }
 }
@@ -60,7 +60,7 @@ async function detachCards(api: StripeApi, customer: string, signal: AbortSignal
     tokens.push(String(id))
   for (const token of tokens) {
     const { status, error } = await api.post(pathOf('payment_methods', token, 'detach'), {}, undefined, signal)
-    // 400: it was detached meanwhile.
+    // 400: it has been detached meanwhile.
     if (status !== 200 && status !== 400) throw trouble(status, error)
   }
 }

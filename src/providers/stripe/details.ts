@@ -75,7 +75,7 @@ function reasonOf({ status, lastError, charge }: Intent): Reason {
   if (status === 'requires_action') {
     return reasonOfError({ code: 'authentication_required', message: 'The bank asks for authentication.' })
   }
-  // Some answers come without the error; the failed charge holds it too.
+  // Some responses lack the error; the failed charge has it, too.
   const outcome = fieldsOf(charge['outcome'])
   const { failure_code: code, failure_message: message } = charge
   return reasonOfError({

@@ -1,4 +1,4 @@
-// Disputes of a payment: what Stripe took from the account, and what it gave back.
+// Disputes of a payment: the amounts that Stripe took from the account and returned.
 import type { Dispute } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import type { Fields, StripeApi } from './api.ts'
@@ -40,7 +40,7 @@ export function readDispute(body: Fields): Dispute {
   }
 }
 
-/** Inquiries (`warning_…`) are open until they close without money moved; that end is as good as won. */
+/** Inquiries (`warning_…`) are open until they close without a movement of money, which counts as won. */
 function statusOf(status: unknown): Dispute['status'] {
   if (status === 'won' || status === 'warning_closed' || status === 'prevented') return 'won'
   return status === 'lost' ? 'lost' : 'open'

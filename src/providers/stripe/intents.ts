@@ -1,4 +1,4 @@
-// PaymentIntents of ours at Stripe: looked up, cancelled, found by our key, and what their states mean for a charge.
+// PaymentIntents made by Tundish: look up, cancel, find by key, and the meaning of their states for a charge.
 import {
   ProviderTrouble,
   type Reference,
@@ -35,7 +35,7 @@ export async function findIntent(
   return best
 }
 
-/** How much a payment says about its key: an answer that was lost may have left others that are unconfirmed. */
+/** The relevance of a payment for its key: after a lost response there may be further unconfirmed ones. */
 function weight(intent: Intent): number {
   if (intent.status === 'succeeded' || intent.status === 'processing') return 3
   if (hasFailed(intent)) return 2
@@ -44,7 +44,7 @@ function weight(intent: Intent): number {
 
 export async function retrieve(api: StripeApi, handle: string, signal: AbortSignal): Promise<Intent> {
   const { status, body, error } = await api.get(pathOf('payment_intents', handle), WITH_CHARGE, signal)
-  // Also for 404: a payment of ours cannot vanish, so the key is that of another account or mode.
+  // Also for 404: a payment cannot vanish, so the key belongs to another account or mode.
   if (status !== 200) throw trouble(status, error)
   return readIntent(body)
 }
@@ -75,12 +75,12 @@ export async function conclude(
   return judge({ ...after, lastError: after.lastError ?? intent.lastError ?? verdictError(verdict) }, reference)
 }
 
-/** A payment that waited for authentication holds no error of its own. */
+/** A payment that waited for authentication has no error. */
 function verdictError({ details }: Settled): Record<string, unknown> {
   return { code: details.psp_reason_code, message: details.psp_reason_message, type: details.psp_reason_type }
 }
 
-/** What a payment in this state means for the charge. */
+/** The outcome of a charge whose payment is in this state. */
 export function judge(intent: Intent, reference: Reference): Verdict {
   switch (intent.status) {
     case 'succeeded':

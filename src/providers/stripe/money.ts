@@ -1,7 +1,7 @@
-// Amounts as Stripe's API takes them. Its minor units are not those of ISO 4217, so this table is apart from ours.
+// Amounts in Stripe's API. Its minor units differ from ISO 4217, so this table is separate.
 import { formatMinor } from '../../lib/money.ts'
 
-// From Stripe's page "Supported currencies": what cards can be charged in, by the decimals of Stripe's amounts.
+// The currencies for cards from Stripe's page "Supported currencies", by the decimals of Stripe's amounts.
 const DECIMALS: Record<number, string> = {
   0: 'BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF VND VUV XAF XOF XPF',
   2: `AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BRL BSD BWP BYN BZD CAD CDF CHF CNY COP CRC CVE
@@ -11,7 +11,7 @@ const DECIMALS: Record<number, string> = {
       XCG YER ZAR ZMW`,
   3: 'BHD JOD KWD OMR TND',
 }
-// UGX is in none: one page of Stripe says that it has no decimals, another that it is sent with two.
+// Without UGX: one page of Stripe gives it no decimals, another two.
 
 /** Currencies whose amounts Stripe takes in coarser steps than it counts them: two empty decimals, a last digit of 0. */
 const STEP: Record<string, bigint> = { ISK: 100n, BHD: 10n, JOD: 10n, KWD: 10n, OMR: 10n, TND: 10n }
@@ -53,7 +53,7 @@ const decimals = new Map(
   ),
 )
 
-/** The currencies, in capitals, that an amount can be converted for. */
+/** The convertible currencies, in capitals. */
 export const stripeCurrencies: readonly string[] = [...decimals.keys()].sort()
 
 /** Why Stripe cannot charge this amount, as a sentence; undefined if it can. `amountMinor` is in units of ISO 4217. */

@@ -1,4 +1,4 @@
-// Every charge of ours and its refunds since an instant, oldest first, though Stripe lists the newest first.
+// Every charge made by Tundish and its refunds since an instant, oldest first, though Stripe lists the newest first.
 import type { Movement } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import type { Fields } from './api.ts'
@@ -18,7 +18,7 @@ const CONFIRM_WITHIN = 3_600
 // Stripe's clock may be ahead of ours.
 const AHEAD = 300
 
-/** A span of time after the other, so that memory holds the movements of one and not of a year. */
+/** Reads one span of time after the other, so that only the movements of one span are in memory. */
 export async function* movementsSince(since: string, readAll: ReadAll): AsyncGenerator<Movement> {
   const end = Math.floor(Date.now() / 1000) + AHEAD
   let span = DAY
@@ -26,7 +26,7 @@ export async function* movementsSince(since: string, readAll: ReadAll): AsyncGen
     const { movements, read } = await movementsWithin({ gte: from, lt: from + span }, readAll)
     yield* movements.filter(({ at }) => at >= since)
     from += span
-    // Quiet times in a few calls, busy ones a day at a time.
+    // Quiet periods take a few calls, busy ones are read day by day.
     span = read < FEW ? span * 2 : DAY
   }
 }
@@ -47,7 +47,7 @@ async function movementsWithin(created: { gte: number; lt: number }, readAll: Re
   return { movements: movements.sort((one, other) => (one.at < other.at ? -1 : one.at > other.at ? 1 : 0)), read }
 }
 
-/** undefined for what moved no money and for payments of others. */
+/** undefined if no money moved, and for payments not made by Tundish. */
 function readCharge(item: Fields): Movement | undefined {
   if (item['status'] !== 'succeeded' || !textOf(fieldsOf(item['metadata'])['tundish_key'])) return undefined
   const { id, key, reference, received, charge, createdAt } = readIntent(item)
@@ -55,7 +55,7 @@ function readCharge(item: Fields): Movement | undefined {
   return { type: 'charge', key, reference, ...received, transactionId: id, at }
 }
 
-/** undefined for what was not paid back and for refunds of others' payments. */
+/** undefined if nothing was paid back, and for refunds of payments not made by Tundish. */
 function readRefund(item: Fields): Movement | undefined {
   const [own, intent] = [fieldsOf(item['metadata']), fieldsOf(item['payment_intent'])]
   const isOurs = textOf(own['tundish_key']) ?? textOf(fieldsOf(intent['metadata'])['tundish_key'])

@@ -1,4 +1,4 @@
-// Stripe's notifications: their signature, and what each is a hint about.
+// Stripe's notifications: their signature, and the object that each is about.
 import { createHmac } from 'node:crypto'
 import { equalSecrets } from '../../lib/secrets.ts'
 import type { Hint, Notification } from '../notification.ts'
@@ -6,7 +6,7 @@ import { fieldsOf } from '../transport.ts'
 import type { Fields } from './api.ts'
 import { idOf, textOf } from './objects.ts'
 
-// Stripe's own tolerance: an older copy of a signed body may have been recorded and sent again.
+// Stripe's own tolerance: an older signed body may be a replay.
 const TOLERANCE_S = 300
 
 /**
@@ -25,7 +25,7 @@ export function isSignedByStripe(header: string, body: Buffer, secrets: readonly
   })
 }
 
-/** Reads an event as Stripe sends and lists it; undefined: this is none. */
+/** Reads an event as Stripe sends and lists it; undefined: it is not an event. */
 export function readStripeEvent(value: unknown): Notification | undefined {
   const event = fieldsOf(value)
   const { id, object, type } = event

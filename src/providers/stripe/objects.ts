@@ -1,4 +1,4 @@
-// What is read of Stripe's objects; anything that is not of the expected form is `ProviderTrouble`.
+// Parses Stripe's objects; an unexpected form is a `ProviderTrouble`.
 import { ProviderTrouble } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import type { Fields } from './api.ts'
@@ -13,10 +13,10 @@ export interface Sum {
 export interface Intent {
   id: string
   status: string
-  /** What was asked for, and what was charged. */
+  /** The requested and the charged amount. */
   asked: Sum
   received: Sum
-  /** Of the metadata that we gave it; null on payments that are not ours. */
+  /** From the metadata set by Tundish; null on other payments. */
   key: string | null
   reference: string | null
   customer: string | null

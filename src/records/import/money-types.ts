@@ -19,7 +19,7 @@ export function readCode(given: string): string {
   // ASCII only: "ﬅd" in capitals is "STD", too.
   const withdrawn = /^[A-Za-z]{3}$/.test(given) && WITHDRAWN.has(given.toUpperCase())
   const code = withdrawn ? given.toUpperCase() : readCurrency(given)
-  if (code === undefined) throw new BadLine(` must be a currency of ISO 4217, not ${JSON.stringify(shorten(given, 8))}`)
+  if (code === undefined) throw new BadLine(` must be a currency of ISO 4217, got ${JSON.stringify(shorten(given, 8))}`)
   return code
 }
 

@@ -239,7 +239,7 @@ test('a database of another major version is refused with what to do', async () 
   writeFileSync(join(clusterOf(dataDir), 'PG_VERSION'), '15\n')
   await assert.rejects(open(dataDir), (error) => {
     assert.ok(error instanceof UsageError)
-    assert.match(error.message, /made by PostgreSQL 15, and this Tundish brings PostgreSQL 18: save it/)
+    assert.match(error.message, /created by PostgreSQL 15, and this Tundish includes PostgreSQL 18: save it/)
     return true
   })
 })
@@ -344,7 +344,7 @@ test('a folder that cannot be made is a sentence', async () => {
   symlinkSync(join(base, 'nowhere', 'at', 'all'), gone)
   await assert.rejects(open(join(gone, 'data')), (error) => {
     assert.ok(error instanceof UsageError)
-    assert.match(error.message, /gone cannot be made, as on a disk that is read-only: set DATA_DIR/)
+    assert.match(error.message, /gone cannot be created, possibly because the disk is read-only: set DATA_DIR/)
     return true
   })
 })

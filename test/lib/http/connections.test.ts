@@ -112,7 +112,7 @@ describe('a connection', { timeout: 60_000 }, () => {
       for (const encoding of ['gzip', 'br', 'identity, gzip', '']) {
         const { status, headers, body } = await call(path, encoding)
         assert.deepEqual([status, headers['x-error-code']], [415, 'unsupported_content_encoding'])
-        assert.equal(body.message, `Content-Encoding must be identity, not "${encoding}".`)
+        assert.equal(body.message, `Content-Encoding must be identity, got "${encoding}".`)
       }
       assert.equal((await call(path, 'Identity')).headers['x-error-code'], 'invalid_json')
     }

@@ -40,7 +40,7 @@ describe('an address with several hosts', () => {
 
   test('with an unknown target is refused in a sentence', () => {
     const [mistake] = mistakesIn('postgres://u:p@one,two/db?target_session_attrs=master')
-    assert.match(mistake!, /^must have a target_session_attrs of any, read-write, /)
+    assert.match(mistake!, /^must have a target_session_attrs that is one of any, read-write, /)
   })
 })
 

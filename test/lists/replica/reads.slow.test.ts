@@ -237,6 +237,6 @@ describe('reads from a replica', { timeout: 180_000 }, () => {
     assert.match(await examine(scene.primary.url), /^warning: .* is not a standby/)
     await scene.replica.pause()
     await add()
-    assert.match(await examine(), /^warning: The replica has not replayed/)
+    assert.match(await examine(), /^warning: The replica did not catch up/)
   })
 })
