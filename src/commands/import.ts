@@ -168,7 +168,7 @@ function summary(result: ImportResult, { dryRun }: Options, refused: boolean, pa
   if (skipped > 0) parts.push(`${skipped} skipped (older than what is stored)`)
   if (erased > 0) parts.push(`${erased} written without personal data (erased profiles)`)
   if (rejected > 0) parts.push(`${rejected} rejected${paths.length > 0 ? ` (in ${paths.join(', ')})` : ''}`)
-  return `${lines(read)} read: ${parts.join(', ')}.${dryRun ? ' This was a dry run: nothing was kept.' : ''}`
+  return `${lines(read)} read: ${parts.join(', ')}.${dryRun ? ' This was a dry run: nothing was stored.' : ''}`
 }
 
 function explained(error: unknown): unknown {

@@ -40,6 +40,6 @@ function instantOf(text: string): string {
 
 function tellTrouble(error: unknown): never {
   if (error instanceof ProviderTrouble)
-    throw new Refusal(`A payment provider cannot tell (${error.message}): try again.`)
+    throw new Refusal(`A payment provider could not be asked (${error.message}): try again.`)
   throw error
 }

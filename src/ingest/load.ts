@@ -77,7 +77,7 @@ export async function importRecords(
     const load: Load = { db, connection, projectId, organizationId, options, log, progress: startProgress(options) }
     return await carryOut(load, sources, () => signal?.removeEventListener('abort', breakOff))
   } catch (error) {
-    if (signal?.aborted && !(error instanceof Refusal)) throw new Refusal(BROKEN_OFF)
+    if (signal?.aborted && !(error instanceof Refusal)) throw new Refusal(ABORTED)
     throw error
   } finally {
     signal?.removeEventListener('abort', breakOff)
@@ -95,7 +95,7 @@ interface Load {
   progress: (change: Partial<Progress>) => void
 }
 
-const BROKEN_OFF = 'The import was aborted: nothing was written.'
+const ABORTED = 'The import was aborted: nothing was written.'
 const REPORTED = 100
 const TRIES = 3
 const DEADLOCK = '40P01'

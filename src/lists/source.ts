@@ -9,8 +9,7 @@ export interface Source extends Pick<Db, 'read' | 'readLong' | 'fair'> {
   horizon(projectId: string): Promise<string>
   /** From when on the rows of a reader that has read up to `from` may be void; see `readVoidFrom`. */
   voidFrom(projectId: string, from: string | undefined): Promise<string | undefined>
-  /** A mark of the state read so far, for the cursor of a new walk. Undefined without replicas, where none is needed.
-   */
+  /** A mark of the state read so far, for the cursor of a new walk. Undefined without replicas, where none is needed. */
   mark(): Promise<bigint | undefined>
   /** Rejects if this source is behind the mark of a walk; a walk without a mark continues at the primary alone. */
   reach(mark: bigint | undefined): Promise<void>

@@ -134,7 +134,11 @@ function checkMode(adapter: Adapter, { secretKey, isSandbox }: Connecting, befor
   if (mode === 'sandbox' && !isSandbox)
     throw new ApiError(409, 'wrong_mode', 'This is a test mode key: mark the merchant account as a sandbox.')
   if (mode === 'live' && isSandbox)
-    throw new ApiError(409, 'wrong_mode', 'This is a live mode key, which moves real money: the merchant account must not be a sandbox.')
+    throw new ApiError(
+      409,
+      'wrong_mode',
+      'This is a live mode key, which moves real money: the merchant account must not be a sandbox.',
+    )
   const was = before?.is_sandbox ?? null
   if (was !== null && (was === 't') !== isSandbox)
     throw new ApiError(
@@ -154,11 +158,7 @@ async function describe(
   if (account.outcome === 'not_begun' && account.cause === 'credentials')
     throw new ApiError(400, 'credentials_refused', `${title} rejects this key, or the key may not read the account.`)
   if (account.outcome !== 'described')
-    throw tryLater(
-      'provider_unavailable',
-      `${title} cannot verify this key now (${account.why}): try again.`,
-      5,
-    )
+    throw tryLater('provider_unavailable', `${title} cannot verify this key now (${account.why}): try again.`, 5)
   if (account.isSandbox !== isSandbox)
     throw new ApiError(409, 'wrong_mode', `${title} reports that this key belongs to the other mode.`)
   if (merchantId.startsWith('acct_') && merchantId !== account.accountId)

@@ -43,7 +43,7 @@ const stored = async () =>
 test('a dry run reads and checks everything, and writes nothing', async () => {
   const { code, stdout, stderr } = await run('--key-file', keyFile, '--dry-run')
   assert.deepEqual([code, stderr], [0, ''])
-  assert.match(stdout, /This was a dry run: nothing was kept\.\n$/)
+  assert.match(stdout, /This was a dry run: nothing was stored\.\n$/)
   assert.equal(await stored(), 0)
 })
 
@@ -52,7 +52,7 @@ test('everything is imported, and the report shows both sides', async () => {
   assert.deepEqual([code, stderr], [0, ''])
   assert.match(stdout, /^customers +20 +20$/m)
   assert.match(stdout, /^payments +\d{4}-\d\d +USD +(\d+ +[0-9.]+) +\1$/m)
-  assert.match(stdout, /Everything that was read at Stripe is stored here, with the same sums\.\n$/)
+  assert.match(stdout, /Everything read at Stripe is stored here, with the same sums\.\n$/)
   assert.ok((await stored()) >= 20)
 })
 

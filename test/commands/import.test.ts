@@ -157,7 +157,10 @@ test('bad lines of standard input go to a file in the working folder', async () 
 test('a dry run leaves no file', async () => {
   const path = file('dry.ndjson', `${good}{}\n`)
   const { code, stdout } = await run([path, '--skip-bad-lines', '--dry-run'])
-  assert.deepEqual([code, stdout], [0, '3 lines read: 2 written, 1 rejected. This was a dry run: nothing was kept.\n'])
+  assert.deepEqual(
+    [code, stdout],
+    [0, '3 lines read: 2 written, 1 rejected. This was a dry run: nothing was stored.\n'],
+  )
   assert.equal(existsSync(`${path}.rejected.ndjson`), false)
 })
 
@@ -220,7 +223,7 @@ test('killed or interrupted while it reads it leaves nothing behind', async () =
   const killed = await feed(fresh, (child) => child.kill('SIGKILL'))
   assert.equal(killed.signal, 'SIGKILL')
   const interrupted = await feed(fresh, (child) => child.kill('SIGINT'))
-  assert.deepEqual(interrupted, { code: 1, signal: null, stderr: 'The import was broken off: nothing was written.\n' })
+  assert.deepEqual(interrupted, { code: 1, signal: null, stderr: 'The import was aborted: nothing was written.\n' })
   assert.deepEqual(await imports.rows('select 1 from profiles where project_id = $1', [fresh.id]), [])
 })
 

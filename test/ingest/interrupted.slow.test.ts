@@ -10,7 +10,7 @@ import { openDb } from '../../src/lib/pg/db.ts'
 import { countsOf, type Imports, line, openImports, type Project, textOf } from '../support/imports.ts'
 
 const log = pino({ level: 'silent' })
-const BROKEN_OFF = new Refusal('The import was broken off: nothing was written.')
+const ABORTED = new Refusal('The import was aborted: nothing was written.')
 
 let imports: Imports
 before(async () => {
@@ -49,7 +49,7 @@ test('broken off while it reads: nothing', async () => {
   const running = importRecords({ db: imports.db, log }, { projectId: project.id, signal: stop.signal }, [
     { name: 'endless', stream },
   ])
-  await assert.rejects(running, BROKEN_OFF)
+  await assert.rejects(running, ABORTED)
   await quiet()
   assert.equal(await countOf(project), 0)
 })
@@ -65,7 +65,7 @@ test('broken off while it waits for a lock or writes: nothing', async () => {
   running.catch(() => {})
   await sleep(400)
   stop.abort()
-  await assert.rejects(running, BROKEN_OFF)
+  await assert.rejects(running, ABORTED)
   await query('rollback')
   release()
   await quiet()
@@ -76,7 +76,7 @@ test('broken off while it waits for a lock or writes: nothing', async () => {
 
 test('broken off before it began: nothing', async () => {
   const project = await imports.project()
-  await assert.rejects(imports.run(project, profiles(1), { signal: AbortSignal.abort() }), BROKEN_OFF)
+  await assert.rejects(imports.run(project, profiles(1), { signal: AbortSignal.abort() }), ABORTED)
   assert.equal(await countOf(project), 0)
 })
 

@@ -36,7 +36,10 @@ test('a line is an object with a known record and its data, and nothing else', (
   assert.equal(problem('{"record": "constructor", "data": {}}'), `"record" must be one of ${known}`)
   assert.equal(problem('{"record": "profile"}'), '"data" is missing')
   assert.equal(problem('{"record": "profile", "data": []}'), 'profile must be an object')
-  assert.equal(problem('{"record": "profile", "data": {}, "when": 1}'), '"when" stands beside "record" and "data"')
+  assert.equal(
+    problem('{"record": "profile", "data": {}, "when": 1}'),
+    'unknown property "when" beside "record" and "data"',
+  )
 })
 
 test('what is no JSON, or JSON that loses something, is told with its place', () => {
