@@ -35,6 +35,7 @@ export interface ChargesRig extends Rig {
 export async function openChargesRig(
   { workers, organizations: count }: { workers: number; organizations: number },
   say: (text: string) => void,
+  env: Record<string, string> = {},
 ): Promise<ChargesRig> {
   const rig = await openRig({ say, durable: true })
   try {
@@ -45,7 +46,7 @@ export async function openChargesRig(
     const log = join(rig.folder, 'server.log')
     const ours = await startLogged(
       ['serve', ...several],
-      { ...rig.env, SIMULATOR_URL: simulator.url },
+      { ...rig.env, SIMULATOR_URL: simulator.url, ...env },
       rig.closers,
       log,
     )

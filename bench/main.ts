@@ -6,6 +6,7 @@ import { measureAnonymize } from './anonymize.ts'
 import { attempt, attemptAll } from './attempt.ts'
 import { measureCharges } from './charges.ts'
 import { measureTwoSteps } from './charges-two-steps.ts'
+import { measureCharges as measureChargesBesidePages, measureDashboard } from './dashboard.ts'
 import { generate } from './generate.ts'
 import { measureGrowth } from './growth.ts'
 import { measureImport } from './import.ts'
@@ -36,14 +37,16 @@ const ALONE: Record<string, Alone> = {
 }
 /** Cases that run only when they are asked for. */
 const ASKED: Record<string, Alone> = {
+  'dashboard-charges': (_, options) => measureChargesBesidePages(options, say),
   'charges-two-steps': (_, options) => measureTwoSteps(options, say),
   webhooks: async (_, { seconds }) => told('webhooks', 'events', await measureWebhooks(seconds)),
 }
 const GROWTH = 'growth'
+const DASHBOARD = 'dashboard'
 
 const options = readOrRefuse(process.argv.slice(2))
 const all = [...requestCases(options.size).map(({ name }) => name), ...Object.keys({ ...WALKS, ...ALONE })]
-const asked = [...Object.keys(ASKED), GROWTH]
+const asked = [...Object.keys(ASKED), GROWTH, DASHBOARD]
 const unknown = options.names.find((name) => ![...all, ...asked].some((known) => known.startsWith(name)))
 if (unknown !== undefined) refuse(`There is no case "${unknown}". Cases: ${[...all, ...asked].join(', ')}.`)
 // What takes many seconds each time need not be repeated so often.
@@ -56,6 +59,7 @@ const results = [
   ...(await attemptAll('reads', measureReads)),
   ...(await measureAlone()),
   ...(wanted(GROWTH) ? await attemptAll(GROWTH, () => measureGrowth(options, say)) : []),
+  ...(wanted(DASHBOARD) ? await attemptAll(DASHBOARD, () => measureDashboard(options, say)) : []),
 ]
 printResults(results)
 const machine = describeMachine({ ...tools })

@@ -1,0 +1,107 @@
+// How long after its commit a change is in the figures, while 500 changes a second come in.
+import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { followFigures } from '../src/figures/follow.ts'
+import { readFigures } from '../src/figures/read.ts'
+import { importRecords } from '../src/ingest/load.ts'
+import { PROJECT } from './generate.ts'
+import { median, percentile } from './measure.ts'
+import type { Options } from './options.ts'
+import type { Rig } from './rig.ts'
+
+const CHANGES_A_SECOND = 500
+// Of each second's changes: subscriptions that begin, and old ones that are cancelled; all others renew.
+const BEGIN = 50
+const CANCEL = 25
+const LEAST_SECONDS = 90
+// After the last change.
+const PATIENCE_MS = 300_000
+
+export async function measureLag({ app }: Rig, { size, seconds, quick }: Options, say: (text: string) => void) {
+  const lasts = quick ? 5 : Math.max(LEAST_SECONDS, seconds)
+  say(`${CHANGES_A_SECOND} changes a second for ${lasts} s…`)
+  const stop = followFigures(app)
+  const base = await begun(app)
+  const commits: number[] = []
+  const lags: number[] = []
+  const writing = write(app, size, lasts, commits)
+  let ended: number | undefined
+  writing.then(() => {
+    ended = performance.now()
+  })
+  while (ended === undefined || lags.length < commits.length) {
+    const seen = Math.floor(((await begun(app)) - base) / BEGIN)
+    while (lags.length < Math.min(seen, commits.length)) lags.push(performance.now() - commits[lags.length]!)
+    if (ended !== undefined && performance.now() - ended > PATIENCE_MS) throw new Error('The figures do not catch up.')
+    await sleep(250)
+  }
+  await writing
+  await stop()
+  return {
+    changesASecond: (commits.length * CHANGES_A_SECOND) / lasts,
+    lagP50Seconds: median(lags)! / 1000,
+    lagP95Seconds: percentile(lags, 0.95)! / 1000,
+    lagMostSeconds: Math.max(...lags) / 1000,
+  }
+}
+
+/** How many subscriptions were made, as the figures have it. */
+async function begun({ db }: Rig['app']): Promise<number> {
+  const [sum] = await readFigures(db, {
+    ...{ projects: [PROJECT], metrics: ['new_subscriptions'], from: '2020-01-01', to: '2040-01-01' },
+    ...{ money: 'usd', test: true },
+  })
+  return sum?.values.new_subscriptions ?? 0
+}
+
+/** One import a second, none of them before its second has begun. */
+async function write(app: Rig['app'], size: number, seconds: number, commits: number[]): Promise<void> {
+  const begunMs = performance.now()
+  for (let second = 0; second < seconds; second += 1) {
+    await sleep(Math.max(0, begunMs + second * 1000 - performance.now()))
+    const stream = () => Readable.from([changes(second, size)])
+    const { rejects } = await importRecords(app, { projectId: PROJECT, live: true }, [{ name: 'changes', stream }])
+    if (rejects.length > 0) throw new Error(`The import refused ${JSON.stringify(rejects[0])}.`)
+    commits.push(performance.now())
+  }
+}
+
+function changes(second: number, size: number): string {
+  const now = new Date().toISOString()
+  return Array.from({ length: CHANGES_A_SECOND }, (_, n) => {
+    const old = (second * CHANGES_A_SECOND + n) * 7919
+    const isNew = n < BEGIN
+    const id = isNew ? `sub_new_${second}_${n}` : idOf('sub', old % size)
+    const owner = idOf('pro', Math.floor((old % size) / 4))
+    const status = !isNew && n < BEGIN + CANCEL ? 'cancelled' : 'active'
+    return JSON.stringify({
+      record: 'subscription',
+      data: { ...SUBSCRIPTION, id, status, profile_id: owner, ...stamps(now, old % size, size, isNew) },
+    })
+  }).join('\n')
+}
+
+const idOf = (prefix: string, n: number) => `${prefix}_${String(n).padStart(12, '0')}`
+
+/** Old ones were made when the generator made them: a renewal changes nothing but their period. */
+function stamps(now: string, n: number, size: number, isNew: boolean) {
+  const made = isNew ? now : new Date(Date.UTC(2026, 0) - (size - n) * 7000).toISOString()
+  return {
+    created_at: made,
+    updated_at: now,
+    period_starts_at: now,
+    period_ends_at: new Date(Date.parse(now) + 30 * 86_400_000).toISOString(),
+  }
+}
+
+const SUBSCRIPTION = {
+  ...{
+    renews: true,
+    billing_interval: 'month',
+    billing_interval_count: 1,
+    price: 1999,
+    currency: 'USD',
+    price_usd: 1999,
+  },
+  ...{ payment_provider: 'stripe', product_id: 'product_0', funnel_id: 'funnel_0' },
+}

@@ -1,0 +1,146 @@
+// npm run bench -- dashboard: the server's time for each page, how far figures are behind writers, charges beside pages.
+import { loadavg } from 'node:os'
+import { rebuildFigures } from '../src/figures/follow.ts'
+import { createOperator } from '../src/tenants/operator-keys.ts'
+import { chargesBesidePages } from './dashboard-charges.ts'
+import { measureLag } from './dashboard-lag.ts'
+import { generate, PROJECT } from './generate.ts'
+import { median, percentile, type Result } from './measure.ts'
+import type { Options } from './options.ts'
+import { fill, openRig, type Rig, startOurs } from './rig.ts'
+
+type Say = (text: string) => void
+
+// What is generated ends with the year 2025.
+const PERIODS = {
+  '30 days': 'from=2025-12-02&to=2025-12-31',
+  '3 months': 'from=2025-10-01&to=2025-12-31',
+  '2 years': 'from=2024-01-01&to=2025-12-31',
+}
+const OF_A_PERIOD = ['/', '/funnels', '/funnels/funnel_0', '/revenue', '/subscriptions', '/charges', '/refunds']
+const PERSON = 'pro_000000000100'
+const OTHERS = [
+  '/subscriptions?status=unpaid',
+  '/subscriptions?product_id=product_49&status=trialing',
+  '/subscriptions?email=person77%40example.com',
+  '/people?q=person77%40example.com',
+  `/people/${PERSON}`,
+  ...['/erasures', '/webhooks', '/sync', '/audit', '/keys', '/merchant-accounts', '/settings'],
+]
+/** Made without the database. */
+const REFERENCE = '/sign-in'
+const LEAST_VISITS = 20
+// CPU time is counted in hundredths of a second.
+const CPU_VISITS = 10
+const SCREENS = 3
+
+export interface Visitor {
+  adminUrl: string
+  cookie: string
+}
+
+/** What a page costs, whatever else the machine does: CPU milliseconds of our server and of PostgreSQL. */
+type Cpu = (work: () => Promise<void>) => Promise<{ serverMs: number; postgresMs: number }>
+
+export async function measureDashboard(options: Options, say: Say): Promise<Result[]> {
+  const rig = await openRig({ say })
+  try {
+    say(
+      `Making ${options.size.toLocaleString('en')} subscriptions with their people, sessions, replies and transactions…`,
+    )
+    await fill(rig, (query) => generate(query, { size: options.size }))
+    await fill(rig, async (query) => {
+      await query('set statement_timeout = 0')
+      await query(REPLIES)
+      await query('vacuum analyze replies')
+    })
+    const { visitor, cpu } = await startVisitor(rig)
+    const rebuilt = await rebuild(rig, say)
+    const pages = await measurePages(visitor, cpu, options, say)
+    const lag = await measureLag(rig, options, say)
+    return [
+      { ...EMPTY, name: 'dashboard pages', unit: 'pages', figures: { ...pages, rebuilt } },
+      { ...EMPTY, name: 'dashboard lag', unit: 'changes', figures: lag },
+    ]
+  } finally {
+    await rig.close()
+  }
+}
+
+const EMPTY = { contenders: {}, ratios: {} }
+
+export async function measureCharges(options: Options, say: Say): Promise<Result> {
+  return { ...EMPTY, name: 'dashboard charges', unit: 'charges', figures: await chargesBesidePages(options, say) }
+}
+
+const REPLIES = `
+  insert into replies (project_id, session_id, screen_id, element_id, screen_index, element_type, value)
+  select project_id, id, 'screen_' || m, 'element', m, 'choice', '"yes"' from sessions, generate_series(0, ${SCREENS - 1}) m`
+
+async function rebuild({ app }: Rig, say: Say) {
+  say('Computing the figures…')
+  const begunMs = performance.now()
+  const days = await rebuildFigures(app.db, PROJECT)
+  return { days, seconds: (performance.now() - begunMs) / 1000 }
+}
+
+/** Starts our server and signs in to its dashboard. */
+async function startVisitor(rig: Rig): Promise<{ visitor: Visitor; cpu: Cpu }> {
+  const adminPort = 20_000 + (process.pid % 20_000)
+  const ours = await startOurs({ ...rig, env: { ...rig.env, ADMIN_PORT: String(adminPort) } })
+  const cpu: Cpu = async (work) => {
+    const before = await Promise.all([ours.cpuSeconds(), rig.postgresSeconds()])
+    await work()
+    const after = await Promise.all([ours.cpuSeconds(), rig.postgresSeconds()])
+    return { serverMs: (after[0] - before[0]) * 1000, postgresMs: (after[1] - before[1]) * 1000 }
+  }
+  return { visitor: await signIn(rig, `http://127.0.0.1:${adminPort}`), cpu }
+}
+
+export async function signIn({ app }: Rig, adminUrl: string): Promise<Visitor> {
+  const { key } = await app.db.tx((query) => createOperator(query, { name: 'bench', scope: 'write' }))
+  const answer = await fetch(`${adminUrl}/sign-in`, {
+    method: 'POST',
+    redirect: 'manual',
+    headers: { origin: adminUrl, 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ operator_key: key }),
+  })
+  return { adminUrl, cookie: answer.headers.get('set-cookie')!.split(';')[0]! }
+}
+
+/** Milliseconds until the whole page has come. */
+export async function visit({ adminUrl, cookie }: Visitor, path: string): Promise<number> {
+  const begunMs = performance.now()
+  const answer = await fetch(adminUrl + path, { headers: { cookie } })
+  await answer.text()
+  if (answer.status !== 200) throw new Error(`${path} was answered ${answer.status}.`)
+  return performance.now() - begunMs
+}
+
+/** All pages in turn, visit after visit, each beside the page that needs no database. */
+async function measurePages(visitor: Visitor, cpu: Cpu, { rounds }: Options, say: Say) {
+  const periods = Object.values(PERIODS)
+  const paths = [...OF_A_PERIOD.flatMap((path) => periods.map((period) => `${path}?${period}`)), ...OTHERS]
+  const times: Record<string, number[]> = Object.fromEntries([...paths, REFERENCE].map((path) => [path, []]))
+  for (const path of paths) await visit(visitor, path)
+  const visits = Math.max(LEAST_VISITS, rounds)
+  say(`${paths.length} pages, ${visits} times…`)
+  for (let n = 0; n < visits; n += 1) {
+    for (const path of paths) {
+      times[REFERENCE]!.push(await visit(visitor, REFERENCE))
+      times[path]!.push(await visit(visitor, path))
+    }
+  }
+  const reference = median(times[REFERENCE]!)!
+  const pages: Record<string, object> = {}
+  for (const path of paths) {
+    const [p50Ms, p95Ms] = [median(times[path]!)!, percentile(times[path]!, 0.95)!]
+    const { serverMs, postgresMs } = await cpu(async () => {
+      for (let n = 0; n < CPU_VISITS; n += 1) await visit(visitor, path)
+    })
+    const each = { serverCpuMs: serverMs / CPU_VISITS, postgresCpuMs: postgresMs / CPU_VISITS }
+    pages[path] = { p50Ms, p95Ms, timesReference: p50Ms / reference, ...each }
+  }
+  const slowestP95Ms = Math.max(...paths.map((path) => percentile(times[path]!, 0.95)!))
+  return { visits, loadOfMachine: loadavg(), referenceP50Ms: reference, slowestP95Ms, pages }
+}
