@@ -17,7 +17,8 @@ export const AMOUNT = '10.50'
 export async function recordCharge({ app, simulatorUrl }: ChargesRig): Promise<Recorded[]> {
   const recorded: Recorded[] = []
   const db = noting(app.db, (text, params) => recorded.push({ text, params }))
-  const provider = new SimulatorProvider({ url: simulatorUrl, clock: app.clock })
+  // The account of the cards, so that it is known to take the charge at the first claim.
+  const provider = new SimulatorProvider({ url: simulatorUrl, clock: app.clock, merchantId: 'main' })
   const providers = fixedProviders([provider])
   const context: BillingContext = { ...app, db, providers, providerTimeoutMs: app.config.providerTimeoutMs }
   const body = { external_id: 'pm_card_visa 1', amount: AMOUNT, currency_code: 'USD', idempotency_key: 'recorded' }

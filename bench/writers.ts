@@ -23,6 +23,7 @@ async function writeOneByOne(): Promise<void> {
     await app.db.tx(async (query) => {
       const [begun] = await query<{ base: string }>('select begin_write($1) as base', [PROJECT])
       const payment = {
+        project_id: PROJECT,
         profile_id: PROFILE,
         sandbox: 't' as const,
         currency_code: 'USD',
@@ -30,7 +31,7 @@ async function writeOneByOne(): Promise<void> {
         usdMinor: 1999n,
         stamp: begun!.base,
       }
-      await addTransactions(query, PROJECT, [transactionOf(payment)])
+      await addTransactions(query, [transactionOf(payment)])
     })
   }
 }

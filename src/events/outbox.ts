@@ -19,32 +19,37 @@ export interface Event {
  * `sequence` is right only if no other transaction writes events of the same object meanwhile.
  */
 export async function write(query: Query, projectId: string, events: Event[]): Promise<void> {
-  await send(query, WRITE, projectId, events)
+  await send(
+    query,
+    WRITE,
+    events.map((event) => ({ project_id: projectId, ...event })),
+  )
 }
 
-/** Like `write`, for objects that had no event before; one event for each object. */
-export async function writeFirst(query: Query, projectId: string, events: Event[]): Promise<void> {
-  await send(query, WRITE_FIRST, projectId, events)
+/** Like `write`, for objects of any projects that had no event before; one event for each object. */
+export async function writeFirst(query: Query, events: OfProject[]): Promise<void> {
+  await send(query, WRITE_FIRST, events)
 }
 
-async function send(query: Query, statement: Statement, projectId: string, events: Event[]): Promise<void> {
-  const rows = events.map((event) => ({ id: makeUuid(), ...event }))
-  await query(statement, [projectId, JSON.stringify(rows)])
+type OfProject = Event & { project_id: string }
+
+async function send(query: Query, statement: Statement, events: OfProject[]): Promise<void> {
+  await query(statement, [JSON.stringify(events.map((event) => ({ id: makeUuid(), ...event })))])
 }
 
 // Events of a project without endpoints need no fan-out.
 const writing = (sequence: string) => `
     insert into events (project_id, id, type, object_id, sequence, created_at, profile_id, data, pending)
-    select $1, e.id, e.type, e.object_id, ${sequence},
-      db_clock(), e.profile_id, e.data, exists (select from webhook_endpoints w where w.project_id = $1)
-    from rows from (json_to_recordset($2::json)
-      as (id uuid, type text, object_id text, profile_id text, data json)) with ordinality
-      as e (id, type, object_id, profile_id, data, place)`
+    select e.project_id, e.id, e.type, e.object_id, ${sequence}, db_clock(), e.profile_id, e.data,
+      (select true from webhook_endpoints w where w.project_id = e.project_id limit 1) is not null
+    from rows from (json_to_recordset($1::json)
+      as (project_id text, id uuid, type text, object_id text, profile_id text, data json)) with ordinality
+      as e (project_id, id, type, object_id, profile_id, data, place)`
 
 const WRITE: Statement = {
   name: 'write events',
-  text: writing(`(select coalesce(max(sequence), 0) from events o where o.project_id = $1 and o.object_id = e.object_id)
-        + row_number() over (partition by e.object_id order by e.place)`),
+  text: writing(`(select coalesce(max(sequence), 0) from events o where o.project_id = e.project_id and o.object_id = e.object_id)
+        + row_number() over (partition by e.project_id, e.object_id order by e.place)`),
 }
 
 const WRITE_FIRST: Statement = { name: 'write first events', text: writing('1') }

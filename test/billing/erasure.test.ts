@@ -128,7 +128,7 @@ describe('an import that links the customer to an erased profile', () => {
     const run = await link(user)
     let importing: ReturnType<typeof run>
     await billing.db.tx(async (query) => {
-      await lockOutErasure(query, shop.id, [user])
+      await lockOutErasure(query, [{ organizationId: shop.id, externalId: user }])
       importing = run()
       await untilLocked(billing.db.query, 'customers')
       await query(`insert into orders select (json_populate_record(o, $2)).* from orders o where external_id = $1`, [
@@ -148,7 +148,7 @@ test('an import that links the customer to a profile which is erased while a cha
   const profileId = `pro_${people}`
   let erasing: Promise<unknown>
   await billing.db.tx(async (query) => {
-    await lockOutErasure(query, shop.id, [user])
+    await lockOutErasure(query, [{ organizationId: shop.id, externalId: user }])
     await query(`insert into orders select (json_populate_record(o, $2)).* from orders o where external_id = $1`, [
       user,
       JSON.stringify({ order_id: randomUUID(), idempotency_key: 'beside', ...metadata }),

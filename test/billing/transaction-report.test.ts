@@ -21,7 +21,8 @@ after(() => billing.stop())
 const report = (body: object) =>
   shop.post('/transaction_report', { last_transaction_date: '2000-01-01T00:00:00Z', ...body })
 
-const row = (external_id: string): ReportRow => ({
+const row = (organization_id: string, external_id: string): ReportRow => ({
+  organization_id,
   external_id,
   order_id: randomUUID(),
   amount: '1.00',
@@ -149,8 +150,8 @@ describe('the walk', () => {
       // Now and then the database's clock jumps back: the stamps must not.
       if (n % 5 === 0) await query(`select set_config('tundish.clock_offset', '-1 hour', true)`)
       await sleep(n % 7)
-      const rows = Array.from({ length: 1 + (n % 3) }, () => row(customer))
-      await addReportRows(query, organization.id, rows)
+      const rows = Array.from({ length: 1 + (n % 3) }, () => row(organization.id, customer))
+      await addReportRows(query, rows)
       await sleep(n % 4)
       if (n % 9 === 0) throw new Error('rolled back on purpose')
     }

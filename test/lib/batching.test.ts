@@ -1,25 +1,27 @@
-// Work that is asked for at the same time goes together; nobody waits for company, and nobody pays for a neighbour.
+// Concurrent calls are batched; none is delayed to form a batch, and none pays for another tenant's trouble.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { batched, type Lanes } from '../../src/lib/batching.ts'
+import { batched, type Lanes, type LockTimeout } from '../../src/lib/batching.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 
 const db = {} as Db
 
-/** Doubles numbers, one group for the even and one for the odd; each run ends when it is let. */
-function doubling(fails: (items: number[]) => Error | undefined = () => undefined) {
-  const runs: { items: number[]; end: () => void }[] = []
+/** Doubles numbers, of one tenant the even and of another the odd ones; each run ends when it is let. */
+function doubling(fails: (items: number[], lockTimeout: LockTimeout) => Error | undefined = () => undefined) {
+  const runs: { items: number[]; lockTimeout: LockTimeout; end: () => void }[] = []
   const double = batched<number, number>({
-    group: (item) => String(item % 2),
-    async work(_db, items) {
-      await new Promise<void>((end) => runs.push({ items, end }))
-      const error = fails(items)
+    tenant: (item) => String(item % 2),
+    async work(_db, items, lockTimeout) {
+      await new Promise<void>((end) => runs.push({ items, lockTimeout, end }))
+      const error = fails(items, lockTimeout)
       if (error) throw error
       return items.map((item) => item * 2)
     },
   })
   return { runs, double }
 }
+
+const lockTimeout = () => Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' })
 
 const soon = () => new Promise((resolve) => setImmediate(resolve))
 
@@ -53,16 +55,19 @@ describe('what is asked for at the same time', () => {
     )
   })
 
-  test('groups and databases do not wait for each other', async () => {
+  test('tenants go together, databases do not wait for each other', async () => {
     const { runs, double } = doubling()
     const answers = [double(db, 2), double(db, 1), double({} as Db, 4)]
     await soon()
-    assert.equal(runs.length, 3)
+    assert.deepEqual(
+      runs.map(({ items }) => items),
+      [[2, 1], [4]],
+    )
     await endAll(runs)
     assert.deepEqual(await Promise.all(answers), [4, 2, 8])
     const later = double(db, 6)
     await soon()
-    assert.equal(runs.length, 4, 'an idle group goes at once again')
+    assert.equal(runs.length, 3, 'an idle lane goes at once again')
     await endAll(runs)
     assert.equal(await later, 12)
   })
@@ -77,6 +82,19 @@ describe('what is asked for at the same time', () => {
       [64, 64, 22],
     )
   })
+
+  test('each tenant has its first call in a batch before another has its second', async () => {
+    const { runs, double } = doubling()
+    const answers = Array.from({ length: 100 }, (_, n) => double(db, 2 * n))
+    answers.push(double(db, 1), double(db, 3))
+    await endAll(runs)
+    await Promise.all(answers)
+    assert.deepEqual(runs[0]!.items.slice(0, 5), [0, 1, 2, 3, 4])
+    assert.deepEqual(
+      runs.map(({ items }) => items.length),
+      [64, 38],
+    )
+  })
 })
 
 describe('kinds that share lanes', () => {
@@ -86,7 +104,7 @@ describe('kinds that share lanes', () => {
     const runs: { name: string; end: () => void }[] = []
     const kind = (name: string) =>
       batched<string, string>({
-        group: (item) => item.slice(0, 1),
+        tenant: (item) => item.slice(0, 1),
         async work(_db, items) {
           await new Promise<void>((end) => runs.push({ name: `${name}: ${items.join(' ')}`, end }))
           return items
@@ -111,14 +129,14 @@ describe('kinds that share lanes', () => {
     await soon()
     assert.deepEqual(
       runs.map(({ name }) => name),
-      ['claim: a1', 'claim: b1'],
-      'one thing at a time in a group, and other groups do not wait',
+      ['claim: a1'],
+      'one thing at a time',
     )
     await endAll(runs)
     assert.deepEqual(await Promise.all([first, ...answers]), ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'b1'])
     assert.deepEqual(
-      runs.slice(2).map(({ name }) => name),
-      ['settle: a2 a4', 'claim: a3 a6', 'note: a5'],
+      runs.slice(1).map(({ name }) => name),
+      ['settle: a2 a4', 'claim: a3 a6 b1', 'note: a5'],
     )
   })
 
@@ -142,8 +160,63 @@ describe('what fails together', () => {
     assert.deepEqual(await Promise.all(answers), [4, 8, 'six is bad', 16])
     assert.deepEqual(
       runs.map(({ items }) => items),
-      [[2, 4, 6, 8], [2], [4], [6], [8]],
+      [[2, 4, 6, 8], [2, 4, 6, 8], [2], [4], [6], [8]],
     )
+  })
+
+  test('is tried again for each tenant on its own, so that one cannot spoil or delay another’s', async () => {
+    const { runs, double } = doubling((items) => (items.includes(6) ? new Error('six is bad') : undefined))
+    const answers = [1, 6, 3].map((item) => double(db, item).catch((error: Error) => error.message))
+    await soon()
+    runs[0]!.end()
+    await soon()
+    assert.deepEqual(
+      runs.slice(1).map(({ items }) => items),
+      [[1, 3], [6]],
+    )
+    runs[1]!.end()
+    assert.deepEqual([await answers[0], await answers[2]], [2, 6], 'while the other tenant is still at work')
+    runs[2]!.end()
+    assert.equal(await answers[1], 'six is bad')
+  })
+
+  test('for a lock goes on without a limit, with all further calls of its tenant, and without the others', async () => {
+    let isHeld = true
+    const { runs, double } = doubling((items, limit) =>
+      isHeld && limit !== null && items.includes(2) ? lockTimeout() : undefined,
+    )
+    const held = [double(db, 2)]
+    await soon()
+    held.push(double(db, 4))
+    const free = double(db, 1)
+    runs[0]!.end()
+    await soon()
+    held.push(double(db, 6))
+    const later = double(db, 3)
+    await soon()
+    const shown = () => runs.map(({ items, lockTimeout: limit }) => [items, limit !== null])
+    assert.deepEqual(shown().slice(0, 3), [
+      [[2], true],
+      [[2, 4], false],
+      [[1], true],
+    ])
+    runs[2]!.end()
+    await soon()
+    assert.deepEqual(shown()[3], [[3], true])
+    runs[3]!.end()
+    assert.deepEqual(await Promise.all([free, later]), [2, 6], 'while the lock is held')
+    isHeld = false
+    runs[1]!.end()
+    await endAll(runs)
+    assert.deepEqual(await Promise.all(held), [4, 8, 12])
+    assert.deepEqual(shown().slice(4), [[[6], false]])
+    const back = [double(db, 2), double(db, 1)]
+    await soon()
+    assert.deepEqual(shown()[5], [[2, 1], true], 'the tenant is back')
+    runs[5]!.end()
+    await soon()
+    await endAll(runs)
+    assert.deepEqual(await Promise.all(back), [4, 2])
   })
 
   test('because the database is away is not tried again: nobody knows what was done', async () => {

@@ -56,8 +56,8 @@ export const billingMutants: Mutants = {
   'refund-without-report-row': {
     does: 'writes no report row for the second refund of an order',
     file: 'billing/refund/settle.ts',
-    code: `addReportRows(query, outcome.organization_id, [reportRow(outcome, isRefused ? noDetails : verdict.details)])`,
-    bug: `addReportRows(query, outcome.organization_id, outcome.amount_refunded === locked.amount_refunded && Number(locked.amount_refunded) > 0 ? [] : [reportRow(outcome, isRefused ? noDetails : verdict.details)])`,
+    code: `addReportRows(query, [reportRow(outcome, isRefused ? noDetails : verdict.details)])`,
+    bug: `addReportRows(query, outcome.amount_refunded === locked.amount_refunded && Number(locked.amount_refunded) > 0 ? [] : [reportRow(outcome, isRefused ? noDetails : verdict.details)])`,
     foundBy: 'simulation',
   },
   'keyless-refund-by-successes': {
@@ -91,8 +91,8 @@ export const billingMutants: Mutants = {
   'report-by-the-clock-alone': {
     does: 'gives two rows of the report one stamp',
     file: 'billing/effects/report-rows.ts',
-    code: `greatest(db_clock(), last_trx_created_at + interval '1 microsecond')`,
-    bug: `greatest(db_clock(), last_trx_created_at)`,
+    code: `greatest(db_clock(), c.last_trx_created_at + interval '1 microsecond')`,
+    bug: `greatest(db_clock(), c.last_trx_created_at)`,
     foundBy: 'simulation',
   },
   'settled-without-write-lock': {
@@ -112,15 +112,15 @@ export const billingMutants: Mutants = {
   'orders-not-locked': {
     does: 'lets two processes settle one order at once',
     file: 'billing/charge/settle.ts',
-    code: 'order by o.order_id for no key update of o',
-    bug: 'order by o.order_id',
+    code: 'order by o.organization_id, o.order_id for no key update of o',
+    bug: 'order by o.organization_id, o.order_id',
     foundBy: 'simulation',
   },
   'success-without-event': {
     does: 'writes no event for a settled charge',
     file: 'billing/charge/outcomes.ts',
-    code: `...done.map(({ order }) => chargeEvent(order)),`,
-    bug: `...done.filter(({ order }) => order.status !== 'failed').map(({ order }) => chargeEvent(order)),`,
+    code: `...done.map(({ order }) => ({ project_id: order.project_id, ...chargeEvent(order) })),`,
+    bug: `...done.filter(({ order }) => order.status !== 'failed').map(({ order }) => ({ project_id: order.project_id, ...chargeEvent(order) })),`,
     foundBy: 'simulation',
   },
   'consumable-doubled': {
@@ -133,8 +133,8 @@ export const billingMutants: Mutants = {
   'transaction-not-counted': {
     does: 'adds a transaction without counting it',
     file: 'billing/effects/data-transaction.ts',
-    code: `values ($1, 'transactions', '', '', $3)`,
-    bug: `values ($1, 'transactions', '', '', $3 - 1)`,
+    code: `select project_id, 'transactions', '', '', count(*) from added`,
+    bug: `select project_id, 'transactions', '', '', count(*) - 1 from added`,
     foundBy: 'simulation',
   },
   'metadata-of-the-erased': {
@@ -168,9 +168,23 @@ export const billingMutants: Mutants = {
   'answers-mixed-up': {
     does: 'gives every charge of a batch the answer of the first',
     file: 'lib/batching.ts',
-    code: `resolve(results[n]!)`,
-    bug: `resolve(results[0]!)`,
+    code: `resolve(results[n])`,
+    bug: `resolve(results[0])`,
     foundBy: 'simulation',
+  },
+  'customers-of-other-tenants': {
+    does: 'claims for the customer of that external id in any organization of the batch',
+    file: 'billing/charge/claim.ts',
+    code: 'left join customers c on c.organization_id = a.organization_id and c.external_id = a.external_id',
+    bug: 'left join customers c on c.organization_id = any($3) and c.external_id = a.external_id',
+    foundBy: ['test/billing/tenants-together.test.ts'],
+  },
+  'settles-behind-other-tenants': {
+    does: 'lets a settlement wait for a lock of another organization in its batch',
+    file: 'billing/charge/settle.ts',
+    code: '(await settleAll(query, commit, all, lockTimeout)).orders',
+    bug: '(await settleAll(query, commit, all, null)).orders',
+    foundBy: ['test/billing/tenants-together.test.ts'],
   },
   'confirmed-before-stored': {
     does: 'confirms a charge at the provider although its handle was not stored',

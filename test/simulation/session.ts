@@ -1,5 +1,6 @@
 // One connection of a simulated process: runs its statements on a real one, step by step, and lets things go wrong.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { SHARED_LOCK_TIMEOUT } from '../../src/lib/batching.ts'
 import { type Backend, errorIn, type Unit } from './backend.ts'
 import type { DatabaseFaults } from './database.ts'
 import { errorMessage, type Message } from './messages.ts'
@@ -22,6 +23,7 @@ export interface Shared {
 
 // PostgreSQL's limits, on virtual time: the settings of our connections.
 const STATEMENT_TIMEOUT_MS = 30_000
+const LOCK_TIMEOUT_MS = Number.parseInt(SHARED_LOCK_TIMEOUT, 10)
 const IDLE_IN_TRANSACTION_MS = 5_000
 // A statement that has not answered after this long may be waiting for a lock; then PostgreSQL is asked.
 const QUICK_MS = 2
@@ -54,6 +56,8 @@ export class Session implements Link {
   #hasFailed = false
   #isBroken = false
   #isImport = false
+  /** Whether the transaction has a limit for each wait for a lock. */
+  #hasLockTimeout = false
   /** What PostgreSQL had not received when the process died is never run. */
   #isCut: boolean | undefined
   #limit: ReturnType<Scheduler['add']> | undefined
@@ -135,6 +139,7 @@ export class Session implements Link {
     const unit = this.socket.shift()
     const name = nameOf(unit)
     this.#isImport ||= name.startsWith(IMPORT)
+    this.#hasLockTimeout ||= unit.some(({ bytes }) => bytes.includes(SHARED_LOCK_TIMEOUT))
     const fate = process.isAlive ? fateOf(scheduler.random.next(), faults) : 'fine'
     scheduler.tell(`${process.name}: ${name}${fate === 'fine' ? '' : `, ${fate}`}`)
     if (fate === 'lost before') return this.#break()
@@ -150,10 +155,15 @@ export class Session implements Link {
     scheduler.tell(`${process.name}: ${name} waits for a lock`)
     this.#blocked = running
     this.blockedAt = ++waits
-    if (!this.#isImport)
-      this.#limit = scheduler.add(undefined, STATEMENT_TIMEOUT_MS, () =>
-        this.#blocked === running ? this.fail('57014', 'canceling statement due to statement timeout') : undefined,
-      )
+    if (!this.#isImport) this.#limitWaiting(running)
+  }
+
+  #limitWaiting(running: Running): void {
+    const [ms, code, reason] = this.#hasLockTimeout
+      ? ([LOCK_TIMEOUT_MS, '55P03', 'lock timeout'] as const)
+      : ([STATEMENT_TIMEOUT_MS, '57014', 'statement timeout'] as const)
+    const end = () => (this.#blocked === running ? this.fail(code, `canceling statement due to ${reason}`) : undefined)
+    this.#limit = this.#shared.scheduler.add(undefined, ms, end)
   }
 
   /** The answer, or undefined while the statement waits for a lock. */
@@ -174,7 +184,10 @@ export class Session implements Link {
     if (isAnswered) {
       this.#hasFailed = false
       this.#isInTransaction = this.#backend!.state !== 'I'
-      if (!this.#isInTransaction) changed()
+      if (!this.#isInTransaction) {
+        this.#hasLockTimeout = false
+        changed()
+      }
     }
     if (fate === 'lost after') return this.#break()
     if (fate === 'died after') process.crash()

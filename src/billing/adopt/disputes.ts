@@ -171,7 +171,7 @@ function effectsOf(query: Query, order: LockedOrder, dispute: Dispute, change: C
     ...(revokes ? [revoke(query, order)] : []),
     ...(restores ? [restore(query, order)] : []),
     ...(events.length > 0 ? [writeEvents(query, order.project_id, events)] : []),
-    ...(rows.length > 0 ? [addReportRows(query, order.organization_id, rows)] : []),
+    ...(rows.length > 0 ? [addReportRows(query, rows)] : []),
   ]
 }
 
@@ -194,9 +194,10 @@ function disputeEvent(type: 'charge.disputed' | 'charge.dispute_won', order: Loc
 }
 
 function reportRow(order: LockedOrder, dispute: Dispute, type: 'chargeback' | 'chargeback_reversal'): ReportRow {
-  const { external_id, order_id, psp, psp_merchant_id, region } = order
+  const { organization_id, external_id, order_id, psp, psp_merchant_id, region } = order
   const { amountMinor, currencyCode, disputeId, reason } = dispute
   return {
+    organization_id,
     external_id,
     order_id,
     amount: formatMinor(amountMinor, currencyCode),

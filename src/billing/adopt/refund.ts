@@ -108,7 +108,7 @@ async function failLater(
   const written = Promise.all([
     query(FAIL_LATER, [order.organization_id, refundId]),
     ...writes,
-    addReportRows(query, order.organization_id, [reportRow(refund, details)]),
+    addReportRows(query, [reportRow(refund, details)]),
   ])
   commit()
   await written
@@ -164,7 +164,7 @@ async function succeed(
   const written = Promise.all([
     query(SUCCEED, [order.organization_id, refundId]),
     ...writes,
-    addReportRows(query, order.organization_id, [reportRow(outcome, details)]),
+    addReportRows(query, [reportRow(outcome, details)]),
   ])
   commit()
   await written

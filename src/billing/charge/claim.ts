@@ -1,8 +1,9 @@
 // Claims charges: one statement judges the rules of each and makes the orders of those that break none.
-import { batched } from '../../lib/batching.ts'
+import { batched, type LockTimeout } from '../../lib/batching.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { makeUuid } from '../../lib/ids.ts'
 import type { Db } from '../../lib/pg/db.ts'
+import { limitWaits } from '../../lib/pg/lock-timeout.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import { chargeKey } from '../keys.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
@@ -53,26 +54,26 @@ type Row = { asked_id: string; is_known: 't' | 'f'; restored_from: string | null
   (Order | { order_id: null })
 
 const claimTogether = batched<Ask, { row: Row; sentMs: number }>({
-  group: ({ organizationId }) => organizationId,
+  tenant: ({ organizationId }) => organizationId,
   lanes: chargeLanes,
-  async work(db, asks) {
+  async work(db, asks, lockTimeout) {
     // Not when they were asked for: they may have waited long for their turn.
     const sentMs = asks.map(({ clock }) => clock.monotonicMs())
     const ids = asks.map(() => makeUuid())
-    const rows = await send(db, asks, ids)
+    const rows = await send(db, asks, ids, lockTimeout)
     const found = new Map(rows.map((row) => [row.asked_id, row]))
     return ids.map((id, n) => ({ row: found.get(id)!, sentMs: sentMs[n]! }))
   },
 })
 
-async function send(db: Db, asks: Ask[], ids: string[]): Promise<Row[]> {
-  const run = (query: Query) => query<Row>(CLAIM, paramsOf(asks, ids))
+async function send(db: Db, asks: Ask[], ids: string[], lockTimeout: LockTimeout): Promise<Row[]> {
+  const run = (query: Query) => query<Row>(CLAIM, paramsOf(asks, ids, lockTimeout))
   const personal = asks
     .filter(({ request }) => request.clientMetadata !== null)
-    .map(({ request }) => request.externalId)
+    .map(({ organizationId, request }) => ({ organizationId, externalId: request.externalId }))
   if (personal.length === 0) return run(db.query)
   return db.tx(async (query, commit) => {
-    const locked = lockOutErasure(query, asks[0]!.organizationId, personal)
+    const locked = lockOutErasure(query, personal, lockTimeout)
     const claimed = run(query)
     commit()
     const [rows] = await Promise.all([claimed, locked])
@@ -80,24 +81,24 @@ async function send(db: Db, asks: Ask[], ids: string[]): Promise<Row[]> {
   })
 }
 
-function paramsOf(asks: Ask[], ids: string[]) {
-  const { organizationId } = asks[0]!
+function paramsOf(asks: Ask[], ids: string[], lockTimeout: LockTimeout) {
   const column = (value: (ask: Ask) => string | null) => asks.map(value)
   return [
-    organizationId,
+    lockTimeout,
     ids,
+    column(({ organizationId }) => organizationId),
     column(({ request }) => request.externalId),
     column(({ request }) => request.idempotencyKey),
     column(({ amount }) => amount),
     column(({ request }) => request.currencyCode),
     column(({ request }) => request.clientMetadata),
-    column(({ request }) => chargeKey(organizationId, request.externalId, request.idempotencyKey)),
+    column(({ organizationId, request }) => chargeKey(organizationId, request.externalId, request.idempotencyKey)),
     column(({ leaseMs }) => String(leaseMs / 1000)),
     column(({ ready }) => JSON.stringify(ready)),
   ]
 }
 
-const PAYMENTS = `from report_transactions r where r.organization_id = $1 and r.external_id = a.external_id
+const PAYMENTS = `from report_transactions r where r.organization_id = a.organization_id and r.external_id = a.external_id
   and r.psp_transaction_type = 'sale' and r.status = 'succeeded'`
 
 const MAXIMUM = `coalesce(g.one_off_charge_max_amount ->> a.currency_code, g.one_off_charge_max_amount ->> '*', '0')`
@@ -125,24 +126,25 @@ const BROKEN_RULE = `case
 const CLAIM: Statement = {
   name: 'claim orders',
   text: `
-    with now as materialized (select db_clock() as at), judged as materialized (
+    with ${limitWaits('$1')}, now as materialized (select db_clock() as at from limited), judged as materialized (
       select a.*, g.id is not null as is_known,
         g.restored_from - interval '1 hour' as restored_from, ${MAXIMUM} as maximum, c.project_id, c.profile_id,
         card.*, ${BROKEN_RULE} as broken_rule
-      from unnest($2::uuid[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::text[], $8::text[], $9::float[],
-          $10::text[])
-        as a (asked_id, external_id, idempotency_key, amount, currency_code, client_metadata, provider_key, lease_s, ready)
-      left join organizations g on g.id = $1
-      left join customers c on c.organization_id = $1 and c.external_id = a.external_id
+      from unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::numeric[], $7::text[], $8::text[], $9::text[],
+          $10::float[], $11::text[])
+        as a (asked_id, organization_id, external_id, idempotency_key, amount, currency_code, client_metadata, provider_key, lease_s, ready)
+      left join organizations g on g.id = a.organization_id
+      left join customers c on c.organization_id = a.organization_id and c.external_id = a.external_id
       left join lateral (
         select r.trx_id, r.psp, r.psp_merchant_id, r.region, r.payment_method_token, r.psp_customer_id
         ${PAYMENTS} and r.payment_method_token is not null and c.cards_erased_at is null order by r.trx_created_at desc limit 1) card on true
-      left join merchant_accounts m on m.organization_id = $1 and m.psp = card.psp and m.psp_merchant_id = card.psp_merchant_id
+      left join merchant_accounts m on m.organization_id = a.organization_id and m.psp = card.psp
+        and m.psp_merchant_id = card.psp_merchant_id
     ), made as (
       insert into orders as o (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code,
         client_metadata, psp, psp_merchant_id, region, payment_method_token, provider_customer, source_trx_id, provider_key,
         created_at, lease_until, next_look_at)
-      select $1, a.asked_id, a.external_id, a.project_id, a.idempotency_key, a.amount, a.currency_code,
+      select a.organization_id, a.asked_id, a.external_id, a.project_id, a.idempotency_key, a.amount, a.currency_code,
         case when a.client_metadata is not null and (select p.anonymized_at from profiles p
             where p.project_id = a.project_id and p.id = a.profile_id) is null
           then a.client_metadata::json end,
@@ -150,17 +152,17 @@ const CLAIM: Statement = {
         now.at, now.at + make_interval(secs => a.lease_s), now.at + make_interval(secs => a.lease_s)
       from judged a, now
       where a.is_known and a.broken_rule is null
-      order by a.external_id, a.idempotency_key
+      order by a.organization_id, a.external_id, a.idempotency_key
       on conflict do nothing returning ${ORDER_COLUMNS}
     ), known as (
       select order_id as wanted_id, * from made
       union all
-      select a.asked_id as wanted_id, ${ORDER_COLUMNS} from judged a join orders o on o.organization_id = $1
+      select a.asked_id as wanted_id, ${ORDER_COLUMNS} from judged a join orders o on o.organization_id = a.organization_id
         and o.external_id = a.external_id and o.idempotency_key = a.idempotency_key
     )
     select a.asked_id, a.is_known, a.restored_from, a.maximum, a.psp as card_psp, a.psp_merchant_id as card_psp_merchant_id,
       coalesce(a.broken_rule, case when busy.is_busy then 'charge_in_progress' end) as rule, busy.is_busy, k.*
     from judged a left join known k on k.wanted_id = a.asked_id
     cross join lateral (select k.order_id is null and exists (select from orders o
-      where o.organization_id = $1 and o.external_id = a.external_id and o.status = 'processing') as is_busy) busy`,
+      where o.organization_id = a.organization_id and o.external_id = a.external_id and o.status = 'processing') as is_busy) busy`,
 }

@@ -40,25 +40,23 @@ export interface Done {
   mismatch: 'amount' | 'currency' | null
 }
 
-/** Writes what follows from the outcomes, at one go. The report rows come last: their clock stays locked. */
-export async function writeOutcomes(query: Query, organizationId: string, done: Done[], notes: Note[]): Promise<void> {
+/** Writes what follows from the outcomes, at one go. The report rows come last: their clocks stay locked. */
+export async function writeOutcomes(query: Query, done: Done[], notes: Note[]): Promise<void> {
   const moved = done.flatMap(({ order, verdict }) =>
     verdict.outcome === 'refused' ? [] : [movementOf(order, verdict)],
   )
   await Promise.all([
     ...(notes.length > 0 ? [writeNotes(query, notes)] : []),
-    ...(done.length > 0 ? [finish(query, organizationId, done)] : []),
-    ...Map.groupBy(done, ({ order }) => order.project_id)
-      .entries()
-      .flatMap(([projectId, some]) => deliver(query, projectId, some, moved)),
-    ...(moved.length > 0 ? [addReportRows(query, organizationId, moved.map(reportRow))] : []),
+    ...(done.length > 0 ? [finish(query, done)] : []),
+    ...deliver(query, done, moved),
+    ...(moved.length > 0 ? [addReportRows(query, moved.map(reportRow))] : []),
   ])
 }
 
-async function finish(query: Query, organizationId: string, done: Done[]): Promise<void> {
+async function finish(query: Query, done: Done[]): Promise<void> {
   const column = (value: (order: Outcome) => string) => done.map(({ order }) => value(order))
   await query(FINISH, [
-    organizationId,
+    column(({ organization_id }) => organization_id),
     column(({ order_id }) => order_id),
     column(({ status }) => status),
     column(({ failed_message_for_user }) => failed_message_for_user),
@@ -83,11 +81,11 @@ const FINISH: Statement = {
       provider_mismatch = a.mismatch, provider_customer = a.provider_customer,
       charge_transaction_id = a.charge_transaction_id,
       resolved_because = a.because, settled_at = db_clock(), lease_until = null, next_look_at = null
-    from unnest($2::uuid[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::boolean[], $8::text[], $9::numeric[],
+    from unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::boolean[], $8::text[], $9::numeric[],
         $10::text[], $11::text[], $12::text[], $13::text[])
-      as a (order_id, status, failed_message_for_user, amount, currency_code, is_wiped, because, asked_amount,
+      as a (organization_id, order_id, status, failed_message_for_user, amount, currency_code, is_wiped, because, asked_amount,
         asked_currency_code, mismatch, provider_customer, charge_transaction_id)
-    where o.organization_id = $1 and o.order_id = a.order_id and o.status = 'processing'`,
+    where o.organization_id = a.organization_id and o.order_id = a.order_id and o.status = 'processing'`,
 }
 
 /** Money that moved, or was declined. */
@@ -101,32 +99,41 @@ function movementOf(order: Outcome, verdict: Settled): Movement {
   return { order, verdict, usdMinor: toUsdMinor(verdict.amountMinor, verdict.currencyCode, order) }
 }
 
-/** Writes the consumables and data API transactions of a project's successes, and the events of all its outcomes. */
-function deliver(query: Query, projectId: string, done: Done[], moved: Movement[]): Promise<void>[] {
-  const bought = moved.filter(({ order }) => order.project_id === projectId && order.status === 'succeeded')
-  const consumables = bought.map(({ order }) => consumableOf(order))
+/** Writes the consumables and data API transactions of successes, and the events of all outcomes. */
+function deliver(query: Query, done: Done[], moved: Movement[]): Promise<void>[] {
+  if (done.length === 0) return []
+  const bought = moved.filter(({ order }) => order.status === 'succeeded')
+  const consumables = bought.map(({ order }) => ({ project_id: order.project_id, consumable: consumableOf(order) }))
   const transactions = bought.flatMap(({ order, verdict, usdMinor }) => {
     const { profile_id } = order
     if (profile_id === null) return []
     return [transactionOf({ ...order, profile_id, priceMinor: verdict.amountMinor, usdMinor })]
   })
   const events = [
-    ...done.map(({ order }) => chargeEvent(order)),
-    ...consumables.map(grantedEvent),
-    ...transactions.map(createdEvent),
+    ...done.map(({ order }) => ({ project_id: order.project_id, ...chargeEvent(order) })),
+    ...consumables.map(({ project_id, consumable }) => ({ project_id, ...grantedEvent(consumable) })),
+    ...transactions.map((added) => ({ project_id: added.project_id, ...createdEvent(added) })),
   ]
   return [
-    ...(consumables.length > 0 ? [grant(query, consumables)] : []),
-    ...(transactions.length > 0 ? [addTransactions(query, projectId, transactions)] : []),
+    ...(bought.length > 0
+      ? [
+          grant(
+            query,
+            consumables.map(({ consumable }) => consumable),
+          ),
+        ]
+      : []),
+    ...(transactions.length > 0 ? [addTransactions(query, transactions)] : []),
     // An order has no events before it is settled.
-    writeFirst(query, projectId, events),
+    writeFirst(query, events),
   ]
 }
 
 function reportRow({ order, verdict, usdMinor }: Movement): ReportRow {
-  const { external_id, order_id, amount, currency_code, status } = order
+  const { organization_id, external_id, order_id, amount, currency_code, status } = order
   const { psp, psp_merchant_id, region, payment_method_token, provider_customer } = order
   return {
+    organization_id,
     external_id,
     order_id,
     amount,

@@ -1,7 +1,8 @@
 // Settles charges: the outcome and all that follows from it are written in one transaction, once, for several orders at a time.
-import { batched } from '../../lib/batching.ts'
+import { batched, type LockTimeout } from '../../lib/batching.ts'
 import { formatMinor } from '../../lib/money.ts'
 import type { Commit, Db } from '../../lib/pg/db.ts'
+import { limitWaits } from '../../lib/pg/lock-timeout.ts'
 import { endWhenStalled } from '../../lib/pg/stalled.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import type { Settled } from '../../providers/provider.ts'
@@ -48,25 +49,31 @@ export function settleAdopted(
   return db.tx(async (query) => {
     await endWhenStalled(query)
     const asked = { order, verdict, because: null, note, isAdopted: true }
-    const { orders, done } = await settleAll(query, () => {}, [asked])
+    const { orders, done } = await settleAll(query, () => {}, [asked], null)
     for (const { order: settled } of done) await more(query, settled)
     return orders[0]!
   })
 }
 
-// Those of one organization together: they wait for one another anyway, at its clock, which is locked to the commit.
 const settleTogether = batched<Asked, Order>({
-  group: ({ order }) => order.organization_id,
+  tenant: ({ order }) => order.organization_id,
   lanes: chargeLanes,
-  work: (db, all) => db.tx(async (query, commit) => (await settleAll(query, commit, all)).orders),
+  work: (db, all, lockTimeout) =>
+    db.tx(async (query, commit) => (await settleAll(query, commit, all, lockTimeout)).orders),
 })
 
-async function settleAll(query: Query, commit: Commit, all: Asked[]): Promise<{ orders: Order[]; done: Done[] }> {
-  const organizationId = all[0]!.order.organization_id
+async function settleAll(
+  query: Query,
+  commit: Commit,
+  all: Asked[],
+  lockTimeout: LockTimeout,
+): Promise<{ orders: Order[]; done: Done[] }> {
   // An event holds the caller's metadata.
-  const personal = all.filter(({ order }) => order.has_metadata === 't').map(({ order }) => order.external_id)
-  const kept = personal.length > 0 && lockOutErasure(query, organizationId, personal)
-  const [orders] = await Promise.all([lock(query, organizationId, all), kept])
+  const personal = all
+    .filter(({ order }) => order.has_metadata === 't')
+    .map(({ order }) => ({ organizationId: order.organization_id, externalId: order.external_id }))
+  const kept = personal.length > 0 && lockOutErasure(query, personal, lockTimeout)
+  const [orders] = await Promise.all([lock(query, all, lockTimeout), kept])
   const done: Done[] = []
   for (const { order, verdict, because, isAdopted } of all) {
     const locked = orders.get(order.order_id)
@@ -78,21 +85,22 @@ async function settleAll(query: Query, commit: Commit, all: Asked[]): Promise<{ 
     done.push({ order: outcome, verdict, because, mismatch: mismatchOf(outcome, verdict) })
   }
   const notes = all.flatMap(({ note }) => note ?? [])
-  const written = writeOutcomes(query, organizationId, done, notes)
+  const written = writeOutcomes(query, done, notes)
   commit()
   await written
   return { orders: all.map(({ order }) => orders.get(order.order_id)!), done }
 }
 
 /** The orders by their ids, for this transaction alone. */
-async function lock(query: Query, organizationId: string, all: Asked[]): Promise<Map<string, Locked>> {
+async function lock(query: Query, all: Asked[], lockTimeout: LockTimeout): Promise<Map<string, Locked>> {
   // The first to settle an order decides, so the rates of its currency count.
   const first = new Map([...all].reverse().map((asked) => [asked.order.order_id, asked]))
+  const organizations = Array.from(first.values(), ({ order }) => order.organization_id)
   const currencies = Array.from(first.values(), ({ order, verdict }) =>
     verdict.outcome === 'refused' ? order.currency_code : verdict.currencyCode,
   )
   const projects = [...new Set(all.map(({ order }) => order.project_id))].sort()
-  const rows = await query<Locked>(LOCK, [organizationId, [...first.keys()], currencies, projects])
+  const rows = await query<Locked>(LOCK, [lockTimeout, organizations, [...first.keys()], currencies, projects])
   return new Map(rows.map((row) => [row.order_id, row]))
 }
 
@@ -100,19 +108,20 @@ async function lock(query: Query, organizationId: string, all: Asked[]): Promise
 const LOCK: Statement = {
   name: 'lock orders',
   text: `
-    with writing as materialized (select p.id, begin_write(p.id) as stamp from unnest($4::text[]) as p (id))
+    with ${limitWaits('$1')},
+      writing as materialized (select p.id, begin_write(p.id) as stamp from limited, unnest($5::text[]) as p (id))
     select ${ORDER_COLUMNS}, o.client_metadata, c.profile_id, p.anonymized_at is not null as erased,
       coalesce(m.is_sandbox, o.psp = 'simulator') as sandbox,
       rates.currency_per_euro, rates.usd_per_euro, writing.stamp
-    from unnest($2::uuid[], $3::text[]) as a (order_id, currency_code)
-    join orders o on o.organization_id = $1 and o.order_id = a.order_id
+    from unnest($2::text[], $3::uuid[], $4::text[]) as a (organization_id, order_id, currency_code)
+    join orders o on o.organization_id = a.organization_id and o.order_id = a.order_id
     join writing on writing.id = o.project_id
     join customers c on c.organization_id = o.organization_id and c.external_id = o.external_id
     left join profiles p on p.project_id = c.project_id and p.id = c.profile_id
     left join merchant_accounts m on m.organization_id = o.organization_id and m.psp = o.psp
       and m.psp_merchant_id = o.psp_merchant_id
     ${joinRates('o.organization_id', 'a.currency_code', 'o.created_at')}
-    order by o.order_id for no key update of o`,
+    order by o.organization_id, o.order_id for no key update of o`,
 }
 
 /**

@@ -6,6 +6,7 @@ import type { Query, Statement } from '../../lib/pg/types.ts'
 import { instantFromPg } from '../../lib/time.ts'
 
 export interface Payment {
+  project_id: string
   profile_id: string
   /** Whether the merchant account moves play money only. */
   sandbox: 't' | 'f'
@@ -19,8 +20,17 @@ export interface Payment {
 /** The row of a transaction. */
 export type Added = ReturnType<typeof transactionOf>
 
-export function transactionOf({ profile_id, sandbox, currency_code, priceMinor, usdMinor, stamp }: Payment) {
+export function transactionOf({
+  project_id,
+  profile_id,
+  sandbox,
+  currency_code,
+  priceMinor,
+  usdMinor,
+  stamp,
+}: Payment) {
   return {
+    project_id,
     id: makeRecordId('trn'),
     created_at: stamp,
     profile_id,
@@ -31,9 +41,9 @@ export function transactionOf({ profile_id, sandbox, currency_code, priceMinor, 
   }
 }
 
-/** Adds the transactions of a project, and counts them. Call `begin_write` first. */
-export async function addTransactions(query: Query, projectId: string, rows: Added[]): Promise<void> {
-  await query(ADD, [projectId, JSON.stringify(rows), rows.length])
+/** Adds transactions, and counts those of each project. Call `begin_write` first. */
+export async function addTransactions(query: Query, rows: Added[]): Promise<void> {
+  await query(ADD, [JSON.stringify(rows)])
 }
 
 const ADD: Statement = {
@@ -41,9 +51,10 @@ const ADD: Statement = {
   text: `
     with added as (
       insert into transactions (project_id, id, created_at, updated_at, profile_id, currency, price, price_usd, sandbox)
-      select $1, id, created_at, created_at, profile_id, currency, price, price_usd, sandbox
-      from json_populate_recordset(null::transactions, $2))
-    insert into counts (project_id, list, field, value, n) values ($1, 'transactions', '', '', $3)`,
+      select project_id, id, created_at, created_at, profile_id, currency, price, price_usd, sandbox
+      from json_populate_recordset(null::transactions, $1) returning project_id)
+    insert into counts (project_id, list, field, value, n)
+    select project_id, 'transactions', '', '', count(*) from added group by project_id`,
 }
 
 /** The event of a new transaction; its data has the form of the data API. */

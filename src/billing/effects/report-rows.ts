@@ -8,6 +8,7 @@ import { detailFlags } from '../../records/payment.ts'
 
 /** The fields of a row that we know ourselves. */
 export interface ReportRow {
+  organization_id: string
   external_id: string
   order_id: string
   /** Major units with all decimals of the currency. */
@@ -29,6 +30,7 @@ export interface ReportRow {
 }
 
 const OWN = [
+  'organization_id',
   'external_id',
   'order_id',
   'amount',
@@ -46,14 +48,21 @@ const OWN = [
 const TOLD = (Object.keys(noDetails) as (keyof PaymentDetails)[]).filter((name) => name !== 'psp_transaction_type')
 
 /**
- * Adds rows in their order. Do it last in the transaction: the organization's clock stays locked to the commit, so that
- * rows are visible before the next one is stamped.
+ * Adds rows in their order. Do it last in the transaction: the clocks of the organizations stay locked to the commit, so
+ * that rows are visible before the next one of their organization is stamped.
  */
-export async function addReportRows(query: Query, organizationId: string, rows: ReportRow[]): Promise<void> {
-  await query(ADD, [organizationId, JSON.stringify(rows.map(written)), rows.length])
+export async function addReportRows(query: Query, rows: ReportRow[]): Promise<void> {
+  const counts = new Map<string, number>()
+  const places = rows.map(({ organization_id }) => {
+    const place = (counts.get(organization_id) ?? 0) + 1
+    counts.set(organization_id, place)
+    return String(place)
+  })
+  const written = JSON.stringify(rows.map(columnsOf))
+  await query(ADD, [[...counts.keys()], Array.from(counts.values(), String), written, places])
 }
 
-function written(row: ReportRow): object {
+function columnsOf(row: ReportRow): object {
   const own = OWN.map((name) => [name, row[name]])
   const told = TOLD.map((name) => [name, fitting(name, row.details[name])])
   return { trx_id: makeUuid(), ...Object.fromEntries(own), ...Object.fromEntries(told) }
@@ -61,21 +70,27 @@ function written(row: ReportRow): object {
 
 const COLUMNS = ['trx_id', ...OWN, ...TOLD].join(', ')
 
-// The clock goes to the last row's stamp; the rows before it lie a microsecond apart. An organization without a clock makes
-// the stamps null, which the table refuses.
+// Clocks are locked in one order, so that two processes wait for one another without a deadlock. Each goes to the stamp of
+// its last row; the rows before it lie a microsecond apart. An organization without a clock makes the stamps null, which the
+// table refuses.
 const ADD: Statement = {
   name: 'add report rows',
   text: `
-    with ticked as (
-      update organization_clocks set last_trx_created_at =
-        greatest(db_clock(), last_trx_created_at + interval '1 microsecond') + ($3 - 1) * interval '1 microsecond'
-      where organization_id = $1 returning last_trx_created_at as last),
-    clock as (select (select last from ticked)),
+    with locked as materialized (
+      select c.organization_id, a.rows from unnest($1::text[], $2::int[]) as a (organization_id, rows)
+      join organization_clocks c on c.organization_id = a.organization_id
+      order by c.organization_id for no key update of c),
+    ticked as (
+      update organization_clocks c set last_trx_created_at =
+        greatest(db_clock(), c.last_trx_created_at + interval '1 microsecond') + (l.rows - 1) * interval '1 microsecond'
+      from locked l where c.organization_id = l.organization_id
+      returning c.organization_id, c.last_trx_created_at - l.rows * interval '1 microsecond' as before),
     stamped as (
-      select a.*, clock.last - ($3 - a.ordinality) * interval '1 microsecond' as stamp
-      from rows from (json_populate_recordset(null::report_transactions, $2)) with ordinality as a, clock)
-    insert into report_transactions (organization_id, imported, trx_created_at, updated_at, ${COLUMNS})
-    select $1, false, stamp, stamp, ${COLUMNS} from stamped`,
+      select a.*, ticked.before + ($4::int[])[a.ordinality] * interval '1 microsecond' as stamp
+      from rows from (json_populate_recordset(null::report_transactions, $3)) with ordinality as a
+      left join ticked on ticked.organization_id = a.organization_id)
+    insert into report_transactions (imported, trx_created_at, updated_at, ${COLUMNS})
+    select false, stamp, stamp, ${COLUMNS} from stamped`,
 }
 
 /**

@@ -104,7 +104,7 @@ export async function claim(
   onClaim: OnClaim,
 ): Promise<{ refund: Refund; isNew: boolean }> {
   return db.tx(async (query, commit) => {
-    if (hasNotes(request)) await lockOutErasure(query, organizationId, [request.externalId])
+    if (hasNotes(request)) await lockOutErasure(query, [{ organizationId, externalId: request.externalId }])
     await query(LOCK_ORDER, [organizationId, request.orderId])
     const known = await findByKey(query, organizationId, request)
     if (known) return { refund: known, isNew: false }

@@ -101,7 +101,7 @@ async function finish(
       outcome.provider_transaction_id,
     ]),
     ...writes,
-    addReportRows(query, outcome.organization_id, [reportRow(outcome, isRefused ? noDetails : verdict.details)]),
+    addReportRows(query, [reportRow(outcome, isRefused ? noDetails : verdict.details)]),
   ])
   commit()
   await written
@@ -178,9 +178,11 @@ export function softly({ refund_id, amount, currency_code }: Refund): Settled {
 
 /** The report row of a refund; one that is soft moved no money and says so by its type. */
 export function reportRow(outcome: SettledRefund, details: PaymentDetails): ReportRow {
-  const { external_id, order_id, amount, currency_code, status, psp, psp_merchant_id, region } = outcome
+  const { organization_id, external_id, order_id, amount, currency_code, status, psp, psp_merchant_id, region } =
+    outcome
   const usdMinor = toUsdMinor(minorFromDatabase(amount, currency_code), currency_code, outcome)
   return {
+    organization_id,
     external_id,
     order_id,
     amount,

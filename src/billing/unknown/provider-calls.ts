@@ -87,7 +87,7 @@ function written(notes: Note[]): string {
 }
 
 const keepTogether = batched<Note, Note>({
-  group: () => 'all',
+  tenant: ({ organization_id }) => organization_id,
   async work(db, notes) {
     await db.query(KEEP, [written(notes)])
     return notes

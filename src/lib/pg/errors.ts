@@ -20,6 +20,11 @@ export function isTimeout(error: unknown): boolean {
   return sqlState(error) === '57014'
 }
 
+/** Whether a statement was ended because it waited too long for a lock. */
+export function isLockTimeout(error: unknown): boolean {
+  return sqlState(error) === '55P03'
+}
+
 /** Whether a transaction failed by a deadlock or a serialization failure. */
 export function isClash(error: unknown): boolean {
   return CLASHES.has(sqlState(error) ?? '')

@@ -12,7 +12,7 @@ export interface PrimaryState {
 
 /** Returns the primary's state for a project, as of a moment after the call. */
 export const primaryState = batched<string, PrimaryState>({
-  group: () => 'all',
+  tenant: (project) => project,
   async work(db: Db, projects) {
     const rows = await db.read(STATE, [[...new Set(projects)]])
     const position = BigInt(rows[0]!.text(0)!)
