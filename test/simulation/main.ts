@@ -1,4 +1,7 @@
 // npm run simulate: plays many seeds, prints the story of any that breaks a rule; --seed plays one again.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { mutants } from '../mutants/mutants.ts'
 import { globalSetup, globalTeardown } from '../support/global-setup.ts'
@@ -11,24 +14,62 @@ const { values } = parseArgs({
     from: { type: 'string', default: '1' },
     seed: { type: 'string' },
     mutant: { type: 'string' },
+    jobs: { type: 'string', default: '1' },
   },
 })
+// What a process that died in the simulation held stays in memory, some megabytes a seed: many seeds take several programs.
+const SEEDS_A_PROGRAM = 100
+
+const first = Number(values.seed ?? values.from)
+const count = values.seed === undefined ? Number(values.seeds) : 1
 const mutant = values.mutant === undefined ? undefined : mutants[values.mutant]
 if (values.mutant !== undefined && !mutant) throw new Error(`There is no mutant ${values.mutant}.`)
 replaceSources(mutant)
 
 await globalSetup()
 try {
-  process.exitCode = await play()
+  process.exitCode = count > SEEDS_A_PROGRAM ? await playInPrograms() : await play()
 } finally {
   await globalTeardown()
+}
+
+/** Several programs, --jobs of them at a time, until one finds a violation. */
+async function playInPrograms(): Promise<number> {
+  const begun = performance.now()
+  let next = first
+  let played = 0
+  let code = 0
+  const work = async () => {
+    while (code === 0 && next < first + count) {
+      const from = next
+      next = Math.min(from + SEEDS_A_PROGRAM, first + count)
+      const seeds = next - from
+      const outcome = await playInProgram(from, seeds)
+      played += seeds
+      if (outcome.code !== 0) {
+        code = outcome.code
+        console.log(outcome.output)
+      } else if (played % 500 === 0) console.log(`${played} seeds, ${Math.round(performance.now() - begun)} ms`)
+    }
+  }
+  await Promise.all(Array.from({ length: Number(values.jobs) }, work))
+  if (code === 0) console.log(`${count} seeds without a violation.`)
+  return code
+}
+
+async function playInProgram(from: number, seeds: number): Promise<{ code: number; output: string }> {
+  const args = ['--from', String(from), '--seeds', String(seeds), ...(values.mutant ? ['--mutant', values.mutant] : [])]
+  const program = spawn(process.execPath, [...process.execArgv, import.meta.filename, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [output, [code]] = await Promise.all([text(program.stdout), once(program, 'exit')])
+  return { code: code ?? 1, output }
 }
 
 async function play(): Promise<number> {
   const { Database } = await import('./database.ts')
   const { simulate } = await import('./world.ts')
-  const first = Number(values.seed ?? values.from)
-  const last = values.seed === undefined ? first + Number(values.seeds) - 1 : first
+  const last = first + count - 1
   const fresh = await freshDatabase()
   const database = await Database.open(fresh.url)
   const begun = performance.now()
@@ -42,15 +83,12 @@ async function play(): Promise<number> {
         return 1
       }
       if (values.seed !== undefined) console.log(outcome.story.join('\n'))
-      if ((seed - first + 1) % 500 === 0)
-        console.log(`${seed - first + 1} seeds, ${Math.round(performance.now() - begun)} ms`)
     }
   } finally {
     await database.close()
     await fresh.drop()
   }
   const ms = performance.now() - begun
-  const count = last - first + 1
   console.log(`${count} seeds without a violation: ${steps} steps, ${(ms / count).toFixed(1)} ms a seed.`)
   return 0
 }
