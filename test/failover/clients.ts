@@ -1,0 +1,129 @@
+// Clients during the kills: charges repeated with their key until they are decided, reads, and a copy by windows.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export interface Shop {
+  url: string
+  organizationId: string
+  billingKey: string
+  projectKey: string
+  customers: string[]
+}
+
+/** A charge as a client knows it; `outcome` is what it was told at last. */
+export interface Charged {
+  customer: string
+  key: string
+  orderId: string | undefined
+  outcome: string | undefined
+  decidedMs: number | undefined
+}
+
+export interface Clients {
+  charges: Charged[]
+  /** Answers by what was asked and the status; `broken` had none. */
+  statuses: Map<string, number>
+  /** What the copy has been given, as `id stamp`, since it last began anew; and how often that was. */
+  copied: string[]
+  begunAnew: number
+  /** The longest time without a charge that succeeded, in this span. */
+  outageMs(fromMs: number, toMs: number): number
+  /** Ends the load; every charge is asked for until it is decided, and the copy goes on until it has read what is there. */
+  stop(): Promise<void>
+}
+
+const START = '2000-01-01T00:00:00.000000Z'
+const PATIENCE_MS = 30_000
+
+export function startClients(shop: Shop): Clients {
+  const clients: Omit<Clients, 'outageMs' | 'stop'> = { charges: [], statuses: new Map(), copied: [], begunAnew: 0 }
+  let stopping = false
+  let from = START
+
+  async function call(what: string, path: string, init: RequestInit): Promise<Response | undefined> {
+    const signal = AbortSignal.timeout(PATIENCE_MS)
+    const response = await fetch(`${shop.url}${path}`, { ...init, signal }).catch(() => undefined)
+    const name = `${what} ${response?.status ?? 'broken'}`
+    clients.statuses.set(name, (clients.statuses.get(name) ?? 0) + 1)
+    if (response?.status !== 200) await sleep(100)
+    return response
+  }
+
+  async function ask(charge: Charged): Promise<void> {
+    const body = { external_id: charge.customer, amount: '1.00', currency_code: 'USD', idempotency_key: charge.key }
+    const response = await call('charge', `/${shop.organizationId}/v1/payment/one_off_charge`, {
+      method: 'POST',
+      headers: { 'Service-Secret-Key': shop.billingKey, 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    if (response?.status !== 200) return
+    const { order_id, checkout_status } = (await response.json()) as { order_id: string; checkout_status: string }
+    if (checkout_status === 'processing') return void (await sleep(50))
+    Object.assign(charge, { orderId: order_id, outcome: checkout_status, decidedMs: performance.now() })
+  }
+
+  async function charge(customer: string): Promise<void> {
+    while (!stopping) {
+      const one: Charged = { customer, key: randomUUID(), orderId: undefined, outcome: undefined, decidedMs: undefined }
+      clients.charges.push(one)
+      while (one.outcome === undefined) await ask(one)
+      await sleep(20)
+    }
+  }
+
+  const get = (what: string, path: string) => call(what, path, { headers: { 'Service-Secret': shop.projectKey } })
+
+  async function read(): Promise<void> {
+    while (!stopping) {
+      await get('read', '/public/v1/transactions?limit=20')
+      await sleep(20)
+    }
+  }
+
+  /** One window of the copy; false when it has to be asked for again. */
+  async function copyWindow(): Promise<boolean> {
+    const response = await get('copy', `/public/v1/export?from=${from}`)
+    if (response?.status !== 200) return false
+    const text = await response.text().catch(() => '')
+    const lines = text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]))
+    const { horizon } = lines.at(-1) ?? {}
+    // Without its last line the answer broke off.
+    if (horizon === undefined) return false
+    if (response.headers.has('x-void-from')) {
+      clients.copied = []
+      clients.begunAnew += 1
+      from = START
+      return true
+    }
+    for (const { record, data } of lines) {
+      if (record === 'transaction') clients.copied.push(`${data.id} ${data.updated_at}`)
+    }
+    from = horizon
+    return true
+  }
+
+  async function copy(): Promise<void> {
+    while (!stopping) {
+      await copyWindow()
+      await sleep(200)
+    }
+  }
+
+  const working = [...shop.customers.map(charge), read(), read(), copy()]
+  return Object.assign(clients, {
+    outageMs(fromMs: number, toMs: number) {
+      const times = clients.charges.flatMap(({ decidedMs }) => decidedMs ?? []).filter((at) => at > fromMs && at < toMs)
+      const all = [fromMs, ...times.sort((a, b) => a - b), toMs]
+      return Math.max(...all.slice(1).map((at, n) => at - all[n]!))
+    },
+    async stop() {
+      stopping = true
+      await Promise.all(working)
+      // The horizon lags by up to a second, and a first window may tell that the copy is void.
+      for (let windows = 0; windows < 6; windows += 1) {
+        await sleep(1100)
+        while (!(await copyWindow())) await sleep(100)
+      }
+    },
+  })
+}
