@@ -45,8 +45,9 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
     request.tenant = holder.project_id
     limits.admit(reply, holder)
   })
-  app.addHook('onResponse', async ({ projectId, keyId, synced }) => {
+  app.addHook('onResponse', ({ projectId, keyId, synced }, _reply, done) => {
     if (synced) syncReaders.note(projectId, keyId, synced)
+    done()
   })
   app.setNotFoundHandler(noRoute)
   // Else the paths of billing would be served here, as those of an organization called "public".

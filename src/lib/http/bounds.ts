@@ -50,15 +50,17 @@ export function keepBounds(app: FastifyInstance, bounds: ListenerBounds, underWa
   // Otherwise a connection would be passed between workers for ever when none of them has room.
   Object.assign(app.server, { dropMaxConnection: true })
   dropStalled(app, bounds.sendTimeoutMs, underWay)
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', (request, _reply, done) => {
     if (underWay.size > bounds.concurrentRequests && !request.url.startsWith('/health/')) throw busy()
+    done()
   })
   // After authentication, like every response about a path.
-  app.addHook('preParsing', async (request) => {
+  app.addHook('preParsing', (request, _reply, _payload, done) => {
     const { url = '' } = request.raw
     if (url.length > bounds.urlBytes) {
       throw new ApiError(414, 'uri_too_long', `The URL is longer than ${bounds.urlBytes} bytes.`)
     }
+    done()
   })
 }
 

@@ -89,11 +89,12 @@ export function takeOverNodesAnswers(app: FastifyInstance): void {
   })
   // A client may close its sending side after the last request, and still wait for the response.
   Object.assign(server, { httpAllowHalfOpen: true })
-  app.addHook('onRequest', async ({ headers, raw }) => {
+  app.addHook('onRequest', ({ headers, raw }, _reply, done) => {
     if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') {
       throw new ApiError(417, 'expectation_failed', 'The server supports Expect only with 100-continue.')
     }
     checkHost(raw)
+    done()
   })
 }
 
