@@ -47,7 +47,7 @@ export const idOf = (prefix: string, n: number) => `${prefix}_${String(Math.floo
 
 export async function startServers(rig: Rig, { workers }: Options): Promise<Servers> {
   const ours = await startOurs(rig, { workers })
-  const [plain, wire] = [await startReference(rig, 'plain.ts'), await startReference(rig, 'wire.ts')]
+  const [plain, wire] = [await startReference(rig, 'plain.ts', workers), await startReference(rig, 'wire.ts')]
   return { rig, ours, plain, wire }
 }
 

@@ -148,8 +148,8 @@ export function startOurs(rig: Rig, { workers = 1, more = [] as string[] } = {})
   return startProgram(['serve', ...(more.length > 0 ? more : ['--no-worker']), ...several], rig.env, rig.closers)
 }
 
-export function startReference(rig: Rig, program: 'plain.ts' | 'wire.ts'): Promise<Program> {
-  return startProgram([], { DATABASE_URL: rig.databaseUrl }, rig.closers, program)
+export function startReference(rig: Rig, program: 'plain.ts' | 'wire.ts', workers = 1): Promise<Program> {
+  return startProgram([], { DATABASE_URL: rig.databaseUrl, WORKERS: String(workers) }, rig.closers, program)
 }
 
 /** A temporary folder that is removed in the end. */
