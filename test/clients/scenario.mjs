@@ -2,7 +2,7 @@
 import { Tundish, TundishConnectionError, TundishError, webhooks } from '@tundish/client'
 
 /** Returns what the client read and did, for the test to compare. */
-export async function scenario({ url, projectKey, organization, externalId, webhook }) {
+export async function scenario({ url, projectKey, organization, externalId, webhook, redirects }) {
   const sent = []
   let lose = 0
   // A network that loses answers: the request arrives, its answer does not.
@@ -55,6 +55,9 @@ export async function scenario({ url, projectKey, organization, externalId, webh
   const lost = await tundish.funnels.get('funnel').catch((error) => error)
   result.lost = [lost instanceof TundishConnectionError, sent.filter((path) => path.endsWith('/funnels/funnel')).length]
   lose = 0
+
+  const moved = await new Tundish({ url: redirects, projectKey }).funnels.get('funnel').catch((error) => error)
+  result.redirected = [moved instanceof TundishError, moved.message]
 
   const seen = {}
   for await (const { list, horizon } of tundish.changes()) {

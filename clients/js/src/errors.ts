@@ -35,13 +35,19 @@ export async function errorOf(response: Response): Promise<TundishError> {
   const { message } = (body ?? {}) as { message?: unknown }
   const { status, headers } = response
   const seconds = Number(headers.get('retry-after') ?? Number.NaN)
-  return new TundishError(typeof message === 'string' ? message : `The server answered ${status}.`, {
+  return new TundishError(typeof message === 'string' ? message : sentenceOf(response), {
     status,
     code: headers.get('x-error-code') ?? '',
     requestId: headers.get('x-request-id') ?? '',
     retryAfterMs: seconds >= 0 ? seconds * 1000 : undefined,
     body: body ?? text,
   })
+}
+
+/** A redirect is not followed: the key would go to another address. Some runtimes hide its status. */
+function sentenceOf({ status, type }: Response): string {
+  const isRedirect = type === 'opaqueredirect' || (status >= 300 && status < 400)
+  return isRedirect ? 'The server redirects: give the client its final address.' : `The server answered ${status}.`
 }
 
 function parsed(text: string): unknown {

@@ -45,7 +45,7 @@ export function openHttp(options: HttpOptions): Http {
     const { path, query = {}, headers, body } = call
     const url = `${base}${path}${queryString(query)}`
     const watch = openWatch(timeoutMs, call.signal)
-    const init: RequestInit = { headers: { ...headers }, signal: watch.signal, redirect: 'error' }
+    const init: RequestInit = { headers: { ...headers }, signal: watch.signal, redirect: 'manual' }
     if (body !== undefined) Object.assign(init, postOf(headers, body))
     try {
       const response = await send(url, init)
