@@ -44,6 +44,7 @@ export const QUEUE_AT_PROVIDER = [
    on conflict do nothing`,
 ]
 
+// Idle workers look in turn, so that there is one look in this time.
 const LOOK_MS = 1_000
 // The most concurrent erasures of one process.
 const AT_ONCE = 4
@@ -54,7 +55,7 @@ const PAUSES_S = [5, 60, 10 * 60, 60 * 60, 6 * 60 * 60]
 /** Starts to erase at providers; returns what stops it. */
 export function eraseAtProviders(app: Shared): () => Promise<void> {
   const stopping = new AbortController()
-  const workers = Array.from({ length: AT_ONCE }, () => keepErasing(app, stopping.signal))
+  const workers = Array.from({ length: AT_ONCE }, (_, n) => keepErasing(app, n * LOOK_MS, stopping.signal))
   return async () => {
     stopping.abort()
     await Promise.all(workers)
@@ -86,8 +87,9 @@ const TAKE_DUE = {
     returning e.organization_id, e.psp, e.psp_merchant_id, e.target, e.how, e.attempts`,
 }
 
-async function keepErasing(app: Shared, signal: AbortSignal): Promise<void> {
+async function keepErasing(app: Shared, delayMs: number, signal: AbortSignal): Promise<void> {
   const { db, clock, log } = app
+  await clock.sleep(delayMs, signal)
   while (!signal.aborted) {
     const isWorking = await eraseNext(app, signal).catch((error) => {
       // A taken erasure is due again when its lease ends.
@@ -95,7 +97,7 @@ async function keepErasing(app: Shared, signal: AbortSignal): Promise<void> {
         log.error({ err: error }, 'An erasure at a payment provider failed; it is tried again.')
       return false
     })
-    if (!isWorking) await clock.sleep(LOOK_MS, signal)
+    if (!isWorking) await clock.sleep(AT_ONCE * LOOK_MS, signal)
   }
 
   async function eraseNext({ providers }: Shared, stop: AbortSignal): Promise<boolean> {

@@ -11,9 +11,9 @@ import { markNews, takeMarks } from './marks.ts'
 
 const SHORTEST_PAUSE_MS = 2_000
 // A day is computed from all of its records each time. Without longer pauses, computing the day that changes all the time
-// would take more of the database than the charges that change it: a pass takes a twentieth of the time, and figures are
+// would take more of the database than the charges that change it: a pass takes a fiftieth of the time, and figures are
 // still less than a minute old as long as a pass takes some seconds.
-const PAUSES_FOR_PASS = 19
+const PAUSES_FOR_PASS = 49
 const LONGEST_PAUSE_MS = 40_000
 // Beside those of the migrations (7482) to the import (7486) and those after it.
 const LOCK_CLASS = 7493

@@ -80,12 +80,17 @@ export class Transport {
       const stop = () => request.destroy()
       if (signal.aborted) stop()
       signal.addEventListener('abort', stop, { once: true })
-      request.on('response', resolve)
+      let isAnswered = false
+      request.on('response', (response) => {
+        isAnswered = true
+        resolve(response)
+      })
       request.on('error', (error) => reject(broken(error, signal)))
       request.on('close', () => {
         signal.removeEventListener('abort', stop)
-        // Neither a response nor an error came: an answer that changes to another protocol.
-        reject(new ProviderTrouble('the connection ended without an answer'))
+        // Neither a response nor an error came: an answer that changes to another protocol. (An error is not made in vain:
+        // its stack costs as much as a hundredth of a charge.)
+        if (!isAnswered) reject(new ProviderTrouble('the connection ended without an answer'))
       })
       request.end(payload)
     })

@@ -9,7 +9,8 @@ interface Shared {
   log: { warn(details: object, message: string): void; error(details: object, message: string): void }
 }
 
-const LOOK_MS = 500
+// An idle process asks little; what a clock put off is due again this much later at most.
+const LOOK_MS = 2_000
 // Covers the round trip, and small continuous corrections of clocks.
 const TOLERANCE_MS = 1_000
 
