@@ -80,6 +80,8 @@ async function computeNext(db: Db, projectId: string, ifTaken: 'leave' | 'wait')
 export async function rebuildFigures(db: Db, projectId: string): Promise<number> {
   const horizon = await readHorizon(db, projectId)
   await db.tx(async (query) => {
+    // Marking every day reads the times of all records.
+    await query(`set local statement_timeout = '${MOST_SECONDS}s'`)
     await query('select pg_advisory_xact_lock($1, number) from projects where id = $2', [LOCK_CLASS, projectId])
     await query('delete from figure_progress where project_id = $1', [projectId])
     await markNews(query, projectId, horizon)
