@@ -3,7 +3,8 @@ import { ApiError } from '../lib/errors.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Row } from '../lib/pg/row-bytes.ts'
 import type { Statement } from '../lib/pg/types.ts'
-import { decimal, instant, integer, shape, text } from '../lib/shape/shape.ts'
+import { Type } from '../lib/shape/schema.ts'
+import { decimal, instant, integer, json, shape, text } from '../lib/shape/shape.ts'
 import { INCOMING, MOVES, moveOf } from '../records/payment-move.ts'
 
 /** From the beginning of a day to the beginning of another, in UTC: `2026-10-01T00:00:00Z`. */
@@ -25,10 +26,15 @@ const sumOf = (sign: string, moves: readonly string[]) =>
 const countOf = (move: string) => `count(*) filter (where m.move = '${move}')`
 const SIGNED = `case when m.move in (${list(INCOMING)}) then m.amount else -m.amount end`
 
-const fees = decimal('What the provider kept, negative; null while the provider does not say. None says it yet.', {
-  sql: 'null::numeric',
-  nullable: true,
-})
+const movements = (which: string) => `count(*) filter (where m.move is not null and ${which})`
+
+const feeSum = Type.Object(
+  {
+    fee: Type.Number({ description: 'Sum in major units, negative.', examples: [-42.3] }),
+    fee_currency: Type.String({ description: 'ISO 4217 code.', examples: ['USD'] }),
+  },
+  { title: 'FeeSum', additionalProperties: false },
+)
 
 export const financeTotal = shape('FinanceTotal', 'm', {
   month: text('Month in UTC.', { example: '2026-10' }),
@@ -58,7 +64,21 @@ export const financeTotal = shape('FinanceTotal', 'm', {
     sql: `coalesce(sum(${SIGNED}) filter (where m.move is not null), 0)`,
     example: 1200.5,
   }),
-  fees,
+  fees: json('What the provider kept, by the currency of its balance, which may be another: negative amounts.', {
+    sql: "coalesce(f.fees, '[]')",
+    schema: Type.Array(feeSum),
+    example: [{ fee: -42.3, fee_currency: 'USD' }],
+  }),
+  fees_unknown: integer('How many of these movements the provider has told no fee of; 0.00 is a fee that is known.', {
+    sql: movements('m.fee is null'),
+    example: 0,
+  }),
+  net_after_fees: decimal('`net` + `fees`; null unless every fee is known and in `currency_code`.', {
+    sql: `case when ${movements('(m.fee_currency = m.currency_code) is not true')} = 0
+      then coalesce(sum(${SIGNED} + m.fee), 0) end`,
+    nullable: true,
+    example: 1158.2,
+  }),
   without_money: integer('Rows that moved no money: declined payments, failed refunds, unknown types.', {
     sql: 'count(*) filter (where m.move is null)',
     example: 7,
@@ -79,7 +99,16 @@ export const financeRow = shape('FinanceRow', 'm', {
     nullable: true,
     example: -10.5,
   }),
-  fees,
+  fee: decimal('What the provider kept, negative; positive when it gave a fee back; null while it is not known.', {
+    sql: 'f.fee',
+    nullable: true,
+    example: -0.6,
+  }),
+  fee_currency: text('Of the balance that the fee was taken from, which may differ from `currency_code`.', {
+    sql: 'f.fee_currency',
+    nullable: true,
+    example: 'USD',
+  }),
   psp: text('Payment provider.', { example: 'simulator' }),
   psp_merchant_id: text('Account there.', { nullable: true }),
   psp_transaction_id: text('Name of the movement there.', { nullable: true }),
@@ -90,6 +119,15 @@ const REPORT = `
   from report_transactions r
   join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id
   where r.organization_id = $1`
+
+// Several entries of a movement have one currency; if ever they have not, their sum is not known.
+const FEE = `
+  left join lateral (
+    select case when min(p.currency_code) = max(p.currency_code) then -sum(p.fee) end as fee,
+      case when min(p.currency_code) = max(p.currency_code) then min(p.currency_code) end as fee_currency
+    from provider_fees p
+    where p.organization_id = m.organization_id and p.psp = m.psp collate "C" and p.psp_merchant_id = m.psp_merchant_id
+      and p.transaction_id = m.psp_transaction_id collate "C" and p.move = m.move) f on true`
 
 /** Reads a month, or a first day and the day after the last. Throws a 400. */
 export function readPeriod({ month, from, to }: PeriodGiven): Period {
@@ -133,8 +171,18 @@ export const financeTotals = (db: Db, organizationId: string, { from, to }: Peri
 const TOTALS: Statement = {
   name: 'sum report rows',
   text: `
-  select ${financeTotal.columns} from (${REPORT} and r.trx_created_at >= $2 and r.trx_created_at < $3) m
-  group by m.month, m.currency_code, m.psp order by m.month, m.currency_code, m.psp`,
+  with moved as materialized (
+    select m.month, m.currency_code, m.psp, m.move, m.amount, f.fee, f.fee_currency
+    from (${REPORT} and r.trx_created_at >= $2 and r.trx_created_at < $3) m ${FEE}),
+  summed as (
+    select month, currency_code, psp, fee_currency, sum(fee) as fee
+    from moved where fee is not null group by month, currency_code, psp, fee_currency),
+  fees as (
+    select month, currency_code, psp,
+      json_agg(json_build_object('fee', fee, 'fee_currency', fee_currency) order by fee_currency)::text as fees
+    from summed group by month, currency_code, psp)
+  select ${financeTotal.columns} from moved m left join fees f using (month, currency_code, psp)
+  group by m.month, m.currency_code, m.psp, f.fees order by m.month, m.currency_code, m.psp`,
 }
 
 /**
@@ -151,8 +199,10 @@ export const financeRows = (
 const ROWS: Statement = {
   name: 'list moved money',
   text: `
-  select ${financeRow.columns} from (${REPORT}
-    and r.trx_created_at >= $2 and r.trx_created_at < $3
-    and r.trx_created_at > coalesce($4::timestamptz, '-infinity')) m
-  where m.move is not null order by m.trx_created_at limit $5::int`,
+  select ${financeRow.columns} from (
+    select * from (${REPORT}
+      and r.trx_created_at >= $2 and r.trx_created_at < $3
+      and r.trx_created_at > coalesce($4::timestamptz, '-infinity')) moved
+    where move is not null order by trx_created_at limit $5::int) m ${FEE}
+  order by m.trx_created_at`,
 }

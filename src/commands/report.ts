@@ -11,6 +11,7 @@ import {
   readPeriod,
 } from '../billing/finance.ts'
 import { ApiError, UsageError } from '../lib/errors.ts'
+import { type JsonNumber, numberText, readJson } from '../lib/json/read.ts'
 import { minorUnits } from '../lib/money.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Row } from '../lib/pg/row-bytes.ts'
@@ -59,8 +60,17 @@ async function report({ db }: App, { org, month, from, to, format, json, ...aske
 }
 
 const TOTAL_COLUMNS = ['month', 'currency_code', 'psp', 'payments', 'gross', 'refunds', 'refunded']
-TOTAL_COLUMNS.push('chargebacks', 'charged_back', 'net')
-const ROW_COLUMNS = ['trx_created_at', 'kind', 'amount', 'currency_code', 'external_id', 'order_id']
+TOTAL_COLUMNS.push('chargebacks', 'charged_back', 'net', 'fees', 'fees_unknown', 'net_after_fees')
+const ROW_COLUMNS = [
+  'trx_created_at',
+  'kind',
+  'amount',
+  'currency_code',
+  'fee',
+  'fee_currency',
+  'external_id',
+  'order_id',
+]
 
 const PAGE = 1000
 
@@ -84,17 +94,28 @@ function namedTexts(shape: Shape, row: Row): Texts {
   )
 }
 
-const MONEY = ['amount', 'gross', 'refunded', 'charged_back', 'net', 'fees']
+const MONEY = ['amount', 'gross', 'refunded', 'charged_back', 'net', 'net_after_fees']
 
 /** Amounts with all decimals of their currency. */
 function withDecimals(row: Texts): Texts {
-  const units = minorUnits(String(row.currency_code)) ?? 2
-  const shown = Object.entries(row).map(([name, value]) => [name, MONEY.includes(name) ? pad(value, units) : value])
+  const shown = Object.entries(row).map(([name, value]) => {
+    if (name === 'fees') return [name, feesText(value!)]
+    if (name === 'fee') return [name, pad(value, row.fee_currency)]
+    return [name, MONEY.includes(name) ? pad(value, row.currency_code) : value]
+  })
   return Object.fromEntries(shown)
 }
 
-function pad(amount: string | null, units: number): string | null {
+/** `USD -12.30; EUR -0.50`: no two currencies are added. */
+function feesText(json: string): string | null {
+  const fees = readJson(json, { exact: true }) as { fee: number | JsonNumber; fee_currency: string }[]
+  const each = fees.map(({ fee, fee_currency }) => `${fee_currency} ${pad(numberText(fee), fee_currency)}`)
+  return each.length > 0 ? each.join('; ') : null
+}
+
+function pad(amount: string | null, currency: string | null | undefined): string | null {
   if (amount === null) return null
+  const units = minorUnits(String(currency)) ?? 2
   const [whole, decimals = ''] = amount.split('.') as [string, string?]
   const kept = decimals.replace(/0+$/, '').padEnd(units, '0')
   return kept === '' ? whole : `${whole}.${kept}`

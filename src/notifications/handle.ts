@@ -10,6 +10,7 @@ import { isUuid } from '../lib/ids.ts'
 import type { AccountName } from '../providers/account.ts'
 import type { Hint, Notification } from '../providers/notification.ts'
 import { type Provider, ProviderTrouble } from '../providers/provider.ts'
+import { keepFeesOfOrder } from './fees.ts'
 import { updateSavedCard } from './saved-card.ts'
 
 export type NotificationContext = BillingContext &
@@ -29,11 +30,12 @@ export async function handleNotification(
   notification: Notification,
 ): Promise<void> {
   const { db, counted } = context
-  const { id, kind, hint } = notification
+  const { id, kind, hint, entered } = notification
   const key = [account.organizationId, account.psp, account.merchantId, id]
   if ((await db.query(IS_KNOWN, key)).length > 0) return counted(account.psp, hint.about, 'repeated')
   try {
     await follow(context, account, provider, hint)
+    if (entered) await keepFeesOfOrder(context, account, provider, entered)
     if (account.psp === 'stripe') await refreshRecords(context, account, notification)
   } catch (error) {
     counted(account.psp, hint.about, 'failed')

@@ -1,4 +1,5 @@
 // Notifications of payment providers: hints what to look up, never an outcome.
+import type { Entered } from './fees.ts'
 
 /** The object to look up at the provider, so that order, repetition and loss of notifications do not matter. */
 export type Hint =
@@ -17,6 +18,8 @@ export interface Notification {
   /** When the provider made it, in seconds since 1970. */
   createdS: number
   hint: Hint
+  /** The entries in the account's balance that it names, whose fees can be looked up. */
+  entered?: Entered | undefined
   /** The whole notification, for imports that follow changes. */
   event: Record<string, unknown>
 }

@@ -1,5 +1,6 @@
 // The contract of payment providers: what an adapter must implement, and the outcomes it may return.
 
+import type { Fee } from './fees.ts'
 import type { Dispute, Movement, RefundAtProvider } from './movements.ts'
 import type { Notification } from './notification.ts'
 import type { PaymentDetails } from './payment-details.ts'
@@ -208,6 +209,11 @@ export interface Provider {
     how: 'empty' | 'delete',
     signal?: AbortSignal,
   ): Promise<{ outcome: 'erased' } | Unknown>
+  /**
+   * The fee of an entry in the account's balance; undefined: it is of no payment. `not_begun`: the credentials do not
+   * allow to read it. Absent where the provider does not tell fees.
+   */
+  feeOf?(entryId: string, signal?: AbortSignal): Promise<Fee | NotBegun | Unknown | undefined>
   /** Pages of the notifications made since a second of 1970, newest first. Throws `ProviderTrouble`. */
   notificationsSince?(sinceS: number, signal?: AbortSignal): AsyncIterable<Notification[]>
 

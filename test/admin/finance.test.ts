@@ -74,13 +74,27 @@ describe('the finance report', () => {
     const { body } = await get(OCTOBER)
     assert.deepEqual([body.from, body.to], ['2025-10-01T00:00:00.000Z', '2025-11-01T00:00:00.000Z'])
     const nothing = { refunds: 0, refunded: 0, refunds_failed: 0, chargebacks: 0, charged_back: 0 }
-    const none = { ...nothing, chargeback_reversals: 0, fees: null, without_money: 0 }
+    const none = {
+      ...nothing,
+      chargeback_reversals: 0,
+      fees: [],
+      fees_unknown: 1,
+      net_after_fees: null,
+      without_money: 0,
+    }
     const [yen, dinar, dollar] = [
       { currency_code: 'JPY', psp: 'elsewhere', payments: 1, gross: 5000, net: 5000 },
       { currency_code: 'KWD', psp: 'simulator', payments: 1, gross: 1.005, net: 1.005 },
       { currency_code: 'USD', psp: 'simulator', payments: 3, gross: 100.3, net: 50.05 },
     ].map((given) => ({ month: '2025-10', ...none, ...given }))
-    const moved = { refunds: 2, refunded: -30.25, refunds_failed: 1, chargebacks: 2, charged_back: -20 }
+    const moved = {
+      fees_unknown: 9,
+      refunds: 2,
+      refunded: -30.25,
+      refunds_failed: 1,
+      chargebacks: 2,
+      charged_back: -20,
+    }
     assert.deepEqual(body.totals, [yen, dinar, { ...dollar, ...moved, chargeback_reversals: 1, without_money: 3 }])
   })
 
@@ -158,10 +172,10 @@ describe('tundish report', () => {
     const { stdout } = await run('--month', '2025-10')
     assert.match(
       stdout,
-      /^month +currency_code +psp +payments +gross +refunds +refunded +chargebacks +charged_back +net$/m,
+      /^month +currency_code +psp +payments +gross +refunds +refunded +chargebacks +charged_back +net +fees +fees_unknown +net_after_fees$/m,
     )
-    assert.match(stdout, /^2025-10 +JPY +elsewhere +1 +5000 +0 +0 +0 +0 +5000$/m)
-    assert.match(stdout, /^2025-10 +USD +simulator +3 +100\.30 +2 +-30\.25 +2 +-20\.00 +50\.05$/m)
+    assert.match(stdout, /^2025-10 +JPY +elsewhere +1 +5000 +0 +0 +0 +0 +5000 +- +1 +-$/m)
+    assert.match(stdout, /^2025-10 +USD +simulator +3 +100\.30 +2 +-30\.25 +2 +-20\.00 +50\.05 +- +9 +-$/m)
   })
 
   test('prints signed rows as CSV that a spreadsheet reads and does not run', async () => {

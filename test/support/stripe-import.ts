@@ -1,10 +1,12 @@
 // Imports from Stripe for tests: a simulated account, a database with projects, and a run of the import between them.
+import { randomBytes } from 'node:crypto'
 import type { Stripe } from 'stripe'
 import { FIRST_STEP, type RunOptions, runImport } from '../../src/ingest/stripe/run.ts'
 import { StripeSource } from '../../src/ingest/stripe/source.ts'
 import { beginState, holdImport, type ImportState, type StripeImportOptions } from '../../src/ingest/stripe/state.ts'
 import { type Figure, figuresOf } from '../../src/ingest/stripe/tally.ts'
 import { systemClock } from '../../src/lib/clock.ts'
+import { tundish } from './cli.ts'
 import { type Imports, openImports, type Project } from './imports.ts'
 import { silent } from './simulator.ts'
 import { openStripeSimulator, type StripeSimulator, TEST_KEY } from './stripe-simulator.ts'
@@ -101,6 +103,35 @@ export async function storedSums({ imports }: StripeImports, project: Project): 
       return `${kinds[kind!]} ${month} ${currency}: ${n} ${units}`
     })
     .sort()
+}
+
+/** The fees of the account by Stripe's own client, `CURRENCY: sum` in Stripe's minor units, with the fees' opposite sign. */
+export async function accountFees(stripe: Stripe): Promise<string[]> {
+  const sums = new Map<string, number>()
+  for await (const { fee, currency } of stripe.balanceTransactions.list({ limit: 100 }))
+    sums.set(currency, (sums.get(currency) ?? 0) - fee)
+  return [...sums].map(([currency, sum]) => `${currency.toUpperCase()}: ${sum}`).sort()
+}
+
+/** The same of the finance report, which must know every fee. */
+export async function reportedFees({ imports }: StripeImports, project: Project): Promise<string[]> {
+  const env = { DATABASE_URL: imports.url, MASTER_KEY: randomBytes(32).toString('base64') }
+  const year = new Date().getUTCFullYear()
+  const sums = new Map<string, number>()
+  for (const from of [year - 2, year - 1, year]) {
+    const period = ['--from', `${from}-01-01`, '--to', `${from + 1}-01-01`]
+    const { code, stdout, stderr } = await tundish(
+      ['report', '--org', project.organizationId, ...period, '--json'],
+      env,
+    )
+    if (code !== 0) throw new Error(stderr)
+    for (const { fees, fees_unknown } of JSON.parse(stdout).totals) {
+      if (fees_unknown > 0) throw new Error(`${fees_unknown} fees of ${from} are not known.`)
+      for (const { fee, fee_currency } of fees)
+        sums.set(fee_currency, (sums.get(fee_currency) ?? 0) + Math.round(fee * 100))
+    }
+  }
+  return [...sums].map(([currency, sum]) => `${currency}: ${sum}`).sort()
 }
 
 export const differences = (state: ImportState): Figure[] =>

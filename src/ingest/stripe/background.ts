@@ -4,6 +4,7 @@ import { Refusal } from '../../lib/errors.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
 import { ProviderTrouble } from '../../providers/provider.ts'
 import { storedIds, storedLinks } from './context.ts'
+import { storedFees } from './fees.ts'
 import { changedBy, refresh, type StripeEvent } from './refresh.ts'
 import { runImport, Stopped } from './run.ts'
 import { openSource } from './start.ts'
@@ -111,8 +112,8 @@ export async function refreshFromStripe(
     for (const { projectId, options } of followers) {
       const target = { ...account, projectId, externalIdKey: options.external_id_key ?? undefined }
       const known = (table: Parameters<typeof storedIds>[1], ids: string[]) => storedIds(app.db, table, projectId, ids)
-      const links = storedLinks(app.db, target)
-      const context = { db: app.db, source, target, tally: emptyTally(), known, links }
+      const stored = { links: storedLinks(app.db, target), fees: storedFees(app.db, target) }
+      const context = { db: app.db, source, target, tally: emptyTally(), known, ...stored }
       count += await refresh(app, context, changed, signal)
     }
   } catch (error) {

@@ -1,5 +1,6 @@
 // The context of an import from Stripe: the account, the target, and the ids that are stored.
 import type { App } from '../../app.ts'
+import type { Fee } from '../../providers/fees.ts'
 import type { Target } from './convert.ts'
 import type { StripeSource } from './source.ts'
 import type { Tally } from './tally.ts'
@@ -15,12 +16,29 @@ export interface Context {
   /** Which of these ids are stored, or will be by the same import. */
   known(table: Referred, ids: string[]): Promise<Set<string>>
   links: Links
+  fees: Fees
 }
 
 /** The subscription of each payment, which only invoices have. */
 export interface Links {
   add(links: { payment: string; subscription_id: string }[]): Promise<void>
   find(payments: string[]): Promise<Map<string, string>>
+}
+
+/** What was stored of fees, by month and currency. */
+export interface StoredFees {
+  month: string
+  currency: string
+  count: number
+  minor: bigint
+}
+
+/** Where fees are stored. */
+export interface Fees {
+  /** Stores fees, and returns what is stored of them. */
+  add(fees: Fee[]): Promise<StoredFees[]>
+  /** Those of these entries that are not stored. */
+  unknown(entryIds: string[]): Promise<string[]>
 }
 
 export async function storedIds(

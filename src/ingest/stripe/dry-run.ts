@@ -4,8 +4,9 @@ import type { App } from '../../app.ts'
 import { type ImportResult, importRecords } from '../load.ts'
 import { type Context, linksInMemory, type Referred, storedIds } from './context.ts'
 import type { Line, Target } from './convert.ts'
+import { feesNowhere } from './fees.ts'
 import type { StripeSource } from './source.ts'
-import { STEPS } from './steps.ts'
+import { leaveOut, STEPS } from './steps.ts'
 import { textOf } from './store.ts'
 import { emptyTally, type Tally } from './tally.ts'
 
@@ -35,6 +36,7 @@ export async function dryRun(
     target,
     tally,
     links: linksInMemory(),
+    fees: feesNowhere,
     async known(table, ids) {
       const stored = await storedIds(app.db, table, target.projectId, ids)
       return new Set(ids.filter((id) => stored.has(id) || coming[table].has(id)))
@@ -43,12 +45,16 @@ export async function dryRun(
   async function* lines() {
     const created = since ? { created: { gte: Math.floor(Date.parse(since) / 1000) } } : {}
     for (const step of STEPS) {
-      for await (const objects of source.pages<{ id: string }>(step.path, { ...step.params, ...created })) {
-        const converted = await step.convert(context, objects as never[])
-        for (const line of converted) note(coming, line)
-        tally.read += objects.length
-        onProgress(step.name, tally.read)
-        yield textOf(converted)
+      try {
+        for await (const objects of source.pages<{ id: string }>(step.path, { ...step.params, ...created })) {
+          const converted = await step.convert(context, objects as never[])
+          for (const line of converted) note(coming, line)
+          tally.read += objects.length
+          onProgress(step.name, tally.read)
+          yield textOf(converted)
+        }
+      } catch (error) {
+        leaveOut(step, context, error)
       }
     }
   }

@@ -1,9 +1,10 @@
 // Refreshes objects that changed at Stripe: an event is only a hint; the object is read again and imported as a feed.
 import type { Stripe } from 'stripe'
 import type { App } from '../../app.ts'
+import { entryIdsOf } from '../../providers/stripe/fees.ts'
 import type { Context } from './context.ts'
 import { idOf } from './convert.ts'
-import { STEPS, type Step } from './steps.ts'
+import { leaveOut, STEPS, type Step } from './steps.ts'
 import { storeLines } from './store.ts'
 
 /** Names an object at Stripe by the collection of its step. */
@@ -40,7 +41,8 @@ export function changedBy({ type, data }: StripeEvent): Changed[] {
   const object = data.object as EventObject
   const before = (data.previous_attributes ?? {}) as { customer?: string | null; invoice_settings?: unknown }
   const collection = COLLECTIONS[object.object]
-  const own = collection ? [{ collection, id: object.id }] : []
+  const entries = entryIdsOf({ ...object }).map((id) => ({ collection: BALANCE, id }))
+  const own = collection ? [{ collection, id: object.id }, ...entries] : []
   if (object.object === 'payment_method') {
     const id = idOf(object.customer) ?? before.customer
     return id ? [{ collection: CARDS, id }] : []
@@ -57,6 +59,7 @@ export function changedBy({ type, data }: StripeEvent): Changed[] {
 // Charges that are found by another object: the import knows saved cards by their payments.
 const CARDS = 'cards'
 const INTENTS = 'intents'
+const BALANCE = 'balance_transactions'
 
 /** Reads these objects again and imports them, those first that others refer to. Returns how many there were. */
 export async function refresh(
@@ -65,10 +68,10 @@ export async function refresh(
   given: Changed[],
   signal: AbortSignal,
 ): Promise<number> {
-  const changed = [...given]
+  const changed = await withoutKnownFees(context, given)
   let count = 0
   for (const step of STEPS) {
-    const objects = await readChanged(context, step, changed)
+    const objects = await readChanged(context, step, changed).catch((error) => leaveOut(step, context, error) ?? [])
     count += objects.length
     if (objects.length === 0) continue
     await storeLines(app, context, await step.convert(context, objects as never[]), { live: true, signal })
@@ -76,6 +79,13 @@ export async function refresh(
     if (step.name === 'invoices') changed.push(...(objects as unknown as Stripe.Invoice[]).flatMap(paymentsOf))
   }
   return count
+}
+
+/** An entry in the balance does not change: one whose fee is stored is not read again. */
+async function withoutKnownFees({ fees }: Context, changed: Changed[]): Promise<Changed[]> {
+  const isEntry = ({ collection }: Changed) => collection === BALANCE
+  const unknown = new Set(await fees.unknown(changed.filter(isEntry).map(({ id }) => id)))
+  return changed.filter((one) => !isEntry(one) || unknown.has(one.id))
 }
 
 async function readChanged({ source }: Context, step: Step, changed: Changed[]): Promise<object[]> {

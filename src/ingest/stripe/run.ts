@@ -2,10 +2,11 @@
 import type { App } from '../../app.ts'
 import { Refusal } from '../../lib/errors.ts'
 import { type Context, storedIds, storedLinks } from './context.ts'
+import { storedFees } from './fees.ts'
 import { type Changed, changedBy, refresh, type StripeEvent } from './refresh.ts'
 import { CursorGone, type StripeSource } from './source.ts'
 import { type Held, type ImportState, isStopped, saveState } from './state.ts'
-import { STEPS, type Step } from './steps.ts'
+import { leaveOut, STEPS, type Step } from './steps.ts'
 import { countStored, storeLines } from './store.ts'
 import { emptyTally } from './tally.ts'
 
@@ -73,7 +74,7 @@ async function readLists(run: Run): Promise<void> {
   await save(run, { status: 'running', error: null })
   try {
     for (const step of STEPS.slice(STEPS.findIndex(({ name }) => name === state.step))) {
-      await readList(run, step)
+      await readList(run, step).catch((error) => leaveOut(step, run.state, error))
       await save(run, { step: STEPS[STEPS.indexOf(step) + 1]?.name ?? EVENTS, after: null })
     }
   } catch (error) {
@@ -169,5 +170,6 @@ function contextOf({ app, source, state }: Run): Context {
     tally: state.tally,
     known: (table, ids) => storedIds(app.db, table, projectId, ids),
     links: storedLinks(app.db, target),
+    fees: storedFees(app.db, target),
   }
 }

@@ -7,6 +7,9 @@ import { type Params, pathOf, STRIPE_API_URL, type StripeAnswer, StripeApi } fro
 /** The object at which a list continues was deleted at Stripe. */
 export class CursorGone extends Error {}
 
+/** The secret key has no permission to read a list. */
+export class NotPermitted extends Refusal {}
+
 export interface Page<T> {
   data: T[]
   hasMore: boolean
@@ -122,7 +125,7 @@ const isPassing = (status: number) => status === 409 || status === 429 || status
 function refusal(what: string, status: number, error: StripeAnswer['error']): Refusal {
   if (status === 401) return new Refusal('Stripe rejects the secret key: connect the merchant account again.')
   if (status === 403)
-    return new Refusal(
+    return new NotPermitted(
       `The secret key may not read ${what.replace('/v1/', '')}: give it the read permission at Stripe.`,
     )
   return new Refusal(

@@ -5,6 +5,7 @@ import type { Params } from '../../providers/stripe/api.ts'
 import type { Context } from './context.ts'
 import { Inconvertible, idOf, type Line, minorUnits } from './convert.ts'
 import { type AnyCustomer, customerLines } from './customers.ts'
+import { convertFees } from './fees.ts'
 import { type Charge, chargeLines, customerOf, disputeLines, guestLines, isDecided, refundLines } from './payments.ts'
 import { productLine } from './products.ts'
 import {
@@ -14,6 +15,7 @@ import {
   type Reference,
   subscriptionReferences,
 } from './references.ts'
+import { NotPermitted } from './source.ts'
 import { subscriptionLine } from './subscriptions.ts'
 import { add, reject } from './tally.ts'
 
@@ -25,13 +27,15 @@ export interface Step {
   params: Params
   /** The expansions of a single object. */
   expand: string[]
+  /** Left out where the secret key may not read it: then the import lacks what it can do without. */
+  isOptional: boolean
   /** The lines of these objects, with those of what they refer to and what is not stored; adds them to the tally. */
   convert(context: Context, objects: never[]): Promise<Line[]>
 }
 
 const step = <T>(
   name: string,
-  { expand = [], params = {} }: { expand?: string[]; params?: Params },
+  { expand = [], params = {}, isOptional = false }: { expand?: string[]; params?: Params; isOptional?: boolean },
   convert: (context: Context, objects: T[]) => Promise<Line[]>,
 ): Step => ({
   name,
@@ -39,6 +43,7 @@ const step = <T>(
   collection: name,
   params: { ...params, ...(expand.length > 0 && { expand: expand.map((path) => `data.${path}`) }) },
   expand,
+  isOptional,
   convert: convert as Step['convert'],
 })
 
@@ -51,7 +56,15 @@ export const STEPS: readonly Step[] = [
   step('charges', { expand: ['customer', 'payment_intent.payment_method'] }, convertCharges),
   step('refunds', { expand: ['charge.customer'] }, convertRefunds),
   step('disputes', { expand: ['charge.customer'] }, convertDisputes),
+  // Keys made before fees were read may lack the permission.
+  step('balance_transactions', { expand: ['source'], isOptional: true }, convertFees),
 ]
+
+/** Notes that the secret key may not read a step that can be done without; throws every other error again. */
+export function leaveOut({ name, isOptional }: Step, { tally }: Pick<Context, 'tally'>, error: unknown): void {
+  if (!isOptional || !(error instanceof NotPermitted)) throw error
+  reject(tally, name, `were left out. ${error.message}`)
+}
 
 /** The lines of each object; one that cannot be converted is rejected alone. */
 function eachLines<T extends { id: string }>({ tally }: Context, objects: T[], convert: (object: T) => Line[]): Line[] {

@@ -4,6 +4,7 @@ import { equalSecrets } from '../../lib/secrets.ts'
 import type { Hint, Notification } from '../notification.ts'
 import { fieldsOf } from '../transport.ts'
 import type { Fields } from './api.ts'
+import { enteredBy } from './fees.ts'
 import { idOf, textOf } from './objects.ts'
 
 // Stripe's own tolerance: an older signed body may be a replay.
@@ -30,7 +31,8 @@ export function readStripeEvent(value: unknown): Notification | undefined {
   const event = fieldsOf(value)
   const { id, object, type } = event
   if (object !== 'event' || typeof id !== 'string' || typeof type !== 'string' || id.length > 255) return undefined
-  return { id, kind: type.slice(0, 100), createdS: Number(event['created']) || 0, hint: hintOf(type, event), event }
+  const createdS = Number(event['created']) || 0
+  return { id, kind: type.slice(0, 100), createdS, hint: hintOf(type, event), entered: enteredBy(event), event }
 }
 
 function hintOf(type: string, event: Fields): Hint {

@@ -20,6 +20,7 @@ import { eachItem, type Page, type Params, STRIPE_API_URL, StripeApi } from './a
 import { confirm, findByKey, lookUp, refuse } from './charges.ts'
 import { eraseCustomer, savedCard } from './customers.ts'
 import { disputesOf, disputesSince } from './disputes.ts'
+import { feeOf } from './fees.ts'
 import { refusal } from './money.ts'
 import { movementsSince } from './movements.ts'
 import { readStripeEvent } from './notifications.ts'
@@ -166,6 +167,10 @@ export class StripeProvider implements Provider {
   /** The saved card that a token names; undefined where the account has none. */
   savedCard(token: string, signal?: AbortSignal) {
     return this.#read(signal, (deadline) => savedCard(this.#api, token, deadline))
+  }
+
+  feeOf(entryId: string, signal?: AbortSignal) {
+    return this.#read(signal, (deadline) => feeOf(this.#api, entryId, deadline))
   }
 
   /** Erases what Stripe holds of a customer. `unknown`: to be repeated. */

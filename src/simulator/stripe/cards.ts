@@ -20,7 +20,17 @@ export type Stage = 'prepare' | 'confirm' | 'cancel' | 'refund'
 export interface Fault {
   stage: Stage
   /** `*_before`: nothing was done; `*_after`: it was done, the answer is lost; `late`: done after `ms`, connection broken at once. */
-  kind: 'drop_before' | 'drop_after' | 'error_before' | 'error_after' | 'late' | 'slow' | 'busy' | 'locked' | 'in_use'
+  kind:
+    | 'drop_before'
+    | 'drop_after'
+    | 'error_before'
+    | 'error_after'
+    | 'late'
+    | 'slow'
+    | 'busy'
+    | 'locked'
+    | 'in_use'
+    | 'forbidden'
   ms: number
   /** Only on the first call of this stage for a payment. */
   once: boolean

@@ -12,14 +12,15 @@ import { renew } from './subscriptions.ts'
 
 const Id = Type.String({ minLength: 1, maxLength: 255 })
 const Milliseconds = Type.Integer({ minimum: 0 })
-const kinds = ['drop_before', 'drop_after', 'error_before', 'error_after', 'late', 'slow', 'busy', 'locked', 'in_use']
+const troubles = ['drop_before', 'drop_after', 'error_before', 'error_after', 'late', 'slow']
+const refusals = ['busy', 'locked', 'in_use', 'forbidden']
 
 const bodies = {
   clock: Type.Object({ advance_ms: Milliseconds }),
   fault: Type.Object({
     method: Type.Optional(Type.String()),
     path: Type.String(),
-    kind: Type.Union(kinds.map((kind) => Type.Literal(kind))),
+    kind: Type.Union([...troubles, ...refusals].map((kind) => Type.Literal(kind))),
     ms: Type.Optional(Milliseconds),
     times: Type.Optional(Type.Integer({ minimum: 1 })),
   }),

@@ -7,7 +7,7 @@ import { chargeRoutes } from './charges.ts'
 import { customerRoutes } from './customers.ts'
 import { Deliveries } from './deliveries.ts'
 import { disputeRoutes, openDispute } from './disputes.ts'
-import { type ErrorBody, invalid, StripeError, unavailable } from './errors.ts'
+import { type ErrorBody, forbidden, invalid, StripeError, unavailable } from './errors.ts'
 import { eventRoutes, recordEvent } from './events.ts'
 import { expand } from './expand.ts'
 import { Faults } from './faults.ts'
@@ -117,6 +117,7 @@ export class StripeDialect implements Dialect {
       const { call, route } = match(asked)
       const fault = this.faults.of(this, call, key)
       if (fault?.kind === 'drop_before') return 'dropped'
+      if (fault?.kind === 'forbidden') throw forbidden()
       if (fault?.kind === 'busy') throw unavailable(429)
       if (fault?.kind === 'locked') throw unavailable(429, 'lock_timeout')
       if (fault?.kind === 'in_use' || (key && this.#running.has(key))) throw unavailable(409)

@@ -40,6 +40,12 @@ export function missing(kind: string, id: string, param: string, status: number)
   return new StripeError(status, { type: 'invalid_request_error', code: 'resource_missing', message, param })
 }
 
+/** What a restricted key gets that lacks a permission. */
+export function forbidden(): StripeError {
+  const message = 'The provided key does not have the required permissions for this endpoint.'
+  return new StripeError(403, { type: 'invalid_request_error', message })
+}
+
 /** What an unhealthy API answers: 409, 429 and 5xx. */
 export function unavailable(status: number, code?: string): StripeError {
   if (status === 409) {

@@ -45,7 +45,10 @@ test('only what was made since a time, and what that refers to', async () => {
   const state = await all.run(project, { since: new Date(now_ms).toISOString() })
   assert.deepEqual([state.tally.rejects, differences(state)], [[], []])
   const read = figuresOf(state.tally).map(({ kind, stripe, here }) => [kind, stripe.count, here.count])
-  assert.deepEqual(read, [['payments', 1, 1]])
+  assert.deepEqual(read, [
+    ['fees', 1, 1],
+    ['payments', 1, 1],
+  ])
   const [profile] = await all.imports.rows('select email from profiles where project_id = $1 and id = $2', [
     project.id,
     old.customer,
@@ -148,4 +151,23 @@ test('an object that cannot be imported is named, and the others are', async () 
   )
   const stored = await all.imports.rows('select id from products where project_id = $1', [project.id])
   assert.ok(stored.some(({ id }) => id === good.id))
+})
+
+test('a key that may not read fees imports everything else, and says so', async () => {
+  const { simulator, stripe } = all
+  const project = await all.imports.project()
+  const { customer, payment_method } = await savedCard(stripe)
+  const charge = await pay(customer, payment_method)
+  await simulator.control('/faults', { path: '/v1/balance_transactions.*', kind: 'forbidden', times: 1000 })
+  const { status, tally } = await all.run(project)
+  const sentence =
+    'balance_transactions were left out. The secret key may not read balance_transactions: give it the read permission at Stripe.'
+  assert.deepEqual([status, tally.rejects.at(-1)], ['done', sentence])
+  assert.ok((await payments(project.organizationId)).some(({ id }) => id === charge))
+  const stored = () =>
+    all.imports.rows('select 1 from provider_fees where organization_id = $1', [project.organizationId])
+  assert.equal((await stored()).length, 0)
+  await simulator.control('/faults/clear')
+  assert.equal((await all.run(project)).status, 'done')
+  assert.ok((await stored()).length > 0)
 })

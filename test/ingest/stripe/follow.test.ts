@@ -7,7 +7,13 @@ import { after, before, test } from 'node:test'
 import { reapply } from '../../../src/erasure/erasure.ts'
 import { until } from '../../support/cluster.ts'
 import type { Project } from '../../support/imports.ts'
-import { accountSums, openStripeImports, type StripeImports, storedSums } from '../../support/stripe-import.ts'
+import {
+  accountFees,
+  accountSums,
+  openStripeImports,
+  type StripeImports,
+  storedSums,
+} from '../../support/stripe-import.ts'
 import { savedCard } from '../../support/stripe-simulator.ts'
 
 let all: StripeImports
@@ -56,6 +62,8 @@ test('customers, products, subscriptions, payments, refunds and disputes change 
     ['cancelled', 'expired'].includes((await one('subscriptions', subscription.id)).status!),
   )
   const account = await accountSums(stripe)
+  const fees = await accountFees(stripe)
+  await until('the same fees', async () => (await storedFees()) === fees.join())
   await until('the same sums', async () => (await storedSums(all, project)).join() === account.join())
   assert.equal(await cards(customer), 2)
   await stripe.paymentMethods.detach(payment_method)
@@ -63,6 +71,16 @@ test('customers, products, subscriptions, payments, refunds and disputes change 
   controller.abort()
   assert.equal((await following).status, 'following')
 })
+
+/** Of all entries in the account's balance, as `accountFees` has them. */
+const storedFees = async () => {
+  const { sum } = await all.imports.row(
+    `select sum(fee) * -100 as sum from (
+       select distinct entry_id, fee from provider_fees where organization_id = $1) f`,
+    [project.organizationId],
+  )
+  return `USD: ${Number(sum)}`
+}
 
 const state = async () =>
   (await all.imports.rows('select status from stripe_imports where project_id = $1', [project.id]))[0]

@@ -3,9 +3,11 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Project } from '../../support/imports.ts'
 import {
+  accountFees,
   accountSums,
   differences,
   openStripeImports,
+  reportedFees,
   type StripeImports,
   storedSums,
 } from '../../support/stripe-import.ts'
@@ -43,6 +45,12 @@ test('an account is imported as a whole, and its sums by month and currency are 
   const owners = new Set([...subscriptions, ...charges].map(({ customer }) => customer).filter((id) => id !== null))
   for await (const { id } of stripe.customers.list({ limit: 100 })) owners.add(id)
   assert.equal(await count('profiles'), owners.size + guests)
+})
+
+test('the finance report has the fee of every movement, with the sums of the account', async () => {
+  const account = await accountFees(all.stripe)
+  assert.match(account.join(), /^USD: -[0-9]{4,}$/)
+  assert.deepEqual(await reportedFees(all, project), account)
 })
 
 test('what was paid in US dollars has its amount in them', async () => {

@@ -10,7 +10,14 @@ import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Project } from '../../support/imports.ts'
-import { accountSums, openStripeImports, type StripeImports, storedSums } from '../../support/stripe-import.ts'
+import {
+  accountFees,
+  accountSums,
+  openStripeImports,
+  reportedFees,
+  type StripeImports,
+  storedSums,
+} from '../../support/stripe-import.ts'
 import { TEST_KEY } from '../../support/stripe-simulator.ts'
 
 const CUSTOMERS = 5000
@@ -96,5 +103,7 @@ test('at once, and killed twenty times: the same records, and the sums of the ac
   assert.deepEqual([last.status, last.differences, last.rejected], ['done', [], 0])
   assert.deepEqual(last.figures, report.figures)
   assert.deepEqual(await storedSums(all, killed), account)
+  const fees = await accountFees(all.stripe)
+  assert.deepEqual([await reportedFees(all, whole), await reportedFees(all, killed)], [fees, fees])
   assert.deepEqual(await rowsOf(killed), await rowsOf(whole))
 })

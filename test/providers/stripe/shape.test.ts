@@ -23,7 +23,7 @@ test(titled('stripe-mock accepts every request that the adapter forms', mock), {
   const rejected = proxy.calls.filter(({ status }) => status !== 200)
   assert.deepEqual(rejected, [])
   const paths = new Set(
-    proxy.calls.map(({ method, path }) => `${method} ${path.replaceAll(/(pi|pm|cus)_\w+/g, ':id')}`),
+    proxy.calls.map(({ method, path }) => `${method} ${path.replaceAll(/(pi|pm|cus|txn)_\w+/g, ':id')}`),
   )
   assert.deepEqual([...paths].sort(), CALLS)
 })
@@ -33,6 +33,7 @@ const CALLS = [
   'DELETE /v1/customers/:id',
   'GET /v1/account',
   'GET /v1/balance',
+  'GET /v1/balance_transactions/:id',
   'GET /v1/country_specs/US',
   'GET /v1/customers/:id',
   'GET /v1/customers/:id/payment_methods',
@@ -90,6 +91,8 @@ async function everyCall(adapter: StripeProvider, client?: Parameters<typeof sav
   for await (const _movement of adapter.list(since));
   await adapter.describeAccount()
   await adapter.isReachable()
+  const entered = await client?.balanceTransactions.list({ limit: 1 })
+  await adapter.feeOf(entered?.data[0]?.id ?? 'txn_1')
   await adapter.savedCard(card.payment_method)
   await adapter.eraseCustomer(card.customer, 'empty')
   await adapter.eraseCustomer(card.customer, 'delete')
@@ -125,6 +128,7 @@ async function everyAnswer(
   await stripe.disputes.retrieve(String(dispute['id']))
   await stripe.charges.retrieve(charge)
   await stripe.charges.list({ limit: 3 })
+  await stripe.balanceTransactions.list({ limit: 10, expand: ['data.source'] })
   await stripe.customers.list({ limit: 3 })
   await stripe.events.list({ limit: 100 })
   const endpoint = await stripe.webhookEndpoints.create({ url: 'http://127.0.0.1:9/', enabled_events: ['*'] })

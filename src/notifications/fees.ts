@@ -1,0 +1,42 @@
+// Looks up the fees of entries in a provider's balance that a notification names, for payments that were charged here.
+import type { BillingContext } from '../billing/context.ts'
+import { isUuid } from '../lib/ids.ts'
+import type { Statement } from '../lib/pg/types.ts'
+import type { AccountName } from '../providers/account.ts'
+import { type Entered, keepFees, unknownEntries } from '../providers/fees.ts'
+import { type Provider, ProviderTrouble } from '../providers/provider.ts'
+
+/**
+ * Stores the fees that are not known yet. An account may be charged by others far more than from here, so nothing is asked
+ * for payments of theirs; an import that follows the account reads those.
+ */
+export async function keepFeesOfOrder(
+  { db, log }: Pick<BillingContext, 'db' | 'log'>,
+  account: AccountName,
+  provider: Provider,
+  { entryIds, orderId, chargeTransactionId }: Entered,
+): Promise<void> {
+  if (!provider.feeOf) return
+  const unknown = await unknownEntries(db.query, account, entryIds)
+  if (unknown.length === 0) return
+  const { organizationId, psp, merchantId } = account
+  const names = [orderId !== null && isUuid(orderId) ? orderId : null, chargeTransactionId]
+  if ((await db.query(IS_OURS, [organizationId, psp, merchantId, ...names])).length === 0) return
+  for (const entryId of unknown) {
+    const fee = await provider.feeOf(entryId)
+    if (fee === undefined) continue
+    if (!('outcome' in fee)) await keepFees(db.query, account, [fee])
+    else if (fee.outcome === 'unknown') throw new ProviderTrouble(fee.why)
+    // Sending the notification again would not help, and money must not wait for it.
+    else return log.warn({ ...account, why: fee.why }, 'Fees cannot be read with the credentials of the account.')
+  }
+}
+
+const IS_OURS: Statement = {
+  name: 'find order to keep fees of',
+  text: `
+    select from orders where organization_id = $1 and order_id = $4::uuid and psp = $2 and psp_merchant_id = $3
+    union all
+    select from orders where organization_id = $1 and charge_transaction_id = $5 and psp = $2 and psp_merchant_id = $3
+    limit 1`,
+}

@@ -1,0 +1,67 @@
+// What payment providers keep of payments, refunds and disputes: stored under the provider's ids, for the finance report.
+import { formatMinor } from '../lib/money.ts'
+import type { Query, Statement } from '../lib/pg/types.ts'
+import type { Move } from '../records/payment-move.ts'
+import type { AccountName } from './account.ts'
+
+export interface Fee {
+  /** The entry in the balance at the provider; one that is read again has the same id, and the same fee. */
+  entryId: string
+  /** The provider's ids of the charge, refund or dispute: payments name a charge by one of them. */
+  transactionIds: string[]
+  move: Move
+  /** What the provider kept, in minor units of ISO 4217; negative: it was given back. */
+  amountMinor: bigint
+  /** Of the balance, which may be another than that of the payment. */
+  currencyCode: string
+  at: string
+}
+
+/** Entries in the balance at a provider that a notification names, and the payment that they are about. */
+export interface Entered {
+  entryIds: string[]
+  /** Our id of the order, where the provider told. */
+  orderId: string | null
+  chargeTransactionId: string | null
+}
+
+/** Stores fees; those that are stored already stay as they are, for an entry in a balance does not change. */
+export async function keepFees(query: Query, account: AccountName, fees: Fee[]): Promise<void> {
+  if (fees.length === 0) return
+  const rows = fees.flatMap(({ entryId, transactionIds, move, amountMinor, currencyCode, at }) =>
+    transactionIds.map((transaction_id) => ({
+      ...{ transaction_id, move, entry_id: entryId, entered_at: at },
+      ...{ fee: formatMinor(amountMinor, currencyCode), currency_code: currencyCode },
+    })),
+  )
+  await query(KEEP, [...keyOf(account), JSON.stringify(rows)])
+}
+
+// In one order, so that two that store the same wait for each other instead of both.
+const KEEP: Statement = {
+  name: 'keep provider fees',
+  text: `
+    insert into provider_fees (organization_id, psp, psp_merchant_id, transaction_id, move, entry_id, fee, currency_code,
+      entered_at)
+    select $1, $2, $3, f.transaction_id, f.move, f.entry_id, f.fee, f.currency_code, f.entered_at
+    from json_to_recordset($4) f (transaction_id text, move text, entry_id text, fee numeric, currency_code text,
+      entered_at timestamptz)
+    order by f.transaction_id, f.move, f.entry_id
+    on conflict do nothing`,
+}
+
+/** Those of these entries whose fee is not stored. */
+export async function unknownEntries(query: Query, account: AccountName, entryIds: string[]): Promise<string[]> {
+  if (entryIds.length === 0) return []
+  const rows = await query<{ entry_id: string }>(FIND, [...keyOf(account), entryIds])
+  const known = new Set(rows.map(({ entry_id }) => entry_id))
+  return entryIds.filter((id) => !known.has(id))
+}
+
+const FIND: Statement = {
+  name: 'find provider fees',
+  text: `select distinct entry_id from provider_fees
+         where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and entry_id = any($4)`,
+}
+
+const keyOf = ({ organizationId, psp, merchantId }: AccountName) => [organizationId, psp, merchantId]
