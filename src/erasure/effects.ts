@@ -1,4 +1,5 @@
 // The effects of an erasure in the database, a statement for each table.
+import { type Holds, typesThatHold } from '../events/catalogue.ts'
 import { customerRecord } from '../records/customer.ts'
 import { profileRecord } from '../records/profile.ts'
 import { erasedColumns, hasPersonalData } from '../records/record.ts'
@@ -11,16 +12,20 @@ const STAMP = "greatest(db_clock(), $3::timestamptz, updated_at + interval '1 mi
 const SESSIONS = 'select id from sessions where project_id = $1 and profile_id = any($2)'
 const CUSTOMERS = 'select organization_id, external_id from customers where project_id = $1 and profile_id = any($2)'
 const EVENTS = 'select id from events where project_id = $1 and profile_id = any($2)'
-// Events of other profiles that show data of these: of subscriptions that began in one of the sessions, and of orders that a
-// customer made before it was linked to the profile. Events written after an erasure show none of it.
-const EVENTS_THAT_SHOW = `
-  select id from events
-  where project_id = $1 and type like 'subscription.%' and data #>> '{session,user_agent}' is not null
-    and data #>> '{session,id}' in (${SESSIONS})
-  union select id from events
-  where project_id = $1 and type like 'session.%' and object_id in (${SESSIONS}) and profile_id <> all($2)
-  union select e.id from orders o join events e on e.project_id = $1 and e.object_id = o.order_id::text
-  where (o.organization_id, o.external_id) in (${CUSTOMERS}) and e.data ->> 'client_metadata' is not null`
+// Events of other profiles that hold data of these, by what their kinds hold. Events written after an erasure hold none of it.
+const EVENTS_BESIDE: Record<Exclude<Holds, 'nobody' | 'profile'>, string> = {
+  'session in data': `
+    select id from events
+    where project_id = $1 and type in (${kinds('session in data')}) and data #>> '{session,user_agent}' is not null
+      and data #>> '{session,id}' in (${SESSIONS})`,
+  session: `
+    select id from events
+    where project_id = $1 and type in (${kinds('session')}) and object_id in (${SESSIONS}) and profile_id <> all($2)`,
+  order: `
+    select e.id from orders o join events e on e.project_id = $1 and e.object_id = o.order_id::text
+    where (o.organization_id, o.external_id) in (${CUSTOMERS}) and e.type in (${kinds('order')})
+      and e.data ->> 'client_metadata' is not null`,
+}
 // The exact text that is written for events with the id alone, so that those need no update.
 const ID_ALONE = `'{"id":' || to_json(object_id) || '}'`
 
@@ -61,5 +66,11 @@ export const ON_BELONGINGS = [
    where (organization_id, external_id) in (${CUSTOMERS}) and (reason <> '' or comment <> '')`,
   `update customers set ${erasedColumns(customerRecord)}
    where project_id = $1 and profile_id = any($2) and ${hasPersonalData(customerRecord)}`,
-  ...emptied(EVENTS_THAT_SHOW),
+  ...emptied(Object.values(EVENTS_BESIDE).join(' union ')),
 ]
+
+function kinds(holds: Holds): string {
+  return typesThatHold(holds)
+    .map((type) => `'${type}'`)
+    .join(', ')
+}

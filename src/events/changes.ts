@@ -8,7 +8,7 @@ import { sessionReplies } from '../records/reply.ts'
 import { session } from '../records/session.ts'
 import { DETAIL_JOINS, subscriptionDetail } from '../records/subscription.ts'
 import { JOINS, transaction } from '../records/transaction.ts'
-import type { EventType } from './catalogue.ts'
+import type { PersonalType } from './catalogue.ts'
 import { type Event, write } from './outbox.ts'
 
 /** A subscription written in this transaction, with its former state; null: it is new. */
@@ -56,7 +56,7 @@ export const RECORD_EVENTS = [
   'session.created',
   'session.completed',
   'transaction.created',
-] as const satisfies EventType[]
+] as const satisfies PersonalType[]
 export type RecordEvent = (typeof RECORD_EVENTS)[number]
 
 /** Writes an event of this type for each of these records. Call it after the change, in the same transaction. */
@@ -88,8 +88,8 @@ interface Read {
   data: unknown
 }
 
-function kinds(now: Read, before: SubscriptionChange['before']): EventType[] {
-  const ofState = now.status === 'created' ? [] : [`subscription.${now.status}` as EventType]
+function kinds(now: Read, before: SubscriptionChange['before']): PersonalType[] {
+  const ofState = now.status === 'created' ? [] : [`subscription.${now.status}` as PersonalType]
   if (before === null) return ['subscription.created', ...ofState]
   if (before.status !== now.status) return now.status === 'created' ? ['subscription.created'] : ofState
   return isLater(now.renewed_at, before.renewed_at) || isLater(now.period_starts_at, before.period_starts_at)
@@ -102,7 +102,7 @@ const isLater = (now: string | null, before: string | null) =>
   now !== null && (before === null || padded(now) > padded(before))
 const padded = (text: string) => text.replace(/(\.\d+)?\+00$/, (_all, fraction = '.') => fraction.padEnd(7, '0'))
 
-const eventOf = (type: EventType, { id, profile_id, data }: Read): Event => ({
+const eventOf = (type: PersonalType, { id, profile_id, data }: Read): Event => ({
   type,
   object_id: id,
   profile_id,

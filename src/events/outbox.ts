@@ -2,17 +2,18 @@
 
 import { makeUuid } from '../lib/ids.ts'
 import type { Query, Statement } from '../lib/pg/types.ts'
-import type { EventType } from './catalogue.ts'
+import type { ImpersonalType, PersonalType } from './catalogue.ts'
 
-export interface Event {
-  type: EventType
+export type Event = {
   /** The object it is about; the events of an object are numbered. */
   object_id: string
-  /** The person whose data `data` may hold, so that an erasure finds the event. */
-  profile_id: string | null
   /** The object as the API returns it. */
   data: unknown
-}
+} & (
+  | { type: ImpersonalType; profile_id: null }
+  /** `profile_id`: the person whose data `data` may hold, so that an erasure finds the event; null: it is not known. */
+  | { type: PersonalType; profile_id: string | null }
+)
 
 /**
  * Writes events of a project. The caller has locked their objects in an earlier statement, or has just created them:
