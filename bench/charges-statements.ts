@@ -22,7 +22,7 @@ export async function recordCharge({ app, simulatorUrl }: ChargesRig): Promise<R
   const providers = fixedProviders([provider])
   const context: BillingContext = { ...app, db, providers, providerTimeoutMs: app.config.providerTimeoutMs }
   const body = { external_id: 'pm_card_visa 1', amount: AMOUNT, currency_code: 'USD', idempotency_key: 'recorded' }
-  const answer = await oneOffCharge(context, ORGANIZATION, readChargeRequest(Buffer.from(JSON.stringify(body))))
+  const answer = await oneOffCharge(context, ORGANIZATION, readChargeRequest(body))
   provider.close()
   await addTypes(app.db, recorded)
   if (answer.checkout_status !== 'succeeded') throw new Error(`The recorded charge is ${answer.checkout_status}.`)

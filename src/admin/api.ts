@@ -2,7 +2,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { App } from '../app.ts'
 import { ApiError } from '../lib/errors.ts'
-import { parseBody } from '../lib/http/body.ts'
 import { noRoute, refuseOtherMethods } from '../lib/http/listener.ts'
 import { problems } from '../lib/http/problems.ts'
 import { sendJson } from '../lib/http/send-json.ts'
@@ -34,7 +33,7 @@ function mount(scope: FastifyInstance, app: App, operation: Operation): void {
         params: request.params as Input['params'],
         query: request.query as Input['query'],
         body: (request.body ?? {}) as Input['body'],
-        ...(request.rawBody?.length && { exact: parseBody(request.rawBody, { exact: true }) as Input['body'] }),
+        ...(request.exactBody !== undefined && { exact: request.exactBody as Input['body'] }),
       }
       refuseNul(input.params)
       const answer = await perform(operation, app, actorOf(request, app), input)

@@ -160,7 +160,7 @@ function splitBy(by: string | undefined): Pick<Question, 'period' | 'dimension'>
 }
 
 /** The answer of the operation for these projects. */
-export async function answerFigures({ db }: Pick<App, 'db'>, projects: readonly string[], given: Given) {
+async function answerFigures({ db }: Pick<App, 'db'>, projects: readonly string[], given: Given) {
   const [now] = await db.query(`select to_char(db_clock() at time zone 'UTC', 'YYYY-MM-DD') as today`)
   const question = questionOf(given, projects, now!.today!)
   const days = given.compare && comparedDays(question, given.compare)

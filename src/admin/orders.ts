@@ -6,6 +6,7 @@ import { refund } from '../billing/refund/refund.ts'
 import { readRefundRequest, refundIn } from '../billing/refund/request.ts'
 import { findEither, type Resolution, resolve } from '../billing/unknown/resolve.ts'
 import { isUuid } from '../lib/ids.ts'
+import type { JsonObject } from '../lib/json/read.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, json, shape, text } from '../lib/shape/shape.ts'
 import { absent, requireOrganization } from './exist.ts'
@@ -105,9 +106,8 @@ const refundOrder: Act = {
   async act(app, { params, body, exact = body }) {
     const { organization_id, order_id } = params as { organization_id: string; order_id: string }
     const external_id = await customerOf(app, organization_id, order_id)
-    const whole = Buffer.from(JSON.stringify({ ...exact, external_id, order_id }))
     const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
-    return refund(context, organization_id, readRefundRequest(whole))
+    return refund(context, organization_id, readRefundRequest({ ...(exact as JsonObject), external_id, order_id }))
   },
 }
 

@@ -1,4 +1,5 @@
 // Mounts the billing API: checks the organization's key, then routes charges, refunds, assets and the report.
+
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Audit } from '../audit/audit.ts'
 import type { Head } from '../audit/heads.ts'
@@ -6,6 +7,7 @@ import { inAuditTurn } from '../audit/turns.ts'
 import { ApiError } from '../lib/errors.ts'
 import { callerOf, type TrustedProxies } from '../lib/http/client-address.ts'
 import { noRoute, rawHeaders, refuseOtherMethods } from '../lib/http/listener.ts'
+import type { JsonObject } from '../lib/json/read.ts'
 import type { Limits } from '../limits/limits.ts'
 import type { KeyCache } from '../tenants/key-cache.ts'
 import type { KeyHolder } from '../tenants/tenants.ts'
@@ -82,8 +84,8 @@ function charges(app: FastifyInstance, context: BillingContext): void {
       coded: ['one_off_charge_disabled', 'idempotency_key_reused'],
     }),
   }
-  app.post('/payment/one_off_charge', { schema }, async ({ rawBody, organizationId, trace: { traceparent } }) =>
-    oneOffCharge({ ...context, traceparent }, organizationId, readChargeRequest(rawBody)),
+  app.post('/payment/one_off_charge', { schema }, async ({ exactBody, organizationId, trace: { traceparent } }) =>
+    oneOffCharge({ ...context, traceparent }, organizationId, readChargeRequest(exactBody as JsonObject)),
   )
 }
 
@@ -101,18 +103,23 @@ function refunds(
     body: refundIn,
     ...ok('The outcome of the refund.', refundOut, { coded: ['idempotency_key_reused'] }),
   }
-  app.post('/payment/refund', { schema }, async ({ rawBody, organizationId, raw, trace: { traceparent } }) => {
+  app.post('/payment/refund', { schema }, async ({ exactBody, organizationId, raw, trace: { traceparent } }) => {
     const source = callerOf(raw, context.trustedProxies)
     const actor = { kind: 'organization key', id: organizationId, source } as const
     let head: Head | undefined
-    const answer = await refund({ ...context, traceparent }, organizationId, readRefundRequest(rawBody), {
-      inTurn: (claim) => inAuditTurn(context.db, 'refund', lineOf(organizationId), claim),
-      async onClaim(transaction, { refund_id, order_id, amount, currency_code, soft_refund }) {
-        const after = { refund_id, amount, currency_code, soft_refund: soft_refund === 't' }
-        const entry = { action: 'refund.begun', target: `order ${order_id}`, after }
-        head = await context.audit.append(transaction, actor, entry)
+    const answer = await refund(
+      { ...context, traceparent },
+      organizationId,
+      readRefundRequest(exactBody as JsonObject),
+      {
+        inTurn: (claim) => inAuditTurn(context.db, 'refund', lineOf(organizationId), claim),
+        async onClaim(transaction, { refund_id, order_id, amount, currency_code, soft_refund }) {
+          const after = { refund_id, amount, currency_code, soft_refund: soft_refund === 't' }
+          const entry = { action: 'refund.begun', target: `order ${order_id}`, after }
+          head = await context.audit.append(transaction, actor, entry)
+        },
       },
-    })
+    )
     if (head) await context.audit.confirm(head)
     return answer
   })

@@ -1,9 +1,8 @@
 // The parts that the bodies of billing requests share: customer, key and amount, with their rules beyond JSON Schema.
 
 import { ApiError } from '../lib/errors.ts'
-import { parseBody } from '../lib/http/body.ts'
 import { DECLARED_ONLY, NO_CONTROL_CHARACTERS, UUID } from '../lib/http/rule-phrases.ts'
-import type { JsonNumber, JsonObject } from '../lib/json/read.ts'
+import type { JsonNumber } from '../lib/json/read.ts'
 import { type Decimal, MoneyError, readAmount } from '../lib/money.ts'
 import { type Schema, Type } from '../lib/shape/schema.ts'
 import { shorten } from '../lib/text.ts'
@@ -39,12 +38,6 @@ export function uuidIn(description: string, { nullable = false } = {}): Schema {
     description,
     examples: ['0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20'],
   }
-}
-
-/** The body again, with every digit of its numbers; the schema has checked its shape. */
-export function exactBody(bytes: Buffer | undefined): JsonObject {
-  if (!bytes) throw new Error('Bug: the body of a billing request was not kept')
-  return parseBody(bytes, { exact: true }) as JsonObject
 }
 
 /** Reads an amount of any size and sign, exactly, or throws a 400 for what is no amount. */

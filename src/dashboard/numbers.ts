@@ -56,7 +56,7 @@ const SHOW: Record<Unit, typeof number> = { usd: (value) => money(value), percen
 export const show = (unit: Unit, value: number | null | undefined) => cell(SHOW[unit](value), value)
 
 /** The first days of all periods of the page, so that a picture has no gaps. */
-export function periodsOf({ span: { from, to, by } }: View): string[] {
+function periodsOf({ span: { from, to, by } }: View): string[] {
   const found = new Set<string>()
   const DAY_MS = 86_400_000
   for (let ms = Date.parse(from); ms < Date.parse(to); ms += DAY_MS) {
@@ -67,8 +67,8 @@ export function periodsOf({ span: { from, to, by } }: View): string[] {
   return [...found]
 }
 
-export const periodLabel = ({ span: { by } }: View) => ({ day: 'Day', week: 'Week from', month: 'Month' })[by]
-export const periodText = ({ span: { by } }: View, period: string) => (by === 'month' ? period.slice(0, 7) : period)
+const periodLabel = ({ span: { by } }: View) => ({ day: 'Day', week: 'Week from', month: 'Month' })[by]
+const periodText = ({ span: { by } }: View, period: string) => (by === 'month' ? period.slice(0, 7) : period)
 
 interface Series {
   label: string
@@ -147,5 +147,5 @@ export async function namesOf(view: View): Promise<Names> {
 }
 
 /** The chosen project, or all of the chosen organization. */
-export const chosenProjects = ({ project, projects, organization }: View): Project[] =>
+const chosenProjects = ({ project, projects, organization }: View): Project[] =>
   project ? [project] : projects.filter(({ organization_id }) => organization_id === organization?.id)

@@ -10,7 +10,7 @@ const SEED = 20_240_229
 const DAY_MS = 86_400_000
 
 /** Customers to try charges with, each with a card of the simulator that behaves as the name says. */
-export const TRY_CUSTOMERS: Readonly<Record<string, string | null>> = {
+const TRY_CUSTOMERS: Readonly<Record<string, string | null>> = {
   ada: 'pm_card_visa',
   grace: 'pm_card_mastercard',
   declined: 'pm_card_chargeDeclined',

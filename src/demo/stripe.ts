@@ -9,7 +9,7 @@ import { STRIPE_SIMULATOR_KEY } from '../providers/adapters.ts'
 import { connectAccount } from '../providers/connect.ts'
 
 /** The customer whose card is saved there. */
-export const STRIPE_CUSTOMER = 'grace'
+const STRIPE_CUSTOMER = 'grace'
 
 const ID = 'demo'
 const MERCHANT = 'stripe-demo'

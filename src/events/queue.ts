@@ -33,7 +33,7 @@ export interface Lane {
 }
 
 /** Longer than any attempt: a delivery that is due again after this was taken by a process that has died. */
-export const LEASE_SECONDS = 30
+const LEASE_SECONDS = 30
 const FAN_OUT = 500
 /** An endpoint that failed for this long without a success is disabled. */
 const PATIENCE = '5 days'

@@ -53,7 +53,7 @@ const MARK_REPORT = `
   select greatest($2::timestamptz, (select max(at) from news)) as last`
 
 /** Marks every day there is. */
-export async function markAll(query: Query, projectId: string): Promise<void> {
+async function markAll(query: Query, projectId: string): Promise<void> {
   await query('delete from figure_marks where project_id = $1', [projectId])
   await query(MARK_ALL, [projectId])
 }

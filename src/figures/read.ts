@@ -176,7 +176,7 @@ function accumulate(rows: Rows, names: SumName[], { from, to, period }: Question
 }
 
 const DAY_MS = 86_400_000
-export const dayText = (ms: number) => new Date(ms).toISOString().slice(0, 10)
+const dayText = (ms: number) => new Date(ms).toISOString().slice(0, 10)
 
 /** The first days of all periods from `from` until `to`. */
 export function starts(from: string, to: string, period: Period): string[] {

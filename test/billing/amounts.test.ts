@@ -4,6 +4,7 @@ import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import { readChargeRequest } from '../../src/billing/charge/request.ts'
 import { currencies } from '../../src/lib/currencies.ts'
+import { type JsonObject, readJson } from '../../src/lib/json/read.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 
 const MOST = 1_000_000n
@@ -100,7 +101,7 @@ test('what is read is exact for every text of digits, and never rounded', () => 
       const text = `${whole}.${fraction}`
       const amount = isText ? `"${text}"` : text
       const body = `{"external_id":"u","amount":${amount},"currency_code":"USD","idempotency_key":"k"}`
-      const read = readChargeRequest(Buffer.from(body)).amount
+      const read = readChargeRequest(readJson(body, { exact: true }) as JsonObject).amount
       const back = written(read.digits, read.scale)
       assert.equal(back, `${whole}.${fraction}`.replace(/\.?0+$/, ''))
     }),

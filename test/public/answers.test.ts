@@ -108,7 +108,7 @@ describe('every answer', () => {
       test(`for ${path.slice(0, 40) || 'the root'}`, async () => {
         const { status, body, text } = await call('GET', path)
         assert.deepEqual([status, Object.keys(body)], [404, ['message']])
-        assert.match(body.message, /^There is (nothing at this path|no [a-z]+ with the id ".*")\.$/s)
+        assert.match(body.message, /^(This path does not exist|There is no [a-z]+ with the id ".*")\.$/s)
         assert.ok(text.length < 500)
       })
     }

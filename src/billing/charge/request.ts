@@ -5,7 +5,7 @@ import { ApiError } from '../../lib/errors.ts'
 import type { JsonNumber, JsonObject } from '../../lib/json/read.ts'
 import { type Decimal, readCurrency } from '../../lib/money.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { amountIn, exactBody, externalId, idempotencyKey, readAmountField } from '../body.ts'
+import { amountIn, externalId, idempotencyKey, readAmountField } from '../body.ts'
 
 // Enough for references of an order; larger data belongs in the caller's database.
 const MAX_METADATA_BYTES = 16 * 1024
@@ -44,9 +44,8 @@ export interface ChargeRequest {
   clientMetadata: string | null
 }
 
-/** Reads a body that is valid for `oneOffChargeIn`. Throws a 400. */
-export function readChargeRequest(bytes: Buffer | undefined): ChargeRequest {
-  const body = exactBody(bytes)
+/** Reads a body that is valid for `oneOffChargeIn`, with the text of its numbers. Throws a 400. */
+export function readChargeRequest(body: JsonObject): ChargeRequest {
   const { external_id, idempotency_key, currency_code } = body as Record<string, string>
   const amountSent = body.amount as string | number | JsonNumber
   return {

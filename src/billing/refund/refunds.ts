@@ -56,7 +56,7 @@ export const REFUND_COLUMNS = `r.organization_id, r.refund_id, r.order_id, r.ext
 const JOIN_ORDERS = 'o.organization_id = r.organization_id and o.order_id = r.order_id'
 
 /** Refunds and their orders, for a statement that selects `REFUND_COLUMNS`. */
-export const REFUNDS = `refunds r join orders o on ${JOIN_ORDERS}`
+const REFUNDS = `refunds r join orders o on ${JOIN_ORDERS}`
 
 /** Refunds in progress: leases and the queue of looks. */
 export const refundsInProgress = inProgress<Refund>({

@@ -1,10 +1,10 @@
 // The body of a refund, read exactly.
 
 import { ApiError } from '../../lib/errors.ts'
-import type { JsonNumber } from '../../lib/json/read.ts'
+import type { JsonNumber, JsonObject } from '../../lib/json/read.ts'
 import type { Decimal } from '../../lib/money.ts'
 import { Type } from '../../lib/shape/schema.ts'
-import { amountIn, exactBody, externalId, idempotencyKey, notPositive, readAmountField, uuidIn } from '../body.ts'
+import { amountIn, externalId, idempotencyKey, notPositive, readAmountField, uuidIn } from '../body.ts'
 
 export const refundIn = Type.Object(
   {
@@ -39,9 +39,8 @@ export interface RefundRequest {
   idempotencyKey: string | null
 }
 
-/** Reads a body that is valid for `refundIn`. Throws a 400. */
-export function readRefundRequest(bytes: Buffer | undefined): RefundRequest {
-  const body = exactBody(bytes)
+/** Reads a body that is valid for `refundIn`, with the text of its numbers. Throws a 400. */
+export function readRefundRequest(body: JsonObject): RefundRequest {
   const { external_id, order_id, reason = '', comment = '', idempotency_key } = body as Record<string, string>
   const amountSent = body.amount as string | number | JsonNumber | undefined
   if (amountSent !== undefined && idempotency_key === undefined) {

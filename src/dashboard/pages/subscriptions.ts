@@ -138,7 +138,7 @@ function monthAfter(month: string, months: number): string {
   return date.toISOString().slice(0, 7)
 }
 
-export function listTable(view: View, data: Answer[]): Table {
+function listTable(view: View, data: Answer[]): Table {
   return {
     caption: 'Subscriptions',
     columns: ['Subscription', 'State', 'Product', 'Person', 'Provider', 'Made', 'Paid until']

@@ -26,7 +26,7 @@ export async function missingCustomers({ source, target, known }: Context, refer
 }
 
 /** The lines of products that are not stored. */
-export async function missingProducts(
+async function missingProducts(
   { source, known }: Context,
   references: { product: string; seenAt: number }[],
 ): Promise<Line[]> {

@@ -43,11 +43,11 @@ export function wrongMediaType(contentType = ''): ApiError {
   )
 }
 
-/** Parses the JSON of a body, or throws a 400 with the position of the error. With `exact`, numbers keep their text. */
-export function parseBody(bytes: Uint8Array, { exact = false } = {}): JsonValue {
+/** Parses the JSON of a body, or throws a 400 with the position of the error. Numbers keep their text. */
+export function parseBody(bytes: Uint8Array): JsonValue {
   if (bytes.length === 0) throw noBody()
   try {
-    return readJson(bytes, { exact })
+    return readJson(bytes, { exact: true })
   } catch (error) {
     const field = error instanceof NumberRangeError && pathOfNumber(Buffer.from(bytes).toString(), error)
     if (field) throw numberOutOfRange(field)

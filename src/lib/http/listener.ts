@@ -10,6 +10,7 @@ import Fastify, {
 } from 'fastify'
 import type { Logger } from 'pino'
 import { ApiError } from '../errors.ts'
+import { type JsonValue, roundNumbers } from '../json/read.ts'
 import type { ObjectSchema, Schema } from '../shape/schema.ts'
 import { SlotSet } from '../slot-set.ts'
 import { bodyCheck, checkContentEncoding, checkMediaType, noBody, parseBody } from './body.ts'
@@ -22,8 +23,10 @@ import { type Trace, traceOf } from './trace.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The bytes of the body, for routes that must read its numbers exactly. */
+    /** The bytes of the body, for signatures. */
     rawBody: Buffer | undefined
+    /** The body with the text of its numbers, for routes that must read them exactly; `body` has them rounded. */
+    exactBody: JsonValue | undefined
     /** The tenant of the key; in every log line. */
     tenant: string | undefined
     trace: Trace
@@ -103,12 +106,15 @@ export function openListener(log: Logger, observe: Observe, options: ListenerOpt
 /** Bodies are strict JSON, queries are read by their schema, and nothing is coerced. */
 function readStrictly(app: FastifyInstance): void {
   app.decorateRequest('rawBody', undefined)
+  app.decorateRequest('exactBody', undefined)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
     checkMediaType(request.headers['content-type'])
     request.rawBody = body
     // Whether a chunked body is empty is known only at its end.
-    return body.length === 0 ? undefined : parseBody(body)
+    if (body.length === 0) return undefined
+    request.exactBody = parseBody(body)
+    return roundNumbers(request.exactBody)
   })
   app.setValidatorCompiler(({ schema, httpPart }) => validator(schema as Schema, httpPart))
   app.setSerializerCompiler(() => JSON.stringify)

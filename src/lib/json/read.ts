@@ -66,6 +66,18 @@ function pathOfMark(value: JsonValue, path = ''): string | undefined {
   return undefined
 }
 
+/** The value with every number as JavaScript's own, rounded as usual; the value itself if that changes nothing. */
+export function roundNumbers(value: JsonValue): JsonValue {
+  if (value instanceof JsonNumber) return Number(value.text)
+  if (typeof value !== 'object' || value === null) return value
+  const names = Object.keys(value)
+  const items = Object.values(value) as JsonValue[]
+  const rounded = items.map(roundNumbers)
+  if (rounded.every((item, n) => item === items[n])) return value
+  // Not by assignment, which would set the prototype for the name `__proto__`.
+  return Array.isArray(value) ? rounded : Object.fromEntries(names.map((name, n) => [name, rounded[n]!]))
+}
+
 export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof JsonNumber)
 }

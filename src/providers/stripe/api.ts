@@ -7,7 +7,7 @@ export type Fields = Record<string, unknown>
 export type Params = { readonly [name: string]: FormValue | undefined }
 
 /** Answers have the form of this version whatever the account's own default is. */
-export const STRIPE_VERSION = '2026-10-28.endive'
+const STRIPE_VERSION = '2026-10-28.endive'
 export const STRIPE_API_URL = 'https://api.stripe.com'
 
 /** Stripe's own limit for a page. */

@@ -25,7 +25,7 @@ export async function* disputesSince(
   for await (const item of readAll('/v1/disputes', { created: { gte } })) yield readDispute(item)
 }
 
-export function readDispute(body: Fields): Dispute {
+function readDispute(body: Fields): Dispute {
   const movements = Array.isArray(body['balance_transactions']) ? body['balance_transactions'].map(fieldsOf) : []
   const moved = (isIn: boolean) => movements.some(({ amount }) => (isIn ? Number(amount) > 0 : Number(amount) < 0))
   return {

@@ -77,7 +77,7 @@ export function post({ state }: Dialect, posting: Posting): BalanceTransaction {
 }
 
 /** The fee of a charge, in the account's currency. */
-export function cardFee(amount: number, currency: string): number {
+function cardFee(amount: number, currency: string): number {
   return exchanged((amount * PERCENT) / 100 + FIXED, currency)
 }
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { isJsonObject, JsonError, JsonNumber, numberText, readJson } from '../../../src/lib/json/read.ts'
+import { isJsonObject, JsonError, JsonNumber, numberText, readJson, roundNumbers } from '../../../src/lib/json/read.ts'
 
 const bytes = (...values: number[]) => Uint8Array.from(values)
 const refusal = (input: Uint8Array | string): string => {
@@ -244,4 +244,11 @@ describe('what the value is', () => {
       false,
     ])
   })
+})
+
+test('rounding the numbers gives what a plain read gives, and the same value where nothing is rounded', () => {
+  const odd = '{"a": 10.50, "b": [1, 19.999999999999999999, {"c": 1e2}], "__proto__": {"d": 1.0}, "e": null}'
+  assert.deepEqual(roundNumbers(readJson(odd, { exact: true })), readJson(odd))
+  const even = readJson('{"a": [1, {"b": "x"}], "c": 2.5}', { exact: true })
+  assert.equal(roundNumbers(even), even)
 })
