@@ -8,7 +8,7 @@ import type { Db } from '../src/lib/pg/db.ts'
 import { createOrganization, createProject } from '../src/tenants/tenants.ts'
 import type { Tenant } from './charges-clients.ts'
 import { ORGANIZATION } from './generate.ts'
-import { type Closers, openRig, type Program, type Rig, startLogged } from './rig.ts'
+import { type Closers, openRig, type Program, type Rig, startLogged, startProgram } from './rig.ts'
 
 export const CUSTOMERS = 5000
 const CHARGES_BEFORE = 5
@@ -65,6 +65,13 @@ export async function openChargesRig(
     await rig.close()
     throw error
   }
+}
+
+/** The charges of the plain server, which has a simulator of its own: its charges are not joined with our orders. */
+export async function startPlainCharges({ folder, databaseUrl, closers }: Rig): Promise<Program> {
+  const simulator = await startTimedSimulator(join(folder, 'plain-simulator.ndjson'), closers)
+  const env = { DATABASE_URL: databaseUrl, SIMULATOR_URL: simulator.url }
+  return startProgram([], env, closers, 'references/charges.ts')
 }
 
 /** The first is there already. Each has one project, of the same name. */

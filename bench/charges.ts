@@ -1,6 +1,6 @@
 // The cases "charges" and "charges-slow": charges of distinct customers, beside pgbench with the statements of one charge.
-import { chargeWithoutPause, type Entry } from './charges-clients.ts'
-import { CARDS, type ChargesRig, CUSTOMERS, openChargesRig } from './charges-rig.ts'
+import { chargeWithoutPause, type Entry, type Target } from './charges-clients.ts'
+import { CARDS, type ChargesRig, CUSTOMERS, openChargesRig, startPlainCharges } from './charges-rig.ts'
 import { AMOUNT, recordCharge } from './charges-statements.ts'
 import { alternate, percentiles, type Result, type Run } from './measure.ts'
 import type { Options } from './options.ts'
@@ -14,6 +14,8 @@ type Card = keyof typeof CARDS
 // Enough to keep a provider that takes 50 ms busy.
 const CONNECTIONS = { 'at once': 32, 'after 50 ms': 128 }
 const LIMIT_CLIENTS = 32
+// So few that a charge seldom meets another.
+const LIGHT_LOAD = 100
 // Some ten thousand charges: until then V8 compiles beside what is measured, on a core that the others would need (after
 // one third of this it took twice as much of it as after all), and PostgreSQL plans.
 const WARM_UP_SECONDS = 30
@@ -36,33 +38,42 @@ export async function measureCharges(
     const log: Entry[] = []
     const { pgbench } = tools
     const script = repeatable(await recordCharge(rig), CUSTOMERS, rig.organizations.length)
-    const ours: Run = async (seconds) => {
-      const begun = performance.now()
-      const entries = await chargeWithoutPause(target, CARDS[card], CONNECTIONS[card], seconds)
-      log.push(...entries)
-      return {
-        perSecond: (entries.length * 1000) / (performance.now() - begun),
-        ...percentiles(entries.map(({ ms }) => ms)),
+    const charging =
+      (at: Target, log: Entry[]): Run =>
+      async (seconds) => {
+        const begun = performance.now()
+        const entries = await chargeWithoutPause(at, CARDS[card], CONNECTIONS[card], seconds)
+        log.push(...entries)
+        return {
+          perSecond: (entries.length * 1000) / (performance.now() - begun),
+          ...percentiles(entries.map(({ ms }) => ms)),
+        }
       }
-    }
+    const ours = charging(target, log)
+    const plain = await startPlainCharges(rig)
+    const limit =
+      (program: string): Run =>
+      (seconds) =>
+        limitOf(program, rig.databaseUrl, script, seconds, LIMIT_CLIENTS)
     await ours(Math.min(options.seconds * 15, WARM_UP_SECONDS))
     const result = await alternate(
       name,
       'charges',
       {
         ours: withCpu(rig, rig.ours, ours),
-        ...(pgbench && { limit: (seconds) => limitOf(pgbench, rig.databaseUrl, script, seconds, LIMIT_CLIENTS) }),
+        ...(pgbench && { limit: withCpu(rig, undefined, limit(pgbench)) }),
+        plain: withCpu(rig, plain, charging({ ...target, url: plain.url }, [])),
       },
       options,
     )
     const { ours: most, limit: mostOfLimit } = result.contenders
     const steadily = async (rate: Rate) => {
-      const { steady, heard } = await measureSteadily(rig, target, CARDS[card], rate, options)
+      const { steady, heard } = await measureSteadily(rig, target, CARDS[card], { ...rate, plain }, options)
       log.push(...heard)
       return steady
     }
     const halfLoad = await steadily({ perSecond: most!.perSecond / 2 })
-    const figures: Record<string, unknown> = { halfLoad }
+    const figures: Record<string, unknown> = { halfLoad, lightLoad: await steadily({ perSecond: LIGHT_LOAD }) }
     if (pgbench && mostOfLimit) {
       const load = { clients: LIMIT_CLIENTS, perSecond: mostOfLimit.perSecond / 2 }
       const keep = (seconds: number) => limitSteadily(pgbench, rig.databaseUrl, script, seconds, load)

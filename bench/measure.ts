@@ -1,7 +1,10 @@
 // How a case is measured: ours and its references in turn, several rounds, so that what else the machine does falls on all.
 
-/** Who is measured: ours, the same statements by pgbench or psql, a server written by hand, one that answers a constant. */
-export type Contender = 'ours' | 'limit' | 'plain' | 'wire'
+/**
+ * Who is measured: ours, the same statements by pgbench or psql, the same with as few clients as we have connections, a
+ * server written by hand, one that answers a constant.
+ */
+export type Contender = 'ours' | 'limit' | 'few' | 'plain' | 'wire'
 
 /** What one load showed. */
 export interface Sample {

@@ -6,6 +6,9 @@ import { record } from './record.ts'
 import { type Program, type Rig, startOurs, startReference } from './rig.ts'
 import { limit, load, type Tools } from './tools.ts'
 
+// Of each of our processes, for short reads.
+const READ_CONNECTIONS = 3
+
 export interface Servers {
   rig: Rig
   ours: Program
@@ -70,12 +73,14 @@ export async function measureRequest(
     (seconds) =>
       load(tools, address, given, seconds, connections)
   const { pgbench } = tools
+  const pgbenchWith = (clients: number) =>
+    withCpu(rig, undefined, (seconds) => limit(pgbench!, rig.databaseUrl, statements, seconds, clients))
   return alternate(
     name,
     'requests',
     {
       ours: withCpu(rig, ours, fire(url, headers)),
-      ...(pgbench && { limit: (seconds) => limit(pgbench, rig.databaseUrl, statements, seconds, connections) }),
+      ...(pgbench && { limit: pgbenchWith(connections), few: pgbenchWith(READ_CONNECTIONS * options.workers) }),
       plain: withCpu(rig, plain, fire(plain.url + paths.plain, {})),
       wire: () => fire(`${wire.url}/${Buffer.byteLength(answer)}`, {})(1),
     },
@@ -111,10 +116,11 @@ function withoutCursors(text: string): unknown {
   return JSON.parse(text, (name, value) => (name === 'next_cursor' || name === 'cursor' ? typeof value : value))
 }
 
-/** The run, with what the server and PostgreSQL used of the processors for 1,000 of what it counts. */
-export function withCpu(rig: Rig, server: Program, run: Run): Run {
+/** The run, with what the server, if there is one, and PostgreSQL used of the processors for 1,000 of what it counts. */
+export function withCpu(rig: Rig, server: Program | undefined, run: Run): Run {
   return async (seconds) => {
-    const used = () => Promise.all([server.cpuSeconds(), rig.postgresSeconds(), performance.now()])
+    const used = async () =>
+      [(await server?.cpuSeconds()) ?? 0, await rig.postgresSeconds(), performance.now()] as const
     const [serverBefore, postgresBefore, begunMs] = await used()
     const sample: Sample = await run(seconds)
     const [serverAfter, postgresAfter, endedMs] = await used()

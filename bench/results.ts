@@ -34,6 +34,7 @@ export function printResults(results: Result[]): void {
     name,
     `${short(ours!.perSecond)} ${unit}`,
     spread(ratios.limit),
+    spread(ratios.few),
     spread(ratios.plain),
     spread(ratios.wire),
     short(ours!.p50Ms),
@@ -41,14 +42,40 @@ export function printResults(results: Result[]): void {
     short(ours!.cpu?.server),
     short(ours!.cpu?.postgres),
   ])
-  const heads = ['case', 'a second', 'of limit', 'of plain', 'of wire', 'p50 ms', 'p99 ms', 'CPU s/1000', 'PostgreSQL']
+  const heads = [
+    'case',
+    'a second',
+    'of limit',
+    'of few',
+    'of plain',
+    'of wire',
+    'p50 ms',
+    'p99 ms',
+    'CPU s/1000',
+    'PostgreSQL',
+  ]
   if (rows.length > 0) print(table(heads, rows))
+  printContenders(measured)
   printGrowth(results)
   for (const { name, figures, failure } of results) {
     if (figures && !figures.ratios) print(`${name}: ${JSON.stringify(figures, rounded, 1).replaceAll(/\s+/g, ' ')}`)
     if (failure) print(`${name} could not be measured: ${failure}`)
   }
 }
+
+/** Every contender of each case by itself: CPU is milliseconds for one of the unit, of the server and of PostgreSQL. */
+function printContenders(results: Result[]): void {
+  const rows = results.flatMap(({ name, contenders }) =>
+    Object.entries(contenders).map(([contender, { perSecond, p50Ms, p99Ms, cpu }]) => {
+      const figures = [perSecond, p50Ms, p99Ms, cpu?.server || undefined, cpu?.postgres]
+      return [`${name} ${contender}`, ...figures.map((figure, n) => (n < 3 ? short(figure) : fine(figure)))]
+    }),
+  )
+  const heads = ['contender', 'a second', 'p50 ms', 'p99 ms', 'CPU ms', 'PostgreSQL']
+  if (rows.length > 0) print(table(heads, rows))
+}
+
+const fine = (value: number | undefined) => (value === undefined || Number.isNaN(value) ? '–' : value.toFixed(3))
 
 /** A column for each size: the median time, and how much of that of the smallest it is. */
 function printGrowth(results: Result[]): void {

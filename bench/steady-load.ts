@@ -2,20 +2,30 @@
 import { chargeSteadily, type Entry, type Target } from './charges-clients.ts'
 import type { ChargesRig } from './charges-rig.ts'
 import { median, type Percentiles, percentiles } from './measure.ts'
+import type { Program } from './rig.ts'
 
 // Another rate makes other code hot than the one before, and it comes slowly: the median fell by half in the first ten seconds.
 const WARM_UP_SECONDS = 15
 // A round has to be so long that its 99th percentile is more than one moment in which something stood still.
 const LONGER = 3
-const WHOSE = ['overhead', 'inServer', 'provider', 'disk', 'limit'] as const
+const WHOSE = ['overhead', 'inServer', 'provider', 'disk', 'limit', 'plain'] as const
+const USED = ['cpu', 'plainCpu'] as const
 
-/** Whose time it was. */
-type Times = Record<Exclude<(typeof WHOSE)[number], 'limit'>, Percentiles> & { limit?: Percentiles }
+/** CPU milliseconds for one charge. */
+interface Cpu {
+  serverMs: number
+  postgresMs: number
+}
+
+/** Whose time it was; that of plain is with its provider's. */
+type Times = Partial<Record<(typeof WHOSE)[number], Percentiles>> & Partial<Record<(typeof USED)[number], Cpu>>
 
 /** A rate, and whoever else keeps it, round by round: the milliseconds of each, from when it was due. */
 export interface Rate {
   perSecond: number
   limit?: (seconds: number) => Promise<number[]>
+  /** A reference that charges over HTTP too. */
+  plain?: Program
 }
 
 /** Medians of the rounds, and what they are taken from. */
@@ -29,7 +39,7 @@ export async function measureSteadily(
   rig: ChargesRig,
   target: Target,
   card: string,
-  { perSecond, limit }: Rate,
+  { perSecond, limit, plain }: Rate,
   { seconds: briefly, rounds }: { seconds: number; rounds: number },
 ): Promise<{ steady: Steady; heard: Entry[] }> {
   const seconds = briefly * LONGER
@@ -37,12 +47,35 @@ export async function measureSteadily(
   const measured: Times[] = []
   for (let round = 0; round < rounds; round += 1) {
     await rig.diskTimes()
-    const entries = await chargeSteadily(target, card, perSecond, seconds)
-    const times = await timesOf(rig, entries, await rig.diskTimes())
-    measured.push(limit ? { ...times, limit: percentiles(await limit(seconds)) } : times)
+    const { entries, cpu } = await chargeAt(rig, rig.ours, target, card, perSecond, seconds)
+    const times: Times = { ...(await timesOf(rig, entries, await rig.diskTimes())), cpu }
+    if (limit) times.limit = percentiles(await limit(seconds))
+    if (plain) {
+      const other = await chargeAt(rig, plain, { ...target, url: plain.url }, card, perSecond, seconds)
+      times.plain = percentiles(other.entries.map(({ ms }) => ms))
+      times.plainCpu = other.cpu
+    }
+    measured.push(times)
     heard.push(...entries)
   }
   return { steady: { perSecond, ...mediansOf(measured), rounds: measured }, heard }
+}
+
+/** Charges at a server, and what it and PostgreSQL used for each. */
+async function chargeAt(
+  rig: ChargesRig,
+  server: Program,
+  target: Target,
+  card: string,
+  perSecond: number,
+  seconds: number,
+): Promise<{ entries: Entry[]; cpu: Cpu }> {
+  const used = () => Promise.all([server.cpuSeconds(), rig.postgresSeconds()])
+  const before = await used()
+  const entries = await chargeSteadily(target, card, perSecond, seconds)
+  const after = await used()
+  const [serverMs, postgresMs] = after.map((now, n) => ((now - before[n]!) * 1000) / entries.length)
+  return { entries, cpu: { serverMs: serverMs!, postgresMs: postgresMs! } }
 }
 
 /**
@@ -63,10 +96,11 @@ async function timesOf(rig: ChargesRig, entries: Entry[], disk: number[]): Promi
 }
 
 function mediansOf(rounds: Times[]): Times {
-  const present = WHOSE.filter((of) => rounds[0]![of])
-  const medians = (of: (typeof WHOSE)[number]) => ({
-    p50Ms: median(rounds.map((times) => times[of]!.p50Ms))!,
-    p99Ms: median(rounds.map((times) => times[of]!.p99Ms))!,
-  })
-  return Object.fromEntries(present.map((of) => [of, medians(of)])) as Times
+  const medians = <T extends object>(of: (times: Times) => T | undefined) => {
+    const all = rounds.map((times) => of(times)) as T[]
+    const names = Object.keys(all[0]!) as (keyof T)[]
+    return Object.fromEntries(names.map((name) => [name, median(all.map((one) => one[name] as number))]))
+  }
+  const present = [...WHOSE, ...USED].filter((of) => rounds[0]![of])
+  return Object.fromEntries(present.map((of) => [of, medians((times) => times[of])])) as Times
 }

@@ -128,8 +128,9 @@ export async function limitOf(
 ): Promise<Load> {
   return withPgbench(pgbench, databaseUrl, script, async (repeat) => {
     const stdout = await repeat(['-c', String(clients), '-T', String(whole(seconds))])
-    const latency = Number(/latency average = ([0-9.]+) ms/.exec(stdout)![1])
-    return { perSecond: Number(/tps = ([0-9.]+)/.exec(stdout)![1]), p50Ms: latency, p99Ms: Number.NaN }
+    const [, latency] = /latency average = ([0-9.]+) ms/.exec(stdout) ?? []
+    if (latency === undefined) throw new Error(`pgbench finished nothing in ${whole(seconds)} s:\n${stdout}`)
+    return { perSecond: Number(/tps = ([0-9.]+)/.exec(stdout)![1]), p50Ms: Number(latency), p99Ms: Number.NaN }
   })
 }
 
