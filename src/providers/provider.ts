@@ -214,6 +214,11 @@ export interface Provider {
    * allow to read it. Absent where the provider does not tell fees.
    */
   feeOf?(entryId: string, signal?: AbortSignal): Promise<Fee | NotBegun | Unknown | undefined>
+  /**
+   * Pages of the fees of the account since an instant (RFC 3339); `not_begun` ends them, as for `feeOf`. Throws
+   * `ProviderTrouble`.
+   */
+  feesSince?(since: string): AsyncIterable<Fee[] | NotBegun>
   /** Pages of the notifications made since a second of 1970, newest first. Throws `ProviderTrouble`. */
   notificationsSince?(sinceS: number, signal?: AbortSignal): AsyncIterable<Notification[]>
 

@@ -34,6 +34,27 @@ const rowsOf = async (order_id: string) =>
     amount,
   ])
 
+const feesOf = (order_id: string) =>
+  billing.db.query(
+    `select f.move, f.fee from report_transactions r join provider_fees f
+       on (f.organization_id, f.transaction_id) = (r.organization_id, r.psp_transaction_id)
+     where r.order_id = $1 order by r.trx_created_at`,
+    [order_id],
+  )
+
+test('fees that no notification told are read; a key that may not read them holds up nothing', async () => {
+  const { order_id, payment } = await charged()
+  await billing.client.refunds.create({ payment_intent: payment, amount: 400 })
+  await billing.stripe.control('/faults', { path: '/v1/balance_transactions', kind: 'forbidden' })
+  const { adopted, findings } = await compare()
+  assert.deepEqual([adopted, findings, await feesOf(order_id)], [1, [], []])
+  await compare()
+  assert.deepEqual(await feesOf(order_id), [
+    { move: 'sale', fee: '0.60' },
+    { move: 'refund', fee: '0.00' },
+  ])
+})
+
 test('a refund made at Stripe is adopted, and a full one revokes the consumable', async () => {
   const { external_id, order_id, payment } = await charged()
   await billing.client.refunds.create({ payment_intent: payment, amount: 400 })

@@ -1,5 +1,6 @@
 // Compares our orders and refunds with what the providers did since an instant, both ways, settles and adopts what it can.
 import { minorUnits } from '../../lib/money.ts'
+import { keepFees } from '../../providers/fees.ts'
 import { type Movement, type Provider, ProviderTrouble } from '../../providers/provider.ts'
 import { recordDisputes } from '../adopt/disputes.ts'
 import { adoptRefundsOfCharge } from '../adopt/refunds.ts'
@@ -75,8 +76,20 @@ async function compareAccount(pass: Pass, since: string): Promise<void> {
     await compareBatch(pass, REFUND, batch)
   }
   if (provider.listDisputes) result.adopted += await recordDisputes(context, at, provider.listDisputes(since))
+  await keepFeesSince(pass, since)
   await findMissingThere(pass, CHARGE, await findCharges(context.db.query, at, since))
   await findMissingThere(pass, REFUND, await findRefunds(context.db.query, at, since))
+}
+
+/** Fees that no notification told, and those of what was adopted. */
+async function keepFeesSince({ context, provider, at }: Pass, since: string): Promise<void> {
+  const [psp, merchantId, organizationId] = at
+  if (!provider.feesSince || organizationId === null) return
+  const account = { organizationId, psp, merchantId }
+  for await (const fees of provider.feesSince(since)) {
+    if (Array.isArray(fees)) await keepFees(context.db.query, account, fees)
+    else context.log.warn({ ...account, why: fees.why }, 'Fees cannot be read with the credentials of the account.')
+  }
 }
 
 /** Movements there against rows here. */

@@ -11,7 +11,7 @@ const STRIPE_VERSION = '2026-10-28.endive'
 export const STRIPE_API_URL = 'https://api.stripe.com'
 
 /** Stripe's own limit for a page. */
-const PAGE = 100
+export const PAGE = 100
 // A hundred payments with their charges are some 700 KB.
 const MAX_PAGE_BYTES = 8 * 1024 * 1024
 

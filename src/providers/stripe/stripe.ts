@@ -1,4 +1,5 @@
 // The adapter of Stripe: one merchant account, its traits, and every call under one guard.
+import type { Fee } from '../fees.ts'
 import { Guard, type GuardOptions } from '../guard.ts'
 import type { Notification } from '../notification.ts'
 import {
@@ -20,7 +21,7 @@ import { eachItem, type Page, type Params, STRIPE_API_URL, StripeApi } from './a
 import { confirm, findByKey, lookUp, refuse } from './charges.ts'
 import { eraseCustomer, savedCard } from './customers.ts'
 import { disputesOf, disputesSince } from './disputes.ts'
-import { feeOf } from './fees.ts'
+import { feeOf, feesPage } from './fees.ts'
 import { refusal } from './money.ts'
 import { movementsSince } from './movements.ts'
 import { readStripeEvent } from './notifications.ts'
@@ -171,6 +172,19 @@ export class StripeProvider implements Provider {
 
   feeOf(entryId: string, signal?: AbortSignal) {
     return this.#read(signal, (deadline) => feeOf(this.#api, entryId, deadline))
+  }
+
+  async *feesSince(since: string): AsyncGenerator<Fee[] | NotBegun> {
+    let after: string | undefined
+    do {
+      const page = await this.#read(undefined, (deadline) => feesPage(this.#api, since, after, deadline))
+      if ('outcome' in page) {
+        if (page.outcome === 'unknown') throw new ProviderTrouble(page.why)
+        return yield page
+      }
+      yield page.fees
+      after = page.next
+    } while (after !== undefined)
   }
 
   /** Erases what Stripe holds of a customer. `unknown`: to be repeated. */

@@ -33,6 +33,7 @@ const CALLS = [
   'DELETE /v1/customers/:id',
   'GET /v1/account',
   'GET /v1/balance',
+  'GET /v1/balance_transactions',
   'GET /v1/balance_transactions/:id',
   'GET /v1/country_specs/US',
   'GET /v1/customers/:id',
@@ -91,6 +92,7 @@ async function everyCall(adapter: StripeProvider, client?: Parameters<typeof sav
   for await (const _movement of adapter.list(since));
   await adapter.describeAccount()
   await adapter.isReachable()
+  for await (const _fees of adapter.feesSince(since));
   const entered = await client?.balanceTransactions.list({ limit: 1 })
   await adapter.feeOf(entered?.data[0]?.id ?? 'txn_1')
   await adapter.savedCard(card.payment_method)
