@@ -8,6 +8,7 @@ export async function keepClocks(query: Query): Promise<void> {
   await query(`
     create temporary table former_organization_clocks on commit drop as
     select organization_id, last_trx_created_at from organization_clocks`)
+  await query('create temporary table former_commit_beat on commit drop as select * from commit_beat')
 }
 
 /**
@@ -23,8 +24,12 @@ export async function raiseClocks(query: Query): Promise<void> {
       select c.project_id, greatest(c.floor, db_clock(), f.floor) as floor
       from project_clocks c left join former_project_clocks f using (project_id)) r
     where r.project_id = c.project_id`)
-  // It is of another server's beats.
+  // Of another server's beats nothing is known here. A new generation of our own is no loss to the processes that go on.
   await query('delete from commit_beat')
+  await query(`
+    insert into commit_beat (generation, timeline, waits, at, safe_until)
+    select greatest(f.generation, (select max(generation) from failovers)) + 1, f.timeline, f.waits, db_clock(), safe_until()
+    from former_commit_beat f`)
   await query(`
     update organization_clocks c set last_trx_created_at = greatest(c.last_trx_created_at, db_clock(),
       (select f.last_trx_created_at from former_organization_clocks f where f.organization_id = c.organization_id))`)

@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import { fill, type Installation, install, MASTER_KEY } from '../support/backup.ts'
 import { type Billing, settled, startBilling } from '../support/billing.ts'
 import { tundish } from '../support/cli.ts'
+import { until } from '../support/cluster.ts'
 import { startTestServer } from '../support/server.ts'
 
 describe('a clock', () => {
@@ -55,6 +56,42 @@ describe('a clock', () => {
     await source.json('backup', file, '--force')
     await target.json('restore', file, '--without-erasures', '--replace')
     assert.deepEqual(await ahead(target), ['7', '7', 't'])
+  })
+})
+
+describe('a reader of changes', () => {
+  test('is told what is void if it has read more than the backup has; others are told nothing', async () => {
+    const old = await startTestServer({ MASTER_KEY })
+    const server = await startTestServer({ MASTER_KEY })
+    try {
+      const project = await old.project()
+      const horizonOf = async (from: string) =>
+        String((await project.get('/profiles', { 'filter[updated_at.from]': from })).headers['x-sync-horizon'])
+      const early = await horizonOf('2020-01-01T00:00:00Z')
+      const file = join(old.env.DATA_DIR!, 'readers.backup')
+      const made = await tundish(['backup', file, '--json'], old.env)
+      assert.equal(made.code, 0, made.stderr)
+      let late = early
+      await until('a later horizon', async () => {
+        late = await horizonOf(early)
+        return late > early
+      })
+      await until('a beat', async () => (await server.db.query('select 1 from commit_beat')).length > 0)
+      const restored = await tundish(['restore', file, '--without-erasures', '--json'], server.env)
+      assert.equal(restored.code, 0, restored.stderr)
+      const told = async (from: string) => {
+        const path = `/profiles?${new URLSearchParams({ 'filter[updated_at.from]': from })}`
+        return (await server.api(path, { key: project.key })).headers['x-void-from']
+      }
+      assert.equal(await told(late), early)
+      assert.equal(await told(early), undefined)
+      const beats = async () => Number((await server.db.query('select number from commit_beat'))[0]!.number)
+      await until('beats to go on', async () => (await beats()) > 0)
+      assert.deepEqual(await server.db.query('select 1 from failovers'), [], 'A restore is no failover.')
+    } finally {
+      await server.stop()
+      await old.stop()
+    }
   })
 })
 
