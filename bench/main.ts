@@ -17,6 +17,7 @@ import { describeMachine, keepResults, printResults } from './results.ts'
 import { fill, openRig } from './rig.ts'
 import { measureStart } from './start-up.ts'
 import { findTools, type Tools } from './tools.ts'
+import { measureUnits } from './units.ts'
 import { walkReport, walkTransactions } from './walks.ts'
 
 const begunMs = performance.now()
@@ -39,6 +40,7 @@ const ALONE: Record<string, Alone> = {
 const ASKED: Record<string, Alone> = {
   'dashboard-charges': (_, options) => measureChargesBesidePages(options, say),
   'charges-two-steps': (_, options) => measureTwoSteps(options, say),
+  units: (_, options) => measureUnits(options, say),
   webhooks: async (_, { seconds }) => told('webhooks', 'events', await measureWebhooks(seconds)),
 }
 const GROWTH = 'growth'
