@@ -1,7 +1,7 @@
 // What a settled charge leaves behind: report row, consumable, data API transaction, totals and events, all or nothing.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { storeRates } from '../../src/billing/effects/usd.ts'
+import { storeRates } from '../../src/billing/effects/store-rates.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import { until } from '../support/cluster.ts'
 import type { Json } from '../support/server.ts'

@@ -23,7 +23,8 @@ export interface Target {
   externalIdKey: string | undefined
 }
 
-const { rawJSON: rawJson } = JSON as unknown as { rawJSON: (text: string) => unknown }
+/** A number that `JSON.stringify` writes with exactly these digits. */
+export const { rawJSON: rawNumber } = JSON as unknown as { rawJSON: (text: string) => unknown }
 
 /** Stripe's id as the id of a record; ids that are invalid here (those of products are free) are hashed. */
 export function recordId(stripeId: string): string {
@@ -63,7 +64,7 @@ export function minorNumber(amount: number, currency: string): number {
 
 /** A JSON number in major units with all decimals, for amounts of payments. */
 export function majorNumber(amount: number, currency: string): unknown {
-  return rawJson(formatMinor(minorUnits(amount, currency), currency.toUpperCase()))
+  return rawNumber(formatMinor(minorUnits(amount, currency), currency.toUpperCase()))
 }
 
 /** The id of an object that may have been expanded. */

@@ -185,7 +185,7 @@ function movementLine(
   }
 }
 
-/** In major units; `amount_usd` only for payments in US dollars. */
+/** In major units; `amount_usd` of other currencies follows from the exchange rates. */
 function amounts(stripeAmount: number, currency: string): { amount: unknown; amount_usd: unknown } {
   const amount = majorNumber(stripeAmount, currency)
   return { amount, amount_usd: currency === 'usd' ? amount : null }

@@ -5,6 +5,7 @@ import { readDecimal, toMinor } from '../../lib/money.ts'
 import { importRecords } from '../load.ts'
 import type { Context } from './context.ts'
 import type { Line } from './convert.ts'
+import { addDollars } from './dollars.ts'
 import { add, reject, type Tally } from './tally.ts'
 
 type Shared = Pick<App, 'db' | 'log'>
@@ -18,6 +19,7 @@ export async function storeLines(
 ): Promise<void> {
   if (lines.length === 0) return
   await keepLinks(app, target, lines)
+  await addDollars(app, target, lines)
   const stream = () => Readable.from([Buffer.from(textOf(lines))])
   const options = { projectId: target.projectId, live, skipBadLines: true, signal }
   const result = await importRecords(app, options, [{ name: 'stripe', stream }])
