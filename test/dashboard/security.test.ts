@@ -94,15 +94,26 @@ test('the cookie is out of reach of scripts and other sites, and the database ha
   assert.ok(!row!.all!.includes(token) && !row!.all!.includes(Buffer.from(token).toString('hex')))
 })
 
-test('no page is kept by a cache, and each forbids what is not the listener’s own', async () => {
-  for (const [path, cookie] of [
-    ['/', writer.cookie],
-    ['/sign-in', undefined],
-  ] as const) {
-    const { headers } = await dashboard.visit(path, cookie ? { cookie } : {})
-    assert.equal(headers.get('cache-control'), 'no-store', path)
+test('no page, sheet, refusal or redirect is kept by a cache, and each forbids what is not the listener’s own', async () => {
+  const { cookie } = writer
+  const { id } = dashboard.project
+  const asked: [string, Parameters<typeof dashboard.visit>[1]][] = [
+    ['/sign-in', {}],
+    ['/', {}],
+    ...Object.keys(pages).map((path): [string, object] => [filled(path), { cookie }]),
+    ['/settings?csv=projects', { cookie }],
+    ['/settings?csv=none', { cookie }],
+    ['/?project=none', { cookie }],
+    [`/keys/project/${id}`, { cookie, form: { name: 'of the headers' } }],
+    [`/keys/project/${id}`, { cookie, form: { name: '' } }],
+    ['/settings/rates', { cookie, form: { owner: 'project', rate_limit: 'default' } }],
+  ]
+  for (const [path, given] of asked) {
+    const { status, headers } = await dashboard.visit(path, given)
+    assert.equal(headers.get('cache-control'), 'no-store', `${path} ${status}`)
     assert.match(headers.get('content-security-policy')!, /^default-src 'none'; script-src 'self'; style-src 'self';/)
     assert.ok(!/unsafe|data:|\*/.test(headers.get('content-security-policy')!))
+    assert.equal(headers.get('x-frame-options'), 'DENY')
   }
 })
 
@@ -143,16 +154,32 @@ test('an erasure asks for the id, and what it removed is on no page any more', a
      values ($1, 'pro_1', db_clock(), db_clock(), 'ada@example.com', 'ada@example.com', '+49123')`,
     [project.id],
   )
+  await server.db.query(
+    `insert into sessions (project_id, id, created_at, updated_at, profile_id, ip)
+     values ($1, 'ses_1', db_clock(), db_clock(), 'pro_1', '192.0.2.77')`,
+    [project.id],
+  )
+  await server.db.query(
+    `insert into replies (project_id, session_id, screen_id, element_id, screen_index, element_type, value)
+     values ($1, 'ses_1', 'wish', 'wish', 0, 'input', '"to sleep like an owl"')`,
+    [project.id],
+  )
   const page = `/people/pro_1?project=${project.id}`
   const { cookie } = writer
-  assert.match((await visit(page, { cookie })).text, /ada@example\.com/)
+  for (const text of [/ada@example\.com/, /192\.0\.2\.77/, /to sleep like an owl/])
+    assert.match((await visit(page, { cookie })).text, text)
   const wrong = await visit(`/people/pro_1/erase?project=${project.id}`, { cookie, form: { confirm: 'pro_2' } })
   assert.equal(wrong.status, 400)
   assert.match((await visit(page, { cookie })).text, /ada@example\.com/)
   const right = await visit(`/people/pro_1/erase?project=${project.id}`, { cookie, form: { confirm: 'pro_1' } })
   assert.deepEqual([right.status, right.headers.get('location')], [303, `/erasures/pro_1?project=${project.id}`])
-  for (const path of [page, right.headers.get('location')!, '/people?q=pro_1', '/audit', '/erasures'])
-    assert.ok(!/ada@example|\+49123/.test((await visit(path, { cookie })).text), path)
+  const others = ['/people?q=pro_1', '/people?q=pro_1&csv=found', '/audit', '/erasures', '/webhooks', '/subscriptions']
+  for (const path of [page, right.headers.get('location')!, ...others]) {
+    const { status, text } = await visit(path, { cookie })
+    assert.equal(status, 200, path)
+    assert.ok(!/ada@example|\+49123|192\.0\.2\.77|like an owl/.test(text), path)
+  }
+  assert.match((await visit('/people?q=ada@example.com', { cookie })).text, /Nothing was found/)
   const [entry] = await server.db.query(`select actor_kind, actor from audit_log where action = 'profile.erase_asked'`)
   assert.deepEqual(entry, { actor_kind: 'operator key', actor: writer.id })
 })

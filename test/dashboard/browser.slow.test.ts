@@ -1,0 +1,211 @@
+// The dashboard in a browser, filled with the demo: nothing is wrong with any page, by keyboard and without scripts.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { Page } from 'playwright-core'
+import { perform } from '../../src/admin/operation.ts'
+import { operations } from '../../src/admin/operations.ts'
+import { makeOwnLink } from '../../src/dashboard/sessions.ts'
+import { prepareDemo } from '../../src/demo/demo.ts'
+import { followAll } from '../../src/figures/follow.ts'
+import { createOperator } from '../../src/tenants/operator-keys.ts'
+import { noBrowser, type OpenBrowser, openBrowser } from '../support/browser.ts'
+import { startTestServer, type TestServer } from '../support/server.ts'
+
+const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
+const PAGES = [
+  '/',
+  '/funnels',
+  '/funnels/fun_sleep',
+  '/revenue?period=12m',
+  '/revenue?project=all:demo&split=project',
+  '/subscriptions',
+  '/charges',
+  '/refunds',
+  '/people?q=user_1',
+  '/webhooks',
+  '/sync',
+  '/erasures',
+  '/doctor',
+  '/audit',
+  '/keys',
+  '/merchant-accounts',
+  '/settings',
+]
+const LOOKS = [
+  { width: 1440, colorScheme: 'light' },
+  { width: 1440, colorScheme: 'dark' },
+  { width: 390, colorScheme: 'light' },
+  { width: 390, colorScheme: 'dark' },
+] as const
+
+describe('the dashboard in a browser', { skip: noBrowser }, () => {
+  let server: TestServer
+  let opened: OpenBrowser
+  before(async () => {
+    server = await startTestServer({ WEBHOOK_ALLOW_PRIVATE: 'true' }, { worker: false })
+    await prepareDemo(server.app, { url: server.url, adminUrl: server.adminUrl })
+    await followAll(server.db)
+    PAGES.push(...(await objectPages(server)))
+    opened = await openBrowser()
+  })
+  after(async () => {
+    await opened?.close()
+    await server?.stop()
+  })
+
+  /** A browser that is signed in, and what it complained about. This browser ends with the first context that is closed. */
+  async function visitor(look: { width: number; colorScheme: 'light' | 'dark' }, javaScriptEnabled = true) {
+    const { width, colorScheme } = look
+    const context = await opened.browser.newContext({
+      viewport: { width, height: 900 },
+      colorScheme,
+      javaScriptEnabled,
+      bypassCSP: false,
+    })
+    const page = await context.newPage()
+    const complaints: string[] = []
+    page.on('console', (message) => {
+      if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
+    })
+    page.on('pageerror', (error) => complaints.push(error.message))
+    page.on('request', (request) => {
+      if (!request.url().startsWith(server.adminUrl)) complaints.push(`asked ${request.url()}`)
+    })
+    const token = await server.db.tx((query) => makeOwnLink(query, 'browser'))
+    await page.goto(`${server.adminUrl}/sign-in?token=${token}`)
+    await page.waitForURL(`${server.adminUrl}/`)
+    return { page, complaints }
+  }
+
+  for (const look of LOOKS) {
+    test(`every page at ${look.width} px, ${look.colorScheme}: no complaint, nothing beyond the edge, no finding of axe`, async () => {
+      const { page, complaints } = await visitor(look)
+      for (const path of PAGES) {
+        const answer = await page.goto(server.adminUrl + path, { waitUntil: 'load' })
+        assert.equal(answer!.status(), 200, path)
+        await page.waitForSelector('html.scripted')
+        assert.ok(
+          ((await page.evaluate('document.documentElement.scrollWidth')) as number) <= look.width,
+          `${path} is too wide`,
+        )
+        assert.deepEqual(await findings(page), [], path)
+        assert.deepEqual(complaints, [], path)
+      }
+    })
+  }
+
+  test('by keyboard alone: the search by a key, a page by the navigation, a form behind its question', async () => {
+    const { page } = await visitor(LOOKS[0])
+    await page.goto(server.adminUrl, { waitUntil: 'networkidle' })
+    await page.keyboard.press('/')
+    await page.keyboard.type('user_1')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/q=user_1/)
+    await page.waitForSelector('#found')
+    await page.goto(`${server.adminUrl}/keys`, { waitUntil: 'networkidle' })
+    await page.focus('summary:has-text("Make a key")')
+    await page.keyboard.press('Enter')
+    await page.keyboard.press('Tab')
+    await page.keyboard.type('by keyboard')
+    await page.keyboard.press('Enter')
+    await page.waitForSelector('text=It is shown only now')
+  })
+
+  test('by keyboard alone every link, button and field of every page is reached, and none holds the focus', async () => {
+    const { page } = await visitor(LOOKS[0])
+    for (const path of PAGES) {
+      await page.goto(server.adminUrl + path, { waitUntil: 'load' })
+      await page.waitForSelector('html.scripted')
+      assert.deepEqual(await walk(page), [], path)
+    }
+  })
+
+  test('without scripts every page can be read: its tables and choosers are there, and nothing that needs a script', async () => {
+    const { page, complaints } = await visitor(LOOKS[0], false)
+    let figures = 0
+    for (const path of PAGES) {
+      await page.goto(server.adminUrl + path)
+      assert.ok(await page.isVisible('h1'), path)
+      const shown = await page.locator('canvas:visible, [data-copy]:visible').count()
+      assert.equal(shown, 0, path)
+      assert.ok(await page.isVisible('.project button'), path)
+      for (const figure of await page.locator('figure[data-chart]').all()) {
+        await figure.locator('summary').click()
+        assert.ok(await figure.locator('tbody tr').first().isVisible(), path)
+        figures += 1
+      }
+    }
+    assert.ok(figures > 10)
+    assert.deepEqual(complaints, [])
+  })
+
+  test('a table of a page is had as CSV by its link', async () => {
+    const { page } = await visitor(LOOKS[0])
+    await page.goto(`${server.adminUrl}/funnels?period=24m`, { waitUntil: 'load' })
+    const rows = await page.locator('#funnels tbody tr').count()
+    const csv = await page.evaluate(`fetch('/funnels?period=24m&csv=funnels').then((answer) => answer.text())`)
+    assert.ok(rows >= 3)
+    assert.equal((csv as string).split('\r\n').length, rows + 2)
+  })
+})
+
+/** Pages of one object, of which the demo has none: a charge with a refund, a person, an event, a receipt. */
+async function objectPages({ app, db }: TestServer): Promise<string[]> {
+  const operator = await db.tx((query) => createOperator(query, { name: 'objects', scope: 'write' }))
+  const actor = { kind: 'operator key' as const, id: operator.id, source: '127.0.0.1' }
+  const call = (id: string, input: object) => {
+    const operation = operations.find((one) => one.id === id)!
+    return perform(operation, app, actor, { params: {}, query: {}, body: {}, ...input })
+  }
+  const params = { project_id: 'demo' }
+  // Nothing listens there: its deliveries fail.
+  const endpoint = (await call('createWebhook', { params, body: { url: 'https://127.0.0.1:9/hooks' } })) as {
+    id: string
+  }
+  await call('testWebhook', { params: { ...params, webhook_id: endpoint.id } })
+  const [made] = await db.query(
+    `insert into orders (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code, status,
+       psp, psp_merchant_id, payment_method_token, source_trx_id, provider_key, created_at, settled_at)
+     select organization_id, gen_random_uuid(), external_id, project_id, 'test', 10, 'USD', 'succeeded', 'simulator',
+       'moonrise-eu', 'gone', gen_random_uuid(), 'test', db_clock(), db_clock()
+     from customers where project_id = 'demo' and profile_id is not null order by created_at limit 1 returning order_id, external_id`,
+  )
+  const [person] = await db.query('select profile_id as id from customers where external_id = $1', [made!.external_id!])
+  const [gone] = await db.query(
+    `select profile_id as id from sessions where project_id = 'demo' order by created_at limit 1`,
+  )
+  await call('eraseProfile', { params: { ...params, profile_id: gone!.id! } })
+  const [event] = await db.query(`select id from events where project_id = 'demo' order by created_at desc limit 1`)
+  return [
+    `/charges/demo/${made!.order_id}`,
+    `/people/${person!.id}`,
+    `/people/${gone!.id}`,
+    `/erasures/${gone!.id}`,
+    `/webhooks/events/${event!.id}`,
+  ]
+}
+
+/** Presses Tab once for each place that can have the focus, of which a date has four; returns what never had it. */
+async function walk(page: Page): Promise<string[]> {
+  const all = (await page.evaluate(`(() => {
+    window.reachable = [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')]
+      .filter((one) => one.checkVisibility() && !one.disabled && one.type !== 'hidden')
+    window.reached = new Set()
+    document.addEventListener('focusin', ({ target }) => window.reached.add(target))
+    return window.reachable.length + 3 * window.reachable.filter((one) => one.type === 'date').length
+  })()`)) as number
+  for (let n = 0; n <= all; n += 1) await page.keyboard.press('Tab')
+  return (await page.evaluate(
+    `window.reachable.filter((one) => !window.reached.has(one)).map((one) => one.outerHTML.slice(0, 120))`,
+  )) as string[]
+}
+
+/** What axe finds, as rule and place. */
+async function findings(page: Page): Promise<string[]> {
+  await page.evaluate(AXE)
+  return (await page.evaluate(
+    `axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => id + ' ' + target + ' ' + failureSummary)))`,
+  )) as string[]
+}
