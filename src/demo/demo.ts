@@ -15,7 +15,7 @@ const LOCK = 7485
 
 /** Creates the missing parts of the demo, and returns the text to print. A second start creates nothing. */
 export async function prepareDemo(app: App, addresses: { url: string; adminUrl: string | undefined }): Promise<string> {
-  await makeAlone(app)
+  await makeAlone(app, addresses.url)
   return welcome(app, addresses, await openKeys(app.db, app.seal))
 }
 
@@ -25,14 +25,14 @@ async function isComplete(db: Db): Promise<boolean> {
 }
 
 /** Two processes that start at once create one demo. */
-async function makeAlone(app: App): Promise<void> {
+async function makeAlone(app: App, url: string): Promise<void> {
   const { query, release } = await app.db.connect()
   try {
     // On a busy machine another process takes longer to create the demo than a statement may.
     await query('set statement_timeout = 0')
     await query('select pg_advisory_lock($1)', [LOCK])
     if (!(await isComplete(app.db))) await make(app)
-    await addStripeAccount(app)
+    await addStripeAccount(app, url)
   } finally {
     // The lock ends with the connection.
     release(true)

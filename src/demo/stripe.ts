@@ -16,11 +16,12 @@ const MERCHANT = 'stripe-demo'
 const SECRET_KEY = `${STRIPE_SIMULATOR_KEY}Demo0001`
 const DAY_MS = 86_400_000
 
-/** Connects the account and saves a card there, once. Without a simulator nothing is done. */
-export async function addStripeAccount(app: App): Promise<void> {
+/** Connects the account and saves a card there, once; it notifies the server at `url`. Without a simulator nothing is done. */
+export async function addStripeAccount(app: App, url: string): Promise<void> {
   const { db, seal, clock, config, stripeSimulatorUrl } = app
   if (!stripeSimulatorUrl || (await isConnected(db))) return
   const card = await saveCard(stripeSimulatorUrl())
+  const webhookSecret = await registerForEvents(stripeSimulatorUrl(), url)
   const stream = () => Readable.from([paymentLine(card)])
   const { rejects } = await importRecords(app, { projectId: ID }, [{ name: 'the demo', stream }])
   if (rejects.length > 0) throw new Error(`Bug: the demo's payment is refused: ${JSON.stringify(rejects[0])}`)
@@ -28,6 +29,7 @@ export async function addStripeAccount(app: App): Promise<void> {
   const name = { organizationId: ID, psp: 'stripe', merchantId: MERCHANT }
   await connectAccount({ db, seal, clock, stripeApiUrl, stripeSimulatorUrl, deadlineMs }, name, {
     secretKey: SECRET_KEY,
+    webhookSecrets: [webhookSecret],
     isSandbox: true,
   })
 }
@@ -43,15 +45,23 @@ async function isConnected(db: Db): Promise<boolean> {
 
 /** A customer with a saved card at the simulator, as a checkout leaves it. */
 async function saveCard(url: string): Promise<{ customer: string; token: string }> {
-  const post = async (path: string, fields: Record<string, string>) => {
-    const headers = { authorization: `Bearer ${SECRET_KEY}`, 'content-type': 'application/x-www-form-urlencoded' }
-    const response = await fetch(url + path, { method: 'POST', headers, body: encodeForm(fields) })
-    if (!response.ok) throw new Error(`The simulator answered ${response.status}.`)
-    return (await response.json()) as { id: string }
-  }
-  const customer = await post('/v1/customers', { email: `${STRIPE_CUSTOMER}@example.com`, name: 'Grace' })
-  const method = await post('/v1/payment_methods/pm_card_mastercard/attach', { customer: customer.id })
+  const customer = await post(`${url}/v1/customers`, { email: `${STRIPE_CUSTOMER}@example.com`, name: 'Grace' })
+  const method = await post(`${url}/v1/payment_methods/pm_card_mastercard/attach`, { customer: customer.id })
   return { customer: customer.id, token: method.id }
+}
+
+/** Has the simulator send its events to the server, as an endpoint in Stripe's dashboard does; returns their signing secret. */
+async function registerForEvents(url: string, serverUrl: string): Promise<string> {
+  const path = `/${ID}/v1/providers/stripe/${MERCHANT}/events`
+  const endpoint = { url: serverUrl + path, enabled_events: ['*'] }
+  return (await post(`${url}/v1/webhook_endpoints`, endpoint)).secret!
+}
+
+async function post(url: string, fields: Parameters<typeof encodeForm>[0]): Promise<{ id: string; secret?: string }> {
+  const headers = { authorization: `Bearer ${SECRET_KEY}`, 'content-type': 'application/x-www-form-urlencoded' }
+  const response = await fetch(url, { method: 'POST', headers, body: encodeForm(fields) })
+  if (!response.ok) throw new Error(`The simulator answered ${response.status}.`)
+  return (await response.json()) as { id: string; secret?: string }
 }
 
 /** Yesterday's payment, so that it is the customer's latest one with a saved card. */

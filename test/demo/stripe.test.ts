@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { prepareDemo } from '../../src/demo/demo.ts'
-import { startTestServer, type TestServer } from '../support/server.ts'
+import { tundish } from '../support/cli.ts'
+import { until } from '../support/cluster.ts'
+import { type Json, startTestServer, type TestServer } from '../support/server.ts'
 import { openStripeSimulator, type StripeSimulator } from '../support/stripe-simulator.ts'
 
 let simulator: StripeSimulator
@@ -42,4 +44,17 @@ test('grace is charged by Stripe adapter and simulator, once for her key, with h
   )
   const intent = await simulator.client().paymentIntents.retrieve(charges[0]!.payment_intent!)
   assert.equal(intent.customer, customers.data[0]!.id)
+})
+
+test('the finance report has the fee of her payment, and none of those at the simulator', async () => {
+  const day = (offset: number) => new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10)
+  const rows = async (): Promise<Json[]> => {
+    const asked = ['report', '--org', 'demo', '--from', day(-40), '--to', day(2), '--rows', '--json']
+    return JSON.parse((await tundish(asked, server.env)).stdout).rows
+  }
+  const hers = async () => (await rows()).find(({ psp, amount }) => psp === 'stripe' && amount === 9.99)
+  await until('the fee', async () => (await hers())?.fee === -0.59)
+  const simulated = (await rows()).filter(({ psp }) => psp === 'simulator')
+  assert.ok(simulated.length > 0)
+  assert.deepEqual([...new Set(simulated.map(({ fee }) => fee))], [null])
 })
