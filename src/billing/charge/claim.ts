@@ -114,15 +114,15 @@ const BROKEN_RULE = `case
   when a.amount > ${MAXIMUM}::numeric then 'amount_above_maximum'
   when c.project_id is null then 'unknown_customer'
   when card.trx_id is null then
-    case when exists (select ${PAYMENTS}) then 'no_saved_card' else 'no_successful_payment' end
+    case when (select true ${PAYMENTS} limit 1) is not null then 'no_saved_card' else 'no_successful_payment' end
   when coalesce(json_array_length(m.currencies), 0) > 0 and not m.currencies::jsonb ? a.currency_code
     then 'currency_not_offered'
   when not ${READY} then 'provider_not_ready' end`
 
 // A charge that was under way when the backup was made counts as forgotten, hence the hour before it.
 //
-// In one order, so that two processes that claim for the same customers wait for one another without a deadlock. Whether
-// a profile is erased is read for each order: `exists` could be planned as one reading of all profiles.
+// In one order, so that two processes that claim for the same customers wait for one another without a deadlock. What is
+// looked for of each row has a limit: `exists` could be planned as one reading of all orders in progress.
 const CLAIM: Statement = {
   name: 'claim orders',
   text: `
@@ -163,6 +163,7 @@ const CLAIM: Statement = {
     select a.asked_id, a.is_known, a.restored_from, a.maximum, a.psp as card_psp, a.psp_merchant_id as card_psp_merchant_id,
       coalesce(a.broken_rule, case when busy.is_busy then 'charge_in_progress' end) as rule, busy.is_busy, k.*
     from judged a left join known k on k.wanted_id = a.asked_id
-    cross join lateral (select k.order_id is null and exists (select from orders o
-      where o.organization_id = a.organization_id and o.external_id = a.external_id and o.status = 'processing') as is_busy) busy`,
+    cross join lateral (select k.order_id is null and (select true from orders o
+      where o.organization_id = a.organization_id and o.external_id = a.external_id and o.status = 'processing' limit 1)
+      is not null as is_busy) busy`,
 }

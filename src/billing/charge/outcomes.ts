@@ -72,6 +72,8 @@ async function finish(query: Query, done: Done[]): Promise<void> {
   ])
 }
 
+// Orders in progress are those without `settled_at`; by their status, the plan would read the index of all that are in
+// progress.
 const FINISH: Statement = {
   name: 'finish orders',
   text: `
@@ -85,7 +87,7 @@ const FINISH: Statement = {
         $10::text[], $11::text[], $12::text[], $13::text[])
       as a (organization_id, order_id, status, failed_message_for_user, amount, currency_code, is_wiped, because, asked_amount,
         asked_currency_code, mismatch, provider_customer, charge_transaction_id)
-    where o.organization_id = a.organization_id and o.order_id = a.order_id and o.status = 'processing'`,
+    where o.organization_id = a.organization_id and o.order_id = a.order_id and o.settled_at is null`,
 }
 
 /** Money that moved, or was declined. */
