@@ -1,0 +1,52 @@
+// Statements that do not name their tenant, or do what one server must do alone: the reason of each, by the file that sends it.
+import type { Rule } from './rules.ts'
+
+const QUEUE =
+  'A queue of all tenants: a process looks for due work of any of them. With several servers it is asked on each.'
+const OPERATOR = 'The operator looks at all tenants. With several servers each is asked, and the rows are put together.'
+const SWEEP = 'Old rows of all tenants are deleted in the background, on each server by itself.'
+const WHOLE = 'The doctor and a reconciliation look at the whole installation, on each server by itself.'
+
+export const EXCEPTIONS: Readonly<Record<string, Partial<Record<Rule, string>>>> = {
+  'src/admin/erasures.ts': { tenant: OPERATOR },
+  'src/admin/list.ts': { tenant: OPERATOR },
+  'src/admin/search.ts': { tenant: OPERATOR },
+  'src/admin/sync-readers.ts': { tenant: 'The name of a key is looked up by its id, which is unique everywhere.' },
+  'src/billing/adopt/refunds.ts': {
+    tenant: 'A provider that serves all organizations names a charge by its own id alone.',
+  },
+  'src/billing/charge/claim.ts': {
+    'insert beside read':
+      'What is inserted and what was there are told apart by one snapshot: an organization is on one server.',
+  },
+  'src/billing/unknown/in-progress.ts': { tenant: QUEUE },
+  'src/billing/unknown/reconcile.ts': { tenant: WHOLE },
+  'src/billing/unknown/settling.ts': { tenant: QUEUE },
+  'src/doctor/figures.ts': { tenant: WHOLE },
+  'src/doctor/payments.ts': { tenant: WHOLE },
+  'src/doctor/records.ts': { tenant: WHOLE },
+  'src/erasure/at-provider.ts': { tenant: QUEUE, lock: QUEUE },
+  'src/events/queue.ts': { tenant: QUEUE, lock: QUEUE },
+  'src/events/retention.ts': { tenant: SWEEP, lock: SWEEP },
+  'src/failover/announce.ts': { tenant: 'A loss is told to all projects of the server that lost commits.' },
+  'src/figures/follow.ts': { tenant: QUEUE },
+  'src/ingest/stripe/state.ts': { tenant: QUEUE },
+  'src/lists/counts.ts': { tenant: SWEEP },
+  'src/metrics/work.ts': { tenant: WHOLE },
+  'src/notifications/missed.ts': { tenant: QUEUE, lock: QUEUE },
+  'src/providers/connect.ts': {
+    tenant: 'Figures of one merchant account are found by their provider and account: to be given the organization.',
+  },
+  'src/tenants/secret-keys.ts': { tenant: OPERATOR },
+  'src/tenants/tenants.ts': { tenant: 'A new tenant must not have the id of another one anywhere.' },
+}
+
+/** The same for what many files do, by the rule and the table or function. */
+export const EVERYWHERE: Readonly<Record<string, string>> = {
+  'clock in set: db_clock':
+    'Stamps come from the clock of the server that has the rows, also behind a router. Citus alone forbids it.',
+  'clock in set: clock_timestamp': 'As db_clock.',
+  'clock in set: gen_random_uuid': 'A token only has to be new.',
+  'clock in set: safe_until': 'The beat is of one server.',
+  'empty select: select from': 'Every PostgreSQL behind a router takes it. Citus alone refuses it.',
+}

@@ -1,0 +1,38 @@
+// Runs test files and notes every statement that the program sends meanwhile, in all processes.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Judgement, judgeStatements } from './judge.ts'
+
+const ROOT = join(import.meta.dirname, '../../..')
+const COLLECT = join(import.meta.dirname, 'collect.mjs')
+
+/** Why nothing can be judged here, if so. */
+export const whyNot = (() => {
+  try {
+    createRequire(import.meta.url).resolve('libpg-query')
+    return undefined
+  } catch {
+    return 'libpg-query is not installed: npm install --no-save libpg-query'
+  }
+})()
+
+export async function runAndJudge(args: string[]): Promise<Judgement & { code: number }> {
+  const folder = mkdtempSync(join(tmpdir(), 'tundish-statements-'))
+  try {
+    // A run within a test would otherwise report to that one.
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env
+    const child = spawn(join(ROOT, 'bin/test'), args, {
+      cwd: ROOT,
+      env: { ...env, STATEMENTS_FOLDER: folder, NODE_OPTIONS: `--import=${COLLECT}` },
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+    const [code] = (await once(child, 'exit')) as [number]
+    return { ...(await judgeStatements(folder)), code }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
