@@ -1,6 +1,6 @@
 // Stripe's products and prices as products with prices.
 import type { Stripe } from 'stripe'
-import { idOf, type Line, minorNumber, recordId, textOr, time } from './convert.ts'
+import { Inconvertible, idOf, type Line, minorNumber, recordId, textOr, time } from './convert.ts'
 
 export function productLine(product: Stripe.Product, prices: readonly Stripe.Price[]): Line {
   return {
@@ -34,7 +34,7 @@ function priceOf(price: Stripe.Price): Record<string, unknown> {
     id: recordId(price.id),
     external_id: price.id,
     type: price.type,
-    amount: minorNumber(unitAmount(price), currency),
+    amount: minorNumber(costOf(price, 1), currency),
     currency,
     status: price.active ? 'active' : 'archived',
     created_at: time(price.created),
@@ -45,9 +45,31 @@ function priceOf(price: Stripe.Price): Record<string, unknown> {
   }
 }
 
-/** In Stripe's minor units. Prices in tiers have none, and those of less than a unit are rounded. */
-export function unitAmount({ unit_amount, unit_amount_decimal }: Stripe.Price): number {
-  return unit_amount ?? Math.round(Number(unit_amount_decimal ?? 0))
+/**
+ * What so many units cost, in Stripe's minor units; less than one is rounded. A price in tiers, which must be expanded,
+ * costs what its tiers add up to, or with the mode `volume` what the tier of the whole number says.
+ */
+export function costOf(price: Stripe.Price, quantity: number): number {
+  const { billing_scheme, tiers, tiers_mode, unit_amount, unit_amount_decimal } = price
+  if (billing_scheme !== 'tiered') return (unit_amount ?? Math.round(Number(unit_amount_decimal ?? 0))) * quantity
+  if (!tiers || tiers.length === 0)
+    throw new Inconvertible(`has the price ${price.id}, whose tiers Stripe does not tell`)
+  let below = 0
+  let sum = 0
+  for (const tier of tiers) {
+    const isLast = tier.up_to === null || quantity <= tier.up_to
+    const units = tiers_mode === 'volume' ? quantity : Math.min(quantity, tier.up_to ?? quantity) - below
+    const cost = tierCost(tier, units)
+    if (isLast) return Math.round(tiers_mode === 'volume' ? cost : sum + cost)
+    sum += cost
+    below = tier.up_to!
+  }
+  throw new Inconvertible(`has the price ${price.id}, whose tiers end below ${quantity} units`)
+}
+
+function tierCost(tier: Stripe.Price.Tier, units: number): number {
+  const { flat_amount, flat_amount_decimal, unit_amount, unit_amount_decimal } = tier
+  return Number(flat_amount ?? flat_amount_decimal ?? 0) + Number(unit_amount ?? unit_amount_decimal ?? 0) * units
 }
 
 /** The product of a price, by its id at Stripe. */

@@ -58,6 +58,7 @@ export async function missingSubscriptions(
     if (subscription) found.push(subscription)
     else gone.add(id)
   }
+  await readTiers(context, found)
   const references = await subscriptionReferences(context, found)
   return { lines: [...references, ...found.map(subscriptionLine)], gone }
 }
@@ -71,9 +72,21 @@ export async function subscriptionReferences(context: Context, found: Stripe.Sub
   return [...(await missingCustomers(context, customers)), ...(await missingProducts(context, products))]
 }
 
+/** Puts the tiers into the prices of subscriptions: Stripe tells them only where a price is read by itself. */
+export async function readTiers({ source }: Context, subscriptions: Stripe.Subscription[]): Promise<void> {
+  const read = new Map<string, Stripe.Price | undefined>()
+  for (const item of subscriptions.flatMap(({ items }) => items?.data ?? [])) {
+    if (item.price?.billing_scheme !== 'tiered') continue
+    const { id } = item.price
+    if (!read.has(id)) read.set(id, await source.one<Stripe.Price>('prices', id, { expand: ['tiers'] }))
+    item.price = read.get(id) ?? item.price
+  }
+}
+
 /** All prices of a product, including inactive ones. */
 export async function pricesOf(source: Context['source'], product: string): Promise<Stripe.Price[]> {
   const prices: Stripe.Price[] = []
-  for await (const page of source.pages<Stripe.Price>('/v1/prices', { product })) prices.push(...page)
+  for await (const page of source.pages<Stripe.Price>('/v1/prices', { product, expand: ['data.tiers'] }))
+    prices.push(...page)
   return prices
 }

@@ -13,6 +13,7 @@ import {
   missingSubscriptions,
   pricesOf,
   type Reference,
+  readTiers,
   subscriptionReferences,
 } from './references.ts'
 import { NotPermitted } from './source.ts'
@@ -100,6 +101,7 @@ async function convertSubscriptions(context: Context, subscriptions: Stripe.Subs
       { kind: 'subscriptions', month: monthOf(created), currency: currency.toUpperCase() },
       1,
     )
+  await readTiers(context, subscriptions)
   const references = await subscriptionReferences(context, subscriptions)
   return [...references, ...eachLines(context, subscriptions, (one) => [subscriptionLine(one)])]
 }

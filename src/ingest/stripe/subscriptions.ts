@@ -1,13 +1,13 @@
 // Stripe's subscriptions as subscriptions of the data API.
 import type { Stripe } from 'stripe'
 import { Inconvertible, idOf, type Line, minorNumber, recordId, textOr, time } from './convert.ts'
-import { productOf, unitAmount } from './products.ts'
+import { costOf, productOf } from './products.ts'
 
 export function subscriptionLine(subscription: Stripe.Subscription): Line {
   const { id, currency, items, cancellation_details, trial_start, trial_end } = subscription
   const first = items?.data?.[0]
   if (!first?.price?.recurring) throw new Inconvertible('has no item with a price of its own')
-  const units = items.data.reduce((sum, item) => sum + unitAmount(item.price) * (item.quantity ?? 1), 0)
+  const units = items.data.reduce((sum, item) => sum + costOf(item.price, item.quantity ?? 1), 0)
   const price = minorNumber(units, currency)
   const status = statusOf(subscription)
   return {

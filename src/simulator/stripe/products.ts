@@ -16,9 +16,20 @@ import {
   text,
 } from './call.ts'
 import { LIST_PARAMS, list } from './lists.ts'
+import { readTiers, shown, withoutTiers } from './tiers.ts'
 
 const PRODUCT_FIELDS = ['active', 'description', 'metadata', 'name', 'statement_descriptor']
-const PRICE_FIELDS = ['currency', 'lookup_key', 'metadata', 'nickname', 'product', 'recurring', 'unit_amount']
+const TIER_FIELDS = ['billing_scheme', 'tiers', 'tiers_mode']
+const PRICE_FIELDS = [
+  'currency',
+  'lookup_key',
+  'metadata',
+  'nickname',
+  'product',
+  'recurring',
+  'unit_amount',
+  ...TIER_FIELDS,
+]
 const INTERVALS = ['day', 'week', 'month', 'year'] as const
 
 export const productRoutes = [
@@ -30,7 +41,7 @@ export const productRoutes = [
   route('POST', '/v1/products/:id', PRODUCT_FIELDS, updateProduct),
   route('POST', '/v1/prices', PRICE_FIELDS, createPrice),
   route('GET', '/v1/prices', [...LIST_PARAMS, 'active', 'product'], listPrices),
-  route('GET', '/v1/prices/:id', [], (dialect, call) => inPath(dialect, call, 'price')),
+  route('GET', '/v1/prices/:id', [], (dialect, call) => shown(call, inPath(dialect, call, 'price'), 'tiers')),
   route('POST', '/v1/prices/:id', ['active', 'metadata', 'nickname'], updatePrice),
 ]
 
@@ -108,9 +119,10 @@ function createPrice(dialect: Dialect, call: Call): object {
     type: recurring ? 'recurring' : 'one_time',
     unit_amount,
     unit_amount_decimal: String(unit_amount) as never,
+    ...readTiers(call),
   }
-  dialect.emit('price.created', state.put(made))
-  return made
+  dialect.emit('price.created', withoutTiers(state.put(made)))
+  return shown(call, made, 'tiers')
 }
 
 function readRecurring(call: Call): Stripe.Price.Recurring | null {
@@ -128,7 +140,11 @@ function readRecurring(call: Call): Stripe.Price.Recurring | null {
 
 function listPrices({ state }: Dialect, call: Call): object {
   const product = text(call, 'product')
-  return list(call, activeOnes(call, product ? state.related('price', 'product', product) : state.all('price')))
+  const prices = activeOnes(call, product ? state.related('price', 'product', product) : state.all('price'))
+  return list(
+    call,
+    prices.map((price) => shown(call, price, 'data.tiers')),
+  )
 }
 
 function updatePrice(dialect: Dialect, call: Call): object {
@@ -139,6 +155,6 @@ function updatePrice(dialect: Dialect, call: Call): object {
     metadata: metadata(call, before.metadata),
     nickname: text(call, 'nickname') ?? before.nickname,
   } satisfies Stripe.Price)
-  dialect.emit('price.updated', changed)
-  return changed
+  dialect.emit('price.updated', withoutTiers(changed))
+  return shown(call, changed, 'tiers')
 }

@@ -5,6 +5,7 @@ import { type Call, type Dialect, existing, flag, inPath, integer, metadata, req
 import { invalid } from './errors.ts'
 import { collect } from './invoices.ts'
 import { LIST_PARAMS, list } from './lists.ts'
+import { withoutTiers } from './tiers.ts'
 
 type Subscription = Stripe.Subscription
 
@@ -131,7 +132,7 @@ function readItems(dialect: Dialect, call: Call, subscription: string, trialDays
       discounts: [],
       metadata: {},
       plan: { id: price.id, object: 'plan', product: price.product } as Stripe.Plan,
-      price,
+      price: withoutTiers(price),
       quantity: integer(inner, 'quantity') ?? 1,
       subscription,
       tax_rates: [],

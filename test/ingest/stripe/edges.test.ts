@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
-import { storeRates } from '../../../src/billing/effects/store-rates.ts'
 import { figuresOf } from '../../../src/ingest/stripe/tally.ts'
 import { line } from '../../support/imports.ts'
 import { differences, openStripeImports, type StripeImports } from '../../support/stripe-import.ts'
@@ -21,13 +20,8 @@ const payments = (organizationId: string) =>
     [organizationId],
   )
 
-async function pay(
-  customer: string | undefined,
-  payment_method: string,
-  metadata: Record<string, string> = {},
-  currency = 'usd',
-) {
-  const params = { amount: 1000, currency, payment_method, confirm: true, off_session: true, metadata }
+async function pay(customer: string | undefined, payment_method: string, metadata: Record<string, string> = {}) {
+  const params = { amount: 1000, currency: 'usd', payment_method, confirm: true, off_session: true, metadata }
   const made = await all.stripe.paymentIntents.create(customer ? { ...params, customer } : params)
   return made.latest_charge as string
 }
@@ -176,60 +170,4 @@ test('a key that may not read fees imports everything else, and says so', async 
   await simulator.control('/faults/clear')
   assert.equal((await all.run(project)).status, 'done')
   assert.ok((await stored()).length > 0)
-})
-
-test('amounts in other currencies are given in US dollars too, where a rate of the day is known', async () => {
-  const { stripe, imports } = all
-  const project = await imports.project()
-  const day = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10)
-  const rates = [
-    { day, currencyCode: 'USD', perEuro: '1.2' },
-    { day, currencyCode: 'JPY', perEuro: '160' },
-  ]
-  await storeRates(imports.db, rates, project.organizationId)
-  const { customer, payment_method } = await savedCard(stripe)
-  const made = []
-  for (const currency of ['eur', 'jpy', 'chf', 'usd']) made.push(await pay(customer, payment_method, {}, currency))
-  await stripe.refunds.create({ charge: made[0]!, amount: 500 })
-  const product = await stripe.products.create({ name: 'Monthly' })
-  const recurring = { interval: 'month' } as const
-  const price = await stripe.prices.create({ product: product.id, currency: 'eur', unit_amount: 2500, recurring })
-  const { id } = await stripe.subscriptions.create({
-    customer,
-    default_payment_method: payment_method,
-    items: [{ price: price.id }],
-  })
-  // A product of the test before cannot be imported.
-  const differing = differences(await all.run(project)).filter(({ kind }) => kind !== 'products')
-  assert.deepEqual(differing, [])
-  const report = await imports.rows(
-    `select psp_transaction_type || ' ' || currency_code as what, amount::text, amount_usd::text from report_transactions
-     where organization_id = $1 and psp_customer_id = $2 and amount in (5, 10, 1000) order by 1`,
-    [project.organizationId, customer],
-  )
-  assert.deepEqual(
-    report.map(({ what, amount, amount_usd }) => [what, amount, amount_usd]),
-    [
-      ['refund EUR', '5.00', '6.00'],
-      ['sale CHF', '10.00', null],
-      ['sale EUR', '10.00', '12.00'],
-      ['sale JPY', '1000', '7.50'],
-      ['sale USD', '10.00', '10.00'],
-    ],
-  )
-  const records = await imports.rows(
-    `select currency, price, price_usd from transactions where project_id = $1 and id = any($2)
-     union all select currency, price, price_usd from subscriptions where project_id = $1 and id = $3 order by 1, 2`,
-    [project.id, made, id],
-  )
-  assert.deepEqual(
-    records.map(({ currency, price, price_usd }) => [currency, price, price_usd]),
-    [
-      ['CHF', '1000', null],
-      ['EUR', '1000', '1200'],
-      ['EUR', '2500', '3000'],
-      ['JPY', '1000', '750'],
-      ['USD', '1000', '1000'],
-    ],
-  )
 })
