@@ -2,12 +2,12 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
 import type { Db } from '../lib/pg/db.ts'
-import { isUnavailable } from '../lib/pg/errors.ts'
+import { isUnavailable, sqlState } from '../lib/pg/errors.ts'
 import type { Query } from '../lib/pg/types.ts'
 import { readHorizon } from '../lists/horizon.ts'
 import { compute } from './compute.ts'
 import { families } from './families.ts'
-import { markNews, takeMarks } from './marks.ts'
+import { LONGEST_RUN, markNews, takeMarks } from './marks.ts'
 
 const SHORTEST_PAUSE_MS = 2_000
 // A day is computed from all of its records each time. Without longer pauses, computing the day that changes all the time
@@ -60,18 +60,34 @@ export async function followAll(db: Db, signal?: AbortSignal): Promise<void> {
 export async function followProject(db: Db, projectId: string, signal?: AbortSignal): Promise<void> {
   const horizon = await readHorizon(db, projectId)
   await alone(db, projectId, 'leave', (query) => markNews(query, projectId, horizon))
-  while (!signal?.aborted) if (!(await computeNext(db, projectId, 'leave'))) return
+  const run = { days: LONGEST_RUN }
+  while (!signal?.aborted) if (!(await computeNext(db, projectId, 'leave', run))) return
 }
 
 /** Computes one run of marked days; false when there is none, or another process computes figures of the project. */
-async function computeNext(db: Db, projectId: string, ifTaken: 'leave' | 'wait'): Promise<boolean> {
-  const done = await alone(db, projectId, ifTaken, async (query) => {
-    const marks = await takeMarks(query, projectId)
-    if (marks) await compute(query, projectId, marks.family, marks.days)
-    return marks !== undefined
-  })
-  return done ?? false
+async function computeNext(
+  db: Db,
+  projectId: string,
+  ifTaken: 'leave' | 'wait',
+  run: { days: number },
+): Promise<boolean> {
+  try {
+    const done = await alone(db, projectId, ifTaken, async (query) => {
+      const marks = await takeMarks(query, projectId, run.days)
+      if (marks) await compute(query, projectId, marks.family, marks.days)
+      return marks !== undefined
+    })
+    return done ?? false
+  } catch (error) {
+    // Repeated with as many days, a run that takes too long would never end. Its marks are there again.
+    if (sqlState(error) !== CANCELED || run.days === 1) throw error
+    run.days = Math.ceil(run.days / 4)
+    return true
+  }
 }
+
+// query_canceled: of a statement that went beyond its limit.
+const CANCELED = '57014'
 
 /**
  * Forgets what was followed of a project and computes all of its figures again from the records; returns how many days
@@ -87,7 +103,8 @@ export async function rebuildFigures(db: Db, projectId: string): Promise<number>
     await markNews(query, projectId, horizon)
   })
   // Another process may compute some of the days meanwhile.
-  while (await computeNext(db, projectId, 'wait')) {}
+  const run = { days: LONGEST_RUN }
+  while (await computeNext(db, projectId, 'wait', run)) {}
   const [row] = await db.query(DAYS, [projectId])
   return Number(row!.days)
 }

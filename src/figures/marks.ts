@@ -4,7 +4,7 @@ import type { Days } from './compute.ts'
 import { families } from './families.ts'
 
 /** The most days of a run: so many are computed in one transaction. */
-const LONGEST_RUN = 31
+export const LONGEST_RUN = 31
 
 /**
  * Marks the days of what was written since the last look, up to `horizon`: charges write transactions and rows of the
@@ -84,8 +84,12 @@ const MARK_ALL = `
     ].join(' union all ')}) days (family, day) where day is not null`
 
 /** Removes the marks of a run of days of one family and returns it; undefined when there is none. */
-export async function takeMarks(query: Query, projectId: string): Promise<{ family: string; days: Days } | undefined> {
-  const [taken] = await query(TAKE, [projectId, LONGEST_RUN])
+export async function takeMarks(
+  query: Query,
+  projectId: string,
+  mostDays: number,
+): Promise<{ family: string; days: Days } | undefined> {
+  const [taken] = await query(TAKE, [projectId, mostDays])
   if (!taken?.from) return undefined
   return { family: taken.family!, days: { from: taken.from, to: taken.to! } }
 }
