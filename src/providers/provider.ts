@@ -72,6 +72,8 @@ export interface Settled {
   amountMinor: bigint
   currencyCode: string
   details: PaymentDetails
+  /** What the charge asked for, where only a part of it was approved and the provider tells. */
+  askedMinor?: bigint
   /** The customer that the card is attached to, where the provider told. */
   providerCustomer?: string
 }

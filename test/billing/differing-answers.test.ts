@@ -75,6 +75,16 @@ describe('a part of the amount is approved', () => {
     assert.equal(errors.length, 1)
   })
 
+  test('a charge that a restored backup forgot stands for what it asked, where the provider tells', async () => {
+    const before = verdict('succeeded', { reference: randomUUID(), amountMinor: 700n, askedMinor: 1050n })
+    const answer = await oneOffCharge(context({ charge: async () => before }), shop.id, request())
+    assert.equal(answer.checkout_status, 'succeeded')
+    const { amount, asked_amount } = await order()
+    assert.deepEqual([amount, asked_amount], ['7.00', '10.50'])
+    assert.equal((await oneOffCharge(context({}), shop.id, request())).idempotent_replay, true)
+    await reused(oneOffCharge(context({}), shop.id, request('7')))
+  })
+
   test('a replay compares with what was asked', async () => {
     await oneOffCharge(partial, shop.id, request())
     const replay = await oneOffCharge(context({}), shop.id, request('10.5'))

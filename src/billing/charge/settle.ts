@@ -126,20 +126,21 @@ const LOCK: Statement = {
 
 /**
  * The order as it will be: what was charged is what the provider says. What was asked is kept beside it, except where the
- * key was charged before: there it stands for that charge, and for nothing that was asked later.
+ * key was charged before: there it stands for what that charge asked for, and for nothing that was asked later.
  */
 function outcomeOf(locked: Locked, verdict: Verdict, isAdopted: boolean): Outcome {
   const client_metadata = locked.erased === 't' ? null : locked.client_metadata
   if (verdict.outcome === 'refused') return { ...locked, client_metadata, status: 'cancelled' }
-  const { outcome, details, amountMinor, currencyCode } = verdict
+  const { outcome, details, amountMinor, currencyCode, askedMinor = amountMinor } = verdict
   const amount = formatMinor(amountMinor, currencyCode)
+  const asked_amount = formatMinor(askedMinor, currencyCode)
   return {
     ...locked,
     client_metadata,
     status: outcome,
     amount,
     currency_code: currencyCode,
-    ...(isAdopted && { asked_amount: amount, asked_currency_code: currencyCode }),
+    ...(isAdopted && { asked_amount, asked_currency_code: currencyCode }),
     provider_customer: verdict.providerCustomer ?? locked.provider_customer,
     failed_message_for_user: outcome === 'failed' ? failedMessageForUser(details.psp_reason_code) : '',
   }

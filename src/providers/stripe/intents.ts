@@ -104,11 +104,13 @@ function hasFailed({ lastError, charge }: Intent): boolean {
 }
 
 function settled(outcome: Settled['outcome'], intent: Intent, reference: Reference): Settled {
+  const isPartial = outcome === 'succeeded' && intent.received.amountMinor !== intent.asked.amountMinor
   return {
     outcome,
     // A person may have emptied the metadata; the handle is ours all the same.
     reference: intent.reference ?? reference.reference,
     ...(outcome === 'succeeded' ? intent.received : intent.asked),
+    ...(isPartial && { askedMinor: intent.asked.amountMinor }),
     details: detailsOf(intent),
     ...(intent.customer !== null && { providerCustomer: intent.customer }),
   }
