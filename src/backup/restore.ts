@@ -128,7 +128,7 @@ async function refuseUnlessReplacing(query: Query, replace: boolean, filled: str
  * Until a reconciliation clears the mark, a charge asks its provider first whether the key was charged since the backup. A
  * mark in the backup is older, and is kept.
  */
-async function markRestored(query: Query, { made_at }: Header): Promise<void> {
+export async function markRestored(query: Query, { made_at }: Pick<Header, 'made_at'>): Promise<void> {
   await query('update organizations set restored_from = least(restored_from, $1::timestamptz)', [made_at])
 }
 

@@ -53,7 +53,7 @@ export async function happen(stage: Stage): Promise<void> {
 }
 
 /** Runs on a process that is up; what is refused, lost or dies is part of the play, any other error is a bug. */
-async function onServer(stage: Stage, what: string, work: (server: Server) => Promise<unknown>): Promise<void> {
+export async function onServer(stage: Stage, what: string, work: (server: Server) => Promise<unknown>): Promise<void> {
   const { scheduler, running, violated } = stage
   if (running().size === 0) return
   const server = scheduler.random.pick([...running()])

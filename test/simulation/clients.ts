@@ -21,7 +21,15 @@ export interface Server {
 const PATIENCE_MS = 10_000
 const LONGEST_PAUSE_MS = 300_000
 
+interface Purchase {
+  customer: string
+  key: string
+  minor: number
+  refunds: RefundRequest[]
+}
+
 export class Clients {
+  readonly #purchases: Purchase[] = []
   readonly #scheduler: Scheduler
   readonly #random: Random
   readonly #organization: string
@@ -41,9 +49,22 @@ export class Clients {
     this.#violated = violated
   }
 
+  /** All purchases and refunds once more, with their keys: after a restored backup nobody may pay or get back twice. */
+  async repeat(): Promise<void> {
+    const again = async ({ customer, key, minor, refunds }: Purchase) => {
+      await this.#scheduler.sleep(this.#random.between(1, LONGEST_PAUSE_MS))
+      const { checkout_status, order_id } = await this.#buy(customer, key, minor)
+      if (checkout_status !== 'succeeded') return
+      for (const request of refunds) await this.#repay({ ...request, orderId: order_id })
+    }
+    await Promise.all(this.#purchases.map(again))
+  }
+
   /** A customer's purchase, and perhaps refunds of it, by a client that tries again until it knows. */
   async shop(customer: string, key: string): Promise<void> {
     const minor = this.#random.between(1, 9)
+    const refunds: RefundRequest[] = []
+    this.#purchases.push({ customer, key, minor, refunds })
     const isImpatient = this.#random.chance(0.3)
     const attempts = isImpatient
       ? [this.#buy(customer, key, minor), this.#buy(customer, key, minor)]
@@ -56,10 +77,9 @@ export class Clients {
       this.#violated(`two answers to one key: ${JSON.stringify(answers)}`)
     }
     if (answer!.checkout_status === 'succeeded') {
-      const refunds = Array.from({ length: this.#random.between(0, 3) }, (_, n) =>
-        this.#payBack(customer, answer!.order_id, `${key}-${n}`, minor),
-      )
-      await Promise.all(refunds)
+      for (let n = this.#random.between(0, 3); n > 0; n--)
+        refunds.push(this.#refundOf(customer, answer!.order_id, `${key}-${n}`, minor))
+      await Promise.all(refunds.map((request) => this.#repay(request)))
     }
   }
 
@@ -82,9 +102,9 @@ export class Clients {
     }
   }
 
-  async #payBack(customer: string, orderId: string, key: string, minor: number): Promise<void> {
+  #refundOf(customer: string, orderId: string, key: string, minor: number): RefundRequest {
     const isWhole = this.#random.chance(0.3)
-    const request: RefundRequest = {
+    return {
       externalId: customer,
       orderId,
       amount: isWhole ? undefined : readAmount(`0.0${this.#random.between(1, minor)}`),
@@ -93,9 +113,14 @@ export class Clients {
       comment: '',
       idempotencyKey: isWhole && this.#random.chance(0.5) ? null : key,
     }
+  }
+
+  async #repay(request: RefundRequest): Promise<void> {
     // A refund may be refused for good: a client does not try for ever.
     for (let tries = 0; tries < 6; tries++) {
-      const answer = await this.#ask(`refund ${key}`, (context) => refund(context, this.#organization, request))
+      const answer = await this.#ask(`refund ${request.idempotencyKey ?? 'of all'}`, (context) =>
+        refund(context, this.#organization, request),
+      )
       if (answer && answer.refund_status !== 'processing') return
       await this.#scheduler.sleep(this.#random.between(1, 5_000))
     }

@@ -1,8 +1,9 @@
 // The real PostgreSQL on virtual time: the product's own connections, their statements one at a time in the scheduler's order.
 import pg from 'pg'
 import { type Db, openDb } from '../../src/lib/pg/db.ts'
-import type { NamedRow, Param, Statement } from '../../src/lib/pg/types.ts'
+import type { NamedRow, Param, Query, Statement } from '../../src/lib/pg/types.ts'
 import { Backend } from './backend.ts'
+import { type Backup, loadBackup, restoreBackup, takeBackup } from './backup.ts'
 import type { Process, Scheduler } from './scheduler.ts'
 import { Session, type Shared } from './session.ts'
 import { SimulatedSocket } from './socket.ts'
@@ -27,15 +28,18 @@ export class Database {
   readonly #monitor: pg.Client
   readonly #idle: Backend[] = []
   readonly #all: Backend[] = []
+  /** All tables before the first seed. */
+  readonly #empty: Backup
   #timeMs = 0
   #sessions = new Set<Session>()
   /** Whether locks may have become free since blocked statements were looked at. */
   #hasChanged = false
   #lookedUpTo = 0
 
-  private constructor(url: string, monitor: pg.Client) {
+  private constructor(url: string, monitor: pg.Client, empty: Backup) {
     this.#url = url
     this.#monitor = monitor
+    this.#empty = empty
   }
 
   static async open(url: string): Promise<Database> {
@@ -44,18 +48,33 @@ export class Database {
       types: { getTypeParser: () => (text: string) => text } as never,
     })
     await monitor.connect()
+    const empty = await takeBackup(queryOf(monitor), 0)
     for (const text of SETUP) await monitor.query(text)
     await monitor.query(`set search_path = ${SEARCH_PATH}`)
     await monitor.query('set synchronous_commit = off')
-    return new Database(url, monitor)
+    return new Database(url, monitor, empty)
   }
 
-  /** Forgets what the seed before has left. */
-  async begin(): Promise<void> {
-    for (const session of this.#sessions) await session.end()
-    this.#sessions = new Set()
+  /** Forgets what the seed before has left; a seed that restores a backup begins with empty tables. */
+  async begin(isEmpty = false): Promise<void> {
+    await this.#endAll()
     await this.setTime(0)
+    if (isEmpty) await this.#alone((query) => loadBackup(query, this.#empty))
     for (const text of FORGET) await this.#monitor.query(text)
+  }
+
+  /** A backup of all tables as they are now. */
+  async backUp(nowMs: number): Promise<Backup> {
+    await this.setTime(nowMs)
+    return takeBackup(queryOf(this.#monitor), nowMs)
+  }
+
+  /** Restores a backup at one go, when every process is dead. */
+  async restore(nowMs: number, backup: Backup, erasureLedger: string): Promise<void> {
+    await this.#endAll()
+    await this.setTime(nowMs)
+    await this.#beginTransaction((this.#monitor as unknown as { processID: number }).processID, nowMs)
+    await restoreBackup(queryOf(this.#monitor), backup, erasureLedger)
   }
 
   /** A statement of the simulation itself: at once, and it never fails. */
@@ -121,6 +140,18 @@ export class Database {
     await this.#monitor.query({ name: 'time', text: SET_TIME, values: [instantOf(ms)] })
   }
 
+  async #alone(work: (query: Query) => Promise<void>): Promise<void> {
+    const query = queryOf(this.#monitor)
+    await query('begin')
+    await work(query)
+    await query('commit')
+  }
+
+  async #endAll(): Promise<void> {
+    for (const session of this.#sessions) await session.end()
+    this.#sessions = new Set()
+  }
+
   async #acquire(): Promise<Backend> {
     const idle = this.#idle.shift()
     if (idle) return idle
@@ -168,6 +199,13 @@ export class Database {
     return true
   }
 }
+
+const queryOf =
+  (client: pg.Client): Query =>
+  async (statement, params = []) => {
+    const { text } = typeof statement === 'string' ? { text: statement } : statement
+    return (await client.query({ text, values: params as unknown[] })).rows
+  }
 
 function reaches(waits: Map<number, number[]>, from: number, to: number, seen = new Set<number>()): boolean {
   for (const next of waits.get(from) ?? []) {

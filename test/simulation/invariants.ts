@@ -9,6 +9,7 @@ import { type OrderState, type RefundState, readStamped, readState, type State }
 export interface Finding {
   /** The first rule that is broken, in words. */
   violation: string | undefined
+  state: State
   waitMs: number | null
 }
 
@@ -24,6 +25,7 @@ export class Invariants {
   readonly #ledger: Ledger
   readonly #final = new Map<string, string>()
   readonly #promised = new Map<string, Promised>()
+  readonly #gone = new Set<string>()
   #lastStamp = ''
   #rows = 0
 
@@ -36,7 +38,7 @@ export class Invariants {
   async check(nowMs: number, isAtRest: boolean): Promise<Finding> {
     const state = await readState(this.#database, nowMs, this.#shop)
     const violation = this.#findViolation(state, isAtRest) ?? (await this.#sync(nowMs))
-    return { violation, waitMs: state.wait_ms }
+    return { violation, state, waitMs: state.wait_ms }
   }
 
   /** A reader that had heard of the horizon `before` was told this one: what is stamped before it is what can be seen now, for ever. */
@@ -52,11 +54,16 @@ export class Invariants {
     return this.#promised.get(project)?.horizon ?? ''
   }
 
-  /** A restored backup may forget what was final; what was promised to readers holds. */
-  forget(): void {
+  /**
+   * A backup was restored: it may have forgotten what was final, and brings back rows that readers have seen in a newer form.
+   * What comes from now on is behind every horizon and every row of the report that was served.
+   */
+  async restored(nowMs: number): Promise<void> {
     this.#final.clear()
-    this.#promised.clear()
-    this.#rows = 0
+    const { stamps } = await readState(this.#database, nowMs, this.#shop)
+    this.#rows = stamps.length
+    for (const [project, promised] of this.#promised)
+      promised.rows = await readStamped(this.#database, nowMs, project, promised.horizon)
   }
 
   #findViolation(state: State, isAtRest: boolean): string | undefined {
@@ -67,7 +74,16 @@ export class Invariants {
       ...moneyRules(state, this.#ledger),
       () => this.#report(state),
       () => this.#transactions(state),
+      () => this.#erased(state),
     ])
+  }
+
+  /** Erased is erased, also after a restored backup. */
+  #erased({ erased }: State): Broken {
+    const now = new Set(erased)
+    const back = [...this.#gone].find((person) => !now.has(person))
+    for (const person of erased) this.#gone.add(person)
+    return back && `the erased ${back} is back`
   }
 
   #order(order: OrderState, { refunds }: State, isAtRest: boolean): Broken {
@@ -137,7 +153,7 @@ export class Invariants {
     const fresh = stamps.slice(this.#rows)
     const isBehind = fresh.some((stamp) => stamp <= this.#lastStamp)
     this.#rows = stamps.length
-    this.#lastStamp = stamps.at(-1) ?? this.#lastStamp
+    this.#lastStamp = fresh.at(-1) ?? this.#lastStamp
     return isBehind && 'a row of the report appeared behind one already served'
   }
 

@@ -33,7 +33,7 @@ type Type = Movement['type']
 export type Entry =
   | { state: 'refused' }
   | { state: 'prepared' }
-  | { state: 'settled'; verdict: Settled; asked: bigint; charge: string | undefined }
+  | { state: 'settled'; verdict: Settled; asked: bigint; charge: string | undefined; atMs: number }
 
 interface Payment {
   handle: string
@@ -42,7 +42,8 @@ interface Payment {
   verdict: Settled | Refused | undefined
 }
 
-const KEY_LIFE_MS = 24 * 3600 * 1000
+/** How long the provider of two steps remembers a key. */
+export const KEY_LIFE_MS = 24 * 3600 * 1000
 
 /** How a charge ends that nothing disturbs. */
 export interface Fate {
@@ -62,13 +63,18 @@ export class Ledger {
     return this.#entries.get(`${type} ${key}`)
   }
 
-  /** A charge or refund in one step. */
-  take(nowMs: number, request: ChargeRequest | RefundRequest, fate: Fate): Settled | Refused | Conflict {
+  /** A charge or refund in one step; after `keyLifeMs` a repeated key moves money again. */
+  take(
+    nowMs: number,
+    request: ChargeRequest | RefundRequest,
+    fate: Fate,
+    keyLifeMs = Number.POSITIVE_INFINITY,
+  ): Settled | Refused | Conflict {
     const type = typeOf(request)
     const charge = 'chargeTransactionId' in request ? request.chargeTransactionId : undefined
     const known = this.find(type, request.key)
     if (known?.state === 'refused') return { outcome: 'refused' }
-    if (known?.state === 'settled') {
+    if (known?.state === 'settled' && nowMs - known.atMs < keyLifeMs) {
       const isSame = known.asked === request.amountMinor && known.charge === charge
       return isSame ? known.verdict : { outcome: 'conflict' }
     }
@@ -177,9 +183,10 @@ export class Ledger {
       reference,
       amountMinor,
       currencyCode,
+      ...(isLess && { askedMinor: request.amountMinor }),
       details: { ...noDetails, psp_transaction_id: transactionId },
     }
-    this.#entries.set(`${type} ${key}`, { state: 'settled', verdict, asked: request.amountMinor, charge })
+    this.#entries.set(`${type} ${key}`, { state: 'settled', verdict, asked: request.amountMinor, charge, atMs: nowMs })
     const psp =
       this.#payments.values().some((one) => one.request.reference === reference) || this.#isOfPayment(charge)
         ? 'two-steps'

@@ -12,8 +12,10 @@ export function moneyRules({ orders, refunds }: State, ledger: Ledger): (() => B
   )
   const charges = ledger.movements.filter(({ type, key }) => type === 'charge' && purchases.has(key))
   const keys = charges.map(({ key }) => key)
+  const backs = movements.filter(({ type, key }) => type === 'refund' && ours.has(key)).map(({ key }) => key)
   return [
     () => new Set(keys).size < keys.length && 'a key of a customer was charged twice',
+    () => new Set(backs).size < backs.length && 'a key of a refund was paid back twice',
     ...charges.map((charge) => () => {
       const order = purchases.get(charge.key)!
       const paidBack = movements.filter((one) => one.charge === charge.transactionId)

@@ -1,7 +1,7 @@
 // The payment provider as a process sees it: behind a network that loses requests, delays them, and loses answers.
 import type { Provider, Reference, RefundRequest, Settled, Traits, Unknown } from '../../src/providers/provider.ts'
 import { oneStep } from '../support/scripted-provider.ts'
-import type { Fate, Ledger } from './ledger.ts'
+import { type Fate, KEY_LIFE_MS, type Ledger } from './ledger.ts'
 import type { Process, Scheduler } from './scheduler.ts'
 
 export interface NetworkFaults {
@@ -93,19 +93,21 @@ export function providersOf(behind: Behind): Provider[] {
     admits: () => true,
     circuitIsOpen: () => false,
     isReachable: async () => true,
-    refund: (request: RefundRequest) =>
-      owned(
-        request.key,
-        call('refund', () => ledger.take(scheduler.nowMs, request, { ...fate(), isPartial: false })),
-      ),
     lookUpRefund: ({ key }: Reference) => call('look-up of a refund', () => ledger.look('refund', key) as Settled),
     refundsOf: (charge: { chargeTransactionId: string }) =>
       call('refunds of a charge', () => ledger.refundsOf(charge.chargeTransactionId)),
     close() {},
   }
 
+  const refund = (request: RefundRequest, keyLifeMs?: number) =>
+    owned(
+      request.key,
+      call('refund', () => ledger.take(scheduler.nowMs, request, { ...fate(), isPartial: false }, keyLifeMs)),
+    )
+
   const inOneStep: Provider = {
     ...shared,
+    refund: (request) => refund(request),
     name: ONE_STEP,
     merchantId: '*',
     traits: oneStep,
@@ -124,6 +126,7 @@ export function providersOf(behind: Behind): Provider[] {
 
   const inTwoSteps: Provider = {
     ...shared,
+    refund: (request) => refund(request, KEY_LIFE_MS),
     name: TWO_STEPS,
     merchantId: '*',
     traits: twoStepTraits,
@@ -153,7 +156,7 @@ export const TWO_STEPS = 'two-steps'
 const twoStepTraits: Traits = {
   prepares: true,
   lookUp: 'handle',
-  keyLifeMs: 24 * 3600 * 1000,
+  keyLifeMs: KEY_LIFE_MS,
   refuse: 'cancel',
   refunds: 'synchronous',
   refuseRefund: 'wait_out',

@@ -42,6 +42,8 @@ export interface State {
   totals: { project: string; transactions: number; counted: number; prices: number[] }[]
   /** Of the rows that Tundish wrote. */
   stamps: string[]
+  /** Profiles that are erased, and hold nothing of the person. */
+  erased: string[]
   /** Milliseconds until something in progress is due; null when nothing is in progress. */
   wait_ms: number | null
 }
@@ -109,6 +111,8 @@ const STATE = {
             where project_id = p and id not like 'imported%'),
           'counted', (select coalesce(sum(n), 0) from counts where project_id = p and list = 'transactions' and field = '')))
         from unnest($2::text[]) p),
+      'erased', (select coalesce(json_agg(project_id || ' ' || id order by project_id, id), '[]') from profiles
+        where project_id = any($2) and anonymized_at is not null and email is null),
       'wait_ms', (select ceil(extract(epoch from min(next_look_at) - db_clock()) * 1000) from (
           select next_look_at from orders where organization_id = $1 and status = 'processing'
           union all

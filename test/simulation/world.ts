@@ -3,22 +3,21 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Audit, openAudit } from '../../src/audit/audit.ts'
-import type { BillingContext } from '../../src/billing/context.ts'
-import { startSettling } from '../../src/billing/unknown/settling.ts'
 import { openSeal } from '../../src/lib/secrets.ts'
-import { sweepCounts } from '../../src/lists/counts.ts'
-import { fixedProviders } from '../../src/providers/fixed.ts'
-import { follow, happen } from './actors.ts'
+import { follow, happen, type Stage } from './actors.ts'
 import { Clients, type Server } from './clients.ts'
 import type { Database, DatabaseFaults } from './database.ts'
 import { Invariants } from './invariants.ts'
 import { Ledger } from './ledger.ts'
-import { type NetworkFaults, OwnersCalls, providersOf } from './provider.ts'
+import { strayMoney } from './money-rules.ts'
+import { type NetworkFaults, OwnersCalls } from './provider.ts'
 import { Random } from './random.ts'
+import { planRestore } from './restore.ts'
 import { Process, Scheduler, settleDown } from './scheduler.ts'
 import { beginIds } from './seeded-ids.ts'
-import { isLoss } from './session.ts'
+import { startServer } from './server.ts'
 import { openShop, type Shop, shopsOf } from './shops.ts'
+import type { State } from './state.ts'
 
 export interface Outcome {
   seed: number
@@ -45,6 +44,8 @@ const MOST_STEPS = 20_000
 const ROUGH_STEPS = 500
 // What is broken stays broken: not every commit has to be looked at.
 const CHECKED = 0.3
+// In so many seeds a backup is restored.
+const RESTORED = 0.25
 // How often each project is read by a follower.
 const FOLLOWED = 12
 // How often something else than a purchase happens.
@@ -98,7 +99,8 @@ class World {
   }
 
   async prepare(): Promise<void> {
-    await this.#database.begin()
+    const isRestored = this.#random.chance(RESTORED)
+    await this.#database.begin(isRestored)
     for (const { shop } of this.#tenants) await openShop(this.#database, shop)
     const some = (most: number) => (this.#random.chance(0.5) ? this.#random.next() * most : 0)
     Object.assign(this.#faults, {
@@ -110,11 +112,12 @@ class World {
       unanswered: some(0.4),
     })
     for (let n = 0; n < this.#random.between(2, 3); n++) this.#start()
-    for (const tenant of this.#tenants) this.#open(tenant)
+    const tenants = this.#tenants.map((tenant) => this.#open(tenant))
+    if (isRestored) planRestore({ tenants, stopAll: () => this.#stopAll() })
   }
 
   /** Customers shop, and other things happen. */
-  #open({ shop, invariants }: Tenant): void {
+  #open({ shop, invariants }: Tenant): { stage: Stage; clients: Clients } {
     const violated = (text: string) => this.#violate(text)
     const running = () => this.#running
     const clients = new Clients(this.#scheduler, shop.organization, running, violated)
@@ -136,6 +139,7 @@ class World {
     for (let n = 0; n < this.#random.between(HAPPENINGS.least, HAPPENINGS.most); n++) {
       this.#scheduler.add(undefined, this.#random.between(1, HAPPENINGS.withinMs), () => void happen(stage))
     }
+    return { stage, clients }
   }
 
   async run(): Promise<Outcome> {
@@ -174,12 +178,16 @@ class World {
     this.#isDirty = false
     const { nowMs } = this.#scheduler
     let dueMs = Number.POSITIVE_INFINITY
+    const states: State[] = []
     for (const { invariants } of this.#tenants) {
-      const { violation, waitMs } = await invariants.check(nowMs, isAtRest)
+      const { violation, waitMs, state } = await invariants.check(nowMs, isAtRest)
+      states.push(state)
       if (waitMs !== null) dueMs = Math.min(dueMs, nowMs + waitMs)
       if (violation !== undefined) this.#violate(violation)
     }
     this.#scheduler.dueMs = dueMs
+    const stray = isAtRest && strayMoney(states, this.#ledger)
+    if (stray) this.#violate(stray)
   }
 
   #violate(text: string): void {
@@ -199,6 +207,12 @@ class World {
     }
   }
 
+  /** As for a restore: what was on its way to the database never arrives. */
+  #stopAll(): void {
+    this.#isDirty = true
+    for (const one of this.#running) this.#crash(one)
+  }
+
   #crash(one: { process: Process }): void {
     this.#scheduler.tell(`${one.process.name} dies`)
     one.process.crash()
@@ -213,33 +227,20 @@ class World {
   #start(): void {
     const process = new Process(`process ${++this.#processes}`)
     const { random } = this.#scheduler
-    const changed = () => {
-      this.#isDirty = true
-    }
-    const violated = (text: string) => this.#violate(text)
-    const log = ({ err }: { err?: Error }, text: string) => {
-      this.#scheduler.tell(`${process.name} logs: ${text}`)
-      if (err && !isLoss(err)) this.#violate(`an error of ours: ${err.stack}`)
-    }
-    const providers = providersOf({
+    const one = startServer({
       process,
       scheduler: this.#scheduler,
+      database: this.#database,
       ledger: this.#ledger,
       owners: this.#owners,
       faults: this.#faults,
+      organizationId: this.#tenants[0]!.shop.organization,
       deadlineMs: DEADLINE_MS,
-      violated,
+      violated: (text) => this.#violate(text),
+      changed: () => {
+        this.#isDirty = true
+      },
     })
-    const context: BillingContext = {
-      db: this.#database.of(process, this.#scheduler, this.#faults, changed),
-      providers: fixedProviders(providers),
-      clock: this.#scheduler.clockOf(process),
-      log: { info: log, warn: log, error: log } as unknown as BillingContext['log'],
-      providerTimeoutMs: DEADLINE_MS,
-    }
-    const one = { process, context }
-    startSettling(context)
-    sweepCounts({ ...context, log: context.log as never })
     this.#running.add(one)
     process.crashed.then(() => {
       this.#running.delete(one)

@@ -1,0 +1,68 @@
+// A backup of the whole database and its restore, by the product's own statements; only the rows take a shorter way.
+import { existsSync } from 'node:fs'
+import { type Catalogue, columnList, readCatalogue } from '../../src/backup/catalogue.ts'
+import { keepClocks, raiseClocks } from '../../src/backup/clocks.ts'
+import { eraseAgain, gatherErased } from '../../src/backup/erased.ts'
+import { markRestored } from '../../src/backup/restore.ts'
+import type { Session } from '../../src/backup/session.ts'
+import type { Config } from '../../src/config.ts'
+import { readLedgers } from '../../src/erasure/ledger-files.ts'
+import type { Query } from '../../src/lib/pg/types.ts'
+import { instantOf } from './virtual-clock.ts'
+
+/** The rows of every table at one instant, as PostgreSQL writes them. */
+export interface Backup {
+  atMs: number
+  rows: Map<string, string>
+}
+
+/** Reads all tables in one statement, so that they are of one instant. */
+export async function takeBackup(query: Query, atMs: number): Promise<Backup> {
+  const { tables } = await catalogueOf(query)
+  const each = tables.map(({ name }) => `select '${name}' as name, array_agg(t::text) as rows from public.${name} t`)
+  const found = await query(each.join(' union all '))
+  return { atMs, rows: new Map(found.flatMap(({ name, rows }) => (rows === null ? [] : [[name!, rows!]]))) }
+}
+
+/** Replaces all rows by those of a backup, in the caller's transaction. */
+export async function loadBackup(query: Query, { rows }: Backup): Promise<void> {
+  const { tables } = await catalogueOf(query)
+  await query(`truncate ${tables.map(({ name }) => `public.${name}`).join(', ')}`)
+  // The order of the tables does not matter then: no reference is checked.
+  await query('set local session_replication_role = replica')
+  for (const { name, columns } of tables) {
+    const text = rows.get(name)
+    if (text === undefined) continue
+    const fields = columns.map((column) => `(one)."${column}"`).join(', ')
+    const each = `select given::public.${name} as one from unnest($1::text[]) given`
+    await query(
+      `insert into public.${name} (${columnList(columns)}) overriding system value select ${fields} from (${each}) each_one`,
+      [text],
+    )
+  }
+  await query('set local session_replication_role = default')
+}
+
+/** Restores a backup over the database as `tundish restore --replace` does. No process may run. */
+export async function restoreBackup(query: Query, backup: Backup, erasureLedger: string): Promise<void> {
+  const config = { erasureLedger } as Config
+  const read = (unreadable: string[]) => readLedgers([erasureLedger], unreadable)
+  await query('begin')
+  await keepClocks(query)
+  await gatherErased(query, existsSync(erasureLedger) ? [{ path: erasureLedger, read }] : [], config)
+  await loadBackup(query, backup)
+  await raiseClocks(query)
+  await markRestored(query, { made_at: instantOf(backup.atMs) })
+  await eraseAgain({ query, db: {} } as Session, config)
+  await query('commit')
+}
+
+let catalogue: Catalogue | undefined
+
+/** Of the tables, which no seed changes. */
+async function catalogueOf(query: Query): Promise<Catalogue> {
+  if (catalogue) return catalogue
+  catalogue = await readCatalogue(query)
+  if (!catalogue) throw new Error('The database has no tables.')
+  return catalogue
+}

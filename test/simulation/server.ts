@@ -1,0 +1,50 @@
+// One simulated process: billing on the simulated database and providers, with its background work.
+import type { BillingContext } from '../../src/billing/context.ts'
+import { startSettling } from '../../src/billing/unknown/settling.ts'
+import { sweepCounts } from '../../src/lists/counts.ts'
+import { fixedProviders } from '../../src/providers/fixed.ts'
+import type { Providers } from '../../src/providers/provider.ts'
+import type { Server } from './clients.ts'
+import type { Database, DatabaseFaults } from './database.ts'
+import { type Behind, type NetworkFaults, providersOf, TWO_STEPS } from './provider.ts'
+import { isLoss } from './session.ts'
+
+export interface Start extends Behind {
+  database: Database
+  faults: DatabaseFaults & NetworkFaults
+  /** The organization that has accounts of the provider of two steps. */
+  organizationId: string
+  /** Called when a transaction has ended. */
+  changed(): void
+}
+
+export function startServer(start: Start): Server {
+  const { process, scheduler, database, faults, deadlineMs, violated, changed } = start
+  const log = ({ err }: { err?: Error }, text: string) => {
+    scheduler.tell(`${process.name} logs: ${text}`)
+    if (err && !isLoss(err)) violated(`an error of ours: ${err.stack}`)
+  }
+  const context: BillingContext = {
+    db: database.of(process, scheduler, faults, changed),
+    providers: providersFor(start),
+    clock: scheduler.clockOf(process),
+    log: { info: log, warn: log, error: log } as unknown as BillingContext['log'],
+    providerTimeoutMs: deadlineMs,
+  }
+  startSettling(context)
+  sweepCounts({ ...context, log: context.log as never })
+  return { process, context }
+}
+
+/** One that remembers keys for ever serves all organizations; the other belongs to one, as a connected account does. */
+function providersFor({ organizationId, ...behind }: Start): Providers {
+  const providers = providersOf(behind)
+  return {
+    ...fixedProviders(providers),
+    all: async () =>
+      providers.map((provider) => ({
+        organizationId: provider.name === TWO_STEPS ? organizationId : null,
+        provider,
+      })),
+  }
+}
