@@ -1,31 +1,54 @@
-// npm run crash-matrix [-- simulator|stripe]: kills a process at every point of every scenario of each provider, and judges what is left.
+// npm run crash-matrix [-- simulator|stripe|works]: kills a process at every point of every scenario, and judges what is left.
 import { globalSetup, globalTeardown } from '../support/global-setup.ts'
 import { describe, Matrix, scenariosOf } from './matrix.ts'
+import type { ProviderName } from './stand.ts'
+import { ROWS } from './victims.ts'
+import { WorkMatrix } from './work-matrix.ts'
+
+// A restore crosses hundreds of borders: as many are tried, spread over all of them.
+const MOST_BORDERS = 60
 
 await globalSetup()
 try {
   const named = process.argv.slice(2)
-  for (const provider of (['simulator', 'stripe'] as const).filter(
-    (one) => named.length === 0 || named.includes(one),
-  )) {
-    const matrix = await Matrix.open(provider)
-    const scenarios = scenariosOf(provider)
-    let cases = 0
-    try {
-      for (const scenario of scenarios) {
-        const points = await matrix.points(scenario)
-        for (const it of points) {
-          process.stdout.write(`${describe(it)}\n`)
-          await matrix.crash(it)
-        }
-        cases += points.length
-      }
-      await matrix.judge()
-      process.stdout.write(`${cases} deaths in ${scenarios.length} scenarios: every one came right by itself.\n`)
-    } finally {
-      await matrix.close()
-    }
-  }
+  const isAsked = (part: string) => named.length === 0 || named.includes(part)
+  for (const provider of ['simulator', 'stripe'] as const) if (isAsked(provider)) await killRequests(provider)
+  if (isAsked('works')) await killWorks()
 } finally {
   await globalTeardown()
+}
+
+async function killRequests(provider: ProviderName): Promise<void> {
+  const matrix = await Matrix.open(provider)
+  const scenarios = scenariosOf(provider)
+  let cases = 0
+  try {
+    for (const scenario of scenarios) {
+      const points = await matrix.points(scenario)
+      for (const it of points) {
+        process.stdout.write(`${describe(it)}\n`)
+        await matrix.crash(it)
+      }
+      cases += points.length
+    }
+    await matrix.judge()
+    process.stdout.write(`${cases} deaths in ${scenarios.length} scenarios: every one came right by itself.\n`)
+  } finally {
+    await matrix.close()
+  }
+}
+
+async function killWorks(): Promise<void> {
+  const matrix = await WorkMatrix.open()
+  let deaths = 0
+  try {
+    for (const row of ROWS) {
+      const borders = await matrix.borders(row, MOST_BORDERS)
+      process.stdout.write(`${row.title}: ${borders.length} of ${borders.at(-1) ?? 0} borders\n`)
+      for (const border of borders) if (await matrix.crash(row, border)) deaths += 1
+    }
+    process.stdout.write(`${deaths} deaths in ${ROWS.length} works: another process did each again.\n`)
+  } finally {
+    await matrix.close()
+  }
 }

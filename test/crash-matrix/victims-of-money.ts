@@ -1,0 +1,44 @@
+// Charges and refunds whose outcome is not known.
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import type { Ground, Victim } from './victim.ts'
+
+/** A movement of money whose outcome is not known, due now. */
+export async function lost(ground: Ground, token: string, kind: 'charge' | 'refund', end: string): Promise<Victim> {
+  const { billing, shop } = ground
+  const user = await shop.customer({ token, profileId: `pro_${randomUUID()}` })
+  const charge = () => shop.charge(user, { idempotency_key: 'k' })
+  const first = await charge()
+  const refund = () => shop.refund(user, first.body.order_id, { idempotency_key: 'r' })
+  if (kind === 'refund') assert.equal((await refund()).body.refund_status, 'processing')
+  /** As when its lease has passed. */
+  const becomeDue = async () => {
+    for (const table of ['orders', 'refunds'])
+      await billing.db.query(
+        `update ${table} set lease_until = null, next_look_at = db_clock() where external_id = $1 and status = 'processing'`,
+        [user],
+      )
+  }
+  await becomeDue()
+  return {
+    subject: { user, since: '2020-01-01T00:00:00Z' },
+    left: becomeDue,
+    async done() {
+      const { body } = await (kind === 'charge' ? charge() : refund())
+      assert.equal(kind === 'charge' ? body.checkout_status : body.refund_status, end)
+      const id = kind === 'charge' ? body.order_id : body.refund_id
+      const moved = end === 'succeeded' ? 1 : 0
+      assert.equal((await billing.ledger(id)).length, moved, 'movements')
+      const consumables = await shop.consumables(user)
+      assert.equal(consumables.length, kind === 'refund' ? 1 : moved, 'consumables')
+      if (kind === 'refund') assert.equal(consumables[0].is_active, end !== 'succeeded')
+      const rows = await shop.report({ order_id: first.body.order_id })
+      assert.equal(rows.length, kind === 'refund' ? 2 : moved, 'rows of the report')
+      const events = await billing.db.query('select type from events where object_id = $1', [id])
+      assert.deepEqual(
+        events.map(({ type }) => type),
+        [`${kind}.${end}`],
+      )
+    },
+  }
+}

@@ -1,0 +1,13 @@
+// A process that does one work of the crash matrix and dies at the border it is told; else it sends how many there were.
+import { watchBorders } from './borders.ts'
+import { openWork, type Subject } from './works.ts'
+
+const borders = watchBorders()
+const work = await openWork(process.env.WORK!, process.env)
+process.on('message', async ({ subject, dieAt }: { subject: Subject; dieAt: number }) => {
+  borders.arm(dieAt)
+  await work.run(subject)
+  process.send!({ crossed: borders.crossed })
+})
+process.on('disconnect', () => process.exit())
+process.send!('ready')

@@ -1,0 +1,79 @@
+// The crash matrix beside requests: a process is killed at a border of its work, another one does it again, all is judged.
+import assert from 'node:assert/strict'
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { startBilling } from '../support/billing.ts'
+import { startReceiver } from '../support/receiver.ts'
+import type { Ground, Row } from './victim.ts'
+import { makeBackup } from './victims-of-data.ts'
+import { doWork } from './works.ts'
+
+export class WorkMatrix {
+  readonly #ground: Ground
+  readonly #close: () => Promise<void>
+
+  private constructor(ground: Ground, close: () => Promise<void>) {
+    this.#ground = ground
+    this.#close = close
+  }
+
+  static async open(): Promise<WorkMatrix> {
+    // Only the processes of the matrix work in the background.
+    const billing = await startBilling({ WEBHOOK_ALLOW_PRIVATE: 'true' }, { worker: false })
+    const [shop, receiver, made] = [await billing.organization(), await startReceiver(), await makeBackup()]
+    return new WorkMatrix({ billing, shop, receiver, ...made }, async () => {
+      await receiver.close()
+      await billing.stop()
+      await made.source.remove()
+    })
+  }
+
+  close(): Promise<void> {
+    return this.#close()
+  }
+
+  /** The borders to die at, spread over all that the work crosses. */
+  async borders(row: Row, most: number): Promise<number[]> {
+    const victim = await row.make(this.#ground)
+    const child = await this.#spawn(row)
+    child.send({ subject: victim.subject, dieAt: 0 })
+    const died = once(child, 'exit').then(([code]) => assert.fail(`${row.title}: the process ended with ${code}`))
+    const [{ crossed }] = (await Promise.race([once(child, 'message'), died])) as [{ crossed: number }]
+    died.catch(() => {})
+    child.kill('SIGKILL')
+    await victim.done()
+    await victim.remove?.()
+    const chosen = Math.min(most, crossed)
+    return Array.from({ length: chosen }, (_, n) => 1 + Math.floor((n * (crossed - 1)) / Math.max(1, chosen - 1)))
+  }
+
+  /** Kills a process there, and judges; returns whether it died. What crosses fewer borders this time has done its work. */
+  async crash(row: Row, dieAt: number): Promise<boolean> {
+    const victim = await row.make(this.#ground)
+    try {
+      const child = await this.#spawn(row)
+      const ended = once(child, 'exit')
+      child.send({ subject: victim.subject, dieAt })
+      const [first] = await Promise.race([ended.then(() => ['died']), once(child, 'message')])
+      child.kill('SIGKILL')
+      const [code, signal] = await ended
+      assert.equal(signal, 'SIGKILL', `it ended with ${code}`)
+      await victim.left?.()
+      await doWork(row.work, this.#ground.billing.server.env, victim.subject)
+      await victim.done()
+      return first === 'died'
+    } catch (error) {
+      throw new Error(`${row.title}, killed at border ${dieAt}: ${(error as Error).message}`, { cause: error })
+    } finally {
+      await victim.remove?.()
+    }
+  }
+
+  async #spawn({ work }: Row): Promise<ChildProcess> {
+    const env = { ...process.env, ...this.#ground.billing.server.env, WORK: work }
+    const execArgv = ['--disable-warning=ExperimentalWarning']
+    const child = fork(new URL('work-child.ts', import.meta.url), { env, execArgv, stdio: 'inherit' })
+    await once(child, 'message')
+    return child
+  }
+}

@@ -1,0 +1,16 @@
+// A part of the crash matrix beside requests: each work is killed at some of its borders.
+import { test } from 'node:test'
+import { ROWS } from './victims.ts'
+import { WorkMatrix } from './work-matrix.ts'
+
+const BORDERS = 3
+
+test('a process killed in background work, an import, an erasure, a restore or a reconciliation', async (t) => {
+  const matrix = await WorkMatrix.open()
+  t.after(() => matrix.close())
+  for (const row of ROWS)
+    await t.test(row.title, async () => {
+      // The first and the last border leave nothing open; those between them are tried.
+      for (const border of (await matrix.borders(row, BORDERS + 2)).slice(1, -1)) await matrix.crash(row, border)
+    })
+})
