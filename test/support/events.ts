@@ -47,14 +47,14 @@ export async function openEvents(env: NodeJS.ProcessEnv = {}) {
     endpoint: (url: string, kinds: string[] = [], project = PROJECT) =>
       app.db.tx((query) => createEndpoint(query, project, { url, kinds, enabled: true }, { allowPrivate: true })),
     /** Writes an event and answers its id. */
-    async event(more: Partial<Event> = {}, project = PROJECT) {
-      const event: Event = {
+    async event(more: { [K in keyof Event]?: Event[K] } = {}, project = PROJECT) {
+      const event = {
         type: 'charge.succeeded',
         object_id: randomUUID(),
         profile_id: null,
         data: { a: 1 },
         ...more,
-      }
+      } as Event
       await app.db.tx((query) => write(query, project, [event]))
       const [row] = await app.db.query(
         'select id from events where project_id = $1 and object_id = $2 order by sequence desc limit 1',
