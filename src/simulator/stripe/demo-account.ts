@@ -113,16 +113,21 @@ function renewLater(life: Life, id: string, customer: string, periods: number): 
   const found = dialect.state.find('subscription', id)!
   if (['canceled', 'incomplete', 'past_due'].includes(found.status)) return
   const end = found.items.data[0]!.current_period_end
+  const isCanceled = () => dialect.state.find('subscription', id)!.status === 'canceled'
   if (periods === 0) {
     const ending = random.pick(['cancel', 'later', 'pause', 'stay', 'stay'])
-    if (ending === 'cancel') history.add(end - DAY, () => perform(dialect, 'DELETE', `/v1/subscriptions/${id}`, {}))
-    const change = (params: Form) =>
-      history.add(end - DAY, () => perform(dialect, 'POST', `/v1/subscriptions/${id}`, params))
+    const change = (params: Form, method: Route['method'] = 'POST') =>
+      history.add(end - DAY, () => {
+        // Its customer may have left before.
+        if (isCanceled()) return
+        perform(dialect, method, `/v1/subscriptions/${id}`, params)
+      })
+    if (ending === 'cancel') change({}, 'DELETE')
     if (ending === 'later') change({ cancel_at_period_end: 'true' })
     if (ending === 'pause') change({ pause_collection: { behavior: 'void' } })
   }
   history.add(end, () => {
-    if (dialect.state.find('subscription', id)!.status === 'canceled') return
+    if (isCanceled()) return
     renew(dialect, id)
     mayReturn(life, customer)
     if (periods > 0) renewLater(life, id, customer, periods - 1)
