@@ -8,6 +8,7 @@ import { readHorizon } from '../lists/horizon.ts'
 import { compute } from './compute.ts'
 import { families } from './families.ts'
 import { LONGEST_RUN, markNews, takeMarks } from './marks.ts'
+import { LAST_CHANGE } from './read.ts'
 
 const SHORTEST_PAUSE_MS = 2_000
 // A day is computed from all of its records each time. Without longer pauses, computing the day that changes all the time
@@ -139,8 +140,7 @@ const CHANGED = `
       exists (select from profiles r where r.project_id = p.id)
       or exists (select from report_transactions r where r.organization_id = p.organization_id)))
     or exists (select from figure_marks m where m.project_id = p.id)
-    or exists (select from transactions t where t.project_id = p.id and t.updated_at >= f.horizon)
-    or exists (
-      select from report_transactions r
-      where r.organization_id = p.organization_id and r.trx_created_at > f.reported)
+    or ${LAST_CHANGE} >= f.horizon
+    or (select r.trx_created_at from report_transactions r where r.organization_id = p.organization_id
+        order by r.trx_created_at desc limit 1) > f.reported
   order by p.id`

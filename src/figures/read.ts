@@ -214,7 +214,11 @@ export async function figuresAsOf(db: Db, projects: readonly string[]): Promise<
   return row!.as_of!
 }
 
+/** SQL: when a transaction of the project `p` last changed. By its order: a condition would be planned as if many rows met it. */
+export const LAST_CHANGE = `(
+  select t.updated_at from transactions t where t.project_id = p.id order by t.updated_at desc limit 1)`
+
 // Where nothing has changed since the last look, the figures are as new as the project's horizon.
 const AS_OF = `(case when exists (select from figure_marks m where m.project_id = p.id)
-    or exists (select from transactions t where t.project_id = p.id and t.updated_at >= f.horizon)
+    or ${LAST_CHANGE} >= f.horizon
   then f.horizon else (select greatest(c.horizon, f.horizon) from project_clocks c where c.project_id = f.project_id) end)`
