@@ -18,7 +18,7 @@ export const SETUP = [
   `create function simulated.now() returns timestamptz language sql volatile as
    $$ select started from simulated.open_transactions where pid = pg_catalog.pg_backend_pid() $$`,
   `create view simulated.pg_stat_activity as
-   select a.pid, a.datid, a.usename, a.state, case when a.xact_start is not null then t.started end as xact_start
+   select a.pid, a.datid, a.datname, a.backend_type, a.usename, a.state, case when a.xact_start is not null then t.started end as xact_start
    from pg_catalog.pg_stat_activity a left join simulated.open_transactions t using (pid)`,
   // The session ends waits for locks itself, on virtual time.
   `create function simulated.set_config(name text, value text, is_local boolean) returns text language sql volatile as
