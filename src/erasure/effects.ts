@@ -13,7 +13,7 @@ const SESSIONS = 'select id from sessions where project_id = $1 and profile_id =
 const CUSTOMERS = 'select organization_id, external_id from customers where project_id = $1 and profile_id = any($2)'
 const EVENTS = 'select id from events where project_id = $1 and profile_id = any($2)'
 // Events of other profiles that hold data of these, by what their kinds hold. Events written after an erasure hold none of it.
-const EVENTS_BESIDE: Record<Exclude<Holds, 'nobody' | 'profile'>, string> = {
+const EVENTS_BESIDE: Record<Exclude<Holds, 'no person' | 'profile'>, string> = {
   'session in data': `
     select id from events
     where project_id = $1 and type in (${kinds('session in data')}) and data #>> '{session,user_agent}' is not null

@@ -2,7 +2,7 @@
 
 /**
  * Whose personal data the `data` of a kind may hold:
- * - `nobody`: it holds none, and the event has no `profile_id`.
+ * - `no person`: it holds none, and the event has no `profile_id`.
  * - `profile`: only that of the event's `profile_id`.
  * - `session in data`: also that of the person of `data.session`, which may have another profile.
  * - `session`: also that of the session that the event is about, which may have been moved to another profile since.
@@ -10,7 +10,7 @@
  *
  * `src/erasure/effects.ts` has a statement for each of them.
  */
-export type Holds = 'nobody' | 'profile' | 'session in data' | 'session' | 'order'
+export type Holds = 'no person' | 'profile' | 'session in data' | 'session' | 'order'
 
 /** By their names, which are the `type` of the event and of its webhook. */
 const KINDS = {
@@ -37,14 +37,14 @@ const KINDS = {
   'refund.failed': 'profile',
   'consumable.granted': 'profile',
   'consumable.revoked': 'profile',
-  'project.commits_lost': 'nobody',
-  'endpoint.test': 'nobody',
+  'project.commits_lost': 'no person',
+  'endpoint.test': 'no person',
 } as const satisfies Record<string, Holds>
 
 export type EventType = keyof typeof KINDS
 
 /** The kinds whose events are about no person, and those about one. */
-export type ImpersonalType = { [T in EventType]: (typeof KINDS)[T] extends 'nobody' ? T : never }[EventType]
+export type ImpersonalType = { [T in EventType]: (typeof KINDS)[T] extends 'no person' ? T : never }[EventType]
 export type PersonalType = Exclude<EventType, ImpersonalType>
 
 export const eventTypes = Object.keys(KINDS) as readonly EventType[]

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { migrations } from '../../../src/lib/pg/migrate.ts'
 import { EVERYWHERE, EXCEPTIONS } from './exceptions.ts'
-import { type Breach, breachesOf, loadParser, type Rule } from './rules.ts'
+import { type Breach, breachesOf, type Rule } from './rules.ts'
 
 export interface Judgement {
   /** Distinct statements of the program, and the files that sent them. */
@@ -16,7 +16,6 @@ export interface Judgement {
 }
 
 export async function judgeStatements(folder: string): Promise<Judgement> {
-  await loadParser()
   const tables = await tenantTables()
   const all = notedIn(folder)
   const breaches = new Map<string, string>()

@@ -1,7 +1,5 @@
 // What a router of statements to servers by tenant needs of each: that it names its tenant, and does nothing across tenants.
-
-// Installed by hand, so its types are not there.
-const PARSER: string = 'libpg-query'
+import { loadModule, parseSync } from 'libpg-query'
 
 export type Rule = 'tenant' | 'lock' | 'empty select' | 'clock in set' | 'insert beside read'
 
@@ -10,6 +8,8 @@ export interface Breach {
   /** The table, or the function. */
   what: string
 }
+
+await loadModule()
 
 // biome-ignore lint/suspicious/noExplicitAny: the parser's tree has some hundred kinds of nodes.
 type Node = any
@@ -33,19 +33,11 @@ const TENANT_COLUMNS = new Set(['organization_id', 'project_id'])
 const TENANTS = new Set(['organizations', 'projects'])
 const NOT_STABLE = new Set(['db_clock', 'clock_timestamp', 'now', 'gen_random_uuid', 'random', 'nextval', 'safe_until'])
 
-let parse: (text: string) => { stmts?: { stmt: Node }[] }
-
-export async function loadParser(): Promise<void> {
-  const { loadModule, parseSync } = await import(PARSER)
-  await loadModule()
-  parse = parseSync
-}
-
 /** Every breach of one text, which may hold several statements. Throws when it cannot be parsed. */
 export function breachesOf(text: string, tenantTables: ReadonlySet<string>): Breach[] {
   const found: Breach[] = []
   if (text.trim() === '') return []
-  for (const { stmt } of parse(text).stmts ?? []) check(stmt, undefined, new Set(), tenantTables, found)
+  for (const { stmt } of parseSync(text).stmts ?? []) check(stmt, undefined, new Set(), tenantTables, found)
   return [...new Map(found.map((breach) => [`${breach.rule} ${breach.what}`, breach])).values()]
 }
 

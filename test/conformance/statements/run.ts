@@ -2,23 +2,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Judgement, judgeStatements } from './judge.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 const COLLECT = join(import.meta.dirname, 'collect.mjs')
-
-/** Why nothing can be judged here, if so. */
-export const whyNot = (() => {
-  try {
-    createRequire(import.meta.url).resolve('libpg-query')
-    return undefined
-  } catch {
-    return 'libpg-query is not installed: npm install --no-save libpg-query'
-  }
-})()
 
 export async function runAndJudge(args: string[]): Promise<Judgement & { code: number }> {
   const folder = mkdtempSync(join(tmpdir(), 'tundish-statements-'))
