@@ -35,8 +35,9 @@ export function isUnavailable(error: unknown): boolean {
   const state = sqlState(error)
   // A statement with the wrong number of parameters is a bug of ours. Poolers use the same code for what ends a connection.
   if (state === PROTOCOL_VIOLATION) return (error as { severity?: unknown }).severity === 'FATAL'
-  // 25006 is a read-only server, 53… out of connections, memory or disk, 58… its files.
-  if (state && (/^(08|53|57P|58)/.test(state) || isTimeout(error) || isReadOnly(error))) return true
+  // 25006 is a read-only server, 25P03 and 25P04 a transaction that stood still or took too long, 53… out of connections,
+  // memory or disk, 58… its files.
+  if (state && (/^(08|25P03|25P04|53|57P|58)/.test(state) || isTimeout(error) || isReadOnly(error))) return true
   if (whyUntrusted(error) !== undefined) return true
   const { code, message } = error as { code?: string; message?: string }
   if (code && ['ECONNREFUSED', 'ECONNRESET', 'ENOENT', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN'].includes(code)) {

@@ -54,3 +54,18 @@ test('a connection that an administrator ended', async () => {
   assert.deepEqual([sqlState(error), isUnavailable(error)], ['57P01', true])
   await other.close()
 })
+
+test('a transaction that was ended because its process stood still', async () => {
+  const error = await failure(
+    db.tx(async (query) => {
+      await query('set local idle_in_transaction_session_timeout = 50')
+      const first = query('select pg_sleep(0.2)')
+      await new Promise(setImmediate)
+      const second = query('select 1')
+      // The process stands still: then the result of the first and the end of the connection arrive together.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_000)
+      await Promise.all([first, second])
+    }),
+  )
+  assert.deepEqual([sqlState(error), isUnavailable(error)], ['25P03', true])
+})
