@@ -39,7 +39,7 @@ test('400 for a refund of 9.999999999999999999 USD, which is not 10', async () =
 test('400 for a maximum with more decimals than the currency', async () => {
   const refused = await send('PATCH', '', '{"one_off_charge_max_amount": {"USD": 99.999999999999999999}}')
   assert.equal(refused.status, 400)
-  assert.match(String(refused.body.message), /not "USD=99\.999999999999999999"/)
+  assert.match(String(refused.body.message), /got "USD=99\.999999999999999999"/)
   const set = await send('PATCH', '', '{"one_off_charge_max_amount": {"USD": 99.90}}')
   assert.deepEqual([set.status, set.body.one_off_charge_max_amount], [200, { '*': '1000', USD: '99.90' }])
 })

@@ -182,7 +182,7 @@ test('settings come from --env-file, unless the environment has them', async () 
 
 test('bad usage is exit code 2, a refusal is 1, each with a sentence', async () => {
   const cases: [args: string[], code: number, sentence: RegExp][] = [
-    [['webhook', 'create', '--project', PROJECT, '--url', 'ftp://x'], 2, /^url must be an address/],
+    [['webhook', 'create', '--project', PROJECT, '--url', 'ftp://x'], 2, /^url must be a URL/],
     [['webhook', 'set', 'x', '--project', PROJECT, '--enabled', 'maybe'], 2, /^enabled must be true or false/],
     [['webhook', 'list', '--project', 'nowhere'], 1, /^There is no project "nowhere"/],
     [['keys', 'list'], 2, /^Give either --org or --project/],

@@ -80,5 +80,5 @@ test('a key that Stripe refuses is a failure with a sentence, and starting again
   await until('the failure', async () => (await status('wrong')) === 'failed')
   await stop()
   const { body } = await admin.call('GET', path('wrong'))
-  assert.match(body.error, /^Stripe refuses the secret key/)
+  assert.match(body.error, /^Stripe rejects the secret key/)
 })
