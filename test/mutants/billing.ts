@@ -202,7 +202,7 @@ export const billingMutants: Mutants = {
   },
   'refund-outlives-its-claim': {
     does: 'takes a refund in progress that another process has',
-    file: 'billing/unknown/in-progress.ts',
+    file: 'billing/unknown/in-progress-statements.ts',
     code: `const free = \`(\${a}.lease_until is null or \${a}.lease_until <= (select db_clock()))\``,
     bug: `const free = 'true'`,
     foundBy: 'simulation',

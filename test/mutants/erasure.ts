@@ -7,28 +7,28 @@ const traces = ['test/erasure/traces.test.ts', ...erasure]
 export const erasureMutants: Mutants = {
   'erasure-keeps-event-payloads': {
     does: 'keeps personal data in the stored payloads of events',
-    file: 'erasure/erasure.ts',
+    file: 'erasure/effects.ts',
     code: `  ...emptied(EVENTS),\n]`,
     bug: `]`,
     foundBy: traces,
   },
   'erasure-keeps-metadata': {
     does: 'keeps the metadata of charges',
-    file: 'erasure/erasure.ts',
+    file: 'erasure/effects.ts',
     code: 'update orders set client_metadata = null',
     bug: 'update orders set client_metadata = client_metadata',
     foundBy: traces,
   },
   'erasure-silent-to-syncs': {
     does: 'does not stamp the subscriptions of an erased person',
-    file: 'erasure/erasure.ts',
+    file: 'erasure/effects.ts',
     code: 'update subscriptions set updated_at = ${STAMP} where project_id = $1 and profile_id = any($2)',
     bug: 'update subscriptions set updated_at = updated_at where project_id = $1 and profile_id = any($2)',
     foundBy: erasure,
   },
   'erasure-stamps-in-the-past': {
     does: 'stamps an erased profile before the horizon',
-    file: 'erasure/erasure.ts',
+    file: 'erasure/effects.ts',
     code: `greatest(db_clock(), $3::timestamptz, updated_at + interval '1 microsecond')`,
     bug: `greatest($3::timestamptz - interval '1 hour', updated_at)`,
     foundBy: ['test/lists/horizon.test.ts', ...erasure],
