@@ -19,5 +19,6 @@ create table provider_fees (
   primary key (organization_id, psp, psp_merchant_id, transaction_id, move, entry_id)
 );
 
--- Finds which entries of a notification are known, so that the provider is not asked for them again.
-create index provider_fees_by_entry on provider_fees (organization_id, psp, psp_merchant_id, entry_id);
+-- Finds which entries of a notification are known, so that the provider is not asked for them again. It begins otherwise than
+-- the primary key: a plan made without statistics would take the one for the other, and read all fees of the account.
+create index provider_fees_by_entry on provider_fees (organization_id, entry_id, psp, psp_merchant_id);

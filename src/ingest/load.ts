@@ -13,6 +13,7 @@ import { readSources, type Source } from './reading.ts'
 import { countRejected, firstRejected, type Reject, type RejectedLine, rejectedLines } from './rejected.ts'
 import { type Connection, openSession, waitForTurn } from './session.ts'
 import { type StagedKind, Staging } from './staging.ts'
+import { hasGrown, MANY_ROWS } from './statistics.ts'
 
 export type { Source } from './reading.ts'
 export type { Reject, RejectedLine } from './rejected.ts'
@@ -99,8 +100,6 @@ const ABORTED = 'The import was aborted: nothing was written.'
 const REPORTED = 100
 const TRIES = 3
 const DEADLOCK = '40P01'
-// From this many new rows on another plan may be best.
-const MANY_ROWS = 10_000
 
 async function carryOut(
   load: Load,
@@ -204,7 +203,7 @@ function throwLost(error: unknown): never {
 async function gatherStatistics({ connection, log }: Load, kinds: StagedKind[]): Promise<void> {
   for (const { kind, rows } of kinds) {
     const gather = async () => {
-      if (rows >= MANY_ROWS || (await hasGrown(connection, kind)))
+      if (rows >= MANY_ROWS || (await hasGrown(connection.query, kind.table)))
         await connection.query(`analyze (skip_locked) ${kind.table}`)
     }
     await gather().catch((error) => {
@@ -212,16 +211,6 @@ async function gatherStatistics({ connection, log }: Load, kinds: StagedKind[]):
     })
   }
 }
-
-/** Whether many small imports, as from a Stripe account, have grown a table since its statistics were last gathered. */
-async function hasGrown({ query }: Connection, { table }: Kind): Promise<boolean> {
-  const [row] = await query(HAS_GROWN, [table])
-  return row?.has_grown === 't'
-}
-
-const HAS_GROWN = `
-  select n_mod_since_analyze > greatest(${MANY_ROWS / 10}, n_live_tup / 5) as has_grown
-  from pg_stat_user_tables where relid = $1::regclass`
 
 async function findOrganization(db: Db, projectId: string): Promise<string> {
   const [row] = await db.query<{ organization_id: string }>('select organization_id from projects where id = $1', [

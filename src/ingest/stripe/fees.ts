@@ -5,6 +5,7 @@ import { keepFees, unknownEntries } from '../../providers/fees.ts'
 import { ProviderTrouble } from '../../providers/provider.ts'
 import type { Fields } from '../../providers/stripe/api.ts'
 import { readFee } from '../../providers/stripe/fees.ts'
+import { hasGrown } from '../statistics.ts'
 import type { Context, Fees } from './context.ts'
 import type { Line, Target } from './convert.ts'
 import { add, reject } from './tally.ts'
@@ -34,6 +35,7 @@ export function storedFees({ query }: App['db'], { organizationId, merchantId }:
   return {
     async add(fees) {
       await keepFees(query, account, fees)
+      if (await hasGrown(query, 'provider_fees')) await query('analyze (skip_locked) provider_fees')
       const rows = await query(SUM, [organizationId, account.psp, merchantId, fees.map(({ entryId }) => entryId)])
       return rows.map(({ month, currency_code: currency, n, sum }) => ({
         ...{ month: month!, currency: currency!, count: Number(n) },

@@ -265,7 +265,7 @@ test('a link to a database that is gone is a sentence, not an empty database', a
   const dataDir = newFolder()
   mkdirSync(dataDir, { recursive: true })
   symlinkSync('/nonexistent/tundish', join(dataDir, 'postgres'))
-  await assert.rejects(open(dataDir), (error) => error instanceof UsageError && /which is gone/.test(error.message))
+  await assert.rejects(open(dataDir), (error) => error instanceof UsageError && /which is missing/.test(error.message))
 })
 
 test('a file in the place of DATA_DIR is a sentence', async () => {
@@ -313,7 +313,7 @@ test('a normal user needs nobody else', { skip: !readable }, async () => {
 
 test('a folder below /proc is a sentence, and no endless loop', { skip: !existsSync('/proc/self') }, async () => {
   await assert.rejects(open('/proc/foo'), (error) => {
-    return error instanceof UsageError && /^\/proc\/foo cannot be made/.test(error.message)
+    return error instanceof UsageError && /^\/proc\/foo cannot be created/.test(error.message)
   })
 })
 
