@@ -13,7 +13,7 @@ import { readSources, type Source } from './reading.ts'
 import { countRejected, firstRejected, type Reject, type RejectedLine, rejectedLines } from './rejected.ts'
 import { type Connection, openSession, waitForTurn } from './session.ts'
 import { type StagedKind, Staging } from './staging.ts'
-import { hasGrown, MANY_ROWS } from './statistics.ts'
+import { gatherStatistics } from './statistics.ts'
 
 export type { Source } from './reading.ts'
 export type { Reject, RejectedLine } from './rejected.ts'
@@ -130,7 +130,7 @@ async function carryOut(
   const { skipped, erased, linked } = await write(load, kinds, atCommit)
   if (!options.dryRun) {
     await wipeLinked(load.db, query, load, linked).catch(throwLost)
-    await gatherStatistics(load, kinds)
+    for (const { kind, rows } of kinds) await gatherStatistics(query, load.log, kind.table, rows)
   }
   return { read: lines, written: lines - rejected - skipped - erased, skipped, erased, rejected, rejects }
 }
@@ -198,18 +198,6 @@ function throwLost(error: unknown): never {
   throw new Refusal(
     'The connection to the database was lost during the commit: everything was written, or nothing. Import again; records that are stored already stay unchanged.',
   )
-}
-
-async function gatherStatistics({ connection, log }: Load, kinds: StagedKind[]): Promise<void> {
-  for (const { kind, rows } of kinds) {
-    const gather = async () => {
-      if (rows >= MANY_ROWS || (await hasGrown(connection.query, kind.table)))
-        await connection.query(`analyze (skip_locked) ${kind.table}`)
-    }
-    await gather().catch((error) => {
-      log.warn({ err: error, table: kind.table }, 'Statistics could not be gathered after an import.')
-    })
-  }
 }
 
 async function findOrganization(db: Db, projectId: string): Promise<string> {

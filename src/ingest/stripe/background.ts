@@ -112,7 +112,7 @@ export async function refreshFromStripe(
     for (const { projectId, options } of followers) {
       const target = { ...account, projectId, externalIdKey: options.external_id_key ?? undefined }
       const known = (table: Parameters<typeof storedIds>[1], ids: string[]) => storedIds(app.db, table, projectId, ids)
-      const stored = { links: storedLinks(app.db, target), fees: storedFees(app.db, target) }
+      const stored = { links: storedLinks(app.db, target), fees: storedFees(app, target) }
       const context = { db: app.db, source, target, tally: emptyTally(), known, ...stored }
       count += await refresh(app, context, changed, signal)
     }

@@ -5,7 +5,7 @@ import { keepFees, unknownEntries } from '../../providers/fees.ts'
 import { ProviderTrouble } from '../../providers/provider.ts'
 import type { Fields } from '../../providers/stripe/api.ts'
 import { readFee } from '../../providers/stripe/fees.ts'
-import { hasGrown } from '../statistics.ts'
+import { gatherStatistics } from '../statistics.ts'
 import type { Context, Fees } from './context.ts'
 import type { Line, Target } from './convert.ts'
 import { add, reject } from './tally.ts'
@@ -30,12 +30,15 @@ export async function convertFees({ tally, fees }: Context, entries: Fields[]): 
   return []
 }
 
-export function storedFees({ query }: App['db'], { organizationId, merchantId }: Target): Fees {
+export function storedFees(
+  { db: { query }, log }: Pick<App, 'db' | 'log'>,
+  { organizationId, merchantId }: Target,
+): Fees {
   const account = { organizationId, psp: 'stripe', merchantId }
   return {
     async add(fees) {
       await keepFees(query, account, fees)
-      if (await hasGrown(query, 'provider_fees')) await query('analyze (skip_locked) provider_fees')
+      await gatherStatistics(query, log, 'provider_fees', fees.length)
       const rows = await query(SUM, [organizationId, account.psp, merchantId, fees.map(({ entryId }) => entryId)])
       return rows.map(({ month, currency_code: currency, n, sum }) => ({
         ...{ month: month!, currency: currency!, count: Number(n) },

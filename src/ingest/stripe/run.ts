@@ -170,6 +170,6 @@ function contextOf({ app, source, state }: Run): Context {
     tally: state.tally,
     known: (table, ids) => storedIds(app.db, table, projectId, ids),
     links: storedLinks(app.db, target),
-    fees: storedFees(app.db, target),
+    fees: storedFees(app, target),
   }
 }
