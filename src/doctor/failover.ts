@@ -1,5 +1,6 @@
 // The doctor's look at failovers: whether one of them lost commits.
 import type { Db } from '../lib/pg/db.ts'
+import { instantFromPg } from '../lib/time.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
 
 const SHOWN_FOR = '30 days'
@@ -7,8 +8,7 @@ const SHOWN_FOR = '30 days'
 /** Says nothing where no failover was ever noticed. */
 export async function checkFailovers(db: Db): Promise<Finding[]> {
   const rows = await db.query(
-    `select loss, to_char(lost_from at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as lost_from
-     from failovers where noticed_at > db_clock() - $1::interval order by generation`,
+    'select loss, lost_from from failovers where noticed_at > db_clock() - $1::interval order by generation',
     [SHOWN_FOR],
   )
   if (rows.length === 0) return []
@@ -16,9 +16,10 @@ export async function checkFailovers(db: Db): Promise<Finding[]> {
   if (losses.length === 0)
     return [ok('failover', `${count(rows.length, 'failover')} in ${SHOWN_FOR}, none lost a commit.`)]
   return losses.map(({ loss, lost_from }) => {
-    const fix = `Run: tundish reconcile --since ${lost_from}. Readers of changes are told by X-Void-From.`
-    if (loss === 'certain') return failed('failover', `A failover lost commits that were made after ${lost_from}.`, fix)
-    const message = `A failover may have lost commits that were made after ${lost_from}: they did not wait for a standby.`
+    const lostFrom = instantFromPg(lost_from!)
+    const fix = `Run: tundish reconcile --since ${lostFrom}. Readers of changes are told by X-Void-From.`
+    if (loss === 'certain') return failed('failover', `A failover lost commits that were made after ${lostFrom}.`, fix)
+    const message = `A failover may have lost commits that were made after ${lostFrom}: they did not wait for a standby.`
     return warning('failover', message, fix)
   })
 }
