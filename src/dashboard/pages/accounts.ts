@@ -38,13 +38,11 @@ export async function merchantAccounts(view: View): Promise<Page> {
     body: html`${section(
       content.caption,
       html`${table(view, 'merchant-accounts', content, { hideCaption: true, empty })}
-      <div class="row">${asking(view, {
-        action: view.href(`${PATH}/connect`),
-        button: 'Connect an account',
-        danger: true,
-        says: 'The provider is asked whose key it is. Then cards that are saved there can be charged.',
-        fields: html`${selectField('psp', 'Provider', PROVIDERS)}${textField('psp_merchant_id', 'Account there', { required: true, hint: 'Such as acct_1NvR7aLkdIwHu7ix.' })}${credentials({ isNew: true, mode: '1' })}`,
-      })}
+      <div class="row">${connecting(
+        view,
+        'Connect an account',
+        html`${selectField('psp', 'Provider', PROVIDERS)}${textField('psp_merchant_id', 'Account there', { required: true, hint: 'Such as acct_1NvR7aLkdIwHu7ix.' })}${credentials({ isNew: true, mode: '1' })}`,
+      )}
       ${asking(view, {
         action: view.href(PATH),
         button: 'Make or set an account',
@@ -72,14 +70,7 @@ function changesOf(view: View, one: Answer): Piece {
   if (!Object.hasOwn(PROVIDERS, one.psp)) return ''
   const which = html`${hiddenField('psp', one.psp)}${hiddenField('psp_merchant_id', one.psp_merchant_id)}`
   const mode = one.sandbox === false ? '' : '1'
-  if (!one.connected_at)
-    return asking(view, {
-      action: view.href(`${PATH}/connect`),
-      button: 'Connect',
-      danger: true,
-      says: 'The provider is asked whose key it is. Then cards that are saved there can be charged.',
-      fields: html`${which}${credentials({ isNew: true, mode })}`,
-    })
+  if (!one.connected_at) return connecting(view, 'Connect', html`${which}${credentials({ isNew: true, mode })}`)
   return html`${asking(view, {
     action: view.href(`${PATH}/connect`),
     button: 'Replace keys',
@@ -96,13 +87,22 @@ function changesOf(view: View, one: Answer): Piece {
   })}`
 }
 
+const connecting = (view: View, button: string, fields: Piece) =>
+  asking(view, {
+    action: view.href(`${PATH}/connect`),
+    button,
+    danger: true,
+    says: 'The provider is asked whose key it is. Then cards that are saved there can be charged.',
+    fields,
+  })
+
 const credentials = ({ isNew, mode }: { isNew: boolean; mode?: string }) =>
   html`${mode !== undefined && selectField('sandbox', 'Mode', MODES, mode)}
   ${textField('secret_key', 'Secret key', { type: 'password', required: isNew })}
   ${textField('webhook_secrets', 'Signing secrets of its notifications', { type: 'password', hint: 'Several separated by blanks, while one is replaced by another.' })}`
 
 export async function connect(view: View, form: URLSearchParams): Promise<Page> {
-  const secrets = (form.get('webhook_secrets') ?? '').split(/[\s,]+/).filter(Boolean)
+  const secrets = wordsOf(form, 'webhook_secrets')
   const secretKey = form.get('secret_key')?.trim()
   const found: Answer = await view.call('connectMerchantAccount', {
     params: nameOf(view, form),
@@ -136,11 +136,14 @@ export async function disconnect(view: View, form: URLSearchParams): Promise<str
 }
 
 export async function setMerchantAccount(view: View, form: URLSearchParams): Promise<string> {
-  const currencies = (form.get('currencies') ?? '').split(/[\s,]+/).filter(Boolean)
+  const currencies = wordsOf(form, 'currencies')
   const body = { region: form.get('region') || null, currencies }
   await view.call('setMerchantAccount', { params: nameOf(view, form), body })
   return view.href(PATH, { done: 'saved' })
 }
+
+/** The words of a field, separated by blanks or commas. */
+const wordsOf = (form: URLSearchParams, field: string) => (form.get(field) ?? '').split(/[\s,]+/).filter(Boolean)
 
 const nameOf = (view: View, form: URLSearchParams) => ({
   organization_id: organizationOf(view).id,
