@@ -40,7 +40,7 @@ function owned(view: View, owner: Owner, ownerId: string, data: Answer[], note: 
       isOver(one)
         ? status('expired')
         : html`${asking(view, { action: view.href(`${path}/${one.id}/rotate`), button: 'Rotate', says: 'A new key of the same name is made and shown once. The old one goes on for as long as you say.', fields: selectField('overlap', 'The old key ends', { '0': 'at once', '3600': 'in an hour', '86400': 'in a day', '604800': 'in a week' }, '86400') })}
-          ${asking(view, { action: view.href(`${path}/${one.id}/revoke`), button: 'Revoke', danger: true, says: 'Whoever uses this key is refused at once. It cannot be undone.' })}`,
+          ${asking(view, { action: view.href(`${path}/${one.id}/revoke`), button: 'Revoke', danger: true, says: 'Requests with this key are refused at once. It cannot be undone.' })}`,
     ]),
   }
   return section(
