@@ -28,22 +28,28 @@ const POLL_MS = 10
 const PATIENCE_MS = 120_000
 const LONGEST_RECOVERY_MS = 30 * 60_000
 const TELL_EVERY_MS = 5_000
+const TELL_CHECK_MS = 250
+const SLOW_ATTEMPT_MS = 1_000
 
 /** A connection that holds the presence lock. Throws a `UsageError`; a server that this call started is then stopped. */
 export async function joinServer(home: Home, options: JoinOptions): Promise<pg.Client> {
-  const joining: Joining = { patience: newPatience(), problem: 'nothing listens', starting: undefined }
+  const joining: Joining = { patience: newPatience(), problem: 'nothing listens', triedAtMs: 0, starting: undefined }
+  // On a timer, because an attempt to connect lasts as long as the server is frozen.
+  const telling = setInterval(() => joining.patience.tell(options.log, currentProblem(joining)), TELL_CHECK_MS)
   try {
     for (;;) {
       options.signal?.throwIfAborted()
+      joining.triedAtMs = performance.now()
       const client = await tryToJoin(home, options, joining)
       if (client) return client
       if (joining.patience.isOver()) throw noAnswer(home, joining.problem, othersServer(home, joining))
-      joining.patience.tell(options.log, joining.problem)
       await sleep(POLL_MS)
     }
   } catch (error) {
     if (joining.starting) await giveUpServer(joining.starting)
     throw error
+  } finally {
+    clearInterval(telling)
   }
 }
 
@@ -52,9 +58,15 @@ const othersServer = ({ cluster }: Home, { starting }: Joining) => (starting ? u
 
 interface Joining {
   patience: Patience
+  /** What the last attempt ended with. */
   problem: string
+  /** When the last attempt began, on the monotonic clock. */
+  triedAtMs: number
   starting: Starting | undefined
 }
+
+const currentProblem = ({ problem, triedAtMs }: Joining) =>
+  performance.now() - triedAtMs < SLOW_ATTEMPT_MS ? problem : 'it does not answer'
 
 async function tryToJoin(home: Home, options: JoinOptions, joining: Joining): Promise<pg.Client | undefined> {
   const server = lastServer(home.cluster)
@@ -111,6 +123,8 @@ async function enter(home: Home, host: string): Promise<pg.Client | { busy: bool
     database: 'postgres',
     application_name: 'tundish presence',
     ssl: false,
+    // A frozen server accepts connections and answers nothing.
+    connectionTimeoutMillis: PATIENCE_MS,
   })
   // A lost connection emits an error event; without a listener it would end the program.
   client.on('error', () => {})
