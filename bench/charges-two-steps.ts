@@ -17,8 +17,9 @@ import type { Options } from './options.ts'
 import { openRig, type Rig } from './rig.ts'
 
 const CUSTOMERS = 5000
-// Enough to keep two calls of 50 ms busy; the adapter's own bound for Stripe, 40 at a time, is lifted here.
-const CLIENTS = 128
+// "few" leaves the machine idle half of the time and shows the latency; "many" keeps it busy and shows the throughput.
+// The adapter's own bound for Stripe, 40 calls at a time, is lifted here.
+const LOADS = { few: 4, many: 128 }
 const IN_FLIGHT = 256
 const SECRET_KEY = 'sk_test_bench0000'
 const AMOUNT = '10.50'
@@ -66,8 +67,12 @@ export async function measureTwoSteps(options: Options, say: (text: string) => v
     const figures: Record<string, unknown> = {}
     for (const card of cards) {
       await makeCustomers(rig, card)
-      await chargeFor(context, card, Math.min(options.seconds, 5))
-      figures[card.psp] = await measureCard(rig, context, card, options.seconds)
+      await chargeFor(context, card, LOADS.many, Math.min(options.seconds, 5))
+    }
+    for (const [load, clients] of Object.entries(LOADS)) {
+      for (const card of cards) {
+        figures[`${card.psp}, ${load}`] = await measureCard(rig, context, card, clients, options.seconds)
+      }
     }
     return { name: 'charges-two-steps', unit: 'charges', contenders: {}, ratios: {}, figures }
   } finally {
@@ -80,9 +85,9 @@ function contextOf({ app }: Rig, providers: Provider[]): BillingContext {
   return { db, log, clock: systemClock, providers: fixedProviders(providers), providerTimeoutMs: 30_000 }
 }
 
-async function measureCard(rig: Rig, context: BillingContext, card: Card, seconds: number) {
+async function measureCard(rig: Rig, context: BillingContext, card: Card, clients: number, seconds: number) {
   const [cpu, postgres, begun] = [process.cpuUsage(), await rig.postgresSeconds(), performance.now()]
-  const times = await chargeFor(context, card, seconds)
+  const times = await chargeFor(context, card, clients, seconds)
   const perSecond = (times.length * 1000) / (performance.now() - begun)
   const { user, system } = process.cpuUsage(cpu)
   const per1000 = (cpuSeconds: number) => (cpuSeconds * 1000) / times.length
@@ -99,7 +104,7 @@ async function measureCard(rig: Rig, context: BillingContext, card: Card, second
 let made = 0
 
 /** Milliseconds of each charge. Throws when one does not succeed. */
-async function chargeFor(context: BillingContext, { psp }: Card, seconds: number): Promise<number[]> {
+async function chargeFor(context: BillingContext, { psp }: Card, clients: number, seconds: number): Promise<number[]> {
   const until = performance.now() + seconds * 1000
   const times: number[] = []
   const client = async () => {
@@ -117,7 +122,7 @@ async function chargeFor(context: BillingContext, { psp }: Card, seconds: number
       times.push(performance.now() - begun)
     }
   }
-  await Promise.all(Array.from({ length: CLIENTS }, client))
+  await Promise.all(Array.from({ length: clients }, client))
   return times
 }
 
