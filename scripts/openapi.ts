@@ -11,9 +11,9 @@ import { openDb } from '../src/lib/pg/db.ts'
 import { openSeal } from '../src/lib/secrets.ts'
 import { openLimits } from '../src/limits/limits.ts'
 import { openMetrics } from '../src/metrics/metrics.ts'
-import { fixedProviders } from '../src/providers/fixed.ts'
 import { publicListener } from '../src/server/server.ts'
 import { openKeyCache } from '../src/tenants/key-cache.ts'
+import { fixedProviders } from '../test/support/fixed-providers.ts'
 
 export const SIDES = { public: publicListener, operator: adminListener }
 

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { type Difference, reconcile } from '../billing/unknown/reconcile.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
-import { ProviderTrouble } from '../providers/provider.ts'
+import { ProviderError } from '../providers/provider.ts'
 import { action } from './command.ts'
 
 const DIFFERENCES: Difference[] = ['mismatch', 'missing_here', 'missing_there', 'duplicate']
@@ -39,7 +39,7 @@ function instantOf(text: string): string {
 }
 
 function tellTrouble(error: unknown): never {
-  if (error instanceof ProviderTrouble)
+  if (error instanceof ProviderError)
     throw new Refusal(`A payment provider could not be asked (${error.message}): try again.`)
   throw error
 }

@@ -8,7 +8,7 @@ import type { Limits } from '../limits/limits.ts'
 import { type AccountName, findWebhookSecrets } from '../providers/account.ts'
 import { adapters } from '../providers/adapters.ts'
 import type { Notification } from '../providers/notification.ts'
-import { ProviderTrouble } from '../providers/provider.ts'
+import { ProviderError } from '../providers/provider.ts'
 import { handleNotification, type NotificationContext } from './handle.ts'
 
 type Context = NotificationContext & { limits: Limits }
@@ -78,7 +78,7 @@ async function handled(account: AccountName, notification: Notification, context
   try {
     await handleNotification(context, account, provider, notification)
   } catch (error) {
-    if (!(error instanceof ProviderTrouble)) throw error
+    if (!(error instanceof ProviderError)) throw error
     context.log.warn({ ...account, kind: notification.kind, why: error.message }, 'A notification was not handled.')
     throw cannotBeAsked()
   }

@@ -3,18 +3,18 @@ import type { BillingContext } from '../billing/context.ts'
 import { isUuid } from '../lib/ids.ts'
 import type { Statement } from '../lib/pg/types.ts'
 import type { AccountName } from '../providers/account.ts'
-import { type Entered, keepFees, unknownEntries } from '../providers/fees.ts'
-import { type Provider, ProviderTrouble } from '../providers/provider.ts'
+import { type BalanceEntries, storeFees, unknownEntries } from '../providers/fees.ts'
+import { type Provider, ProviderError } from '../providers/provider.ts'
 
 /**
  * Stores the fees that are not known yet. An account may be charged by others far more than from here, so nothing is asked
  * for payments of theirs; an import that follows the account reads those.
  */
-export async function keepFeesOfOrder(
+export async function storeFeesOfOrder(
   { db, log }: Pick<BillingContext, 'db' | 'log'>,
   account: AccountName,
   provider: Provider,
-  { entryIds, orderId, chargeTransactionId }: Entered,
+  { entryIds, orderId, chargeTransactionId }: BalanceEntries,
 ): Promise<void> {
   if (!provider.feeOf) return
   const unknown = await unknownEntries(db.query, account, entryIds)
@@ -25,8 +25,8 @@ export async function keepFeesOfOrder(
   for (const entryId of unknown) {
     const fee = await provider.feeOf(entryId)
     if (fee === undefined) continue
-    if (!('outcome' in fee)) await keepFees(db.query, account, [fee])
-    else if (fee.outcome === 'unknown') throw new ProviderTrouble(fee.why)
+    if (!('outcome' in fee)) await storeFees(db.query, account, [fee])
+    else if (fee.outcome === 'unknown') throw new ProviderError(fee.why)
     // Sending the notification again would not help, and money must not wait for it.
     else return log.warn({ ...account, why: fee.why }, 'Fees cannot be read with the credentials of the account.')
   }

@@ -9,8 +9,8 @@ import type { StripeEvent } from '../ingest/stripe/refresh.ts'
 import { isUuid } from '../lib/ids.ts'
 import type { AccountName } from '../providers/account.ts'
 import type { Hint, Notification } from '../providers/notification.ts'
-import { type Provider, ProviderTrouble } from '../providers/provider.ts'
-import { keepFeesOfOrder } from './fees.ts'
+import { type Provider, ProviderError } from '../providers/provider.ts'
+import { storeFeesOfOrder } from './fees.ts'
 import { updateSavedCard } from './saved-card.ts'
 
 export type NotificationContext = BillingContext &
@@ -21,7 +21,7 @@ export type NotificationContext = BillingContext &
 
 /**
  * Handles a notification of a connected account, once; a copy of one that was handled is passed over. When it returns,
- * all that follows is committed. Throws `ProviderTrouble` when the provider cannot tell: it has to be sent again.
+ * all that follows is committed. Throws `ProviderError` when the provider cannot tell: it has to be sent again.
  */
 export async function handleNotification(
   context: NotificationContext,
@@ -30,12 +30,12 @@ export async function handleNotification(
   notification: Notification,
 ): Promise<void> {
   const { db, counted } = context
-  const { id, kind, hint, entered } = notification
+  const { id, kind, hint, balanceEntries } = notification
   const key = [account.organizationId, account.psp, account.merchantId, id]
   if ((await db.query(IS_KNOWN, key)).length > 0) return counted(account.psp, hint.about, 'repeated')
   try {
     await follow(context, account, provider, hint)
-    if (entered) await keepFeesOfOrder(context, account, provider, entered)
+    if (balanceEntries) await storeFeesOfOrder(context, account, provider, balanceEntries)
     if (account.psp === 'stripe') await refreshRecords(context, account, notification)
   } catch (error) {
     counted(account.psp, hint.about, 'failed')
@@ -85,7 +85,7 @@ async function follow(context: BillingContext, account: AccountName, provider: P
     case 'dispute': {
       const disputes = await provider.disputesOf?.(hint)
       if (disputes === undefined) return
-      if (!Array.isArray(disputes)) throw new ProviderTrouble(disputes.why)
+      if (!Array.isArray(disputes)) throw new ProviderError(disputes.why)
       await settleBefore(context, [...at], hint.chargeTransactionId)
       await recordDisputes(context, [...at], disputes)
       return

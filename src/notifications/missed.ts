@@ -1,7 +1,7 @@
 // Finds notifications that never arrived: reads each account's list of them at the provider, a few minutes after they were made.
 import { isUnavailable } from '../lib/pg/errors.ts'
 import type { AccountName } from '../providers/account.ts'
-import { type Provider, ProviderTrouble } from '../providers/provider.ts'
+import { type Provider, ProviderError } from '../providers/provider.ts'
 import { handleNotification, type NotificationContext } from './handle.ts'
 
 // How often it is looked whether an account is due.
@@ -69,8 +69,7 @@ async function readOne(context: NotificationContext, due: Due, signal: AbortSign
   const account = { organizationId: due.organization_id, psp: due.psp, merchantId: due.psp_merchant_id }
   const key = [account.organizationId, account.psp, account.merchantId]
   const { until, pauseS } = await read(context, account, Number(due.since_s), signal).catch((error) => {
-    if (error instanceof ProviderTrouble)
-      log.warn({ ...account, why: error.message }, 'Notifications cannot be listed.')
+    if (error instanceof ProviderError) log.warn({ ...account, why: error.message }, 'Notifications cannot be listed.')
     else if (!isUnavailable(error)) log.error({ err: error, ...account }, 'Notifications could not be read.')
     return { until: null, pauseS: RETRY_S }
   })

@@ -1,7 +1,7 @@
 // Keeps saved cards as the provider has them: one that was detached there cannot be charged here any more.
 import type { BillingContext } from '../billing/context.ts'
 import type { AccountName } from '../providers/account.ts'
-import { type Provider, ProviderTrouble } from '../providers/provider.ts'
+import { type Provider, ProviderError } from '../providers/provider.ts'
 
 /** Forgets the card's token when no customer of the provider has it; the payments that it was saved with stay. */
 export async function updateSavedCard(
@@ -13,7 +13,7 @@ export async function updateSavedCard(
   const key = [organizationId, token, psp, merchantId]
   if (!provider.savedCard || (await db.query(IS_SAVED, key)).length === 0) return
   const card = await provider.savedCard(token)
-  if (card && 'outcome' in card) throw new ProviderTrouble(card.why)
+  if (card && 'outcome' in card) throw new ProviderError(card.why)
   if (card && card.customer !== null) return
   await db.query(FORGET, key)
   log.info(

@@ -13,9 +13,9 @@ export interface AccountName {
 export interface Account extends AccountName {
   isSandbox: boolean
   secretKey: string
-  /** In capitals; empty: all currencies that the provider can charge. */
+  /** ISO 4217 codes in capitals. An empty list allows every currency that the provider can charge. */
   currencies: string[]
-  /** Changes with any parameter of the open provider. */
+  /** Differs whenever a field that the open provider depends on has changed. */
   version: string
 }
 
@@ -27,7 +27,7 @@ const FIND = {
          where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and credentials is not null`,
 }
 
-/** undefined: there is no such account, or it is not connected. */
+/** The connected account of this name; undefined if it does not exist or is not connected. */
 export async function findAccount(db: Db, seal: Seal, name: AccountName): Promise<Account | undefined> {
   const [row] = await db.read(FIND, [name.organizationId, name.psp, name.merchantId])
   return row && open(seal, row)
@@ -49,13 +49,13 @@ const FIND_SECRETS = {
          where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and credentials is not null`,
 }
 
-/** The secrets that sign the provider's notifications to a connected account; none: there is no such account. */
+/** The secrets that sign the provider's notifications to an account; empty if the account is not connected. */
 export async function findWebhookSecrets(db: Db, seal: Seal, name: AccountName): Promise<string[]> {
   const [row] = await db.read(FIND_SECRETS, [name.organizationId, name.psp, name.merchantId])
   return webhookSecretsIn(seal, name, row?.text(0) ?? null)
 }
 
-/** Opens a sealed list of them. */
+/** Decrypts a stored list of webhook secrets. */
 export const webhookSecretsIn = (seal: Seal, name: AccountName, sealed: string | null): string[] =>
   sealed === null ? [] : JSON.parse(seal.open(bytesFromPg(sealed), webhookSecretsOf(name)))
 
@@ -89,6 +89,6 @@ function openCredentials(seal: Seal, name: AccountName, sealed: string): string 
 export const credentialsOf = ({ organizationId, psp, merchantId }: AccountName) =>
   `credentials ${JSON.stringify([organizationId, psp, merchantId])}`
 
-/** The same for the secrets of its notifications. */
+/** The context that binds sealed webhook secrets to their account. */
 export const webhookSecretsOf = ({ organizationId, psp, merchantId }: AccountName) =>
   `webhook secrets ${JSON.stringify([organizationId, psp, merchantId])}`

@@ -1,4 +1,4 @@
-// The adapters of payment providers by psp: how an account is opened, and the form of keys and notifications.
+// The adapters of payment providers, by `psp`: each opens accounts and recognizes the provider's keys and notifications.
 import type { Account } from './account.ts'
 import type { GuardOptions } from './guard.ts'
 import type { Notification } from './notification.ts'
@@ -16,30 +16,30 @@ export interface AdapterOptions extends GuardOptions {
 export interface Adapter {
   /** The provider's name in messages. */
   title: string
-  /** Opens one account. Each has a guard of its own: deadline, circuit, places and rate. */
+  /** Opens one account. Each account has its own guard: deadline, circuit breaker, concurrency limit and rate limit. */
   open(
     account: Pick<Account, 'secretKey' | 'merchantId' | 'isSandbox' | 'currencies'>,
     options: AdapterOptions,
   ): Provider
-  /** The mode of a secret key, by its form; undefined: it is not a secret key of this provider. */
+  /** The mode of a secret key, by its form; undefined if the text is not a secret key of this provider. */
   modeOf(secretKey: string): 'live' | 'sandbox' | undefined
   /** Whether a text has the form of a secret that signs the provider's notifications. */
   isWebhookSecret(text: string): boolean
-  /** The header with the signature of its notifications. */
+  /** The header that carries the signature of a notification. */
   signatureHeader: string
   isSigned(header: string, body: Buffer, secrets: readonly string[], nowS: number): boolean
-  /** Reads the body of a notification; undefined: it is not one. */
+  /** Parses the body of a notification; undefined if it is not one. */
   readNotification(body: unknown): Notification | undefined
-  /** Asks the provider which account the key belongs to. */
+  /** Requests from the provider the account that the key belongs to. */
   describe(secretKey: string, options: AdapterOptions): Promise<AccountDescription | NotBegun | Unknown>
 }
 
 /** The prefix of secret keys of the demo's simulator. They are never sent to Stripe, nor Stripe's keys to the simulator. */
 export const STRIPE_SIMULATOR_KEY = 'sk_test_tundish'
-// A port that no program listens on.
+// No program listens on this port, so a demo key without a simulator fails to connect instead of reaching Stripe.
 const NOWHERE = 'http://127.0.0.1:9'
 
-// Stripe answers 429 from about 100 calls a second in live mode and 25 in test mode.
+// Stripe responds 429 above about 100 calls a second in live mode and 25 in test mode.
 const STRIPE_CALLS_PER_SECOND = { live: 80, sandbox: 20 }
 
 const stripe: Adapter = {

@@ -1,4 +1,4 @@
-// Wraps every call of a provider, for metrics, limits and tests; defines which methods are calls.
+// Wraps each call to a provider, for metrics, limits and tests, and lists the methods that count as calls.
 import type { Provider } from './provider.ts'
 
 /** The calls that return an outcome, by the names they have in metrics and in the log of provider calls. */
@@ -21,7 +21,7 @@ export type Call = (typeof CALLS)[keyof typeof CALLS]
 /** Runs one call. It must return what `run` returns. */
 export type Around = <T>(call: Call, run: () => Promise<T>) => Promise<T>
 
-/** The same provider with each call run by `around`. Methods that the provider lacks stay absent. */
+/** Returns the provider with each call run by `around`. Optional methods that the provider lacks stay absent. */
 export function aroundCalls(provider: Provider, around: Around): Provider {
   return new Proxy(provider, {
     get(target, name) {

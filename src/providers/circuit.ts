@@ -2,13 +2,13 @@
 import type { Clock } from '../lib/clock.ts'
 
 export interface CircuitLimits {
-  /** This many failures in a row, with no success between them, open it. */
+  /** The number of consecutive failures that opens the circuit. */
   failures: number
-  /** ... if the first of them is not older than this. */
+  /** The failures must all fall within this period. */
   windowMs: number
-  /** How long all callers are refused; then one caller per such period is admitted, until a call succeeds. */
+  /** How long an open circuit refuses all callers. After that it admits one trial per period, until a call succeeds. */
   restMs: number
-  /** Without a caller for this long after a rest, the state is outdated and the circuit closes. */
+  /** Without a caller for this long after a period of refusal, the circuit closes, because its state is outdated. */
   forgetMs: number
 }
 
@@ -33,9 +33,9 @@ export class Circuit {
   }
 
   /**
-   * Whether a caller may proceed. An open circuit admits one caller after each rest: its call is the trial. The next rest
-   * begins immediately, whatever its outcome: the caller may still be refused for another reason, and calls that keep
-   * failing meanwhile must not postpone the trial for ever.
+   * Whether a caller may proceed. An open circuit admits one caller as a trial after each period of refusal. The next
+   * period begins at once, whatever the outcome of the trial: the caller may still be refused for another reason, and calls
+   * that began earlier and fail now must not postpone the next trial for ever.
    */
   admits(): boolean {
     if (!this.isOpen()) return true

@@ -1,4 +1,4 @@
-// Connects a merchant account to its payment provider: asks the provider about the key, and stores it sealed.
+// Connects a merchant account to its payment provider: verifies the secret key at the provider and stores it encrypted.
 import type { Clock } from '../lib/clock.ts'
 import { ApiError, tryLater } from '../lib/errors.ts'
 import type { Db } from '../lib/pg/db.ts'
@@ -9,9 +9,9 @@ import { type Adapter, adapters } from './adapters.ts'
 import type { AccountDescription } from './stripe/stripe.ts'
 
 export interface Connecting {
-  /** Omitted: the key does not change. */
+  /** If omitted, the stored key stays. */
   secretKey?: string | undefined
-  /** The whole list; omitted: it does not change. */
+  /** The complete list. If omitted, the stored list stays. */
   webhookSecrets?: readonly string[] | undefined
   /** Whether the account is in the provider's test mode. */
   isSandbox: boolean
@@ -26,12 +26,12 @@ export interface ConnectContext {
   deadlineMs: number
 }
 
-// There are two during a rotation.
+// Rotating a secret needs two at a time; some more leave room for interrupted rotations.
 const MOST_WEBHOOK_SECRETS = 5
 
 /**
- * Stores the credentials of a merchant account, which is created if needed. Throws an `ApiError`, and changes nothing, for
- * a wrong mode, a wrong account, or a key that the provider rejects.
+ * Stores the credentials of a merchant account, and creates the account if it does not exist. Throws an `ApiError` and
+ * stores nothing if the mode or the account is wrong, or if the provider rejects the key.
  */
 export async function connectAccount(context: ConnectContext, name: AccountName, given: Connecting): Promise<object> {
   const { db, seal } = context
@@ -64,7 +64,7 @@ export async function connectAccount(context: ConnectContext, name: AccountName,
   }
 }
 
-/** Removes the credentials of an account; its history stays. Throws a 404 where there are none. */
+/** Removes the credentials of an account and keeps its history. Throws a 404 if the account is not connected. */
 export async function disconnectAccount(query: Query, name: AccountName): Promise<{ key_last4: string }> {
   const [row] = await query(
     `with old as (select credentials_last4 from merchant_accounts where ${WHERE} and credentials is not null for update)
@@ -80,8 +80,8 @@ export async function disconnectAccount(query: Query, name: AccountName): Promis
 const WHERE = 'organization_id = $1 and psp = $2 and psp_merchant_id = $3'
 const FIND = `select currencies, is_sandbox, credentials is not null as is_connected from merchant_accounts where ${WHERE}`
 
-// What an account's rows of the report are in the figures depends on its mode, which is set once: the days are computed
-// again.
+// The figures leave out the report rows of a sandbox account. When an account gets its mode, which happens once, the days
+// of its rows are marked to be computed again.
 const CONNECT = `
   with moved as (
     insert into figure_marks (project_id, family, day)
@@ -126,7 +126,7 @@ function checkSecrets({ title, isWebhookSecret }: Adapter, given: Connecting, be
     throw new ApiError(400, 'invalid_value', `webhook_secrets must be signing secrets of ${title}.`)
 }
 
-/** Refuses to mix test and live mode in one account, by the key and by the mode it was connected in. */
+/** Throws if the key's mode, the requested mode and the mode in which the account was first connected differ. */
 function checkMode(adapter: Adapter, { secretKey, isSandbox }: Connecting, before: NamedRow | undefined): void {
   const mode = secretKey === undefined ? undefined : adapter.modeOf(secretKey)
   if (secretKey !== undefined && mode === undefined)
@@ -166,11 +166,11 @@ async function describe(
   return account
 }
 
-/** The currencies of the account, restricted to those set by an operator. */
-function offered(narrowed: string[], told: readonly string[] | undefined): readonly string[] {
-  if (!told || narrowed.length === 0) return told ?? narrowed
-  const both = narrowed.filter((code) => told.includes(code))
+/** The currencies that the provider reports for the account, restricted to those set by an operator, if any are set. */
+function offered(configured: string[], reported: readonly string[] | undefined): readonly string[] {
+  if (!reported || configured.length === 0) return reported ?? configured
+  const both = configured.filter((code) => reported.includes(code))
   if (both.length > 0) return both
-  const message = `The account can charge none of the currencies set for it (${narrowed.join(', ')}).`
+  const message = `The account can charge none of the currencies set for it (${configured.join(', ')}).`
   throw new ApiError(400, 'invalid_value', message)
 }

@@ -1,32 +1,32 @@
-// What payment providers keep of payments, refunds and disputes: stored under the provider's ids, for the finance report.
+// Fees that payment providers deduct for payments, refunds and disputes, stored under the provider's ids for the finance report.
 import { formatMinor } from '../lib/money.ts'
 import type { Query, Statement } from '../lib/pg/types.ts'
 import type { Move } from '../records/payment-move.ts'
 import type { AccountName } from './account.ts'
 
 export interface Fee {
-  /** The entry in the balance at the provider; one that is read again has the same id, and the same fee. */
+  /** The id of the entry in the account's balance at the provider. An entry never changes, so reading it again is harmless. */
   entryId: string
-  /** The provider's ids of the charge, refund or dispute: payments name a charge by one of them. */
+  /** The provider's ids of the charge, refund or dispute. A stored payment refers to a charge by one of them. */
   transactionIds: string[]
   move: Move
-  /** What the provider kept, in minor units of ISO 4217; negative: it was given back. */
+  /** The deducted amount in minor units of ISO 4217; negative for a returned fee. */
   amountMinor: bigint
-  /** Of the balance, which may be another than that of the payment. */
+  /** The currency of the balance, which may differ from the currency of the payment. */
   currencyCode: string
   at: string
 }
 
-/** Entries in the balance at a provider that a notification names, and the payment that they are about. */
-export interface Entered {
+/** Entries in the balance at a provider that a notification names, and the payment that they belong to. */
+export interface BalanceEntries {
   entryIds: string[]
-  /** Our id of the order, where the provider told. */
+  /** The order that the entries belong to; null if the notification does not contain it. */
   orderId: string | null
   chargeTransactionId: string | null
 }
 
-/** Stores fees; those that are stored already stay as they are, for an entry in a balance does not change. */
-export async function keepFees(query: Query, account: AccountName, fees: Fee[]): Promise<void> {
+/** Stores fees. A fee that is stored already is left alone, because an entry in a balance never changes. */
+export async function storeFees(query: Query, account: AccountName, fees: Fee[]): Promise<void> {
   if (fees.length === 0) return
   const rows = fees.flatMap(({ entryId, transactionIds, move, amountMinor, currencyCode, at }) =>
     transactionIds.map((transaction_id) => ({
@@ -37,7 +37,7 @@ export async function keepFees(query: Query, account: AccountName, fees: Fee[]):
   await query(KEEP, [...keyOf(account), JSON.stringify(rows)])
 }
 
-// In one order, so that two that store the same wait for each other instead of both.
+// Inserted in a fixed order, so that two transactions that store the same fees cannot deadlock.
 const KEEP: Statement = {
   name: 'keep provider fees',
   text: `
@@ -50,7 +50,7 @@ const KEEP: Statement = {
     on conflict do nothing`,
 }
 
-/** Those of these entries whose fee is not stored. */
+/** Returns the entries whose fee is not stored yet. */
 export async function unknownEntries(query: Query, account: AccountName, entryIds: string[]): Promise<string[]> {
   if (entryIds.length === 0) return []
   const rows = await query<{ entry_id: string }>(FIND, [...keyOf(account), entryIds])

@@ -1,34 +1,36 @@
-// Stands before every call to a provider: one deadline, a bounded number at a time, a bounded queue, the circuit.
+// Limits the calls to one provider: a deadline for each call, a maximum of concurrent and of queued calls, an optional rate
+// limit, and a circuit breaker.
 import { type Clock, systemClock } from '../lib/clock.ts'
 import { Circuit, type CircuitLimits } from './circuit.ts'
-import { type NotBegun, ProviderTrouble, type Unknown } from './provider.ts'
+import { type NotBegun, ProviderError, type Unknown } from './provider.ts'
 
-/** The clock is the circuit's; the deadline is real time, as the connections are. */
 export interface GuardOptions {
+  /** For the circuit breaker. Deadlines use real time, because the connections do too. */
   clock: Clock
-  /** From asking to the answer, waiting for a free connection included. */
+  /** The time for one call, including the wait for a free connection. */
   deadlineMs?: number
   maxInFlight?: number
   maxWaiting?: number
-  /** Calls a second, on average; left out: as many as come. */
+  /** The average number of calls a second; unlimited if omitted. */
   maxPerSecond?: number
   circuit?: Partial<CircuitLimits>
 }
 
-// 128 at a time carry 2,500 calls a second to a provider that takes 50 ms; 1,024 waiting are served in half a second
-// then, and cost little memory when it hangs.
+// 128 concurrent calls are 2,500 calls a second if the provider responds in 50 ms. A queue of 1,024 is then served in half
+// a second, and takes little memory when the provider hangs.
 export const defaultMaxInFlight = 128
 const defaultMaxWaiting = 1_024
 const defaultDeadlineMs = 30_000
-// With a rate, calls are spread evenly behind a burst of this long, and no new charge is begun when they would wait longer.
+// With a rate limit, a burst may use the calls of this many milliseconds at once; further calls are spread evenly.
 const BURST_MS = 250
+// No new charge begins while calls would wait longer than this for the rate limit.
 const MOST_BEHIND_MS = 1_000
 
-/** We gave up before the provider had its chance: no sign of its health. */
-class OwnTrouble extends ProviderTrouble {}
+/** The call was abandoned here before its deadline, so it says nothing about the health of the provider. */
+class Abandoned extends ProviderError {}
 
-/** We gave up while the call was still waiting here. */
-class NeverSent extends OwnTrouble {}
+/** The call was abandoned before it was sent. */
+class NeverSent extends Abandoned {}
 
 export class Guard {
   readonly circuit: Circuit
@@ -38,8 +40,8 @@ export class Guard {
   readonly #waiting = new Set<() => void>()
   readonly #msPerCall: number
   #inFlight = 0
-  /** When the calls so far are spread out to. */
-  #spreadToMs = Number.NEGATIVE_INFINITY
+  /** The scheduled time of the last call, with a rate limit. */
+  #scheduledToMs = Number.NEGATIVE_INFINITY
 
   constructor(options: GuardOptions) {
     this.circuit = new Circuit(options.clock, options.circuit)
@@ -50,14 +52,14 @@ export class Guard {
   }
 
   admits(): boolean {
-    const isBehind = this.#spreadToMs - performance.now() > MOST_BEHIND_MS
+    const isBehind = this.#scheduledToMs - performance.now() > MOST_BEHIND_MS
     return !isBehind && this.#waiting.size < this.#maxWaiting && this.circuit.admits()
   }
 
   /**
-   * Runs one call; `ProviderTrouble` becomes `unknown`, any other exception is a bug and passes. Only calls that `move`
-   * money tell the circuit how the provider is: one that answers look-ups may leave charges hanging, and the other way
-   * round.
+   * Runs one call. A `ProviderError` becomes the outcome `unknown`; any other exception is a bug and is rethrown. Only
+   * calls that move money count for the circuit breaker: a provider may respond to look-ups while charges hang, and the
+   * reverse.
    */
   async run<T>(
     call: (signal: AbortSignal) => Promise<T>,
@@ -72,8 +74,8 @@ export class Guard {
   }
 
   /**
-   * Runs the call that begins a charge or a refund. One that was not sent, because too many others wait here, is
-   * `not_begun`.
+   * Runs the call that begins a charge or a refund. The outcome is `not_begun` if the call was not sent because too many
+   * others are queued.
    */
   async begin<T>(call: (signal: AbortSignal) => Promise<T>, outer?: AbortSignal): Promise<T | Unknown | NotBegun> {
     try {
@@ -87,30 +89,30 @@ export class Guard {
   async #attempt<T>(call: (signal: AbortSignal) => Promise<T>, moves: boolean, outer?: AbortSignal): Promise<T> {
     const abort = new AbortController()
     const timer = setTimeout(
-      () => abort.abort(new ProviderTrouble(`no answer within ${this.deadlineMs} ms`)),
+      () => abort.abort(new ProviderError(`no answer within ${this.deadlineMs} ms`)),
       this.deadlineMs,
     )
-    const giveUp = () => abort.abort(new OwnTrouble('the call was given up'))
-    if (outer?.aborted) giveUp()
-    outer?.addEventListener('abort', giveUp, { once: true })
+    const abandon = () => abort.abort(new Abandoned('the call was given up'))
+    if (outer?.aborted) abandon()
+    outer?.addEventListener('abort', abandon, { once: true })
     try {
       if (this.#msPerCall > 0) await this.#keepRate(abort.signal)
       await this.#enter(abort.signal)
-      return await this.#underWatch(call, abort.signal, moves)
+      return await this.#untilAborted(call, abort.signal, moves)
     } finally {
       clearTimeout(timer)
-      outer?.removeEventListener('abort', giveUp)
+      outer?.removeEventListener('abort', abandon)
     }
   }
 
-  /** The race ends a call that does not listen to its signal, too. */
-  async #underWatch<T>(call: (signal: AbortSignal) => Promise<T>, signal: AbortSignal, moves: boolean): Promise<T> {
+  /** Runs the call and records its outcome in the circuit breaker. The race also ends a call that ignores its signal. */
+  async #untilAborted<T>(call: (signal: AbortSignal) => Promise<T>, signal: AbortSignal, moves: boolean): Promise<T> {
     try {
-      const answer = await Promise.race([call(signal), aborted(signal)])
+      const outcome = await Promise.race([call(signal), aborted(signal)])
       if (moves) this.circuit.succeeded()
-      return answer
+      return outcome
     } catch (error) {
-      if (moves && error instanceof ProviderTrouble && !(error instanceof OwnTrouble)) this.circuit.failed()
+      if (moves && error instanceof ProviderError && !(error instanceof Abandoned)) this.circuit.failed()
       throw error
     } finally {
       this.#leave()
@@ -119,13 +121,13 @@ export class Guard {
 
   async #keepRate(signal: AbortSignal): Promise<void> {
     const now = performance.now()
-    this.#spreadToMs = Math.max(this.#spreadToMs, now - BURST_MS) + this.#msPerCall
-    const waitMs = this.#spreadToMs - now
+    this.#scheduledToMs = Math.max(this.#scheduledToMs, now - BURST_MS) + this.#msPerCall
+    const waitMs = this.#scheduledToMs - now
     if (waitMs > 0) await systemClock.sleep(waitMs, signal)
     if (signal.aborted) throw new NeverSent('not sent: the rate of the account did not allow it in time')
   }
 
-  /** Takes a place, or waits in line for one; the place of who leaves goes to the first in line. */
+  /** Takes a slot for a concurrent call, or waits for one. A freed slot goes to the call that has waited longest. */
   async #enter(signal: AbortSignal): Promise<void> {
     if (signal.aborted) throw signal.reason
     if (this.#inFlight < this.#maxInFlight) {
@@ -156,7 +158,7 @@ export class Guard {
 }
 
 function asUnknown(error: unknown): Unknown {
-  if (error instanceof ProviderTrouble) return { outcome: 'unknown', why: error.message }
+  if (error instanceof ProviderError) return { outcome: 'unknown', why: error.message }
   throw error
 }
 

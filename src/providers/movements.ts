@@ -1,7 +1,7 @@
 // Movements of money as listed by a payment provider: charges, refunds and disputes.
 import type { PaymentDetails } from './payment-details.ts'
 
-/** A refund at the provider. `key` and `reference` are null if it was not made by Tundish. */
+/** A refund as the provider reports it. `key` and `reference` are null if Tundish did not make it. */
 export interface RefundAtProvider {
   key: string | null
   reference: string | null
@@ -19,17 +19,17 @@ export interface Dispute {
   disputeId: string
   chargeTransactionId: string
   status: 'open' | 'won' | 'lost'
-  /** Whether the provider has taken the amount from the merchant, and whether it has returned it. */
+  /** Whether the provider has withdrawn the amount from the merchant, and whether it has returned it. */
   fundsWithdrawn: boolean
   fundsReinstated: boolean
   amountMinor: bigint
   currencyCode: string
-  /** The provider's code of the reason. */
+  /** The provider's code for the reason. */
   reason: string | null
   at: string
 }
 
-/** A movement of money. `key` and `reference` are null if it was not made by Tundish. */
+/** A movement of money. `key` and `reference` are null if Tundish did not make it. */
 export interface Movement {
   type: 'charge' | 'refund'
   key: string | null
@@ -38,7 +38,7 @@ export interface Movement {
   currencyCode: string
   /** The provider's id of the charge or refund. */
   transactionId: string
-  /** For a refund: the refunded charge, if the provider returned it. */
+  /** For a refund, the refunded charge, if the provider returned its id. */
   chargeTransactionId?: string
   at: string
 }

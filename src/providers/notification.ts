@@ -1,25 +1,25 @@
-// Notifications of payment providers: hints what to look up, never an outcome.
-import type { Entered } from './fees.ts'
+// Notifications of payment providers. A notification is a hint about an object to look up, never an outcome.
+import type { BalanceEntries } from './fees.ts'
 
-/** The object to look up at the provider, so that order, repetition and loss of notifications do not matter. */
+/** The object to look up at the provider. Lost, repeated and reordered notifications do no harm, because each look-up returns the present state. */
 export type Hint =
   | { about: 'charge' /** Our id of the order; null: not made by us. */; orderId: string | null }
   /** The provider's id of the charge. */
   | { about: 'refund' | 'dispute'; chargeTransactionId: string }
   /** A saved card changed or was removed. */
   | { about: 'card'; token: string }
-  /** Not relevant for charges and refunds. */
+  /** Neither charges, refunds, disputes nor saved cards are concerned. */
   | { about: 'nothing' }
 
 export interface Notification {
-  /** The provider's id of the notification: copies have the same. */
+  /** The provider's id of the notification; repeated deliveries have the same id. */
   id: string
   kind: string
-  /** When the provider made it, in seconds since 1970. */
+  /** When the provider created it, in seconds since 1970. */
   createdS: number
   hint: Hint
-  /** The entries in the account's balance that it names, whose fees can be looked up. */
-  entered?: Entered | undefined
-  /** The whole notification, for imports that follow changes. */
+  /** The entries in the account's balance that it names; their fees can be looked up. */
+  balanceEntries?: BalanceEntries | undefined
+  /** The complete notification, for imports that follow the account. */
   event: Record<string, unknown>
 }

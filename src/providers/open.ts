@@ -1,4 +1,4 @@
-// Opens payment providers, one for each merchant account: for serving, for commands and for the doctor.
+// Opens one provider for each merchant account. The server, the commands and the doctor all open providers here.
 import type { Clock } from '../lib/clock.ts'
 import { createFreshCache } from '../lib/fresh-cache.ts'
 import type { Db } from '../lib/pg/db.ts'
@@ -13,15 +13,15 @@ import { Transport } from './transport.ts'
 export interface ProvidersOptions {
   db: Db
   clock: Clock
-  /** Opens sealed credentials; undefined: the master key is not here, and only the simulator can be used. */
+  /** Decrypts credentials. Without it, because the master key is missing, only the simulator can be used. */
   seal: Seal | undefined
-  /** Of every call. */
+  /** The deadline of each call. */
   deadlineMs: number
-  /** undefined: no simulator can be used here. */
+  /** The address of the simulator; undefined if no simulator may be used. */
   simulatorUrl: string | (() => string) | undefined
   stripeApiUrl?: string | undefined
   stripeSimulatorUrl?: (() => string) | undefined
-  /** Wraps each provider that is opened, for metrics. */
+  /** Wraps each opened provider, for metrics. */
   wrap?: (provider: Provider) => Provider
 }
 
@@ -29,46 +29,47 @@ export interface OpenProviders extends Providers {
   close(): void
 }
 
-/** A provider that is open, and what it was opened with. */
+/** An open provider, its organization, and the version of the account that it was opened with. */
 interface Opened {
   organizationId: string
   provider: Provider
   version: string
 }
 
-// Accounts of the simulator cost a circuit each; the one that was opened first is closed first.
+// Bounds the memory, because the simulator accepts any merchant id. The provider that was opened first is closed first.
 const MOST_OPEN = 10_000
 const SIMULATOR = 'simulator'
 
 /**
- * Credentials are read from the database, at most once a second for each account: new ones are used within a second, by
- * every process. Accounts of the simulator need none; it serves every merchant id.
+ * Credentials are read from the database at most once a second for each account, so every process uses new ones within a
+ * second. Accounts of the simulator need no credentials; it serves every merchant id.
  */
 export function openProviders(options: ProvidersOptions): OpenProviders {
   const { db, clock, seal, wrap = (provider: Provider) => provider } = options
   const accounts = createFreshCache<Account>(clock)
   const opened = new Map<string, Opened>()
-  /** The same by organization, asked at every charge. */
+  /** The open providers of each organization; every charge looks them up. */
   const ofOrganization = new Map<string, Set<Provider>>()
   const simulators = openSimulators(options)
 
-  function keep(place: string, organizationId: string, version: string, open: () => Provider): Provider {
-    const known = opened.get(place)
+  /** Returns the open provider of an account, or opens it. A new version of the account replaces the provider. */
+  function getOrOpen(account: string, organizationId: string, version: string, open: () => Provider): Provider {
+    const known = opened.get(account)
     if (known?.version === version) return known.provider
-    retire(place)
+    closeLater(account)
     const provider = wrap(open())
-    opened.set(place, { organizationId, provider, version })
+    opened.set(account, { organizationId, provider, version })
     const others = ofOrganization.get(organizationId) ?? new Set()
     ofOrganization.set(organizationId, others.add(provider))
-    if (opened.size > MOST_OPEN) retire(opened.keys().next().value!)
+    if (opened.size > MOST_OPEN) closeLater(opened.keys().next().value!)
     return provider
   }
 
-  /** Closes a provider when the calls that it is making have ended. */
-  function retire(place: string): void {
-    const old = opened.get(place)
+  /** Stops using a provider, and closes it when its running calls have reached their deadline. */
+  function closeLater(account: string): void {
+    const old = opened.get(account)
     if (!old) return
-    opened.delete(place)
+    opened.delete(account)
     ofOrganization.get(old.organizationId)?.delete(old.provider)
     setTimeout(() => old.provider.close(), options.deadlineMs + 1000).unref()
   }
@@ -77,19 +78,19 @@ export function openProviders(options: ProvidersOptions): OpenProviders {
     const adapter = adapters[account.psp]
     const { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl } = options
     const open = () => adapter!.open(account, { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl })
-    return adapter && keep(placeOf(account), account.organizationId, account.version, open)
+    return adapter && getOrOpen(keyOf(account), account.organizationId, account.version, open)
   }
 
   return {
     async of(organizationId, psp, merchantId) {
       const name = { organizationId, psp, merchantId: merchantId ?? EVERY_MERCHANT }
-      const place = placeOf(name)
+      const key = keyOf(name)
       if (psp === SIMULATOR)
-        return simulators && keep(place, organizationId, '', () => simulators.open(name.merchantId))
+        return simulators && getOrOpen(key, organizationId, '', () => simulators.open(name.merchantId))
       if (!seal || !adapters[psp] || merchantId === null) return undefined
-      const account = await accounts.get(place, () => findAccount(db, seal, name))
+      const account = await accounts.get(key, () => findAccount(db, seal, name))
       if (account) return openAccount(account)
-      retire(place)
+      closeLater(key)
       return undefined
     },
     opened: (organizationId) =>
@@ -112,9 +113,9 @@ export function openProviders(options: ProvidersOptions): OpenProviders {
   }
 }
 
-const placeOf = ({ organizationId, psp, merchantId }: AccountName) => JSON.stringify([organizationId, psp, merchantId])
+const keyOf = ({ organizationId, psp, merchantId }: AccountName) => JSON.stringify([organizationId, psp, merchantId])
 
-/** The accounts of the simulator share their connections, but neither circuit nor places. */
+/** The accounts of the simulator share their connections; each has its own circuit breaker and concurrency limit. */
 function openSimulators({ simulatorUrl, clock, deadlineMs, wrap = (provider) => provider }: ProvidersOptions) {
   if (simulatorUrl === undefined) return undefined
   const address = typeof simulatorUrl === 'string' ? () => simulatorUrl : simulatorUrl

@@ -1,2 +1,2 @@
-// The fields of a report transaction that only the payment provider knows, as adapters return them.
+// The fields of a report transaction that come from the payment provider, as adapters return them.
 export { noDetails, type PaymentDetails } from '../records/payment.ts'

@@ -9,45 +9,48 @@ export type { Dispute, Movement, RefundAtProvider } from './movements.ts'
 export { noDetails, type PaymentDetails } from './payment-details.ts'
 
 /**
- * How a provider differs from others. An adapter declares its traits; the rules that follow from them are kept by the
- * core in `billing/`, never by an adapter.
+ * The differences between providers. An adapter only declares its traits; `billing/` implements the rules that follow from
+ * them.
  */
 export interface Traits {
-  /** True: prepare, store the handle, confirm. False: one call, `charge`, moves the money. */
+  /** Whether a charge takes two calls, `prepare` and `confirm`, with the handle stored in between; else it is one, `charge`. */
   prepares: boolean
   /**
-   * How an outcome is found again. `replay`: only by sending the same call with the same key while the key lives; `lookUp`
-   * and `lookUpRefund` are then never called.
+   * How a lost outcome is found. With `handle` and `reference` by a look-up. With `replay` only by sending the same call
+   * with the same key again while the provider remembers the key; `lookUp` and `lookUpRefund` are then never called.
    */
   lookUp: 'handle' | 'reference' | 'replay'
-  /** How long the provider remembers an idempotency key; `Infinity`: for ever. */
+  /** How long the provider remembers an idempotency key; `Infinity` if it never forgets one. */
   keyLifeMs: number
-  /** `wait_out`: a charge cannot be cancelled; it is over after two negative look-ups, well past the deadline. */
+  /**
+   * How a charge with an unknown outcome is ended. With `wait_out` it cannot be cancelled, and counts as not made after two
+   * look-ups, well past the deadline, that found nothing.
+   */
   refuse: 'cancel' | 'cancel_by_key' | 'wait_out'
   refunds: 'synchronous' | 'may_fail_later'
   /** How a refund with an unknown outcome is ended. */
   refuseRefund: 'cancel_by_key' | 'wait_out'
 }
 
-/** Names one charge or refund at a provider. Callers may pass a whole request. */
+/** Identifies one charge or refund at a provider. Callers may pass a complete request. */
 export interface Reference {
-  /** The provider's idempotency key: it moves money at most once for each key while the key lives. */
+  /** The idempotency key at the provider, which moves money at most once for it while it remembers the key. */
   key: string
   /** Our own id of the order or refund, visible at the provider. */
   reference: string
   merchantId: string
   region: string | null
-  /** The provider's id of the prepared payment. Null: none was stored, so no confirmation was ever sent. */
+  /** The provider's id of the prepared payment. If it is null, none was stored, so no confirmation was ever sent. */
   handle: string | null
 }
 
 export interface ChargeRequest extends Reference {
-  /** Minor units of ISO 4217, always: an adapter converts to the provider's own units, exactly, or refuses in `accepts`. */
+  /** Always in minor units of ISO 4217. The adapter converts it exactly into the provider's units, or refuses it in `accepts`. */
   amountMinor: bigint
   currencyCode: string
-  /** The saved card, as this provider calls it. */
+  /** The provider's id of the saved card. */
   token: string
-  /** The provider's customer that the card is attached to; null: unknown, or the provider has none. */
+  /** The provider's customer that the card is attached to; null if it is unknown or the provider has no customers. */
   providerCustomer: string | null
   traceparent?: string
 }
@@ -55,58 +58,58 @@ export interface ChargeRequest extends Reference {
 export interface RefundRequest extends Reference {
   amountMinor: bigint
   currencyCode: string
-  /** The charge to pay back, as the provider calls it: `details.psp_transaction_id` of its success. */
+  /** The provider's id of the charge to pay back: `details.psp_transaction_id` of the successful charge. */
   chargeTransactionId: string
   traceparent?: string
 }
 
-/** Names a refund at a provider, with the charge that it pays back. */
+/** Identifies a refund at a provider, and the charge that it pays back. */
 export interface RefundReference extends Reference {
   chargeTransactionId: string
 }
 
-/** The provider has decided. The reference, amount and currency are those that it holds under the key. */
+/** The provider's final decision. Reference, amount and currency are those that the provider has stored for the key. */
 export interface Settled {
   outcome: 'succeeded' | 'failed'
   reference: string
   amountMinor: bigint
   currencyCode: string
   details: PaymentDetails
-  /** What the charge asked for, where only a part of it was approved and the provider tells. */
+  /** The requested amount, if the provider reports that it approved only a part of it. */
   askedMinor?: bigint
-  /** The customer that the card is attached to, where the provider told. */
+  /** The customer that the card is attached to, if the provider returned it. */
   providerCustomer?: string
 }
 
-/** The payment exists at the provider, unconfirmed: no money has moved. Also when it was prepared before. */
+/** The payment exists at the provider, prepared now or earlier, and is unconfirmed: no money has moved. */
 export interface Prepared {
   outcome: 'prepared'
   handle: string
   providerCustomer?: string
 }
 
-/** A look-up found the payment prepared and never confirmed: no money has moved, and it still can be confirmed. */
+/** A look-up found the payment prepared but not confirmed: no money has moved, and it can still be confirmed. */
 export interface Unconfirmed {
   outcome: 'unconfirmed'
 }
 
-/** The provider decides later, perhaps in days. `why` is for operators and holds no secret. */
+/** The provider will decide later, possibly in days. `why` is for operators and contains no secret. */
 export interface Pending {
   outcome: 'pending'
   why: string
 }
 
-/** Money may have moved or not: only a later look-up can tell. `why` is for operators and holds no secret. */
+/** Money may or may not have moved; only a later look-up can show it. `why` is for operators and contains no secret. */
 export interface Unknown {
   outcome: 'unknown'
   why: string
 }
 
-/** Nothing exists at the provider under this key, for certain: the call was turned away before it was looked at. */
+/** Certainly nothing exists at the provider under this key, because the call was rejected before it was processed. */
 export interface NotBegun {
   outcome: 'not_begun'
   why: string
-  /** `credentials`: ours are wrong (401, 403). `busy`: too many calls (429). `unreachable`: no connection was made. */
+  /** `credentials`: our key is rejected (401, 403). `busy`: too many calls (429). `unreachable`: no connection was made. */
   cause: 'credentials' | 'busy' | 'unreachable'
 }
 
@@ -115,12 +118,12 @@ export interface Refused {
   outcome: 'refused'
 }
 
-/** The provider does not know the key now. A request that is still on its way may change that. */
+/** The provider does not know the key at this moment. A request that is still in transit may change that. */
 export interface NotFound {
   outcome: 'not_found'
 }
 
-/** The key already belongs to another amount, currency, card or charge: this request moved no money. */
+/** The key was used before for another amount, currency, card or charge. This request moved no money. */
 export interface Conflict {
   outcome: 'conflict'
 }
@@ -129,44 +132,45 @@ export interface Conflict {
 export const EVERY_MERCHANT = '*'
 
 /**
- * A payment provider as one merchant account sees it. No method throws for trouble on the way or at the provider, that is
- * `unknown`; only `list` does, with `ProviderTrouble`. Every other exception is a bug. Each call has one deadline.
+ * A payment provider, accessed with the credentials of one merchant account. Each call has one deadline. A failure of the
+ * network or of the provider is the outcome `unknown`; only methods that return an `AsyncIterable` throw, and what they
+ * throw is a `ProviderError`. Any other exception is a bug.
  */
 export interface Provider {
   /** The `psp` of its merchant accounts. */
   readonly name: string
   /** The merchant account; `*` for the simulator, which serves every merchant id. */
   readonly merchantId: string
-  /** Whether it moves play money only. */
+  /** Whether the account moves only test money. */
   readonly isSandbox: boolean
   readonly traits: Traits
 
   /**
-   * Why this charge can never be made here, as a sentence for a 400, or undefined. Pure: it judges the amount, the
-   * provider's minor units and the currency, and asks no one.
+   * A sentence that says why this provider can never make a charge of this amount and currency, for a 400; undefined if it
+   * can. Makes no call.
    */
   accepts(request: { amountMinor: bigint; currencyCode: string }): string | undefined
 
-  /** Asked before a charge is claimed: false while the circuit is open or too many calls wait already. */
+  /** Whether a new charge may begin: false while the circuit is open or too many calls are queued. */
   admits(): boolean
-  /** For metrics and `doctor`; asking changes nothing. */
+  /** For metrics and the doctor. Unlike `admits` it does not use up the trial of an open circuit. */
   circuitIsOpen(): boolean
   isReachable(): Promise<boolean>
 
   /**
-   * Creates the payment unconfirmed; no money can move. Repeating it with the same key is harmless at any age. `failed`:
-   * the provider rejected it for good. Present where `traits.prepares`.
+   * Creates the payment without confirming it, so that no money moves. Repeating it with the same key is always harmless.
+   * `failed` if the provider has rejected it for good. Present if `traits.prepares`.
    */
   prepare?(
     request: ChargeRequest,
     signal?: AbortSignal,
   ): Promise<Prepared | Settled | NotBegun | Unknown | Refused | Conflict>
-  /** Charges a prepared payment, at most once for its handle. Present where `traits.prepares`. */
+  /** Charges a prepared payment, at most once for each handle. Present if `traits.prepares`. */
   confirm?(
     request: Reference & { handle: string; traceparent?: string },
     signal?: AbortSignal,
   ): Promise<Settled | Pending | Unknown | Refused>
-  /** Moves money at most once for each key; a known key returns its outcome. Present unless `traits.prepares`. */
+  /** Charges at most once for each key; for a known key it returns the first outcome. Present unless `traits.prepares`. */
   charge?(
     request: ChargeRequest,
     signal?: AbortSignal,
@@ -175,11 +179,11 @@ export interface Provider {
     reference: Reference,
     signal?: AbortSignal,
   ): Promise<Settled | Pending | Unknown | Refused | NotFound | Unconfirmed>
-  /** Has the provider refuse the charge for good, also a request still on its way; or returns what it already became. */
+  /** Makes the provider refuse the charge for good, even if its request is still in transit. Returns the outcome if it has one. */
   refuse(reference: Reference, signal?: AbortSignal): Promise<Settled | Pending | Unknown | Refused>
   /**
-   * The payment made under our key since an instant (RFC 3339), found by a list that is not behind (never by a search):
-   * for orders that a restored backup does not have.
+   * Finds the payment made under our key since an instant (RFC 3339), for orders that a restored backup does not contain. It
+   * must use a list that is always current, not a search index.
    */
   findByKey?(
     request: Reference & { token: string; providerCustomer: string | null },
@@ -195,52 +199,52 @@ export interface Provider {
     reference: RefundReference,
     signal?: AbortSignal,
   ): Promise<Settled | Pending | Unknown | Refused | NotFound>
-  /** Absent where `traits.refuseRefund` is `wait_out`. */
+  /** Makes the provider refuse the refund for good. Absent if `traits.refuseRefund` is `wait_out`. */
   refuseRefund?(reference: RefundReference, signal?: AbortSignal): Promise<Settled | Pending | Unknown | Refused>
 
-  /** All refunds that the provider has of one charge, also those that were not made by us. */
+  /** All refunds of one charge at the provider, including those that Tundish did not make. */
   refundsOf(charge: { chargeTransactionId: string }, signal?: AbortSignal): Promise<RefundAtProvider[] | Unknown>
-  /** All disputes of one charge. Absent where the provider has none. */
+  /** All disputes of one charge. Absent if the provider has no disputes. */
   disputesOf?(charge: { chargeTransactionId: string }, signal?: AbortSignal): Promise<Dispute[] | Unknown>
 
-  /** What the provider has of a saved card; undefined: nothing. Its customer is null when it was detached. */
+  /** Looks up a saved card; undefined if it does not exist. Its customer is null if the card was detached. */
   savedCard?(token: string, signal?: AbortSignal): Promise<{ customer: string | null } | Unknown | undefined>
-  /** Erases what the provider has of a customer of its own, and detaches its cards. Repeating it changes nothing. */
+  /** Erases the personal data of one of the provider's customers, and detaches its cards. Repeating it changes nothing. */
   eraseCustomer?(
     customer: string,
     how: 'empty' | 'delete',
     signal?: AbortSignal,
   ): Promise<{ outcome: 'erased' } | Unknown>
   /**
-   * The fee of an entry in the account's balance; undefined: it is of no payment. `not_begun`: the credentials do not
-   * allow to read it. Absent where the provider does not tell fees.
+   * The fee of an entry in the account's balance; undefined if the entry belongs to no payment. `not_begun` if the
+   * credentials lack the permission to read it. Absent if the provider does not report fees.
    */
   feeOf?(entryId: string, signal?: AbortSignal): Promise<Fee | NotBegun | Unknown | undefined>
   /**
-   * Pages of the fees of the account since an instant (RFC 3339); `not_begun` ends them, as for `feeOf`. Throws
-   * `ProviderTrouble`.
+   * Pages of the account's fees since an instant (RFC 3339). A `not_begun` is the last item: the credentials lack the
+   * permission.
    */
   feesSince?(since: string): AsyncIterable<Fee[] | NotBegun>
-  /** Pages of the notifications made since a second of 1970, newest first. Throws `ProviderTrouble`. */
+  /** Pages of the notifications created since `sinceS` (seconds since 1970), newest first. */
   notificationsSince?(sinceS: number, signal?: AbortSignal): AsyncIterable<Notification[]>
 
-  /** Every dispute opened since an instant (RFC 3339). Throws `ProviderTrouble`. Absent where the provider has none. */
+  /** Every dispute opened since an instant (RFC 3339). Absent if the provider has no disputes. */
   listDisputes?(since: string): AsyncIterable<Dispute>
-  /** Every movement of money since an instant (RFC 3339), oldest first. Throws `ProviderTrouble` when it breaks off. */
+  /** Every movement of money since an instant (RFC 3339), oldest first. Throws if the list is cut off. */
   list(since: string): AsyncIterable<Movement>
 
   close(): void
 }
 
-/** The providers of this process: one for each merchant account that is set up here. */
+/** The providers that this process can use, one for each connected merchant account. */
 export interface Providers {
-  /** The provider of a merchant account; undefined: none is set up here. May read credentials from the database. */
+  /** The provider of a merchant account, opened if necessary; undefined if the account is not connected. */
   of(organizationId: string, psp: string, merchantId: string | null): Promise<Provider | undefined>
-  /** Those that are open already, of all organizations or usable by this one. Asks nobody, so some may be missing. */
+  /** The providers that are open already, of all organizations or of one. Accounts that were not used yet are missing. */
   opened(organizationId?: string): Iterable<Provider>
-  /** Every merchant account that is set up, with its organization; null: it serves all of them. */
+  /** Every connected merchant account with its organization, which is null for a provider that serves all of them. */
   all(): Promise<{ organizationId: string | null; provider: Provider }[]>
 }
 
-/** Trouble on the way to a provider or at it. The message names no address and no secret. */
-export class ProviderTrouble extends Error {}
+/** A failure of the provider or of the network to it. The message contains no address and no secret. */
+export class ProviderError extends Error {}

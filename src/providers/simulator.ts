@@ -1,4 +1,4 @@
-// The adapter of the provider simulator: one call moves the money, and a key is remembered for ever.
+// The adapter for the provider simulator, which moves money in one call and never forgets a key.
 import { defaultMaxInFlight, Guard, type GuardOptions } from './guard.ts'
 import {
   type ChargeRequest,
@@ -7,7 +7,7 @@ import {
   type NotBegun,
   type NotFound,
   type Provider,
-  ProviderTrouble,
+  ProviderError,
   type Reference,
   type RefundAtProvider,
   type RefundRequest,
@@ -16,15 +16,15 @@ import {
   type Traits,
   type Unknown,
 } from './provider.ts'
-import { readMovement, readRefunds, readVerdict, type Verdict } from './simulator-answers.ts'
-import { type Question, Transport } from './transport.ts'
+import { readMovement, readRefunds, readVerdict, type Verdict } from './simulator-responses.ts'
+import { type HttpCall, Transport } from './transport.ts'
 
 export interface SimulatorOptions extends GuardOptions {
-  /** The simulator's address; a function when it can change, for another process may take the simulator over. */
+  /** The simulator's address. A function if it can change, because another process may take over the simulator. */
   url: string | (() => string)
-  /** The merchant account; left out: every one. */
+  /** The merchant account; all of them if omitted. */
   merchantId?: string
-  /** Connections that several accounts share, and that their owner closes. */
+  /** Connections shared by several accounts; the caller closes them. */
   transport?: Transport
 }
 
@@ -59,7 +59,7 @@ export class SimulatorProvider implements Provider {
     this.#transport = transport ?? new Transport(address, limits.maxInFlight ?? defaultMaxInFlight)
   }
 
-  /** The simulator takes every amount and currency that the core lets pass. */
+  /** The simulator accepts every amount and currency that the billing API accepts. */
   accepts(): undefined {}
 
   admits(): boolean {
@@ -71,9 +71,9 @@ export class SimulatorProvider implements Provider {
   }
 
   async isReachable(): Promise<boolean> {
-    const ask = (signal: AbortSignal) => this.#transport.ask({ method: 'GET', path: '/health' }, signal)
-    const answer = await this.#guard.run(ask, undefined, { moves: false })
-    return 'status' in answer && answer.status === 200
+    const ask = (signal: AbortSignal) => this.#transport.send({ method: 'GET', path: '/health' }, signal)
+    const response = await this.#guard.run(ask, undefined, { moves: false })
+    return 'status' in response && response.status === 200
   }
 
   charge(request: ChargeRequest, signal?: AbortSignal): Promise<Settled | NotBegun | Unknown | Refused | Conflict> {
@@ -106,28 +106,28 @@ export class SimulatorProvider implements Provider {
   ): Promise<RefundAtProvider[] | Unknown> {
     const path = `/refunds?charge_transaction_id=${encodeURIComponent(chargeTransactionId)}`
     const ask = async (deadline: AbortSignal) =>
-      readRefunds(await this.#transport.ask({ method: 'GET', path }, deadline))
+      readRefunds(await this.#transport.send({ method: 'GET', path }, deadline))
     return this.#guard.run(ask, signal, { moves: false })
   }
 
   /**
-   * The deadline limits each silence of the simulator, not the whole list, which may be long. Time that the reader spends
-   * between two items does not count.
+   * The deadline limits the time between two lines, not the whole list, which may be long. Time that the reader spends on an
+   * item does not count.
    */
   async *list(since: string): AsyncGenerator<Movement> {
     const { deadlineMs } = this.#guard
     const abort = new AbortController()
-    const listen = () => setTimeout(() => abort.abort(new ProviderTrouble(`silent for ${deadlineMs} ms`)), deadlineMs)
-    let timer = listen()
+    const startTimer = () => setTimeout(() => abort.abort(new ProviderError(`silent for ${deadlineMs} ms`)), deadlineMs)
+    let timer = startTimer()
     let isWhole = false
     try {
       for await (const line of this.#transport.lines(`/ledger?since=${encodeURIComponent(since)}`, abort.signal)) {
         clearTimeout(timer)
         if (line.startsWith('{')) yield readMovement(line)
         isWhole ||= line.startsWith(']')
-        timer = listen()
+        timer = startTimer()
       }
-      if (!isWhole) throw new ProviderTrouble('the list broke off')
+      if (!isWhole) throw new ProviderError('the list broke off')
     } finally {
       clearTimeout(timer)
     }
@@ -154,34 +154,34 @@ export class SimulatorProvider implements Provider {
     }
     const headers: Record<string, string> =
       request.traceparent === undefined ? {} : { traceparent: request.traceparent }
-    const question: Question = { method: 'POST', path: `/${kind}`, body, headers }
-    return this.#guard.begin((deadline) => this.#answer(question, afterOrder, deadline), signal)
+    const call: HttpCall = { method: 'POST', path: `/${kind}`, body, headers }
+    return this.#guard.begin((deadline) => this.#verdict(call, afterOrder, deadline), signal)
   }
 
   #lookUp(kind: Kind, key: string, signal?: AbortSignal): Promise<Settled | Unknown | Refused | NotFound> {
-    return this.#ask({ method: 'GET', path: `/${kind}/${encodeURIComponent(key)}` }, afterLookUp, signal)
+    return this.#look({ method: 'GET', path: `/${kind}/${encodeURIComponent(key)}` }, afterLookUp, signal)
   }
 
   #refuse(kind: Kind, key: string, signal?: AbortSignal): Promise<Settled | Unknown | Refused> {
-    return this.#ask({ method: 'POST', path: `/${kind}/${encodeURIComponent(key)}/refuse` }, afterRefusal, signal)
+    return this.#look({ method: 'POST', path: `/${kind}/${encodeURIComponent(key)}/refuse` }, afterRefusal, signal)
   }
 
-  #ask<Expected extends Outcome>(
-    question: Question,
+  #look<Expected extends Outcome>(
+    call: HttpCall,
     expected: readonly Expected[],
     signal?: AbortSignal,
   ): Promise<Extract<Verdict, { outcome: Expected }> | Unknown> {
-    return this.#guard.run((deadline) => this.#answer(question, expected, deadline), signal, { moves: false })
+    return this.#guard.run((deadline) => this.#verdict(call, expected, deadline), signal, { moves: false })
   }
 
-  async #answer<Expected extends Outcome>(
-    question: Question,
+  async #verdict<Expected extends Outcome>(
+    call: HttpCall,
     expected: readonly Expected[],
     deadline: AbortSignal,
   ): Promise<Extract<Verdict, { outcome: Expected }>> {
-    const answer = await this.#transport.ask(question, deadline)
-    const verdict = readVerdict(answer)
-    if (!isOneOf(verdict, expected)) throw new ProviderTrouble(`answered ${answer.status} ${verdict.outcome}`)
+    const response = await this.#transport.send(call, deadline)
+    const verdict = readVerdict(response)
+    if (!isOneOf(verdict, expected)) throw new ProviderError(`answered ${response.status} ${verdict.outcome}`)
     return verdict
   }
 }

@@ -6,9 +6,9 @@ import { refundKey } from '../../src/billing/keys.ts'
 import { refund } from '../../src/billing/refund/refund.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
 import { readAmount } from '../../src/lib/money.ts'
-import { fixedProviders } from '../../src/providers/fixed.ts'
 import { noDetails } from '../../src/providers/provider.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { fixedProviders } from '../support/fixed-providers.ts'
 import { scriptedProvider } from '../support/scripted-provider.ts'
 
 let billing: Billing

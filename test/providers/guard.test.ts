@@ -3,12 +3,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Circuit } from '../../src/providers/circuit.ts'
 import { Guard } from '../../src/providers/guard.ts'
-import { ProviderTrouble } from '../../src/providers/provider.ts'
+import { ProviderError } from '../../src/providers/provider.ts'
 import { HandClock } from '../support/hand-clock.ts'
 
 const forEver = () => new Promise<never>(() => {})
 const trouble = async () => {
-  throw new ProviderTrouble('it broke')
+  throw new ProviderError('it broke')
 }
 
 test('a call that does not listen to its signal ends at the deadline', async () => {

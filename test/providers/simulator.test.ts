@@ -4,7 +4,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ProviderTrouble } from '../../src/providers/provider.ts'
+import { ProviderError } from '../../src/providers/provider.ts'
 import { SimulatorProvider } from '../../src/providers/simulator.ts'
 import { HandClock } from '../support/hand-clock.ts'
 import { chargeRequest } from '../support/payments.ts'
@@ -49,7 +49,11 @@ const untrue: [name: string, listener: RequestListener, why: string][] = [
   ['a 404 in JSON of somebody else', (_q, s) => s.writeHead(404).end('{"message":"No."}'), 'answered 404'],
   ['a 200 that says nothing', (_q, s) => s.end('{}'), 'answered without an outcome'],
   ['a 200 that denies', (_q, s) => s.end('{"outcome":"not_found"}'), 'answered without an outcome'],
-  ['a success of nothing', (_q, s) => s.end('{"outcome":"succeeded"}'), 'answered an outcome without saying of what'],
+  [
+    'a success of nothing',
+    (_q, s) => s.end('{"outcome":"succeeded"}'),
+    'returned an outcome without reference, amount or currency',
+  ],
   ...[
     { amount_minor: '0', currency_code: 'USD' },
     { amount_minor: '9223372036854775808', currency_code: 'USD' },
@@ -57,7 +61,7 @@ const untrue: [name: string, listener: RequestListener, why: string][] = [
   ].map((sum): (typeof untrue)[number] => [
     `a success of ${sum.amount_minor} ${sum.currency_code}`,
     (_q, s) => s.end(JSON.stringify({ outcome: 'succeeded', reference: 'r', ...sum })),
-    'answered an outcome of no payable sum',
+    'returned an outcome with an impossible amount',
   ]),
   ['a success with a failing status', (_q, s) => s.writeHead(502).end('{"outcome":"succeeded"}'), 'answered 502'],
   [
@@ -142,7 +146,7 @@ test('a list that breaks off throws, however it breaks', async () => {
     await withServer(listener, async (provider) => {
       await assert.rejects(async () => {
         for await (const movement of provider.list('2026-01-01T00:00:00Z')) assert.equal(movement.reference, 'r')
-      }, ProviderTrouble)
+      }, ProviderError)
     })
   }
 })

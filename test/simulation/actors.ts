@@ -7,7 +7,7 @@ import { erase } from '../../src/erasure/erasure.ts'
 import { importRecords } from '../../src/ingest/load.ts'
 import { ApiError, Refusal } from '../../src/lib/errors.ts'
 import { readHorizon } from '../../src/lists/horizon.ts'
-import { ProviderTrouble } from '../../src/providers/provider.ts'
+import { ProviderError } from '../../src/providers/provider.ts'
 import type { Server } from './clients.ts'
 import type { Database } from './database.ts'
 import type { Invariants } from './invariants.ts'
@@ -63,7 +63,7 @@ export async function onServer(stage: Stage, what: string, work: (server: Server
     (error: Error) => {
       scheduler.tell(`${what}: ${error.message}`)
       const isExpected =
-        error instanceof ApiError || error instanceof Refusal || error instanceof ProviderTrouble || isLoss(error)
+        error instanceof ApiError || error instanceof Refusal || error instanceof ProviderError || isLoss(error)
       if (!isExpected && server.process.isAlive) violated(`an error of ours: ${error.stack}`)
     },
   )

@@ -1,7 +1,7 @@
 // Takes over what a provider did with a charge of ours: for notifications, which are only hints, and for `reconcile`.
 import { endWhenStalled } from '../../lib/pg/stalled.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
-import { type Provider, ProviderTrouble, type RefundAtProvider } from '../../providers/provider.ts'
+import { type Provider, ProviderError, type RefundAtProvider } from '../../providers/provider.ts'
 import { AT_PROVIDER, type AtProvider, ORDER_COLUMNS, type Order, ordersInProgress } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
 import { refundsInProgress } from '../refund/refunds.ts'
@@ -12,7 +12,7 @@ import { type Adoption, adoptOne } from './refund.ts'
 /**
  * Brings the refunds of a charge up to date with the provider: one that was made there is adopted, one that failed after
  * it had succeeded is undone, one in progress is settled. Repeating it changes nothing. Undefined: no order here has the
- * charge. Throws `ProviderTrouble` when the provider cannot tell.
+ * charge. Throws `ProviderError` when the provider cannot tell.
  */
 export async function adoptRefundsOfCharge(
   context: BillingContext,
@@ -23,7 +23,7 @@ export async function adoptRefundsOfCharge(
   const order = await findByCharge(context.db.query, at, chargeTransactionId)
   if (!order) return undefined
   const refunds = await provider.refundsOf({ chargeTransactionId })
-  if (!Array.isArray(refunds)) throw new ProviderTrouble(refunds.why)
+  if (!Array.isArray(refunds)) throw new ProviderError(refunds.why)
   const adoptions: Adoption[] = []
   for (const refund of refunds) adoptions.push(await bringUpToDate(context, order, refund))
   return adoptions
@@ -62,13 +62,13 @@ export async function settleNow(context: BillingContext, organizationId: string,
 
 /**
  * Settles the order of a payment that succeeded at the provider while it is in progress here: refunds and disputes of it
- * may be heard of first, and need a settled order. Throws `ProviderTrouble` while another process has the order.
+ * may be heard of first, and need a settled order. Throws `ProviderError` while another process has the order.
  */
 export async function settleBefore(context: BillingContext, at: AtProvider, handle: string): Promise<void> {
   const [order] = await context.db.query<Pick<Order, 'organization_id' | 'order_id'>>(FIND_IN_PROGRESS, [handle, ...at])
   if (!order) return
   if (!(await settleNow(context, order.organization_id, order.order_id)))
-    throw new ProviderTrouble('Another process is still settling the charge.')
+    throw new ProviderError('Another process is still settling the charge.')
 }
 
 const FIND_IN_PROGRESS: Statement = {

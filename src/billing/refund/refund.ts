@@ -1,6 +1,6 @@
 // A refund, told top to bottom: seen before or refused? Then claim, pay back, settle, answer.
 import { ApiError } from '../../lib/errors.ts'
-import { ProviderTrouble } from '../../providers/provider.ts'
+import { ProviderError } from '../../providers/provider.ts'
 import { adoptRefundsOfCharge } from '../adopt/refunds.ts'
 import { compare, fromDatabase } from '../amount.ts'
 import type { AtProvider } from '../charge/orders.ts'
@@ -73,7 +73,7 @@ async function bringBackForgotten(
     const at: AtProvider = [psp, provider.merchantId, organizationId]
     await adoptRefundsOfCharge(context, provider, at, charge_transaction_id)
   } catch (error) {
-    if (error instanceof ProviderTrouble) throw unreachable()
+    if (error instanceof ProviderError) throw unreachable()
     throw error
   }
 }

@@ -1,7 +1,7 @@
 // Compares our orders and refunds with what the providers did since an instant, both ways, settles and adopts what it can.
 import { minorUnits } from '../../lib/money.ts'
-import { keepFees } from '../../providers/fees.ts'
-import { type Movement, type Provider, ProviderTrouble } from '../../providers/provider.ts'
+import { storeFees } from '../../providers/fees.ts'
+import { type Movement, type Provider, ProviderError } from '../../providers/provider.ts'
 import { recordDisputes } from '../adopt/disputes.ts'
 import { adoptRefundsOfCharge } from '../adopt/refunds.ts'
 import { minorFromDatabase } from '../amount.ts'
@@ -46,7 +46,7 @@ interface Pass {
 // How many movements are looked up at once.
 const BATCH = 500
 
-/** Throws `ProviderTrouble` when a provider cannot tell. */
+/** Throws `ProviderError` when a provider cannot tell. */
 export async function reconcile(context: BillingContext, since: string): Promise<Reconciliation> {
   const result: Reconciliation = { match: 0, settled: 0, adopted: 0, in_progress: 0, findings: [] }
   const incomplete: string[] = []
@@ -76,18 +76,18 @@ async function compareAccount(pass: Pass, since: string): Promise<void> {
     await compareBatch(pass, REFUND, batch)
   }
   if (provider.listDisputes) result.adopted += await recordDisputes(context, at, provider.listDisputes(since))
-  await keepFeesSince(pass, since)
+  await storeFeesSince(pass, since)
   await findMissingThere(pass, CHARGE, await findCharges(context.db.query, at, since))
   await findMissingThere(pass, REFUND, await findRefunds(context.db.query, at, since))
 }
 
 /** Fees that no notification told, and those of what was adopted. */
-async function keepFeesSince({ context, provider, at }: Pass, since: string): Promise<void> {
+async function storeFeesSince({ context, provider, at }: Pass, since: string): Promise<void> {
   const [psp, merchantId, organizationId] = at
   if (!provider.feesSince || organizationId === null) return
   const account = { organizationId, psp, merchantId }
   for await (const fees of provider.feesSince(since)) {
-    if (Array.isArray(fees)) await keepFees(context.db.query, account, fees)
+    if (Array.isArray(fees)) await storeFees(context.db.query, account, fees)
     else context.log.warn({ ...account, why: fees.why }, 'Fees cannot be read with the credentials of the account.')
   }
 }
@@ -174,7 +174,7 @@ async function findMissingThere<Row extends Order | Refund>(
     // Where the same call is the only look-up, it could move the money of what is missing.
     const isReplay = provider.traits.lookUp === 'replay'
     const answer = isReplay ? NOT_FOUND : await kind.lookUp(provider, row)
-    if (answer.outcome === 'unknown' || answer.outcome === 'pending') throw new ProviderTrouble(answer.why)
+    if (answer.outcome === 'unknown' || answer.outcome === 'pending') throw new ProviderError(answer.why)
     if (answer.outcome === 'succeeded') result.match++
     else {
       const what = `succeeded here with ${row.amount} ${row.currency_code}, ${answer.outcome.replace('_', ' ')} there`

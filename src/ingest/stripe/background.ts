@@ -2,7 +2,7 @@
 import type { App } from '../../app.ts'
 import { Refusal } from '../../lib/errors.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
-import { ProviderTrouble } from '../../providers/provider.ts'
+import { ProviderError } from '../../providers/provider.ts'
 import { storedIds, storedLinks } from './context.ts'
 import { storedFees } from './fees.ts'
 import { changedBy, refresh, type StripeEvent } from './refresh.ts'
@@ -94,7 +94,7 @@ async function giveUp(held: Held, state: ImportState, error: unknown, signal: Ab
 
 /**
  * Imports again what events of an account are about, into every project that follows it. For notifications: the event is
- * only a hint, each object is read at Stripe. Returns how many objects were read. Throws `ProviderTrouble` when Stripe
+ * only a hint, each object is read at Stripe. Returns how many objects were read. Throws `ProviderError` when Stripe
  * cannot be read, or not before the signal.
  */
 export async function refreshFromStripe(
@@ -117,7 +117,7 @@ export async function refreshFromStripe(
       count += await refresh(app, context, changed, signal)
     }
   } catch (error) {
-    if (error instanceof Refusal || signal.aborted) throw new ProviderTrouble(`could not be read: ${String(error)}`)
+    if (error instanceof Refusal || signal.aborted) throw new ProviderError(`could not be read: ${String(error)}`)
     throw error
   } finally {
     source.close()

@@ -1,8 +1,8 @@
 // Stripe's fees: entries of the account's balance, stored beside the payments and compared with what Stripe has.
 import type { App } from '../../app.ts'
 import { readDecimal, toMinor } from '../../lib/money.ts'
-import { keepFees, unknownEntries } from '../../providers/fees.ts'
-import { ProviderTrouble } from '../../providers/provider.ts'
+import { storeFees, unknownEntries } from '../../providers/fees.ts'
+import { ProviderError } from '../../providers/provider.ts'
 import type { Fields } from '../../providers/stripe/api.ts'
 import { readFee } from '../../providers/stripe/fees.ts'
 import { gatherStatistics } from '../statistics.ts'
@@ -18,7 +18,7 @@ export async function convertFees({ tally, fees }: Context, entries: Fields[]): 
     try {
       return readFee(entry) ?? []
     } catch (error) {
-      if (!(error instanceof ProviderTrouble)) throw error
+      if (!(error instanceof ProviderError)) throw error
       reject(tally, String(entry['id']), error.message)
       return []
     }
@@ -37,7 +37,7 @@ export function storedFees(
   const account = { organizationId, psp: 'stripe', merchantId }
   return {
     async add(fees) {
-      await keepFees(query, account, fees)
+      await storeFees(query, account, fees)
       await gatherStatistics(query, log, 'provider_fees', fees.length)
       const rows = await query(SUM, [organizationId, account.psp, merchantId, fees.map(({ entryId }) => entryId)])
       return rows.map(({ month, currency_code: currency, n, sum }) => ({

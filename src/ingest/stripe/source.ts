@@ -1,8 +1,8 @@
 // Reads a Stripe account: pages of lists and single objects, at a limited rate, with retries.
 import type { Clock } from '../../lib/clock.ts'
 import { Refusal } from '../../lib/errors.ts'
-import { ProviderTrouble } from '../../providers/provider.ts'
-import { type Params, pathOf, STRIPE_API_URL, type StripeAnswer, StripeApi } from '../../providers/stripe/api.ts'
+import { ProviderError } from '../../providers/provider.ts'
+import { type Params, pathOf, STRIPE_API_URL, StripeApi, type StripeResponse } from '../../providers/stripe/api.ts'
 
 /** The object at which a list continues was deleted at Stripe. */
 export class CursorGone extends Error {}
@@ -80,15 +80,15 @@ export class StripeSource {
     this.#api.close()
   }
 
-  async #get(path: string, params: Params): Promise<StripeAnswer> {
+  async #get(path: string, params: Params): Promise<StripeResponse> {
     const { clock, signal } = this.#options
     for (let attempt = 1; ; attempt += 1) {
       await this.#takeTurn()
       const answer = await this.#try(path, params)
       signal.throwIfAborted()
-      if (!(answer instanceof ProviderTrouble) && !isPassing(answer.status)) return answer
+      if (!(answer instanceof ProviderError) && !isPassing(answer.status)) return answer
       if (attempt === TRIES) {
-        const why = answer instanceof ProviderTrouble ? answer.message : `answered ${answer.status}`
+        const why = answer instanceof ProviderError ? answer.message : `answered ${answer.status}`
         throw new Refusal(
           `Stripe could not be read for some minutes (it ${why}). Import again: the import continues where it stopped.`,
         )
@@ -98,12 +98,12 @@ export class StripeSource {
     }
   }
 
-  async #try(path: string, params: Params): Promise<StripeAnswer | ProviderTrouble> {
+  async #try(path: string, params: Params): Promise<StripeResponse | ProviderError> {
     const signal = AbortSignal.any([this.#options.signal, AbortSignal.timeout(CALL_TIMEOUT_MS)])
     try {
       return await this.#api.get(path, params, signal)
     } catch (error) {
-      if (error instanceof ProviderTrouble) return error
+      if (error instanceof ProviderError) return error
       throw error
     }
   }
@@ -122,7 +122,7 @@ export class StripeSource {
 /** Whether the call may succeed later: too many calls, a lock, or an error at Stripe. */
 const isPassing = (status: number) => status === 409 || status === 429 || status >= 500
 
-function refusal(what: string, status: number, error: StripeAnswer['error']): Refusal {
+function refusal(what: string, status: number, error: StripeResponse['error']): Refusal {
   if (status === 401) return new Refusal('Stripe rejects the secret key: connect the merchant account again.')
   if (status === 403)
     return new NotPermitted(

@@ -1,7 +1,7 @@
-// Describes the account that a secret key belongs to: its mode, its country and the currencies it can charge.
+// Reads the account that a secret key belongs to: its mode, its country and the currencies that it can charge.
 import type { NotBegun, Unknown } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
-import { pathOf, type StripeApi, trouble, turnedAway } from './api.ts'
+import { causeOfRejection, pathOf, responseError, type StripeApi } from './api.ts'
 import { stripeCurrencies } from './money.ts'
 import { textOf } from './objects.ts'
 
@@ -10,14 +10,14 @@ export interface AccountDescription {
   accountId: string
   displayName: string | null
   country: string | null
-  /** Whether it is a test mode key. */
+  /** Whether the key is of the test mode. */
   isSandbox: boolean
   chargesEnabled: boolean
-  /** In capitals; the currencies that the account can charge and that can be converted. */
+  /** ISO 4217 codes in capitals: the currencies that the account can charge and whose amounts can be converted. */
   currencies: string[]
 }
 
-/** `not_begun` with the cause `credentials`: the key is wrong, was revoked, or lacks the permission to read the account. */
+/** Returns `not_begun` with the cause `credentials` if the key is wrong, revoked, or lacks the permission to read the account. */
 export async function describeAccount(
   api: StripeApi,
   signal: AbortSignal,
@@ -25,9 +25,9 @@ export async function describeAccount(
   const account = await api.get('/v1/account', {}, signal)
   const balance = await api.get('/v1/balance', {}, signal)
   for (const { status, error } of [account, balance]) {
-    const cause = turnedAway(status)
-    if (cause) return { outcome: 'not_begun', why: trouble(status, error).message, cause }
-    if (status !== 200) throw trouble(status, error)
+    const cause = causeOfRejection(status)
+    if (cause) return { outcome: 'not_begun', why: responseError(status, error).message, cause }
+    if (status !== 200) throw responseError(status, error)
   }
   const { id, country, charges_enabled, settings, business_profile } = account.body
   const names = [fieldsOf(fieldsOf(settings)['dashboard'])['display_name'], fieldsOf(business_profile)['name']]
@@ -42,7 +42,7 @@ export async function describeAccount(
   }
 }
 
-/** The currencies of the country's list, or all convertible ones if Stripe has no list for the country. */
+/** The currencies that Stripe lists for the country, or all convertible ones if Stripe has no list for it. */
 async function currenciesOf(api: StripeApi, country: string | null, signal: AbortSignal): Promise<string[]> {
   if (country === null) return [...stripeCurrencies]
   const { status, body } = await api.get(pathOf('country_specs', country), {}, signal)

@@ -1,23 +1,23 @@
-// Calls of Stripe's API: form bodies, the pinned version, idempotency keys, and pages of lists.
+// Calls Stripe's API: form-encoded bodies, a pinned API version, idempotency keys, and paginated lists.
 import { encodeForm, type FormValue } from '../../lib/http/form.ts'
-import { ProviderTrouble } from '../provider.ts'
+import { ProviderError } from '../provider.ts'
 import { fieldsOf, NotSent, Transport } from '../transport.ts'
 
 export type Fields = Record<string, unknown>
 export type Params = { readonly [name: string]: FormValue | undefined }
 
-/** Answers have the form of this version whatever the account's own default is. */
+/** Sent with each call, so that responses have the form of this version and not of the account's default version. */
 const STRIPE_VERSION = '2026-10-28.endive'
 export const STRIPE_API_URL = 'https://api.stripe.com'
 
-/** Stripe's own limit for a page. */
+/** The largest page that Stripe serves. */
 export const PAGE = 100
 // A hundred payments with their charges are some 700 KB.
 const MAX_PAGE_BYTES = 8 * 1024 * 1024
 
-export interface StripeAnswer {
+export interface StripeResponse {
   status: number
-  /** The object, or {} where the answer is an error. */
+  /** The object, or {} if the response is an error. */
   body: Fields
   /** The `error` object, or {}. */
   error: Fields
@@ -37,23 +37,23 @@ export class StripeApi {
     this.#transport = new Transport(typeof apiUrl === 'string' ? () => apiUrl : apiUrl, maxSockets)
   }
 
-  get(path: string, params: Params, signal: AbortSignal): Promise<StripeAnswer> {
-    return this.#ask('GET', path, params, signal)
+  get(path: string, params: Params, signal: AbortSignal): Promise<StripeResponse> {
+    return this.#send('GET', path, params, signal)
   }
 
-  /** @param key the idempotency key: a second call with it does nothing and is answered like the first */
-  post(path: string, params: Params, key: string | undefined, signal: AbortSignal): Promise<StripeAnswer> {
-    return this.#ask('POST', path, params, signal, key)
+  /** @param key the idempotency key: a second call with it has no effect and returns the first response */
+  post(path: string, params: Params, key: string | undefined, signal: AbortSignal): Promise<StripeResponse> {
+    return this.#send('POST', path, params, signal, key)
   }
 
-  delete(path: string, signal: AbortSignal): Promise<StripeAnswer> {
-    return this.#ask('DELETE', path, {}, signal)
+  delete(path: string, signal: AbortSignal): Promise<StripeResponse> {
+    return this.#send('DELETE', path, {}, signal)
   }
 
-  /** One page of a list and whether there are more. Throws `ProviderTrouble` for any other answer. */
+  /** Reads one page of a list. Throws a `ProviderError` for any other response. */
   async page(path: string, params: Params, signal: AbortSignal): Promise<Page> {
     const { status, body, error } = await this.get(path, { limit: PAGE, ...params }, signal)
-    if (status !== 200 || !Array.isArray(body['data'])) throw trouble(status, error)
+    if (status !== 200 || !Array.isArray(body['data'])) throw responseError(status, error)
     return { items: body['data'].map(fieldsOf), hasMore: body['has_more'] === true }
   }
 
@@ -66,16 +66,16 @@ export class StripeApi {
     this.#transport.close()
   }
 
-  async #ask(
+  async #send(
     method: 'GET' | 'POST' | 'DELETE',
     path: string,
     params: Params,
     signal: AbortSignal,
     key?: string,
-  ): Promise<StripeAnswer> {
+  ): Promise<StripeResponse> {
     const form = encodeForm(params)
     const isPost = method === 'POST'
-    const { status, body } = await this.#transport.ask(
+    const { status, body } = await this.#transport.send(
       {
         method,
         path: form === '' || isPost ? path : `${path}?${form}`,
@@ -85,7 +85,7 @@ export class StripeApi {
           'stripe-version': STRIPE_VERSION,
           ...(key !== undefined && { 'idempotency-key': key }),
         },
-        maxAnswerBytes: MAX_PAGE_BYTES,
+        maxResponseBytes: MAX_PAGE_BYTES,
       },
       signal,
     )
@@ -94,7 +94,7 @@ export class StripeApi {
   }
 }
 
-/** The items of all pages; `page` reads the one after the object with this id. */
+/** The items of all pages. `page` reads the page that follows the object with the id `after`. */
 export async function* eachItem(page: (after: string | undefined) => Promise<Page>): AsyncGenerator<Fields> {
   let after: string | undefined
   do {
@@ -105,32 +105,32 @@ export async function* eachItem(page: (after: string | undefined) => Promise<Pag
   } while (after !== undefined)
 }
 
-/** What could not be made use of, by status and Stripe's own code: its sentences may hold ids of customers. */
-export function trouble(status: number, error: Fields): ProviderTrouble {
+/** The error for an unusable response: its status and Stripe's code, but not Stripe's message, which may contain customer ids. */
+export function responseError(status: number, error: Fields): ProviderError {
   const code = [error['code'], error['type']].find((word) => typeof word === 'string')
-  return new ProviderTrouble(`answered ${status}${code ? ` ${code}` : ''}`)
+  return new ProviderError(`answered ${status}${code ? ` ${code}` : ''}`)
 }
 
 /**
- * Runs calls that follow one that Stripe has answered. When these meet no connection, the first was sent all the same, so
- * that `NotSent` would be wrong.
+ * Runs calls that follow a call to which Stripe has responded. If they cannot connect, the error must not be `NotSent`,
+ * because the first call was sent.
  */
-export async function onceAnswered<T>(calls: () => Promise<T>): Promise<T> {
+export async function afterFirstResponse<T>(calls: () => Promise<T>): Promise<T> {
   try {
     return await calls()
   } catch (error) {
-    if (error instanceof NotSent) throw new ProviderTrouble(error.message)
+    if (error instanceof NotSent) throw new ProviderError(error.message)
     throw error
   }
 }
 
-/** Why nothing was begun, for an answer that came before the call was looked at; undefined for others. */
-export function turnedAway(status: number): 'credentials' | 'busy' | undefined {
+/** The cause for the outcome `not_begun`, if Stripe rejected the call before processing it; else undefined. */
+export function causeOfRejection(status: number): 'credentials' | 'busy' | undefined {
   if (status === 401 || status === 403) return 'credentials'
   return status === 429 ? 'busy' : undefined
 }
 
-/** The path of an object; ids come from elsewhere and may hold anything. */
+/** The path of an object. The id is encoded, because it comes from imports and may contain any characters. */
 export function pathOf(collection: string, id: string, verb = ''): string {
   return `/v1/${collection}/${encodeURIComponent(id)}${verb && `/${verb}`}`
 }

@@ -1,26 +1,26 @@
-// Charges a prepared PaymentIntent, looks it up by its id, cancels it, or finds it again by our key.
+// Confirms a prepared PaymentIntent, looks it up by its id, cancels it, or finds it by our key.
 import type { NotFound, Prepared, Reference, Refused, Settled, Unknown } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
-import { pathOf, type StripeAnswer, type StripeApi, trouble } from './api.ts'
+import { pathOf, responseError, type StripeApi, type StripeResponse } from './api.ts'
 import { cancel, conclude, findIntent, judge, retrieve, type Verdict, WITH_CHARGE } from './intents.ts'
 import { type Intent, idOf, readIntent } from './objects.ts'
 import { prepared } from './prepare.ts'
 
-/** Charges the card. After an unclear response the payment is looked up once. */
+/** Confirms the payment, which charges the card. If the response leaves the outcome open, looks up the payment once. */
 export async function confirm(
   api: StripeApi,
   request: Reference & { handle: string },
   signal: AbortSignal,
 ): Promise<Settled | Unknown | Refused> {
   const params = { off_session: true, error_on_requires_action: true, ...WITH_CHARGE }
-  const answer = await api.post(
+  const response = await api.post(
     pathOf('payment_intents', request.handle, 'confirm'),
     params,
     `${request.key}-confirm`,
     signal,
   )
-  const { status, body, error } = answer
-  if (status >= 500 || status === 409 || status < 200) throw trouble(status, error)
+  const { status, body, error } = response
+  if (status >= 500 || status === 409 || status < 200) throw responseError(status, error)
   const verdict = await conclude(
     api,
     await intentAfter(api, request.handle, status, body, error, signal),
@@ -28,16 +28,16 @@ export async function confirm(
     signal,
   )
   if (verdict.outcome !== 'unconfirmed') return verdict
-  return { outcome: 'unknown', why: trouble(status, error).message }
+  return { outcome: 'unknown', why: responseError(status, error).message }
 }
 
-/** The payment after a confirmation: from the response if it has one, else looked up. */
+/** The payment after a confirmation: from the response if it contains the payment, else by a look-up. */
 async function intentAfter(
   api: StripeApi,
   handle: string,
   status: number,
-  body: StripeAnswer['body'],
-  error: StripeAnswer['error'],
+  body: StripeResponse['body'],
+  error: StripeResponse['error'],
   signal: AbortSignal,
 ): Promise<Intent> {
   if (status === 200) return readIntent(body)
@@ -45,7 +45,7 @@ async function intentAfter(
   return retrieve(api, handle, signal)
 }
 
-/** Looks up by the handle; without one no confirmation was sent. */
+/** Looks up the payment by its handle. Without a handle no confirmation was sent, so nothing can be found. */
 export async function lookUp(api: StripeApi, reference: Reference, signal: AbortSignal): Promise<Verdict | NotFound> {
   if (reference.handle === null) return { outcome: 'not_found' }
   return conclude(api, await retrieve(api, reference.handle, signal), reference, signal)
@@ -62,7 +62,7 @@ export async function refuse(
   return verdict.outcome === 'unconfirmed' ? { outcome: 'unknown', why: 'could not be cancelled' } : verdict
 }
 
-/** The payment made under a key since an instant; the one that charged, if there are several. */
+/** Finds the payment made under our key since an instant; if there are several, the one that charged. */
 export async function findByKey(
   api: StripeApi,
   request: Reference & { token: string; providerCustomer: string | null },
@@ -81,6 +81,6 @@ export async function findByKey(
 async function customerIfKnown(api: StripeApi, token: string, signal: AbortSignal): Promise<string | null> {
   const { status, body, error } = await api.get(pathOf('payment_methods', token), {}, signal)
   if (status === 404) return null
-  if (status !== 200) throw trouble(status, error)
+  if (status !== 200) throw responseError(status, error)
   return idOf(body['customer'])
 }

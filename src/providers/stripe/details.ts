@@ -1,11 +1,11 @@
-// The fields of the transaction report that Stripe's objects hold: the card, 3-D Secure, and the reason of a decline.
+// Takes the fields of the transaction report from Stripe's objects: the card, 3-D Secure, and the reason of a decline.
 
 import { noDetails, type PaymentDetails } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import type { Fields } from './api.ts'
 import { type Intent, readTime, textOf } from './objects.ts'
 
-/** Declines after which the same card cannot be charged again, where Stripe gives no advice of its own. */
+/** Decline codes after which the same card cannot be charged again; used if Stripe sends no advice code. */
 const HARD = new Set([
   'currency_not_supported',
   'card_not_supported',
@@ -26,7 +26,7 @@ type Reason = Pick<
   'psp_reason_message' | 'psp_reason_type' | 'psp_reason_code' | 'psp_reason_decline_type'
 >
 
-/** Of a payment with its latest charge; the reason is set where it failed. */
+/** The details of a payment and its latest charge; the reason is set if the payment failed. */
 export function detailsOf(intent: Intent): PaymentDetails {
   const { charge, lastError } = intent
   const method = fieldsOf(charge['payment_method_details'])
@@ -75,7 +75,7 @@ function reasonOf({ status, lastError, charge }: Intent): Reason {
   if (status === 'requires_action') {
     return reasonOfError({ code: 'authentication_required', message: 'The bank asks for authentication.' })
   }
-  // Some responses lack the error; the failed charge has it, too.
+  // Some responses lack `last_payment_error`; the failed charge contains the same information.
   const outcome = fieldsOf(charge['outcome'])
   const { failure_code: code, failure_message: message } = charge
   return reasonOfError({
@@ -87,7 +87,7 @@ function reasonOf({ status, lastError, charge }: Intent): Reason {
   })
 }
 
-/** Of an `error` object: the decline code, else the code; Stripe's advice decides whether the card can be tried again. */
+/** The reason in an `error` object: its decline code, else its code. Stripe's advice code decides whether a retry may help. */
 export function reasonOfError(error: Fields): Reason {
   const code = textOf(error['decline_code']) ?? textOf(error['code'])
   return {

@@ -1,4 +1,4 @@
-// Disputes of a payment: the amounts that Stripe took from the account and returned.
+// Disputes of payments, and the amounts that Stripe withdrew from the account and returned for them.
 import type { Dispute } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import type { Fields, StripeApi } from './api.ts'
@@ -13,10 +13,10 @@ export async function disputesOf(api: StripeApi, chargeTransactionId: string, si
   return disputes
 }
 
-// Banks decide within a few months; what was opened before `since` may have been decided after it.
+// Banks decide within a few months, so a dispute opened this long before `since` may have been decided after it.
 const DECIDED_WITHIN_S = 120 * 86_400
 
-/** Disputes of the account since an instant, and those that may have changed since. */
+/** The account's disputes that were opened since an instant, or opened earlier and possibly decided since. */
 export async function* disputesSince(
   since: string,
   readAll: (path: string, params: { created: { gte: number } }) => AsyncIterable<Fields>,
@@ -40,7 +40,7 @@ function readDispute(body: Fields): Dispute {
   }
 }
 
-/** Inquiries (`warning_…`) are open until they close without a movement of money, which counts as won. */
+/** An inquiry (`warning_…`) is open until it is closed. It is then won, because no money moved. */
 function statusOf(status: unknown): Dispute['status'] {
   if (status === 'won' || status === 'warning_closed' || status === 'prevented') return 'won'
   return status === 'lost' ? 'lost' : 'open'

@@ -1,28 +1,28 @@
-// Stripe's fees: of each entry in the account's balance (a balance transaction) that a charge, refund or dispute made.
+// Stripe's fees, read from the balance transactions of charges, refunds and disputes.
 import type { Move } from '../../records/payment-move.ts'
-import type { Entered, Fee } from '../fees.ts'
-import { type NotBegun, ProviderTrouble } from '../provider.ts'
+import type { BalanceEntries, Fee } from '../fees.ts'
+import { type NotBegun, ProviderError } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
-import { type Fields, PAGE, pathOf, type StripeApi, trouble, turnedAway } from './api.ts'
+import { causeOfRejection, type Fields, PAGE, pathOf, responseError, type StripeApi } from './api.ts'
 import { idOf, readSum, readTime, textOf } from './objects.ts'
 
-/** What tells the charge, refund or dispute of an entry. */
+/** Expands the charge, refund or dispute that a balance transaction belongs to. */
 const WITH_SOURCE = ['source']
 
 /**
- * The fee of one entry. undefined: there is none, it is of another kind, such as a payout, or in a currency that cannot be
- * converted. `not_begun`: the key is not allowed to read it.
+ * The fee of one balance transaction. undefined if it does not exist, is of another kind, such as a payout, or is in a
+ * currency that cannot be converted. `not_begun` if the key lacks the permission to read it.
  */
 export async function feeOf(api: StripeApi, entryId: string, signal: AbortSignal): Promise<Fee | NotBegun | undefined> {
   const path = pathOf('balance_transactions', entryId)
   const { status, body, error } = await api.get(path, { expand: WITH_SOURCE }, signal)
   if (status === 404) return undefined
-  if (turnedAway(status) === 'credentials') return notPermitted(status, error)
-  if (status !== 200) throw trouble(status, error)
+  if (causeOfRejection(status) === 'credentials') return notPermitted(status, error)
+  if (status !== 200) throw responseError(status, error)
   return readFeeIfPossible(body)
 }
 
-/** The fees of a page of the entries since an instant, newest first, and the entry that the next page goes on behind. */
+/** One page of fees since an instant, newest first. `next` is passed as `after` for the following page. */
 export async function feesPage(
   api: StripeApi,
   since: string,
@@ -32,8 +32,8 @@ export async function feesPage(
   const created = { gte: Math.floor(Date.parse(since) / 1000) }
   const params = { limit: PAGE, created, starting_after: after, expand: WITH_SOURCE.map((path) => `data.${path}`) }
   const { status, body, error } = await api.get('/v1/balance_transactions', params, signal)
-  if (turnedAway(status) === 'credentials') return notPermitted(status, error)
-  if (status !== 200 || !Array.isArray(body['data'])) throw trouble(status, error)
+  if (causeOfRejection(status) === 'credentials') return notPermitted(status, error)
+  if (status !== 200 || !Array.isArray(body['data'])) throw responseError(status, error)
   const entries = body['data'].map(fieldsOf)
   const next = body['has_more'] === true ? (textOf(entries.at(-1)?.['id']) ?? undefined) : undefined
   return { fees: entries.flatMap((entry) => readFeeIfPossible(entry) ?? []), next }
@@ -41,21 +41,21 @@ export async function feesPage(
 
 const notPermitted = (status: number, error: Fields): NotBegun => ({
   outcome: 'not_begun',
-  why: trouble(status, error).message,
+  why: responseError(status, error).message,
   cause: 'credentials',
 })
 
-/** undefined also for what cannot be read, such as a currency that ISO 4217 has not: nothing may wait for a fee. */
+/** Returns undefined for an entry that cannot be read, such as one in an unknown currency: no charge may fail for its fee. */
 function readFeeIfPossible(entry: Fields): Fee | undefined {
   try {
     return readFee(entry)
   } catch (error) {
-    if (error instanceof ProviderTrouble) return undefined
+    if (error instanceof ProviderError) return undefined
     throw error
   }
 }
 
-/** Reads an entry whose source is expanded; undefined for kinds that are no payment. Throws `ProviderTrouble`. */
+/** Reads an entry whose source is expanded; undefined if it belongs to no payment. Throws a `ProviderError`. */
 export function readFee(entry: Fields): Fee | undefined {
   const source = fieldsOf(entry['source'])
   const move = moveOf(entry, source)
@@ -64,7 +64,7 @@ export function readFee(entry: Fields): Fee | undefined {
   const intent = move === 'sale' ? idOf(source['payment_intent']) : null
   return {
     entryId: String(entry['id']),
-    // Charges made here are named by their PaymentIntent, imported ones by the charge.
+    // Charges made by Tundish are stored under their PaymentIntent, imported ones under the charge.
     transactionIds: intent === null ? [id] : [intent, id],
     move,
     ...readSum(entry, 'fee'),
@@ -72,9 +72,9 @@ export function readFee(entry: Fields): Fee | undefined {
   }
 }
 
-/** By the source and the sign of the amount, which say more than the many types. */
+/** The direction of the money, from the kind of source and the sign of the amount, which are clearer than Stripe's many types. */
 function moveOf({ type, amount, net }: Fields, source: Fields): Move | undefined {
-  // An entry may be a fee alone.
+  // The amount is 0 if the entry is only a fee.
   const isIn = Number(amount) > 0 || (Number(amount) === 0 && Number(net) > 0)
   if (source['object'] === 'charge') return type === 'charge' || type === 'payment' ? 'sale' : undefined
   if (source['object'] === 'refund') return isIn ? 'refund_failed' : 'refund'
@@ -82,8 +82,8 @@ function moveOf({ type, amount, net }: Fields, source: Fields): Move | undefined
   return undefined
 }
 
-/** The entries that an event names, by its charge, refund or dispute; undefined where it names none. */
-export function enteredBy(event: Fields): Entered | undefined {
+/** The balance transactions named by the charge, refund or dispute of an event; undefined if there are none. */
+export function balanceEntriesOf(event: Fields): BalanceEntries | undefined {
   const object = fieldsOf(fieldsOf(event['data'])['object'])
   const entryIds = entryIdsOf(object)
   if (entryIds.length === 0) return undefined
@@ -91,7 +91,7 @@ export function enteredBy(event: Fields): Entered | undefined {
   return { entryIds, orderId, chargeTransactionId: idOf(object['payment_intent']) }
 }
 
-/** The ids of an object's entries in the balance. */
+/** The ids of an object's balance transactions. */
 export function entryIdsOf(object: Fields): string[] {
   const { balance_transaction, failure_balance_transaction, balance_transactions } = object
   const several = Array.isArray(balance_transactions) ? balance_transactions : []

@@ -1,6 +1,6 @@
-// PaymentIntents made by Tundish: look up, cancel, find by key, and the meaning of their states for a charge.
+// PaymentIntents made by Tundish: retrieves, cancels and finds them, and maps their states to outcomes of a charge.
 import {
-  ProviderTrouble,
+  ProviderError,
   type Reference,
   type Refused,
   type Settled,
@@ -8,7 +8,7 @@ import {
   type Unknown,
 } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
-import { pathOf, type StripeApi, trouble } from './api.ts'
+import { pathOf, responseError, type StripeApi } from './api.ts'
 import { detailsOf } from './details.ts'
 import { type Intent, readIntent } from './objects.ts'
 
@@ -16,7 +16,7 @@ export type Verdict = Settled | Unknown | Refused | Unconfirmed
 
 export const WITH_CHARGE = { expand: ['latest_charge'] }
 
-/** The payment made under a key since an instant; of several the one that charged or may have, else one that failed. */
+/** Finds the payment made under a key since an instant. Of several it prefers one that charged or may charge, then one that failed. */
 export async function findIntent(
   api: StripeApi,
   key: string,
@@ -35,7 +35,7 @@ export async function findIntent(
   return best
 }
 
-/** The relevance of a payment for its key: after a lost response there may be further unconfirmed ones. */
+/** Ranks the payments of one key. There may be several, because a prepare whose response was lost is repeated. */
 function weight(intent: Intent): number {
   if (intent.status === 'succeeded' || intent.status === 'processing') return 3
   if (hasFailed(intent)) return 2
@@ -44,8 +44,8 @@ function weight(intent: Intent): number {
 
 export async function retrieve(api: StripeApi, handle: string, signal: AbortSignal): Promise<Intent> {
   const { status, body, error } = await api.get(pathOf('payment_intents', handle), WITH_CHARGE, signal)
-  // Also for 404: a payment cannot vanish, so the key belongs to another account or mode.
-  if (status !== 200) throw trouble(status, error)
+  // A 404 is an error too: payments do not disappear, so the secret key must belong to another account or mode.
+  if (status !== 200) throw responseError(status, error)
   return readIntent(body)
 }
 
@@ -54,10 +54,10 @@ export async function cancel(api: StripeApi, handle: string, signal: AbortSignal
   const { status, body, error } = await api.post(pathOf('payment_intents', handle, 'cancel'), params, undefined, signal)
   if (status === 200) return readIntent(body)
   if (error['code'] === 'payment_intent_unexpected_state') return retrieve(api, handle, signal)
-  throw trouble(status, error)
+  throw responseError(status, error)
 }
 
-/** The verdict on a payment. One that failed is cancelled first, so that it can never be confirmed again. */
+/** The outcome of a payment. A failed payment is cancelled first, so that it can never be confirmed later. */
 export async function conclude(
   api: StripeApi,
   intent: Intent,
@@ -70,17 +70,17 @@ export async function conclude(
   if (after.status !== 'canceled') {
     const changed = judge(after, reference)
     if (changed.outcome === 'succeeded') return changed
-    throw new ProviderTrouble(`failed, and could not be cancelled (${after.status})`)
+    throw new ProviderError(`failed, and could not be cancelled (${after.status})`)
   }
   return judge({ ...after, lastError: after.lastError ?? intent.lastError ?? verdictError(verdict) }, reference)
 }
 
-/** A payment that waited for authentication has no error. */
+/** The error of a payment that waited for authentication, because Stripe stores none for it. */
 function verdictError({ details }: Settled): Record<string, unknown> {
   return { code: details.psp_reason_code, message: details.psp_reason_message, type: details.psp_reason_type }
 }
 
-/** The outcome of a charge whose payment is in this state. */
+/** Maps the state of a payment to the outcome of the charge. */
 export function judge(intent: Intent, reference: Reference): Verdict {
   switch (intent.status) {
     case 'succeeded':
@@ -94,7 +94,7 @@ export function judge(intent: Intent, reference: Reference): Verdict {
     case 'requires_confirmation':
       return { outcome: 'unconfirmed' }
     default:
-      // `processing`, `requires_capture`, and what Stripe may add.
+      // `processing`, `requires_capture`, and states that Stripe may add.
       return { outcome: 'unknown', why: `the payment is ${intent.status}` }
   }
 }
@@ -107,7 +107,7 @@ function settled(outcome: Settled['outcome'], intent: Intent, reference: Referen
   const isPartial = outcome === 'succeeded' && intent.received.amountMinor !== intent.asked.amountMinor
   return {
     outcome,
-    // A person may have emptied the metadata; the handle is ours all the same.
+    // A user of Stripe's dashboard may have cleared the metadata; the handle still identifies our order.
     reference: intent.reference ?? reference.reference,
     ...(outcome === 'succeeded' ? intent.received : intent.asked),
     ...(isPartial && { askedMinor: intent.asked.amountMinor }),

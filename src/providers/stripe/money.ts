@@ -1,7 +1,7 @@
-// Amounts in Stripe's API. Its minor units differ from ISO 4217, so this table is separate.
+// Converts between ISO 4217 minor units and Stripe's, which differ for some currencies, and checks Stripe's limits.
 import { formatMinor } from '../../lib/money.ts'
 
-// The currencies for cards from Stripe's page "Supported currencies", by the decimals of Stripe's amounts.
+// The currencies for card payments on Stripe's page "Supported currencies", by the number of decimals of Stripe's amounts.
 const DECIMALS: Record<number, string> = {
   0: 'BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF VND VUV XAF XOF XPF',
   2: `AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BRL BSD BWP BYN BZD CAD CDF CHF CNY COP CRC CVE
@@ -11,15 +11,15 @@ const DECIMALS: Record<number, string> = {
       XCG YER ZAR ZMW`,
   3: 'BHD JOD KWD OMR TND',
 }
-// Without UGX: one page of Stripe gives it no decimals, another two.
+// UGX is missing because Stripe's pages contradict each other: one gives it no decimals, another two.
 
-/** Currencies whose amounts Stripe takes in coarser steps than it counts them: two empty decimals, a last digit of 0. */
+/** Currencies whose amounts must be multiples of more than Stripe's minor unit: their last digits must be 0. */
 const STEP: Record<string, bigint> = { ISK: 100n, BHD: 10n, JOD: 10n, KWD: 10n, OMR: 10n, TND: 10n }
 
 /** Decimals of ISO 4217 where they differ from Stripe's. */
 const ISO_DECIMALS: Record<string, number> = { ISK: 0, MGA: 2 }
 
-// Stripe's smallest amounts, in its minor units; for other currencies it converts 0.50 USD, which we cannot know.
+// Stripe's smallest amounts, in its minor units. For other currencies Stripe converts 0.50 USD at a rate we do not know.
 const SMALLEST: Record<string, bigint> = {
   AED: 200n,
   AUD: 50n,
@@ -56,7 +56,7 @@ const decimals = new Map(
 /** The convertible currencies, in capitals. */
 export const stripeCurrencies: readonly string[] = [...decimals.keys()].sort()
 
-/** Why Stripe cannot charge this amount, as a sentence; undefined if it can. `amountMinor` is in units of ISO 4217. */
+/** A sentence that says why Stripe cannot charge this amount; undefined if it can. `amountMinor` is in units of ISO 4217. */
 export function refusal(amountMinor: bigint, currencyCode: string): string | undefined {
   if (!decimals.has(currencyCode)) return `currency_code ${currencyCode} cannot be charged through Stripe.`
   const amount = toStripeAmount(amountMinor, currencyCode)
@@ -69,7 +69,7 @@ export function refusal(amountMinor: bigint, currencyCode: string): string | und
   return amount < smallest ? `amount must be at least ${shown(smallest, currencyCode)} with Stripe.` : undefined
 }
 
-/** Minor units of ISO 4217 as Stripe's, exactly; undefined where Stripe has no such amount or not the currency. */
+/** Converts minor units of ISO 4217 to Stripe's; undefined if that is not exact or Stripe does not have the currency. */
 export function toStripeAmount(amountMinor: bigint, currencyCode: string): bigint | undefined {
   const shift = shiftOf(currencyCode)
   if (shift === undefined) return undefined
@@ -79,8 +79,8 @@ export function toStripeAmount(amountMinor: bigint, currencyCode: string): bigin
 }
 
 /**
- * Stripe's minor units as those of ISO 4217, exactly; undefined where ISO's cannot hold them. Steps do not count here: what
- * Stripe reports is what it is.
+ * Converts Stripe's minor units to those of ISO 4217; undefined if that is not exact. It does not check `STEP`, which limits
+ * only the amounts that are sent to Stripe.
  */
 export function fromStripeAmount(amount: bigint, currencyCode: string): bigint | undefined {
   const shift = shiftOf(currencyCode)
@@ -88,7 +88,7 @@ export function fromStripeAmount(amount: bigint, currencyCode: string): bigint |
   return shift >= 0 ? divideExactly(amount, 10n ** BigInt(shift)) : amount * 10n ** BigInt(-shift)
 }
 
-/** By how many decimals Stripe's amounts are finer than ISO's. */
+/** The number of decimals of Stripe's amounts minus that of ISO 4217. */
 function shiftOf(currencyCode: string): number | undefined {
   const places = decimals.get(currencyCode)
   return places === undefined ? undefined : places - (ISO_DECIMALS[currencyCode] ?? places)

@@ -1,37 +1,37 @@
-// Every charge made by Tundish and its refunds since an instant, oldest first, though Stripe lists the newest first.
+// Lists every charge made by Tundish, and its refunds, since an instant: oldest first, although Stripe lists the newest first.
 import type { Movement } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import type { Fields } from './api.ts'
 import { readIntent, readSum, readTime, textOf } from './objects.ts'
 
-/** Reads a whole list of Stripe; each page has a deadline of its own. */
+/** Reads all pages of one of Stripe's lists; each page has its own deadline. */
 export type ReadAll = (
   path: string,
   params: { created: { gte: number; lt: number }; expand: string[] },
 ) => AsyncIterable<Fields>
 
-const DAY = 86_400
-// A page.
+const DAY_S = 86_400
+// Fewer objects than this, one page of Stripe's, mean a quiet period.
 const FEW = 100
-// A payment may be confirmed that long after it was created; the list goes by creation.
-const CONFIRM_WITHIN = 3_600
-// Stripe's clock may be ahead of ours.
-const AHEAD = 300
+// Stripe lists payments by creation. A payment may be confirmed this long after it was created.
+const CONFIRM_WITHIN_S = 3_600
+// Stripe's clock may be ahead of ours by this much.
+const CLOCK_AHEAD_S = 300
 
-/** Reads one span of time after the other, so that only the movements of one span are in memory. */
+/** Reads consecutive spans of time, so that only the movements of one span are in memory. */
 export async function* movementsSince(since: string, readAll: ReadAll): AsyncGenerator<Movement> {
-  const end = Math.floor(Date.now() / 1000) + AHEAD
-  let span = DAY
-  for (let from = Math.floor(Date.parse(since) / 1000) - CONFIRM_WITHIN; from < end; ) {
+  const end = Math.floor(Date.now() / 1000) + CLOCK_AHEAD_S
+  let span = DAY_S
+  for (let from = Math.floor(Date.parse(since) / 1000) - CONFIRM_WITHIN_S; from < end; ) {
     const { movements, read } = await movementsWithin({ gte: from, lt: from + span }, readAll)
     yield* movements.filter(({ at }) => at >= since)
     from += span
-    // Quiet periods take a few calls, busy ones are read day by day.
-    span = read < FEW ? span * 2 : DAY
+    // Quiet periods are read in growing spans to save calls, busy ones day by day.
+    span = read < FEW ? span * 2 : DAY_S
   }
 }
 
-/** Oldest first, with how many objects were read for them. */
+/** The movements of one span, oldest first, and the number of objects that were read. */
 async function movementsWithin(created: { gte: number; lt: number }, readAll: ReadAll) {
   const movements: Movement[] = []
   let read = 0
@@ -47,7 +47,7 @@ async function movementsWithin(created: { gte: number; lt: number }, readAll: Re
   return { movements: movements.sort((one, other) => (one.at < other.at ? -1 : one.at > other.at ? 1 : 0)), read }
 }
 
-/** undefined if no money moved, and for payments not made by Tundish. */
+/** Returns undefined if no money moved, or if Tundish did not make the payment. */
 function readCharge(item: Fields): Movement | undefined {
   if (item['status'] !== 'succeeded' || !textOf(fieldsOf(item['metadata'])['tundish_key'])) return undefined
   const { id, key, reference, received, charge, createdAt } = readIntent(item)
@@ -55,7 +55,7 @@ function readCharge(item: Fields): Movement | undefined {
   return { type: 'charge', key, reference, ...received, transactionId: id, at }
 }
 
-/** undefined if nothing was paid back, and for refunds of payments not made by Tundish. */
+/** Returns undefined if no money was paid back, or if Tundish did not make the payment. */
 function readRefund(item: Fields): Movement | undefined {
   const [own, intent] = [fieldsOf(item['metadata']), fieldsOf(item['payment_intent'])]
   const isOurs = textOf(own['tundish_key']) ?? textOf(fieldsOf(intent['metadata'])['tundish_key'])

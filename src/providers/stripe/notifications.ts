@@ -1,18 +1,18 @@
-// Stripe's notifications: their signature, and the object that each is about.
+// Stripe's webhook events: verifies their signature and finds the object that each is about.
 import { createHmac } from 'node:crypto'
 import { equalSecrets } from '../../lib/secrets.ts'
 import type { Hint, Notification } from '../notification.ts'
 import { fieldsOf } from '../transport.ts'
 import type { Fields } from './api.ts'
-import { enteredBy } from './fees.ts'
+import { balanceEntriesOf } from './fees.ts'
 import { idOf, textOf } from './objects.ts'
 
-// Stripe's own tolerance: an older signed body may be a replay.
+// The tolerance of Stripe's own libraries. A body with an older signature may be a replay.
 const TOLERANCE_S = 300
 
 /**
- * Whether the header `Stripe-Signature` has, for one of the secrets, the HMAC-SHA256 of `t.body` in hex. While a secret is
- * rotated Stripe sends a `v1` for each.
+ * Whether the header `Stripe-Signature` contains the HMAC-SHA256 of `t.body`, in hex, for one of the secrets. While a secret
+ * is rotated, Stripe sends one `v1` for each valid secret.
  */
 export function isSignedByStripe(header: string, body: Buffer, secrets: readonly string[], nowS: number): boolean {
   const parts = header.split(',').map((part) => part.trim().split('=', 2) as [string, string?])
@@ -26,13 +26,14 @@ export function isSignedByStripe(header: string, body: Buffer, secrets: readonly
   })
 }
 
-/** Reads an event as Stripe sends and lists it; undefined: it is not an event. */
+/** Parses an event, as sent or listed by Stripe; undefined if the value is not an event. */
 export function readStripeEvent(value: unknown): Notification | undefined {
   const event = fieldsOf(value)
   const { id, object, type } = event
   if (object !== 'event' || typeof id !== 'string' || typeof type !== 'string' || id.length > 255) return undefined
   const createdS = Number(event['created']) || 0
-  return { id, kind: type.slice(0, 100), createdS, hint: hintOf(type, event), entered: enteredBy(event), event }
+  const hint = hintOf(type, event)
+  return { id, kind: type.slice(0, 100), createdS, hint, balanceEntries: balanceEntriesOf(event), event }
 }
 
 function hintOf(type: string, event: Fields): Hint {

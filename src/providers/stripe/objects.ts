@@ -1,5 +1,5 @@
-// Parses Stripe's objects; an unexpected form is a `ProviderTrouble`.
-import { ProviderTrouble } from '../provider.ts'
+// Parses Stripe's objects. An unexpected form throws a `ProviderError`.
+import { ProviderError } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import type { Fields } from './api.ts'
 import { fromStripeAmount } from './money.ts'
@@ -16,21 +16,21 @@ export interface Intent {
   /** The requested and the charged amount. */
   asked: Sum
   received: Sum
-  /** From the metadata set by Tundish; null on other payments. */
+  /** From the metadata that Tundish sets; null for payments made by others. */
   key: string | null
   reference: string | null
   customer: string | null
   /** RFC 3339. */
   createdAt: string
   lastError: Fields | null
-  /** The latest charge where it was expanded, else {}. */
+  /** The latest charge if it was expanded, else {}. */
   charge: Fields
 }
 
 export function readIntent(body: Fields): Intent {
   const { id, object, status, metadata, last_payment_error, latest_charge } = body
   if (object !== 'payment_intent' || typeof id !== 'string' || typeof status !== 'string') {
-    throw new ProviderTrouble('answered something that is no payment')
+    throw new ProviderError('returned an object that is not a payment')
   }
   const meta = fieldsOf(metadata)
   return {
@@ -50,18 +50,18 @@ export function readIntent(body: Fields): Intent {
 export function readSum(body: Fields, field: string): Sum {
   const [amount, currency] = [body[field], body['currency']]
   if (!Number.isSafeInteger(amount) || typeof currency !== 'string') {
-    throw new ProviderTrouble(`answered without ${field} and currency`)
+    throw new ProviderError(`answered without ${field} and currency`)
   }
   const currencyCode = currency.toUpperCase()
   const amountMinor = fromStripeAmount(BigInt(amount as number), currencyCode)
   if (amountMinor === undefined)
-    throw new ProviderTrouble(`answered ${amount} ${currencyCode}, which cannot be converted`)
+    throw new ProviderError(`answered ${amount} ${currencyCode}, which cannot be converted`)
   return { amountMinor, currencyCode }
 }
 
 /** Seconds since 1970 as RFC 3339. */
 export function readTime(value: unknown): string {
-  if (!Number.isSafeInteger(value)) throw new ProviderTrouble('answered without a time')
+  if (!Number.isSafeInteger(value)) throw new ProviderError('answered without a time')
   return new Date((value as number) * 1000).toISOString().replace('Z', '000Z')
 }
 
@@ -70,7 +70,7 @@ export function idOf(value: unknown): string | null {
   return textOf(typeof value === 'object' ? fieldsOf(value)['id'] : value)
 }
 
-/** A string that is not empty, else null. */
+/** The value if it is a non-empty string, else null. */
 export function textOf(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null
 }

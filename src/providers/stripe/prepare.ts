@@ -1,4 +1,4 @@
-// Creates a payment at Stripe, unconfirmed, so that no money can move yet.
+// Creates a PaymentIntent without confirming it, so that no money moves yet.
 import {
   type ChargeRequest,
   type Conflict,
@@ -8,16 +8,23 @@ import {
   type Settled,
   type Unknown,
 } from '../provider.ts'
-import { onceAnswered, pathOf, type StripeAnswer, type StripeApi, trouble, turnedAway } from './api.ts'
+import {
+  afterFirstResponse,
+  causeOfRejection,
+  pathOf,
+  responseError,
+  type StripeApi,
+  type StripeResponse,
+} from './api.ts'
 import { reasonOfError } from './details.ts'
 import { conclude, findIntent } from './intents.ts'
 import { toStripeAmount } from './money.ts'
 import { type Intent, idOf, readIntent } from './objects.ts'
 
-// Stripe keeps idempotency keys for at least 24 hours; how much longer it does not say.
+// Stripe guarantees 24 hours for an idempotency key and may keep it longer. Payments of this period are searched.
 const KEY_MAY_LIVE_MS = 72 * 3_600_000
 
-/** Creates the PaymentIntent. Rejections that repeating cannot change are `failed`. */
+/** Creates the PaymentIntent. The outcome is `failed` if Stripe rejects it for a reason that a retry cannot change. */
 export async function prepare(
   api: StripeApi,
   request: ChargeRequest,
@@ -26,12 +33,12 @@ export async function prepare(
   const found = request.providerCustomer === null ? await customerOfCard(api, request, signal) : null
   if (found && 'outcome' in found) return found
   const customer = request.providerCustomer ?? found?.customer ?? null
-  const answer = await create(api, request, customer, signal)
-  if (answer.status === 200) return prepared(readIntent(answer.body), customer)
-  if (answer.error['type'] === 'idempotency_error' && answer.status === 400) {
-    return onceAnswered(() => findWithinKeyLife(api, request, customer, signal))
+  const response = await create(api, request, customer, signal)
+  if (response.status === 200) return prepared(readIntent(response.body), customer)
+  if (response.error['type'] === 'idempotency_error' && response.status === 400) {
+    return afterFirstResponse(() => findWithinKeyLife(api, request, customer, signal))
   }
-  return turnedAwayOrRejected(request, answer)
+  return notBegunOrRejected(request, response)
 }
 
 function create(
@@ -39,7 +46,7 @@ function create(
   request: ChargeRequest,
   customer: string | null,
   signal: AbortSignal,
-): Promise<StripeAnswer> {
+): Promise<StripeResponse> {
   const amount = toStripeAmount(request.amountMinor, request.currencyCode)
   if (amount === undefined) throw new Error('Bug: the amount was not checked with `accepts`.')
   const params = {
@@ -53,20 +60,20 @@ function create(
   return api.post('/v1/payment_intents', params, request.key, signal)
 }
 
-/** The customer that the saved card is attached to: Stripe charges an attached card with its customer only. */
+/** The customer that the saved card is attached to. Stripe charges an attached card only together with its customer. */
 async function customerOfCard(
   api: StripeApi,
   request: ChargeRequest,
   signal: AbortSignal,
 ): Promise<{ customer: string | null } | Settled | NotBegun> {
-  const answer = await api.get(pathOf('payment_methods', request.token), {}, signal)
-  if (answer.status === 200) return { customer: idOf(answer.body['customer']) }
-  return turnedAwayOrRejected(request, answer)
+  const response = await api.get(pathOf('payment_methods', request.token), {}, signal)
+  if (response.status === 200) return { customer: idOf(response.body['customer']) }
+  return notBegunOrRejected(request, response)
 }
 
 /**
- * The key was used with other parameters: a retry with a new order after the old one was lost, which is the same purchase,
- * or another amount, which is not.
+ * Finds the payment of a key that was used before with other parameters. The same amount with another order id is a retry
+ * after a restored backup lost the order; another amount is a conflict.
  */
 async function findWithinKeyLife(
   api: StripeApi,
@@ -76,7 +83,7 @@ async function findWithinKeyLife(
 ): Promise<Prepared | Settled | Unknown | Conflict> {
   const since = new Date(Date.now() - KEY_MAY_LIVE_MS).toISOString()
   const intent = await findIntent(api, request.key, customer, since, signal)
-  // An error is kept under a key, too: the first call created nothing.
+  // Stripe stores errors under a key, too: the first call failed and created nothing.
   if (!intent) return { outcome: 'unknown', why: 'the key was used for a call that failed' }
   const { amountMinor, currencyCode } = intent.asked
   if (amountMinor !== request.amountMinor || currencyCode !== request.currencyCode) return { outcome: 'conflict' }
@@ -89,11 +96,11 @@ export function prepared(intent: Intent, customer: string | null): Prepared {
   return { outcome: 'prepared', handle: intent.id, ...(known !== null && { providerCustomer: known }) }
 }
 
-/** An answer to a call that can move no money, and did nothing. */
-function turnedAwayOrRejected(request: ChargeRequest, { status, error }: StripeAnswer): Settled | NotBegun {
-  const cause = turnedAway(status)
-  if (cause) return { outcome: 'not_begun', why: trouble(status, error).message, cause }
-  if (status < 400 || status >= 500 || status === 409) throw trouble(status, error)
+/** The outcome of an error response. No money can have moved, because nothing was confirmed. */
+function notBegunOrRejected(request: ChargeRequest, { status, error }: StripeResponse): Settled | NotBegun {
+  const cause = causeOfRejection(status)
+  if (cause) return { outcome: 'not_begun', why: responseError(status, error).message, cause }
+  if (status < 400 || status >= 500 || status === 409) throw responseError(status, error)
   const { reference, amountMinor, currencyCode } = request
   const details = { ...noDetails, psp_transaction_type: 'sale', psp_status: 'rejected', ...reasonOfError(error) }
   return { outcome: 'failed', reference, amountMinor, currencyCode, details }

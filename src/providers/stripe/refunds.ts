@@ -1,4 +1,4 @@
-// Refunds through Stripe. There is no prepare: one with an unknown outcome is found again in the payment's list of refunds.
+// Refunds through Stripe. They need no prepare, because a refund with an unknown outcome is found in the payment's list.
 import {
   type Conflict,
   type NotBegun,
@@ -12,14 +12,22 @@ import {
   type Settled,
 } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
-import { type Fields, onceAnswered, pathOf, type StripeAnswer, type StripeApi, trouble, turnedAway } from './api.ts'
+import {
+  afterFirstResponse,
+  causeOfRejection,
+  type Fields,
+  pathOf,
+  responseError,
+  type StripeApi,
+  type StripeResponse,
+} from './api.ts'
 import { reasonOfError } from './details.ts'
 import { toStripeAmount } from './money.ts'
 import { readIntent, readSum, readTime, textOf } from './objects.ts'
 
 type Outcome = Settled | Pending
 
-/** Pays back a part of a payment. An error of Stripe is believed only when the list does not have the refund. */
+/** Pays back a payment or a part of it. After an error response the outcome is `failed` only if the list lacks the refund. */
 export async function refund(
   api: StripeApi,
   request: RefundRequest,
@@ -33,43 +41,48 @@ export async function refund(
   }
   const metadata = { tundish_refund: request.reference, tundish_key: request.key }
   const params = { payment_intent: request.chargeTransactionId, amount: String(amount), metadata }
-  const answer = await api.post('/v1/refunds', params, request.key, signal)
-  if (answer.status === 200) return outcomeOf(answer.body, request)
-  return afterError(api, request, answer, signal)
+  const response = await api.post('/v1/refunds', params, request.key, signal)
+  if (response.status === 200) return outcomeOf(response.body, request)
+  return afterError(api, request, response, signal)
 }
 
-/** Stripe takes an amount without a currency: that of the payment is read first. */
+/** Compares the currency with that of the payment, because Stripe's refunds have an amount but no currency. */
 async function currencyMismatch(
   api: StripeApi,
   request: RefundRequest,
   signal: AbortSignal,
 ): Promise<Settled | NotBegun | undefined> {
-  const answer = await api.get(pathOf('payment_intents', request.chargeTransactionId), {}, signal)
-  if (answer.status !== 200) return notDone(request, answer)
-  if (readIntent(answer.body).asked.currencyCode === request.currencyCode) return undefined
+  const response = await api.get(pathOf('payment_intents', request.chargeTransactionId), {}, signal)
+  if (response.status !== 200) return notDone(request, response)
+  if (readIntent(response.body).asked.currencyCode === request.currencyCode) return undefined
   return rejected(request, { code: 'currency_mismatch', message: 'The charge was made in another currency.' })
 }
 
-/** An error after which the refund may exist all the same, made by an earlier call whose key Stripe has forgotten. */
+/** The outcome after an error response. The refund may exist, made by an earlier call whose key Stripe has forgotten. */
 async function afterError(
   api: StripeApi,
   request: RefundRequest,
-  answer: StripeAnswer,
+  response: StripeResponse,
   signal: AbortSignal,
 ): Promise<Outcome | NotBegun | Conflict> {
-  if (answer.status >= 400 && answer.status < 500 && answer.status !== 409 && !turnedAway(answer.status)) {
-    const known = await onceAnswered(() => find(api, request, signal))
+  if (
+    response.status >= 400 &&
+    response.status < 500 &&
+    response.status !== 409 &&
+    !causeOfRejection(response.status)
+  ) {
+    const known = await afterFirstResponse(() => find(api, request, signal))
     const sum = known && readSum(known, 'amount')
     if (known && sum?.amountMinor === request.amountMinor) return outcomeOf(known, request)
-    if (known || answer.error['type'] === 'idempotency_error') return { outcome: 'conflict' }
+    if (known || response.error['type'] === 'idempotency_error') return { outcome: 'conflict' }
   }
-  return notDone(request, answer)
+  return notDone(request, response)
 }
 
-function notDone(request: RefundRequest, { status, error }: StripeAnswer): Settled | NotBegun {
-  const cause = turnedAway(status)
-  if (cause) return { outcome: 'not_begun', why: trouble(status, error).message, cause }
-  if (status < 400 || status >= 500 || status === 409) throw trouble(status, error)
+function notDone(request: RefundRequest, { status, error }: StripeResponse): Settled | NotBegun {
+  const cause = causeOfRejection(status)
+  if (cause) return { outcome: 'not_begun', why: responseError(status, error).message, cause }
+  if (status < 400 || status >= 500 || status === 409) throw responseError(status, error)
   return rejected(request, error)
 }
 
@@ -78,7 +91,7 @@ function rejected({ reference, amountMinor, currencyCode }: RefundRequest, error
   return { outcome: 'failed', reference, amountMinor, currencyCode, details }
 }
 
-/** Not found is no proof yet: the call may be on its way. */
+/** Looks up a refund. `not_found` is not final, because the request may still be in transit. */
 export async function lookUpRefund(
   api: StripeApi,
   reference: RefundReference,
@@ -88,7 +101,7 @@ export async function lookUpRefund(
   return known ? outcomeOf(known, reference) : { outcome: 'not_found' }
 }
 
-/** All refunds of a payment, oldest first, also those made elsewhere. */
+/** All refunds of a payment, oldest first, including those that Tundish did not make. */
 export async function refundsOf(
   api: StripeApi,
   chargeTransactionId: string,

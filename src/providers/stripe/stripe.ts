@@ -1,4 +1,4 @@
-// The adapter of Stripe: one merchant account, its traits, and every call under one guard.
+// The adapter for Stripe: one merchant account and its traits. Every call goes through the account's guard.
 import type { Fee } from '../fees.ts'
 import { Guard, type GuardOptions } from '../guard.ts'
 import type { Notification } from '../notification.ts'
@@ -8,7 +8,7 @@ import {
   type Movement,
   type NotBegun,
   type Provider,
-  ProviderTrouble,
+  ProviderError,
   type Reference,
   type RefundReference,
   type RefundRequest,
@@ -30,15 +30,15 @@ import { lookUpRefund, refund, refundsOf } from './refunds.ts'
 
 export interface StripeOptions extends GuardOptions {
   secretKey: string
-  /** Another address only for tests and the demo. */
+  /** Another address than Stripe's, for tests and the demo. */
   apiUrl?: string | (() => string)
   merchantId: string
   isSandbox: boolean
-  /** In capitals; empty: all that Stripe can charge. */
+  /** ISO 4217 codes in capitals. An empty list allows every currency that Stripe can charge. */
   currencies?: readonly string[]
 }
 
-// Stripe allows about 100 calls a second; at some 400 ms a call that is 40 at a time.
+// Stripe allows about 100 calls a second, which is 40 concurrent calls of 400 ms.
 const MAX_IN_FLIGHT = 40
 
 const TRAITS: Traits = {
@@ -85,8 +85,8 @@ export class StripeProvider implements Provider {
   }
 
   async isReachable(): Promise<boolean> {
-    const answer = await this.#read(undefined, (signal) => this.#api.get('/v1/balance', {}, signal))
-    return 'status' in answer && answer.status === 200
+    const response = await this.#read(undefined, (signal) => this.#api.get('/v1/balance', {}, signal))
+    return 'status' in response && response.status === 200
   }
 
   prepare(request: ChargeRequest, signal?: AbortSignal) {
@@ -141,10 +141,10 @@ export class StripeProvider implements Provider {
     )
   }
 
-  /** One page of any list of the account, newest first. Throws `ProviderTrouble`. */
+  /** Reads one page of any of the account's lists, newest first. Throws a `ProviderError`. */
   async page(path: string, params: Params, signal?: AbortSignal): Promise<Page> {
     const page = await this.#read(signal, (deadline) => this.#api.page(path, params, deadline))
-    if ('outcome' in page) throw new ProviderTrouble(page.why)
+    if ('outcome' in page) throw new ProviderError(page.why)
     return page
   }
 
@@ -165,7 +165,7 @@ export class StripeProvider implements Provider {
     return this.#read(signal, (deadline) => describeAccount(this.#api, deadline))
   }
 
-  /** The saved card that a token names; undefined where the account has none. */
+  /** The saved card with this id; undefined if the account has no such card. */
   savedCard(token: string, signal?: AbortSignal) {
     return this.#read(signal, (deadline) => savedCard(this.#api, token, deadline))
   }
@@ -179,7 +179,7 @@ export class StripeProvider implements Provider {
     do {
       const page = await this.#read(undefined, (deadline) => feesPage(this.#api, since, after, deadline))
       if ('outcome' in page) {
-        if (page.outcome === 'unknown') throw new ProviderTrouble(page.why)
+        if (page.outcome === 'unknown') throw new ProviderError(page.why)
         return yield page
       }
       yield page.fees
@@ -187,7 +187,7 @@ export class StripeProvider implements Provider {
     } while (after !== undefined)
   }
 
-  /** Erases what Stripe holds of a customer. `unknown`: to be repeated. */
+  /** Erases a customer's personal data at Stripe. After `unknown` it must be repeated. */
   eraseCustomer(customer: string, how: 'empty' | 'delete', signal?: AbortSignal) {
     return this.#read(signal, (deadline) => eraseCustomer(this.#api, customer, how, deadline))
   }
@@ -196,7 +196,7 @@ export class StripeProvider implements Provider {
     this.#api.close()
   }
 
-  /** A first call: where no connection was made, nothing was begun, which the circuit counts as a failure all the same. */
+  /** Runs the first call of a charge or refund. If no connection was made the outcome is `not_begun`; the circuit counts a failure. */
   async #begin<T>(signal: AbortSignal | undefined, call: (deadline: AbortSignal) => Promise<T>) {
     let notSent: NotBegun | undefined
     const outcome = await this.#guard.begin(async (deadline) => {
@@ -210,7 +210,7 @@ export class StripeProvider implements Provider {
     return notSent ?? outcome
   }
 
-  /** A call that moves no money, so that its failures do not open the circuit. */
+  /** Runs a call that moves no money, so its failures do not open the circuit. */
   #read<T>(signal: AbortSignal | undefined, call: (deadline: AbortSignal) => Promise<T>): Promise<T | Unknown> {
     return this.#guard.run(call, signal, { moves: false })
   }

@@ -1,5 +1,5 @@
-// A fixed set of providers for all organizations: the simulator, and tests.
-import type { Provider, Providers } from './provider.ts'
+// A fixed list of providers for all organizations, for tests and the simulation.
+import type { Provider, Providers } from '../../src/providers/provider.ts'
 
 /** A provider whose merchant id is `*` serves every merchant account of its psp. */
 export function fixedProviders(providers: readonly Provider[]): Providers {

@@ -1,4 +1,4 @@
-// Parses the responses of the provider simulator; anything unexpected is an error, not an outcome.
+// Parses the responses of the provider simulator. An unexpected response is an error, never an outcome.
 import { MOST_MINOR, minorUnits } from '../lib/money.ts'
 import {
   type Conflict,
@@ -6,29 +6,29 @@ import {
   type NotFound,
   noDetails,
   type PaymentDetails,
-  ProviderTrouble,
+  ProviderError,
   type RefundAtProvider,
   type Refused,
   type Settled,
 } from './provider.ts'
-import { type Answer, fieldsOf } from './transport.ts'
+import { fieldsOf, type HttpResponse } from './transport.ts'
 
 export type Verdict = Settled | Refused | NotFound | Conflict
 
-/** Accepts only explicit outcomes: a 404 of a proxy in between does not mean that the key is unknown. */
-export function readVerdict({ status, body }: Answer): Verdict {
+/** Accepts only explicit outcomes, because a 404 of a proxy in between does not mean that the key is unknown. */
+export function readVerdict({ status, body }: HttpResponse): Verdict {
   const { outcome, reference, amount_minor, currency_code, details } = fieldsOf(body)
   if (status === 404 && outcome === 'not_found') return { outcome }
   if (status === 409 && outcome === 'conflict') return { outcome }
-  if (status !== 200) throw new ProviderTrouble(`answered ${status}`)
+  if (status !== 200) throw new ProviderError(`answered ${status}`)
   if (outcome === 'refused') return { outcome }
-  if (outcome !== 'succeeded' && outcome !== 'failed') throw new ProviderTrouble('answered without an outcome')
+  if (outcome !== 'succeeded' && outcome !== 'failed') throw new ProviderError('answered without an outcome')
   if (typeof reference !== 'string' || typeof currency_code !== 'string' || !isDigits(amount_minor)) {
-    throw new ProviderTrouble('answered an outcome without saying of what')
+    throw new ProviderError('returned an outcome without reference, amount or currency')
   }
-  // No charge can have this amount: settling by it would fail at every attempt.
+  // No order can have this amount, so settling with it would fail at every attempt.
   if (!isPayable(BigInt(amount_minor), currency_code))
-    throw new ProviderTrouble('answered an outcome of no payable sum')
+    throw new ProviderError('returned an outcome with an impossible amount')
   return {
     outcome,
     reference,
@@ -38,30 +38,30 @@ export function readVerdict({ status, body }: Answer): Verdict {
   }
 }
 
-export function readRefunds({ status, body }: Answer): RefundAtProvider[] {
+export function readRefunds({ status, body }: HttpResponse): RefundAtProvider[] {
   const { refunds } = fieldsOf(body)
-  if (status !== 200 || !Array.isArray(refunds)) throw new ProviderTrouble(`answered ${status} without a list`)
+  if (status !== 200 || !Array.isArray(refunds)) throw new ProviderError(`answered ${status} without a list`)
   return refunds.map((refund): RefundAtProvider => {
     const verdict = readVerdict({ status, body: refund })
     const { key, at } = fieldsOf(refund)
     if (verdict.outcome !== 'succeeded' || typeof key !== 'string' || typeof at !== 'string') {
-      throw new ProviderTrouble('listed a refund that cannot be read')
+      throw new ProviderError('listed a refund that cannot be read')
     }
     const { outcome, reference, amountMinor, currencyCode, details } = verdict
     const transactionId = details.psp_transaction_id
-    if (transactionId === null) throw new ProviderTrouble('listed a refund without its id')
+    if (transactionId === null) throw new ProviderError('listed a refund without its id')
     return { key, reference, transactionId, status: outcome, amountMinor, currencyCode, at, details }
   })
 }
 
-function readDetails(told: Record<string, unknown>): PaymentDetails {
-  const known = Object.keys(noDetails).filter((name) => isScalar(told[name]))
-  return { ...noDetails, ...Object.fromEntries(known.map((name) => [name, told[name]])) }
+function readDetails(fields: Record<string, unknown>): PaymentDetails {
+  const known = Object.keys(noDetails).filter((name) => isScalar(fields[name]))
+  return { ...noDetails, ...Object.fromEntries(known.map((name) => [name, fields[name]])) }
 }
 
 export function readMovement(line: string): Movement {
-  const told = fieldsOf(parse(line))
-  const { type, key, reference, amount_minor, currency_code, psp_transaction_id, at } = told
+  const fields = fieldsOf(parse(line))
+  const { type, key, reference, amount_minor, currency_code, psp_transaction_id, at } = fields
   if (
     (type !== 'charge' && type !== 'refund') ||
     typeof key !== 'string' ||
@@ -71,11 +71,11 @@ export function readMovement(line: string): Movement {
     typeof psp_transaction_id !== 'string' ||
     typeof at !== 'string'
   ) {
-    throw new ProviderTrouble('listed a movement that cannot be read')
+    throw new ProviderError('listed a movement that cannot be read')
   }
   const amountMinor = BigInt(amount_minor)
   const movement = { type, key, reference, amountMinor, currencyCode: currency_code, at } as const
-  const charge = told.charge_transaction_id
+  const charge = fields.charge_transaction_id
   return {
     ...movement,
     transactionId: psp_transaction_id,
@@ -87,7 +87,7 @@ function parse(line: string): unknown {
   try {
     return JSON.parse(line.replace(/,$/, ''))
   } catch {
-    throw new ProviderTrouble('listed something that is not JSON')
+    throw new ProviderError('listed something that is not JSON')
   }
 }
 
