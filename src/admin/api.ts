@@ -42,11 +42,11 @@ function mount(scope: FastifyInstance, app: App, operation: Operation): void {
   })
 }
 
-/** A body without required properties may be left out. A body that the operation does not know is refused. */
+/** A body without required properties may be left out, but not be null. An operation without a body refuses one. */
 function bodyRule(operation: Operation) {
   const body = 'body' in operation ? operation.body : undefined
   return async (request: FastifyRequest) => {
-    if (body && !body.required?.length) request.body ??= {}
+    if (body && !body.required?.length && request.body === undefined) request.body = {}
     if (!body && request.body !== undefined)
       throw new ApiError(400, 'body_not_allowed', 'This operation takes no body.')
   }

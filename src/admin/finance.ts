@@ -9,6 +9,7 @@ import {
   readPeriod,
 } from '../billing/finance.ts'
 import { ApiError } from '../lib/errors.ts'
+import { DAY_PATTERN, DECLARED_ONLY, MONTH_PATTERN } from '../lib/http/rule-phrases.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { instantFromPg, readInstant, TimeError } from '../lib/time.ts'
 import { requireOrganization } from './exist.ts'
@@ -20,9 +21,27 @@ const DEFAULT_LIMIT = 100
 const MOST_ROWS = 1000
 
 const period = {
-  month: Type.Optional(Type.String({ description: 'A month in UTC, such as `2026-10`.', maxLength: 10 })),
-  from: Type.Optional(Type.String({ description: 'Instead of `month`: the first day.', maxLength: 10 })),
-  to: Type.Optional(Type.String({ description: 'The day after the last, which is left out.', maxLength: 10 })),
+  month: Type.Optional(
+    Type.String({
+      description: 'A month in UTC, such as `2026-10`.',
+      maxLength: 10,
+      [DECLARED_ONLY]: { pattern: MONTH_PATTERN },
+    }),
+  ),
+  from: Type.Optional(
+    Type.String({
+      description: 'Instead of `month`: the first day.',
+      maxLength: 10,
+      [DECLARED_ONLY]: { pattern: DAY_PATTERN },
+    }),
+  ),
+  to: Type.Optional(
+    Type.String({
+      description: 'The day after the last, which is left out.',
+      maxLength: 10,
+      [DECLARED_ONLY]: { pattern: DAY_PATTERN },
+    }),
+  ),
 }
 
 const bounds = {

@@ -5,12 +5,15 @@ import type { Query } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { operatorKey } from '../tenants/operator-keys.ts'
 import { createKey, revokeKey, rotateKey, secretKey } from '../tenants/secret-keys.ts'
-import { checkName, LONGEST_NAME, type Tenant } from '../tenants/tenants.ts'
+import { checkName, type Tenant } from '../tenants/tenants.ts'
 import { requireOrganization, requireProject } from './exist.ts'
 import { list } from './list.ts'
+import { nameIn } from './names.ts'
 import type { Operation } from './operation.ts'
 
 const LONGEST_OVERLAP_SECONDS = 365 * 86_400
+
+const purpose = nameIn('Purpose of the key.')
 
 const keyMade = Type.Object(
   {
@@ -74,10 +77,7 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
       path,
       summary: 'Make another secret key',
       description: 'The other keys stay valid. Webhooks of a project are signed with every valid key.',
-      body: Type.Object(
-        { name: Type.String({ description: 'Purpose of the key.', minLength: 1, maxLength: LONGEST_NAME }) },
-        { title: 'KeyName', additionalProperties: false },
-      ),
+      body: Type.Object({ name: purpose }, { title: 'KeyName', additionalProperties: false }),
       answer: keyMade,
       async change(query, { params, body }, { seal }) {
         const { name } = body as { name: string }

@@ -1,7 +1,8 @@
 // Merchant accounts of an organization: the accounts at payment providers that its charges go through.
 
 import { ApiError } from '../lib/errors.ts'
-import { minorUnits } from '../lib/money.ts'
+import { DECLARED_ONLY } from '../lib/http/rule-phrases.ts'
+import { readCurrency } from '../lib/money.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../lib/shape/shape.ts'
 import { isName } from '../lib/text.ts'
@@ -45,7 +46,7 @@ const putMerchantAccount: Change = {
     {
       region: Type.Optional(Type.Union([Type.String({ maxLength: 64 }), Type.Null()], { description: 'Region.' })),
       currencies: Type.Optional(
-        Type.Array(Type.String({ minLength: 3, maxLength: 3 }), {
+        Type.Array(Type.String({ minLength: 3, maxLength: 3, [DECLARED_ONLY]: { pattern: '^[A-Za-z]{3}$' } }), {
           description: 'Currencies it offers; an empty list offers all.',
           maxItems: 200,
         }),
@@ -99,9 +100,8 @@ export function checkLabel(field: string, text: string): void {
 }
 
 function checkCurrency(code: string): string {
-  const currency = code.toUpperCase()
-  if (minorUnits(currency) === undefined)
-    throw new ApiError(400, 'unknown_currency', `"${code}" is not a currency of ISO 4217.`)
+  const currency = readCurrency(code)
+  if (currency === undefined) throw new ApiError(400, 'unknown_currency', `"${code}" is not a currency of ISO 4217.`)
   return currency
 }
 

@@ -1,4 +1,5 @@
 // Rate limits of keys: what an organization's key, or each key of a project, may send.
+import { DECLARED_ONLY } from '../lib/http/rule-phrases.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { setRateLimit } from '../limits/setting.ts'
 import { requireOrganization, requireProject } from './exist.ts'
@@ -11,6 +12,7 @@ const body = Type.Object(
         'Requests a second such as `200`, `200/1000` with how many at once, `off` for none, or `default` for that of the settings.',
       examples: ['200/1000'],
       maxLength: 64,
+      [DECLARED_ONLY]: { pattern: '^(off|default|[1-9][0-9]{0,5}(/[1-9][0-9]{0,6})?)$' },
     }),
   },
   { title: 'RateLimitSetting', additionalProperties: false },

@@ -1,19 +1,14 @@
 // Organizations with their rules, and their projects.
 
+import { DECLARED_ONLY } from '../lib/http/rule-phrases.ts'
 import { JsonNumber } from '../lib/json/read.ts'
 import type { Query } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../lib/shape/shape.ts'
-import {
-  createOrganization,
-  createProject,
-  type EraseAtProvider,
-  LONGEST_NAME,
-  setOrganization,
-  within,
-} from '../tenants/tenants.ts'
+import { createOrganization, createProject, type EraseAtProvider, setOrganization, within } from '../tenants/tenants.ts'
 import { absent, requireOrganization } from './exist.ts'
 import { list } from './list.ts'
+import { nameIn, newId } from './names.ts'
 import type { Change, Operation, Reading } from './operation.ts'
 
 /** As `org set --rate-limit` takes it. */
@@ -58,8 +53,7 @@ const made = (what: 'organization' | 'project') =>
     { title: `${what[0]!.toUpperCase()}${what.slice(1)}Made`, additionalProperties: false },
   )
 
-const id = (what: string) => Type.String({ description: `Id of the ${what}.`, minLength: 1, maxLength: 64 })
-const name = Type.Optional(Type.String({ description: 'A name for people.', minLength: 1, maxLength: LONGEST_NAME }))
+const name = Type.Optional(nameIn('A name for people.'))
 
 const FIND_ORGANIZATION = {
   name: 'find organization',
@@ -104,7 +98,10 @@ const postOrganization: Change = {
   path: '/organizations',
   tag: 'Tenants',
   summary: 'Make an organization with its first key',
-  body: Type.Object({ id: id('organization'), name }, { title: 'NewOrganization', additionalProperties: false }),
+  body: Type.Object(
+    { id: newId('Id of the organization.'), name },
+    { title: 'NewOrganization', additionalProperties: false },
+  ),
   answer: made('organization'),
   async change(query, { body }, { seal }) {
     const given = body as { id: string; name?: string }
@@ -120,7 +117,7 @@ const postProject: Change = {
   path: '/organizations/:organization_id/projects',
   tag: 'Tenants',
   summary: 'Make a project with its first key',
-  body: Type.Object({ id: id('project'), name }, { title: 'NewProject', additionalProperties: false }),
+  body: Type.Object({ id: newId('Id of the project.'), name }, { title: 'NewProject', additionalProperties: false }),
   answer: made('project'),
   async change(query, { params, body }, { seal }) {
     await requireOrganization(query, params.organization_id!)
@@ -130,7 +127,12 @@ const postProject: Change = {
   },
 }
 
-const limit = Type.Union([Type.Number(), Type.String()], { description: 'An amount in major units.' })
+// Readable by `readAmount`; the number of decimals that the currency allows is not described.
+const LIMIT = '^[0-9]{1,15}([.][0-9]{1,9})?$'
+const limit = Type.Union(
+  [Type.Number({ [DECLARED_ONLY]: { minimum: 0 } }), Type.String({ [DECLARED_ONLY]: { pattern: LIMIT } })],
+  { description: 'An amount in major units.' },
+)
 
 const patchOrganization: Change = {
   id: 'setOrganization',
@@ -152,6 +154,7 @@ const patchOrganization: Change = {
       one_off_charge_max_amount: Type.Optional(
         Type.Record(limit, {
           description: 'Largest amounts by currency, `*` for all others; currencies left out stay as they are.',
+          [DECLARED_ONLY]: { propertyNames: { pattern: '^([*]|[A-Za-z]{3})$' } },
         }),
       ),
     },

@@ -10,6 +10,7 @@ import {
   sendTest,
   setEndpoint,
 } from '../events/endpoints.ts'
+import { DECLARED_ONLY } from '../lib/http/rule-phrases.ts'
 import { isUuid } from '../lib/ids.ts'
 import type { NamedRow, Query } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
@@ -22,7 +23,12 @@ const PATH = '/projects/:project_id/webhooks'
 const ONE = `${PATH}/:webhook_id`
 
 const settings = {
-  url: Type.String({ description: 'Where deliveries are posted.', minLength: 1, maxLength: 2048 }),
+  url: Type.String({
+    description: 'Where deliveries are posted.',
+    minLength: 1,
+    maxLength: 2048,
+    [DECLARED_ONLY]: { pattern: '^https?://' },
+  }),
   kinds: Type.Array(
     { type: 'string', enum: eventTypes },
     {

@@ -29,7 +29,8 @@ type Writing = Pick<Db, 'query' | 'tx'>
 /** Passes the caller's transaction to functions that would begin one of their own. */
 export const within = (query: Query): Writing => ({ query, tx: (work) => work(query, () => {}) })
 
-const ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
+export const ID_PATTERN = '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$'
+const ID = new RegExp(ID_PATTERN)
 // An organization's id is the first path segment of its API, as are these pages.
 const RESERVED = new Set(['public', 'admin', 'docs', 'health', 'openapi.json', 'metrics'])
 export const LONGEST_NAME = 100

@@ -39,6 +39,7 @@ export async function describeRoutes(listener: FastifyInstance, description: Des
       if (!('openapiObject' in document)) return document.swaggerObject
       referToCodes(document.openapiObject)
       describeQueryRules(document.openapiObject)
+      describeOptionalBodies(document.openapiObject)
       const whole = { ...document.openapiObject, ...(webhooks && { webhooks }) }
       return withComponents(showDeclared(whole) as never)
     },
@@ -69,6 +70,21 @@ function referToCodes({ paths = {} }: Document): void {
       }
     }
   }
+}
+
+/** A body without required properties may be left out; the plugin declares every body as required. */
+function describeOptionalBodies({ paths = {} }: Document): void {
+  for (const path of Object.values(paths)) {
+    for (const { requestBody } of Object.values(path) as { requestBody?: RequestBody }[]) {
+      const schema = requestBody?.content?.['application/json']?.schema
+      if (schema?.type === 'object' && !schema.required) requestBody!.required = false
+    }
+  }
+}
+
+interface RequestBody {
+  required?: boolean
+  content?: Record<string, { schema?: Schema }>
 }
 
 /** Adds the rules that apply to every query parameter: text is not empty, numbers are not negative. */

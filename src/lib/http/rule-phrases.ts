@@ -3,6 +3,12 @@
 // Patterns with a phrase of their own, because the pattern itself is hard to read.
 export const UUID = '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'
 export const NO_CONTROL_CHARACTERS = '^[^\\u0000-\\u001f\\u007f-\\u009f]*$'
+/** The rule of `isName`, for the description. */
+export const NAME_PATTERN =
+  '^[^\\u0000-\\u001f\\u007f-\\u009f]*[^\\s\\u0000-\\u001f\\u007f-\\u009f][^\\u0000-\\u001f\\u007f-\\u009f]*$'
+/** For the description: that a month has the day, the route checks. */
+export const DAY_PATTERN = '^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$'
+export const MONTH_PATTERN = '^[0-9]{4}-(0[1-9]|1[0-2])$'
 
 /**
  * A keyword whose rules are only described: the route enforces them itself, in the order of its contract. The description

@@ -1,0 +1,131 @@
+// The query of the figures: its schema, and the question that it asks.
+import { type MetricName, metricNames, metrics } from '../figures/metrics.ts'
+import type { Question } from '../figures/read.ts'
+import { ApiError } from '../lib/errors.ts'
+import { DAY_PATTERN, DECLARED_ONLY } from '../lib/http/rule-phrases.ts'
+import { Type } from '../lib/shape/schema.ts'
+
+const DIMENSIONS = [
+  'currency',
+  'project',
+  'funnel',
+  'country',
+  'locale',
+  'version',
+  'experiment',
+  'screen',
+  'product',
+  'provider',
+  'kind',
+  'decline',
+  'reason',
+  'cohort',
+]
+const PERIODS = ['day', 'week', 'month']
+// Ten years of days.
+const MOST_DAYS = 3660
+const MOST_METRICS = 20
+
+const day = (description: string) =>
+  Type.String({ description, pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$', [DECLARED_ONLY]: { pattern: DAY_PATTERN } })
+
+const listOf = (names: readonly string[], most: number) =>
+  `^(${names.join('|')})(,(${names.join('|')})){0,${most - 1}}$`
+const PERIOD = PERIODS.join('|')
+const DIMENSION = DIMENSIONS.join('|')
+
+export const query = Type.Object({
+  metric: Type.String({
+    description: `One metric, or several separated by commas: ${metricNames.map((name) => `\`${name}\``).join(', ')}.`,
+    maxLength: 1000,
+    [DECLARED_ONLY]: { pattern: listOf(metricNames, MOST_METRICS) },
+  }),
+  from: Type.Optional(day('The first day, in UTC. Left out: 30 days before `to`.')),
+  to: Type.Optional(day('The day after the last. Left out: tomorrow.')),
+  by: Type.Optional(
+    Type.String({
+      description: `A period (\`day\`, \`week\`, \`month\`), a dimension (${DIMENSIONS.map((name) => `\`${name}\``).join(', ')}), or both separated by a comma.`,
+      maxLength: 40,
+      [DECLARED_ONLY]: {
+        pattern: `^((${PERIOD})|(${DIMENSION})|(${PERIOD}),(${DIMENSION})|(${DIMENSION}),(${PERIOD}))$`,
+      },
+    }),
+  ),
+  compare: Type.Optional({
+    type: 'string',
+    enum: ['previous', 'year'],
+    description: 'Adds the values of as many days before, or of the same days a year earlier.',
+  }),
+  funnel: Type.Optional(Type.String({ description: 'Only of this funnel.', maxLength: 64 })),
+  money: Type.Optional({
+    type: 'string',
+    enum: ['usd', 'own'],
+    default: 'usd',
+    description: '`usd`: in US dollars, as far as that value is known; `own`: in each currency of its own.',
+  }),
+  test: Type.Optional(
+    Type.Boolean({ default: false, description: 'Whether sandbox and preview data is counted too.' }),
+  ),
+})
+
+export interface Given {
+  metric: string
+  from?: string
+  to?: string
+  by?: string
+  compare?: 'previous' | 'year'
+  funnel?: string
+  money?: 'usd' | 'own'
+  test?: boolean
+}
+
+/** Reads the query of the operation, or throws what is wrong with it. */
+export function questionOf(given: Given, projects: readonly string[], today: string): Question {
+  const names = given.metric.split(',').filter(Boolean)
+  const unknown = names.find((name) => !Object.hasOwn(metrics, name))
+  if (unknown !== undefined || names.length === 0 || names.length > MOST_METRICS)
+    throw new ApiError(
+      400,
+      'invalid_value',
+      `metric must be 1 to ${MOST_METRICS} of ${metricNames.join(', ')}, got "${given.metric}".`,
+    )
+  const to = checkDay('to', given.to ?? addDays(today, 1))
+  const from = checkDay('from', given.from ?? addDays(to, -30))
+  if (from >= to) throw new ApiError(400, 'invalid_value', `from must be before to, got ${from} and ${to}.`)
+  if ((Date.parse(to) - Date.parse(from)) / DAY_MS > MOST_DAYS)
+    throw new ApiError(400, 'invalid_value', `from and to must be at most ${MOST_DAYS} days apart.`)
+  return {
+    projects,
+    metrics: names as MetricName[],
+    from,
+    to,
+    ...splitBy(given.by),
+    ...(given.funnel !== undefined && { funnel: given.funnel }),
+    money: given.money ?? 'usd',
+    test: given.test ?? false,
+  }
+}
+
+export const DAY_MS = 86_400_000
+export const addDays = (text: string, days: number) =>
+  new Date(Date.parse(text) + days * DAY_MS).toISOString().slice(0, 10)
+
+function checkDay(name: string, text: string): string {
+  const ms = Date.parse(text)
+  if (Number.isNaN(ms) || addDays(text, 0) !== text)
+    throw new ApiError(400, 'invalid_value', `${name} must be a day, got "${text}".`)
+  return text
+}
+
+function splitBy(by: string | undefined): Pick<Question, 'period' | 'dimension'> {
+  const words = by?.split(',') ?? []
+  const period = words.find((word) => PERIODS.includes(word)) as Question['period']
+  const dimension = words.find((word) => DIMENSIONS.includes(word))
+  if (words.length !== [period, dimension].filter(Boolean).length)
+    throw new ApiError(
+      400,
+      'invalid_value',
+      `by must be one of ${PERIODS.join(', ')}, one of ${DIMENSIONS.join(', ')}, or both.`,
+    )
+  return { ...(period && { period }), ...(dimension && { dimension }) }
+}

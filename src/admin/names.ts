@@ -1,0 +1,12 @@
+// The fields for ids and names that operators give to tenants and keys.
+import { DECLARED_ONLY, NAME_PATTERN } from '../lib/http/rule-phrases.ts'
+import { Type } from '../lib/shape/schema.ts'
+import { ID_PATTERN, LONGEST_NAME } from '../tenants/tenants.ts'
+
+/** The id of a new organization or project; `createOrganization` and `createProject` enforce the pattern. */
+export const newId = (description: string) =>
+  Type.String({ description, minLength: 1, maxLength: 64, [DECLARED_ONLY]: { pattern: ID_PATTERN } })
+
+/** A name to show; `checkName` enforces the pattern. */
+export const nameIn = (description: string) =>
+  Type.String({ description, minLength: 1, maxLength: LONGEST_NAME, [DECLARED_ONLY]: { pattern: NAME_PATTERN } })
