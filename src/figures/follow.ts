@@ -1,14 +1,15 @@
-// Keeps the figures behind the records: computes the days that were marked, on one process at a time for each project.
+// Keeps the figures up to date: computes the days that were marked, on one process at a time for each project.
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
 import type { Db } from '../lib/pg/db.ts'
 import { isUnavailable, sqlState } from '../lib/pg/errors.ts'
+import { endWhenStalled } from '../lib/pg/stalled.ts'
 import type { Query } from '../lib/pg/types.ts'
 import { readHorizon } from '../lists/horizon.ts'
 import { compute } from './compute.ts'
 import { families } from './families.ts'
-import { LONGEST_RUN, markNews, takeMarks } from './marks.ts'
-import { LAST_CHANGE } from './read.ts'
+import { beginPass, markAll, markedProjects, type Pass, spreadMark, takeMarks } from './marks.ts'
+import { beforeWriters, markReports, type Writers } from './reports.ts'
 
 const SHORTEST_PAUSE_MS = 2_000
 // A day is computed from all of its records each time. Without longer pauses, computing the day that changes all the time
@@ -18,6 +19,8 @@ const PAUSES_FOR_PASS = 49
 const LONGEST_PAUSE_MS = 40_000
 // Beside those of the migrations (7482) to the import (7486) and those after it.
 const LOCK_CLASS = 7493
+// The numbers of projects begin at 1.
+const REPORTS = 0
 // A long day of a large project takes a second; several days share the reading of what lies between them.
 const MOST_SECONDS = 600
 
@@ -48,42 +51,88 @@ export function followFigures({ db, clock, log }: Context): () => Promise<void> 
 
 const pauseMs = (passMs: number) => Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, passMs * PAUSES_FOR_PASS))
 
-/** Brings the figures of all projects up to their horizons; another process may be at some of them, which are left out. */
+/** Brings the figures of all projects up to date; another process may be at some of them, which are left out. */
 export async function followAll(db: Db, signal?: AbortSignal): Promise<void> {
-  const projects = await db.query(CHANGED)
-  for (const { id } of projects) {
+  const writers = await followReports(db)
+  for (const projectId of await markedProjects(db.query)) {
     if (signal?.aborted) return
-    await followProject(db, id!, signal)
+    await computeMarked(db, projectId, { ifTaken: 'leave', writers, signal })
   }
 }
 
-/** Brings the figures of a project up to its horizon. */
-export async function followProject(db: Db, projectId: string, signal?: AbortSignal): Promise<void> {
-  const horizon = await readHorizon(db, projectId)
-  await alone(db, projectId, 'leave', (query) => markNews(query, projectId, horizon))
-  const run = { days: LONGEST_RUN }
-  while (!signal?.aborted) if (!(await computeNext(db, projectId, 'leave', run))) return
+/** Brings the figures of a project up to date. */
+export async function followProject(db: Db, projectId: string): Promise<void> {
+  const writers = await followReports(db)
+  await computeMarked(db, projectId, { ifTaken: 'leave', writers })
 }
 
-/** Computes one run of marked days; false when there is none, or another process computes figures of the project. */
+/** Charges and refunds mark their days, on one process at a time. */
+function followReports(db: Db): Promise<Writers> {
+  return db.tx(async (query) => {
+    await query(`set local statement_timeout = '${MOST_SECONDS}s'`)
+    await endWhenStalled(query)
+    await query(`select pg_advisory_xact_lock(${LOCK_CLASS}, ${REPORTS})`)
+    return markReports(query)
+  })
+}
+
+interface How {
+  ifTaken: IfTaken
+  /** Who was writing when charges and refunds last marked their days. */
+  writers: Writers
+  signal?: AbortSignal | undefined
+}
+
+/** Computes the days that are marked, each once: what is marked again meanwhile is left to the next pass. */
+async function computeMarked(db: Db, projectId: string, { ifTaken, writers, signal }: How): Promise<void> {
+  const horizon = await readHorizon(db, projectId)
+  const begun = await alone(db, projectId, ifTaken, async (query) => {
+    await spreadMark(query, projectId)
+    return true
+  })
+  if (!begun) return
+  const pass = beginPass()
+  while (!signal?.aborted) {
+    const result = await computeNext(db, projectId, ifTaken, pass)
+    if (result === 'taken') return
+    if (result === 'computed') continue
+    await db.query(PROGRESS, [projectId, horizon, writers])
+    return
+  }
+}
+
+// Imports that committed before the horizon had marked their days when the pass began; charges, when they were followed.
+const PROGRESS = `
+  insert into figure_progress as f (project_id, horizon)
+  select id, least($2, ${beforeWriters('$3', '= p.number')}) from projects p where id = $1
+  on conflict (project_id) do update set horizon = greatest(f.horizon, excluded.horizon), updated_at = db_clock()`
+
+type IfTaken = 'leave' | 'wait'
+
+/** Computes the next run of marked days; `taken`: another process computes figures of the project. */
 async function computeNext(
   db: Db,
   projectId: string,
-  ifTaken: 'leave' | 'wait',
-  run: { days: number },
-): Promise<boolean> {
+  ifTaken: IfTaken,
+  pass: Pass,
+): Promise<'computed' | 'none' | 'taken'> {
   try {
-    const done = await alone(db, projectId, ifTaken, async (query) => {
-      const marks = await takeMarks(query, projectId, run.days)
-      if (marks) await compute(query, projectId, marks.family, marks.days)
-      return marks !== undefined
+    const run = await alone(db, projectId, ifTaken, async (query) => {
+      const marks = await takeMarks(query, projectId, pass)
+      if (!marks) return 'none'
+      await compute(query, projectId, marks.family, marks.days)
+      await query('update figure_progress set updated_at = db_clock() where project_id = $1', [projectId])
+      return marks
     })
-    return done ?? false
+    if (run === undefined) return 'taken'
+    if (run === 'none') return 'none'
+    pass.taken.set(run.family, run.days.from)
+    return 'computed'
   } catch (error) {
     // Repeated with as many days, a run that takes too long would never end. Its marks are there again.
-    if (sqlState(error) !== CANCELED || run.days === 1) throw error
-    run.days = Math.ceil(run.days / 4)
-    return true
+    if (sqlState(error) !== CANCELED || pass.days === 1) throw error
+    pass.days = Math.ceil(pass.days / 4)
+    return 'computed'
   }
 }
 
@@ -91,21 +140,14 @@ async function computeNext(
 const CANCELED = '57014'
 
 /**
- * Forgets what was followed of a project and computes all of its figures again from the records; returns how many days
- * have figures then. Until a day is computed again, it keeps the figures it had.
+ * Computes all figures of a project again from its records; returns how many days have figures then. Until a day is
+ * computed again, it keeps the figures it had.
  */
 export async function rebuildFigures(db: Db, projectId: string): Promise<number> {
-  const horizon = await readHorizon(db, projectId)
-  await db.tx(async (query) => {
-    // Marking every day reads the times of all records.
-    await query(`set local statement_timeout = '${MOST_SECONDS}s'`)
-    await query('select pg_advisory_xact_lock($1, number) from projects where id = $2', [LOCK_CLASS, projectId])
-    await query('delete from figure_progress where project_id = $1', [projectId])
-    await markNews(query, projectId, horizon)
-  })
+  const writers = await followReports(db)
+  await alone(db, projectId, 'wait', (query) => markAll(query, projectId))
   // Another process may compute some of the days meanwhile.
-  const run = { days: LONGEST_RUN }
-  while (await computeNext(db, projectId, 'wait', run)) {}
+  await computeMarked(db, projectId, { ifTaken: 'wait', writers })
   const [row] = await db.query(DAYS, [projectId])
   return Number(row!.days)
 }
@@ -119,7 +161,7 @@ const DAYS = `
 function alone<T>(
   db: Db,
   projectId: string,
-  ifTaken: 'leave' | 'wait',
+  ifTaken: IfTaken,
   work: (query: Query) => Promise<T>,
 ): Promise<T | undefined> {
   return db.tx(async (query) => {
@@ -132,15 +174,3 @@ function alone<T>(
     return locked?.mine === 'false' ? undefined : work(query)
   })
 }
-
-// A look at the ends of four indexes a project: an idle project costs nothing more.
-const CHANGED = `
-  select p.id from projects p left join figure_progress f on f.project_id = p.id
-  where (f.project_id is null and (
-      exists (select from profiles r where r.project_id = p.id)
-      or exists (select from report_transactions r where r.organization_id = p.organization_id)))
-    or exists (select from figure_marks m where m.project_id = p.id)
-    or ${LAST_CHANGE} >= f.horizon
-    or (select r.trx_created_at from report_transactions r where r.organization_id = p.organization_id
-        order by r.trx_created_at desc limit 1) > f.reported
-  order by p.id`

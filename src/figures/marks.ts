@@ -1,4 +1,4 @@
-// Days whose figures have to be computed again: found by following the project, marked by imports, taken in runs.
+// Days whose figures have to be computed again: marked by whoever changes records, taken in runs.
 import type { Query } from '../lib/pg/types.ts'
 import type { Days } from './compute.ts'
 import { families } from './families.ts'
@@ -6,54 +6,33 @@ import { families } from './families.ts'
 /** The most days of a run: so many are computed in one transaction. */
 export const LONGEST_RUN = 31
 
-/**
- * Marks the days of what was written since the last look, up to `horizon`: charges write transactions and rows of the
- * report, and need not wait for a mark. Whatever else writes records is an import, which marks its days itself.
- */
-export async function markNews(query: Query, projectId: string, horizon: string): Promise<void> {
-  const [progress] = await query('select horizon, reported from figure_progress where project_id = $1', [projectId])
-  if (!progress) return begin(query, projectId, horizon)
-  await query(MARK_TRANSACTIONS, [projectId, progress.horizon!, horizon])
-  const [reported] = await query(MARK_REPORT, [projectId, progress.reported!])
-  await query(
-    `update figure_progress set horizon = greatest(horizon, $2), reported = $3, updated_at = db_clock()
-     where project_id = $1`,
-    [projectId, horizon, reported!.last!],
-  )
+/** The projects that have marks. */
+export async function markedProjects(query: Query): Promise<string[]> {
+  const rows = await query(MARKED)
+  return rows.map(({ project_id }) => project_id!)
 }
 
-async function begin(query: Query, projectId: string, horizon: string): Promise<void> {
-  await query(
-    `insert into figure_progress (project_id, horizon, reported)
-     select p.id, $2, coalesce((
-       select max(trx_created_at) from report_transactions r where r.organization_id = p.organization_id), '-infinity')
-     from projects p where p.id = $1`,
-    [projectId, horizon],
-  )
-  await markAll(query, projectId)
+// One look into the index for each of them, however many marks they have.
+const MARKED = `
+  with recursive marked as (
+    (select project_id from figure_marks order by project_id limit 1)
+    union all
+    select (select m.project_id from figure_marks m where m.project_id > p.project_id order by m.project_id limit 1)
+    from marked p where p.project_id is not null)
+  select project_id from marked where project_id is not null`
+
+/** Marks every day there is, if a mark asks for all of them or the project was never followed. */
+export async function spreadMark(query: Query, projectId: string): Promise<void> {
+  const [row] = await query(ALL_WANTED, [projectId])
+  if (row!.wanted === 't') await markAll(query, projectId)
 }
 
-const MARK_TRANSACTIONS = `
-  insert into figure_marks (project_id, family, day)
-  select distinct t.project_id, 'sales', (t.created_at at time zone 'UTC')::date
-  from transactions t where t.project_id = $1 and t.updated_at >= $2 and t.updated_at < $3`
-
-// Rows become visible in the order of their stamps: behind the last one that is visible, none appears.
-const MARK_REPORT = `
-  with news as materialized (
-    select r.trx_created_at as at, c.project_id
-    from projects p
-    join report_transactions r on r.organization_id = p.organization_id and r.trx_created_at > $2
-    join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id
-    where p.id = $1
-  ), marked as (
-    insert into figure_marks (project_id, family, day)
-    select distinct $1, family, (at at time zone 'UTC')::date from news
-    cross join (values ('sales'), ('payments')) families (family) where project_id = $1)
-  select greatest($2::timestamptz, (select max(at) from news)) as last`
+const ALL_WANTED = `
+  select exists (select from figure_marks where project_id = $1 and family = 'all')
+    or not exists (select from figure_progress where project_id = $1) as wanted`
 
 /** Marks every day there is. */
-async function markAll(query: Query, projectId: string): Promise<void> {
+export async function markAll(query: Query, projectId: string): Promise<void> {
   await query('delete from figure_marks where project_id = $1', [projectId])
   await query(MARK_ALL, [projectId])
 }
@@ -83,24 +62,37 @@ const MARK_ALL = `
       ...families.map(({ name, table }) => `select '${name}', day from ${table} where project_id = $1 and split = ''`),
     ].join(' union all ')}) days (family, day) where day is not null`
 
-/** Removes the marks of a run of days of one family and returns it; undefined when there is none. */
+/** How far a pass over the marks of a project has come. */
+export interface Pass {
+  /** The most days of a run. */
+  days: number
+  /** By family: the first day of the last run that was taken. Days from there on are left to the next pass. */
+  taken: Map<string, string>
+}
+
+export const beginPass = (): Pass => ({ days: LONGEST_RUN, taken: new Map() })
+
+/** Removes the marks of the pass's next run of days of one family and returns it; undefined when there is none. */
 export async function takeMarks(
   query: Query,
   projectId: string,
-  mostDays: number,
+  { days, taken }: Pass,
 ): Promise<{ family: string; days: Days } | undefined> {
-  const [taken] = await query(TAKE, [projectId, mostDays])
-  if (!taken?.from) return undefined
-  return { family: taken.family!, days: { from: taken.from, to: taken.to! } }
+  const [run] = await query(TAKE, [projectId, days, [...taken.keys()], [...taken.values()]])
+  if (!run?.from) return undefined
+  return { family: run.family!, days: { from: run.from, to: run.to! } }
 }
 
-// The newest days first: they are looked at most. What an import commits meanwhile stays marked.
+// The newest days first: they are looked at most. What an import commits meanwhile stays marked. A day that changes all the
+// time is taken once in a pass, or the pass would not end.
 const TAKE = `
   with newest as (
-    select family, day from figure_marks where project_id = $1 order by day desc, family limit 1
+    select family, day from figure_marks m where project_id = $1 and family <> 'all' and not exists (
+      select from unnest($3::text[], $4::date[]) taken (family, day) where taken.family = m.family and m.day >= taken.day)
+    order by day desc, family limit 1
   ), days as (
     select distinct m.day from figure_marks m join newest n on m.family = n.family
-    where m.project_id = $1 and m.day > n.day - $2::int
+    where m.project_id = $1 and m.day > n.day - $2::int and m.day <= n.day
   ), run as (
     -- In a run without a gap the day and its place from the end add up to the same.
     select day from (select day, day + row_number() over (order by day desc)::int as sum from days) placed

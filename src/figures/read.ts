@@ -3,6 +3,7 @@ import { currencies } from '../lib/currencies.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Param } from '../lib/pg/types.ts'
 import { type MetricName, metrics, type Sum, type SumName, sums, sumsOf } from './metrics.ts'
+import { HAS_NEWS } from './reports.ts'
 
 export const periods = ['day', 'week', 'month'] as const
 export type Period = (typeof periods)[number]
@@ -204,21 +205,25 @@ function yearBefore(day: string): string {
   return `${String(year).padStart(4, '0')}${rest === '-02-29' ? '-02-28' : rest}`
 }
 
-/** The instant up to which the figures of these projects are complete; null before the first look at one of them. */
+/**
+ * The instant up to which the figures of these projects are complete; null before the first look at one that has records.
+ */
 export async function figuresAsOf(db: Db, projects: readonly string[]): Promise<string | null> {
-  const [row] = await db.query(
-    `select case when count(${AS_OF}) = count(*) then min(${AS_OF}) end as as_of
-     from unnest($1::text[]) p (id) left join figure_progress f on f.project_id = p.id`,
-    [projects as string[]],
-  )
+  const [row] = await db.query(AS_OF, [projects as string[]])
   return row!.as_of!
 }
 
-/** SQL: when a transaction of the project `p` last changed. By its order: a condition would be planned as if many rows met it. */
-export const LAST_CHANGE = `(
-  select t.updated_at from transactions t where t.project_id = p.id order by t.updated_at desc limit 1)`
-
-// Where nothing has changed since the last look, the figures are as new as the project's horizon.
-const AS_OF = `(case when exists (select from figure_marks m where m.project_id = p.id)
-    or ${LAST_CHANGE} >= f.horizon
-  then f.horizon else (select greatest(c.horizon, f.horizon) from project_clocks c where c.project_id = f.project_id) end)`
+// Where no day is marked, figures are as new as the project's horizon, as far as charges were followed.
+const AS_OF = `
+  select case when bool_and(as_of is not null or not waits) then min(as_of) end as as_of from (
+    select m.marked or ${HAS_NEWS} as waits, case when ${HAS_NEWS} then least(m.as_of, greatest(f.followed_at, g.horizon))
+      else m.as_of end as as_of
+    from unnest($1::text[]) asked (id)
+    join projects p on p.id = asked.id
+    join organization_clocks c on c.organization_id = p.organization_id
+    left join figure_reports f on f.organization_id = p.organization_id
+    left join project_clocks k on k.project_id = p.id
+    left join figure_progress g on g.project_id = p.id
+    cross join lateral (select exists (select from figure_marks m where m.project_id = p.id) as marked) known
+    cross join lateral (
+      select marked, case when marked or g.horizon is null then g.horizon else greatest(k.horizon, g.horizon) end as as_of) m) each`

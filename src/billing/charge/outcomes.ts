@@ -49,9 +49,11 @@ export async function writeOutcomes(query: Query, done: Done[], notes: Note[]): 
     ...(notes.length > 0 ? [writeNotes(query, notes)] : []),
     ...(done.length > 0 ? [finish(query, done)] : []),
     ...deliver(query, done, moved),
-    ...(moved.length > 0 ? [addReportRows(query, moved.map(reportRow))] : []),
+    ...(moved.length > 0 ? [addReportRows(query, moved.map(reportRow), stampsOf(moved))] : []),
   ])
 }
+
+const stampsOf = (moved: Movement[]) => moved.map(({ order }) => order.stamp)
 
 async function finish(query: Query, done: Done[]): Promise<void> {
   const column = (value: (order: Outcome) => string) => done.map(({ order }) => value(order))

@@ -48,10 +48,11 @@ const OWN = [
 const TOLD = (Object.keys(noDetails) as (keyof PaymentDetails)[]).filter((name) => name !== 'psp_transaction_type')
 
 /**
- * Adds rows in their order. Do it last in the transaction: the clocks of the organizations stay locked to the commit, so
- * that rows are visible before the next one of their organization is stamped.
+ * Adds rows in their order, none stamped before the latest of `notBefore`: a charge's row must not be stamped before its
+ * transaction, or figures would count both. Do it last in the transaction: the clocks of the organizations stay locked to
+ * the commit, so that rows are visible before the next one of their organization is stamped.
  */
-export async function addReportRows(query: Query, rows: ReportRow[]): Promise<void> {
+export async function addReportRows(query: Query, rows: ReportRow[], notBefore: string[] = []): Promise<void> {
   const counts = new Map<string, number>()
   const places = rows.map(({ organization_id }) => {
     const place = (counts.get(organization_id) ?? 0) + 1
@@ -59,7 +60,7 @@ export async function addReportRows(query: Query, rows: ReportRow[]): Promise<vo
     return String(place)
   })
   const written = JSON.stringify(rows.map(columnsOf))
-  await query(ADD, [[...counts.keys()], Array.from(counts.values(), String), written, places])
+  await query(ADD, [[...counts.keys()], Array.from(counts.values(), String), written, places, notBefore])
 }
 
 function columnsOf(row: ReportRow): object {
@@ -82,7 +83,8 @@ const ADD: Statement = {
       order by c.organization_id for no key update of c),
     ticked as (
       update organization_clocks c set last_trx_created_at =
-        greatest(db_clock(), c.last_trx_created_at + interval '1 microsecond') + (l.rows - 1) * interval '1 microsecond'
+        greatest(db_clock(), c.last_trx_created_at + interval '1 microsecond',
+          (select max(stamp) from unnest($5::timestamptz[]) stamp)) + (l.rows - 1) * interval '1 microsecond'
       from locked l where c.organization_id = l.organization_id
       returning c.organization_id, c.last_trx_created_at - l.rows * interval '1 microsecond' as before),
     stamped as (
