@@ -14,7 +14,7 @@ import { migrate } from './lib/pg/migrate.ts'
 import { reconnect, unsettled } from './lib/pg/pooler.ts'
 import { makeMasterKeyIn, masterKeyIn, openSeal, type Seal } from './lib/secrets.ts'
 import { type Limits, openLimits } from './limits/limits.ts'
-import { type AmongWorkers, type Metrics, openMetrics } from './metrics/metrics.ts'
+import { type Metrics, openMetrics, type WorkerMetrics } from './metrics/metrics.ts'
 import { openProviders } from './providers/open.ts'
 import type { Providers } from './providers/provider.ts'
 import { openPlayMoney, registered } from './simulator/play-money.ts'
@@ -51,7 +51,7 @@ export interface OpenOptions {
   /** What can be done while the embedded database starts. */
   meanwhile?: () => void
   /** For one of several workers, whose supervisor runs the simulator. */
-  among?: AmongWorkers
+  worker?: WorkerMetrics
   /** Gives up opening: what is open is closed again, and the promise rejects with the signal's reason. */
   signal?: AbortSignal | undefined
   /** Short commands need few connections. */
@@ -97,7 +97,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     const keys = openKeyCache(db, systemClock)
     const limits = openLimits({ config, db, clock: systemClock, log })
     closers.push(() => limits.close())
-    const metrics = openMetrics(db, options.among)
+    const metrics = openMetrics(db, options.worker)
     const audit = openAudit(seal, auditHeadsPath(config), log)
     const simulator = await findSimulator({ config, db, clock: systemClock, log }, options)
     if (simulator.close) closers.push(simulator.close)
@@ -140,12 +140,12 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
 /** Where the simulator is, if this program may use it: play money reaches production only by an address that was set. */
 async function findSimulator(
   shared: Parameters<typeof openPlayMoney>[0],
-  { simulator: run = 'never', among }: OpenOptions,
+  { simulator: run = 'never', worker }: OpenOptions,
 ): Promise<{ url: string | (() => string) | undefined; close?: () => Promise<void> }> {
   const { config, db } = shared
   if (config.simulatorUrl !== undefined) return { url: config.simulatorUrl }
   if (run === 'always' || (run === 'embedded' && config.databaseUrl === undefined)) {
-    const { url, close } = await openPlayMoney(shared, { follow: among !== undefined })
+    const { url, close } = await openPlayMoney(shared, { follow: worker !== undefined })
     return { url, close }
   }
   // A short command asks the one that a server of this data folder runs.
@@ -155,9 +155,9 @@ async function findSimulator(
 /** The demo's, and for a short command the one that a server of this data folder runs. */
 async function openStripeSimulator(
   shared: Parameters<typeof openPlayMoney>[0],
-  { simulator: run = 'never', among }: OpenOptions,
+  { simulator: run = 'never', worker }: OpenOptions,
 ): Promise<{ url: () => string; close(): Promise<void> } | undefined> {
-  if (run === 'always') return openPlayMoney(shared, { dialect: 'stripe', follow: among !== undefined })
+  if (run === 'always') return openPlayMoney(shared, { dialect: 'stripe', follow: worker !== undefined })
   const url = await registered(shared.db, 'stripe')
   return url === undefined ? undefined : { url: () => url, async close() {} }
 }

@@ -1,7 +1,7 @@
-// Repeats erasures at payment providers: detaches cards and empties or deletes the customer there, retrying until it is done.
+// Erases customers at payment providers: detaches their cards, clears or deletes the customer there, and retries until done.
 import type { Clock } from '../lib/clock.ts'
 import type { Db } from '../lib/pg/db.ts'
-import { isUnavailable } from '../lib/pg/errors.ts'
+import { repeat } from '../lib/repeat.ts'
 import { adapters } from '../providers/adapters.ts'
 import type { Provider, Providers } from '../providers/provider.ts'
 
@@ -44,21 +44,26 @@ export const QUEUE_AT_PROVIDER = [
    on conflict do nothing`,
 ]
 
-// Idle workers look in turn, so that there is one look in this time.
-const LOOK_MS = 1_000
+// The interval at which an idle process looks for due erasures. Its workers take turns.
+const POLL_MS = 1_000
 // The most concurrent erasures of one process.
 const AT_ONCE = 4
-// Longer than the calls of one erasure: cards are detached one after the other.
+// Longer than all calls of one erasure, which detaches cards one after the other.
 const LEASE_S = 10 * 60
 const PAUSES_S = [5, 60, 10 * 60, 60 * 60, 6 * 60 * 60]
 
-/** Starts to erase at providers; returns what stops it. */
+/** Starts to erase at providers; returns the function that stops it. */
 export function eraseAtProviders(app: Shared): () => Promise<void> {
-  const stopping = new AbortController()
-  const workers = Array.from({ length: AT_ONCE }, (_, n) => keepErasing(app, n * LOOK_MS, stopping.signal))
+  // An erasure that was taken and not settled is due again when its lease ends.
+  const failure = 'An erasure at a payment provider failed; it is tried again.'
+  const pauseMs = AT_ONCE * POLL_MS
+  const stops = Array.from({ length: AT_ONCE }, (_, n) =>
+    repeat(app, { delayMs: n * POLL_MS, pauseMs, failure }, async (signal) =>
+      (await eraseNext(app, signal)) ? 0 : pauseMs,
+    ),
+  )
   return async () => {
-    stopping.abort()
-    await Promise.all(workers)
+    await Promise.all(stops.map((stop) => stop()))
   }
 }
 
@@ -71,8 +76,8 @@ type Due = {
   attempts: string
 }
 
-// Taking moves the time of the next attempt past the lease. A time further ahead than any pause is due, too: the clock was
-// set back.
+// Taking an erasure moves its next attempt past the lease. A time further in the future than any pause is due too: it was set
+// before the clock was set back.
 const TAKE_DUE = {
   name: 'take erasure at provider',
   text: `
@@ -87,30 +92,17 @@ const TAKE_DUE = {
     returning e.organization_id, e.psp, e.psp_merchant_id, e.target, e.how, e.attempts`,
 }
 
-async function keepErasing(app: Shared, delayMs: number, signal: AbortSignal): Promise<void> {
-  const { db, clock, log } = app
-  await clock.sleep(delayMs, signal)
-  while (!signal.aborted) {
-    const isWorking = await eraseNext(app, signal).catch((error) => {
-      // A taken erasure is due again when its lease ends.
-      if (!isUnavailable(error))
-        log.error({ err: error }, 'An erasure at a payment provider failed; it is tried again.')
-      return false
-    })
-    if (!isWorking) await clock.sleep(AT_ONCE * LOOK_MS, signal)
-  }
-
-  async function eraseNext({ providers }: Shared, stop: AbortSignal): Promise<boolean> {
-    const [due] = await db.query<Due>(TAKE_DUE, [LEASE_S])
-    if (!due) return false
-    const { organization_id, psp, psp_merchant_id, target } = due
-    const provider = await providers.of(organization_id, psp, psp_merchant_id)
-    const why = provider ? await erase(provider, due, stop) : 'the merchant account is not connected'
-    const pause = PAUSES_S[Math.min(Number(due.attempts), PAUSES_S.length) - 1]!
-    await db.query(SETTLE, [organization_id, psp, psp_merchant_id, target, why ?? null, pause])
-    if (why === undefined) log.info({ organization_id, psp, psp_merchant_id }, 'A customer was erased at the provider.')
-    return true
-  }
+/** Makes one attempt at a due erasure; returns whether there was one. */
+async function eraseNext({ db, providers, log }: Shared, signal: AbortSignal): Promise<boolean> {
+  const [due] = await db.query<Due>(TAKE_DUE, [LEASE_S])
+  if (!due) return false
+  const { organization_id, psp, psp_merchant_id, target } = due
+  const provider = await providers.of(organization_id, psp, psp_merchant_id)
+  const why = provider ? await erase(provider, due, signal) : 'the merchant account is not connected'
+  const pause = PAUSES_S[Math.min(Number(due.attempts), PAUSES_S.length) - 1]!
+  await db.query(SETTLE, [organization_id, psp, psp_merchant_id, target, why ?? null, pause])
+  if (why === undefined) log.info({ organization_id, psp, psp_merchant_id }, 'A customer was erased at the provider.')
+  return true
 }
 
 const SETTLE = {
@@ -121,7 +113,7 @@ const SETTLE = {
     where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and target = $4 and done_at is null`,
 }
 
-/** Returns why it has to be tried again, or undefined when it is done. */
+/** Returns why the erasure has to be tried again; undefined if it is done. */
 async function erase(provider: Provider, { target, how }: Due, signal: AbortSignal): Promise<string | undefined> {
   if (!provider.eraseCustomer) return 'the provider has no such call'
   const customer = target.startsWith('cus_') ? target : await customerOf(provider, target, signal)
@@ -131,7 +123,7 @@ async function erase(provider: Provider, { target, how }: Due, signal: AbortSign
   return outcome.outcome === 'unknown' ? outcome.why : undefined
 }
 
-/** The customer of a saved card; null: it is attached to none. */
+/** The customer of a saved card; null if the card is attached to none. */
 async function customerOf(provider: Provider, token: string, signal: AbortSignal) {
   const card = await provider.savedCard?.(token, signal)
   if (card && 'outcome' in card) return card

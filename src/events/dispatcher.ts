@@ -5,6 +5,7 @@ import type { Clock } from '../lib/clock.ts'
 import { watchClock } from '../lib/pg/clock-watch.ts'
 import type { Db } from '../lib/pg/db.ts'
 import { isUnavailable } from '../lib/pg/errors.ts'
+import { repeat } from '../lib/repeat.ts'
 import type { Seal } from '../lib/secrets.ts'
 import { anythingDue, fanOut, giveBack, type Lane, makeDue, settle, type Taken, take } from './queue.ts'
 import { type Resolve, resolverFor, send } from './send.ts'
@@ -45,25 +46,16 @@ const STOP_MS = 2000
 
 /** Starts to deliver, alongside any number of other processes; returns the function that stops it. */
 export function deliverEvents(app: Shared, options: DeliveryOptions = {}): () => Promise<void> {
-  const stopping = new AbortController()
   const dispatcher = openDispatcher(app, options)
-  const work = async () => {
-    while (!stopping.signal.aborted) {
-      const begun = app.clock.monotonicMs()
-      const busy = await dispatcher.poll().catch((error) => {
-        if (!isUnavailable(error)) app.log.error({ err: error }, 'Webhook deliveries failed.')
-        return false
-      })
-      const tookMs = app.clock.monotonicMs() - begun
-      // Polling takes at most half of the time, so that it does not become the load.
-      await app.clock.sleep(busy ? Math.max(BUSY_POLL_MS, tookMs) : POLL_MS, stopping.signal)
-    }
-  }
-  const working = work()
+  const stopPolling = repeat(app, { pauseMs: POLL_MS, failure: 'Webhook deliveries failed.' }, async () => {
+    const begunMs = app.clock.monotonicMs()
+    const isBusy = await dispatcher.poll()
+    // The pause is as long as the poll took, so that polling takes at most half of the time.
+    return isBusy ? Math.max(BUSY_POLL_MS, app.clock.monotonicMs() - begunMs) : POLL_MS
+  })
   const stopWatch = watchClock(app, () => makeDue(app.db))
   return async () => {
-    stopping.abort()
-    await Promise.all([working, stopWatch()])
+    await Promise.all([stopPolling(), stopWatch()])
     await dispatcher.close()
   }
 }

@@ -1,17 +1,17 @@
-// Tells the projects of commits that were lost: an event for each that has an endpoint.
+// Writes an event about lost commits for every project with a webhook endpoint.
 import type { EventType } from '../events/catalogue.ts'
 import type { Db } from '../lib/pg/db.ts'
 
 const TYPE: EventType = 'project.commits_lost'
 
-/** Writes the events of losses that have none yet, each in one step with the mark that it was done. */
+/** Writes the events of all losses without events, and marks these losses in the same statement. */
 export async function announceLosses(db: Db): Promise<void> {
   await db.query(ANNOUNCE, [TYPE])
 }
 
 const instant = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 
-// Two processes: the second waits for the row, and finds the mark.
+// Of two processes the second waits for the locked row and then finds it marked.
 const ANNOUNCE = `
   with lost as (
     update failovers set announced_at = db_clock() where loss <> 'none' and announced_at is null

@@ -1,63 +1,56 @@
-// Notices a failover, and commits that it lost: writes a beat about once a second and remembers what was confirmed.
+// Detects failovers and the commits that they lost: writes a heartbeat about once a second, and remembers the newest one
+// whose commit was confirmed.
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
 import type { Db } from '../lib/pg/db.ts'
-import { isUnavailable, sqlState } from '../lib/pg/errors.ts'
+import { sqlState } from '../lib/pg/errors.ts'
+import { repeat } from '../lib/repeat.ts'
 import { announceLosses } from './announce.ts'
 
 const EVERY_MS = 1000
 
-/** The newest beat whose commit was confirmed to this process. */
+/** The newest heartbeat whose commit was confirmed to this process. */
 interface Known {
   generation: bigint
   number: bigint
-  /** What the database's clock showed, and the monotonic clock then. */
+  /** The same instant by the database's clock and by this process's monotonic clock. */
   at: string
   sinceMs: number
 }
 
-/** Starts the watch; returns what stops it. */
+/** Starts to detect failovers; returns the function that stops it. */
 export function watchFailovers({ db, clock, log }: { db: Db; clock: Clock; log: Logger }): () => Promise<void> {
-  const stopping = new AbortController()
   let known: Known | undefined
 
-  async function look(): Promise<void> {
-    const askedMs = clock.monotonicMs()
+  async function beat(): Promise<void> {
+    const sentMs = clock.monotonicMs()
     const [row] = await db.query(BEAT, [`${EVERY_MS} milliseconds`])
     if (!row) return void (await db.query(BEGIN))
     const [generation, number] = [BigInt(row.generation!), BigInt(row.number!)]
     const isOther = known !== undefined && generation !== known.generation
     const isBehind = known !== undefined && !isOther && number < known.number
-    if (isOther || isBehind || row.same_timeline !== 't') return note()
-    known = { generation, number, at: row.at!, sinceMs: askedMs }
+    if (isOther || isBehind || row.same_timeline !== 't') return recordFailover()
+    known = { generation, number, at: row.at!, sinceMs: sentMs }
     if (row.unannounced === 't') await announceLosses(db)
   }
 
-  /** What is not known is left to the next look, which remembers the row as it then is. */
-  async function note(): Promise<void> {
+  /** Records the failover and what it lost. The next heartbeat starts from the row as it is then. */
+  async function recordFailover(): Promise<void> {
     const elapsed = known ? `${clock.monotonicMs() - known.sinceMs} milliseconds` : null
     const { generation = null, number = null, at = null } = known ?? {}
-    const [noted] = await db.query(NOTE, [generation?.toString() ?? null, number?.toString() ?? null, at, elapsed])
+    const [recorded] = await db.query(RECORD, [generation?.toString() ?? null, number?.toString() ?? null, at, elapsed])
     known = undefined
-    if (!noted) return
-    const { loss, lost_from } = noted
+    if (!recorded) return
+    const { loss, lost_from } = recorded
     if (loss === 'none') log.info('The database has failed over. No commit was lost.')
     else log.error({ loss, lost_from }, LOST)
   }
 
-  const work = async () => {
-    while (!stopping.signal.aborted) {
-      await look().catch((error) => {
-        if (!isUnavailable(error) && !isStandby(error)) log.error({ err: error }, 'Watching for failovers failed.')
-      })
-      await clock.sleep(EVERY_MS, stopping.signal)
-    }
-  }
-  const working = work()
-  return async () => {
-    stopping.abort()
-    await working
-  }
+  return repeat({ clock, log }, { pauseMs: EVERY_MS, failure: 'Watching for failovers failed.' }, () =>
+    beat().catch((error) => {
+      if (!isStandby(error)) throw error
+    }),
+  )
 }
 
 const LOST =
@@ -70,7 +63,8 @@ const BEGIN = `
   insert into commit_beat (timeline, waits, at, safe_until) values (wal_timeline(), commits_wait(), db_clock(), safe_until())
   on conflict do nothing`
 
-// A clock set back must not silence it. A process that loses the race for a beat returns an older one, which is true as well.
+// A new heartbeat is due after a second, and also if the last one is in the future because the clock was set back. A process
+// that loses the race for a heartbeat returns the older one, whose commit is confirmed as well.
 const BEAT = {
   name: 'commit beat',
   text: `
@@ -84,8 +78,8 @@ const BEAT = {
     from commit_beat r cross join here left join beaten b on true`,
 }
 
-// A process that knows nothing yet has missed nothing: it is as far as the row.
-const NOTE = {
+// A process that has just started knows no heartbeat. It takes the row's own, and so finds no loss.
+const RECORD = {
   name: 'note failover',
   text: `
     select n.loss, n.lost_from

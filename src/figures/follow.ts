@@ -2,9 +2,10 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
 import type { Db } from '../lib/pg/db.ts'
-import { isUnavailable, sqlState } from '../lib/pg/errors.ts'
+import { sqlState } from '../lib/pg/errors.ts'
 import { endWhenStalled } from '../lib/pg/stalled.ts'
 import type { Query } from '../lib/pg/types.ts'
+import { repeat } from '../lib/repeat.ts'
 import { readHorizon } from '../lists/horizon.ts'
 import { compute } from './compute.ts'
 import { families } from './families.ts'
@@ -30,23 +31,14 @@ interface Context {
   log: Logger
 }
 
-/** Starts to follow all projects; returns what stops it. */
+/** Starts to compute the figures of all projects; returns the function that stops it. */
 export function followFigures({ db, clock, log }: Context): () => Promise<void> {
-  const stopping = new AbortController()
-  const work = async () => {
-    while (!stopping.signal.aborted) {
-      const begunMs = clock.monotonicMs()
-      await followAll(db, stopping.signal).catch((error) => {
-        if (!isUnavailable(error)) log.error({ err: error }, 'Computing figures failed.')
-      })
-      await clock.sleep(pauseMs(clock.monotonicMs() - begunMs), stopping.signal)
-    }
-  }
-  const working = work()
-  return async () => {
-    stopping.abort()
-    await working
-  }
+  const options = { pauseMs: LONGEST_PAUSE_MS, failure: 'Computing figures failed.' }
+  return repeat({ clock, log }, options, async (signal) => {
+    const begunMs = clock.monotonicMs()
+    await followAll(db, signal)
+    return pauseMs(clock.monotonicMs() - begunMs)
+  })
 }
 
 const pauseMs = (passMs: number) => Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, passMs * PAUSES_FOR_PASS))

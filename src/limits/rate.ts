@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
 import type { Db } from '../lib/pg/db.ts'
-import { isUnavailable } from '../lib/pg/errors.ts'
+import { repeat } from '../lib/repeat.ts'
 
 /** Requests per second, and the burst on top of that. A rate of 0 means no limit. */
 export interface Rate {
@@ -29,13 +29,13 @@ interface Bucket extends Rate {
   level: number
   atMs: number
   /** Requests not yet shared with the other processes. */
-  untold: number
+  unshared: number
 }
 
 // The delay after which a process knows the requests that others have admitted.
-const TELL_MS = 250
-// The share of its rate that a key may use in each process unshared: most keys never reach the database.
-const UNTOLD_SHARE = 1 / 16
+const SHARE_EVERY_MS = 250
+// The part of its rate that a key may use in each process without sharing it, so that most keys never reach the database.
+const UNSHARED_PART = 1 / 16
 // The longest wait after an overdraft at several processes.
 const MOST_DEBT_S = 10
 // Bounds the memory; the oldest key is removed first.
@@ -56,13 +56,12 @@ export interface Shared {
  */
 export function openRateLimiter({ db, clock, log }: Shared): RateLimiter {
   const buckets = new Map<string, Bucket>()
-  const stopping = new AbortController()
 
   function bucketOf(keyId: string, { rate, burst }: Rate): Bucket {
     let bucket = buckets.get(keyId)
     if (!bucket) {
       if (buckets.size >= MOST_KEYS) buckets.delete(buckets.keys().next().value!)
-      bucket = { rate, burst, level: 0, atMs: clock.monotonicMs(), untold: 0 }
+      bucket = { rate, burst, level: 0, atMs: clock.monotonicMs(), unshared: 0 }
       buckets.set(keyId, bucket)
     }
     bucket.rate = rate
@@ -72,57 +71,54 @@ export function openRateLimiter({ db, clock, log }: Shared): RateLimiter {
 
   async function share(): Promise<void> {
     const nowMs = clock.monotonicMs()
-    const news: [id: string, bucket: Bucket, told: number][] = []
+    const news: [id: string, bucket: Bucket, shared: number][] = []
     for (const [id, bucket] of buckets) {
       leak(bucket, nowMs)
-      bucket.untold = Math.max(0, bucket.untold - (bucket.rate * UNTOLD_SHARE * TELL_MS) / 1000)
-      if (bucket.untold > 0) news.push([id, bucket, bucket.untold])
+      bucket.unshared = Math.max(0, bucket.unshared - (bucket.rate * UNSHARED_PART * SHARE_EVERY_MS) / 1000)
+      if (bucket.unshared > 0) news.push([id, bucket, bucket.unshared])
       else if (bucket.level === 0) buckets.delete(id)
     }
     if (news.length === 0) return
     const rows = await db.query(SPEND, [
       news.map(([id]) => id),
-      news.map(([, { rate }, told]) => String(told / rate)),
+      news.map(([, { rate }, shared]) => String(shared / rate)),
       news.map(([, { rate, burst }]) => String(burst / rate + MOST_DEBT_S)),
     ])
     const seconds = new Map(rows.map((row) => [row.key_id!, Number(row.seconds)]))
-    for (const [id, bucket, told] of news) {
-      bucket.untold -= told
-      bucket.level = seconds.get(id)! * bucket.rate + bucket.untold
+    for (const [id, bucket, shared] of news) {
+      bucket.unshared -= shared
+      bucket.level = seconds.get(id)! * bucket.rate + bucket.unshared
       bucket.atMs = clock.monotonicMs()
     }
   }
 
-  let working: Promise<void> | undefined
-  async function keepSharing(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      await clock.sleep(TELL_MS, stopping.signal)
-      await share().catch((error) => {
-        if (!isUnavailable(error)) log.error({ err: error }, 'Sharing the request counts of keys failed.')
-      })
-    }
+  let isClosed = false
+  let stopSharing: (() => Promise<void>) | undefined
+  // Started by the first request: a process without requests has nothing to share.
+  const startSharing = () => {
+    const options = { delayMs: SHARE_EVERY_MS, pauseMs: SHARE_EVERY_MS }
+    return repeat({ clock, log }, { ...options, failure: 'Sharing the request counts of keys failed.' }, share)
   }
 
   return {
     take(keyId, rate) {
-      // A process without requests has nothing to share.
-      working ??= keepSharing()
+      if (!isClosed) stopSharing ??= startSharing()
       const bucket = bucketOf(keyId, rate)
       leak(bucket, clock.monotonicMs())
       const free = bucket.burst - bucket.level
       if (free < 1) return { admitted: false, remaining: 0, waitMs: ((1 - free) / bucket.rate) * 1000 }
       bucket.level += 1
-      bucket.untold += 1
+      bucket.unshared += 1
       return { admitted: true, remaining: Math.floor(free - 1), waitMs: 0 }
     },
     async close() {
-      stopping.abort()
-      await working
+      isClosed = true
+      await stopSharing?.()
     },
   }
 }
 
-// In the order of the keys, so that two processes never wait for each other.
+// Ordered by key, so that two processes cannot deadlock.
 const SPEND = {
   name: 'spend',
   text: `select key_id, spend(key_id, seconds, most) as seconds

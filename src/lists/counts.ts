@@ -2,35 +2,22 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
 import type { Db } from '../lib/pg/db.ts'
-import { isUnavailable } from '../lib/pg/errors.ts'
+import { repeat } from '../lib/repeat.ts'
 
 const PAUSE_MS = 1000
 const LOCK = 7484
 
-/** Starts the sweep, once a second on one process at a time; returns the function that stops it. */
+/** Adds up the counts once a second, in one process at a time; returns the function that stops it. */
 export function sweepCounts({ db, clock, log }: { db: Db; clock: Clock; log: Logger }): () => Promise<void> {
-  const stopping = new AbortController()
-  const work = async () => {
-    while (!stopping.signal.aborted) {
-      await db
-        .tx(async (query) => {
-          const [lock] = await query('select pg_try_advisory_xact_lock($1) as mine', [LOCK])
-          if (lock!.mine === 't') await query(ADD_UP)
-        })
-        .catch((error) => {
-          if (!isUnavailable(error)) log.error({ err: error }, 'Adding up the counts failed.')
-        })
-      await clock.sleep(PAUSE_MS, stopping.signal)
-    }
-  }
-  const working = work()
-  return async () => {
-    stopping.abort()
-    await working
-  }
+  return repeat({ clock, log }, { pauseMs: PAUSE_MS, failure: 'Adding up the counts failed.' }, () =>
+    db.tx(async (query) => {
+      const [lock] = await query('select pg_try_advisory_xact_lock($1) as mine', [LOCK])
+      if (lock!.mine === 't') await query(ADD_UP)
+    }),
+  )
 }
 
-// A row that is appended meanwhile is not visible here, so it is not deleted, and the next sweep adds it.
+// A row that is appended meanwhile is not visible to this statement. It is not deleted, and the next run adds it.
 const ADD_UP = `
   with grown as materialized (
     select distinct project_id, list, field, value from counts where fresh

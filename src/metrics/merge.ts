@@ -1,23 +1,23 @@
-// Merges the metrics of several processes: counters add up, also those of processes that have ended.
+// Merges the metrics of several processes. Counters are summed, including those of processes that have ended.
 import { AggregatorRegistry, type Registry } from 'prom-client'
 
 /** The metrics of one process, as sent to another process. */
-export type Counted = Awaited<ReturnType<Registry['getMetricsAsJSON']>>
+export type ProcessMetrics = Awaited<ReturnType<Registry['getMetricsAsJSON']>>
 
 /** The label of metrics that describe one worker alone. */
 export const WORKER = 'worker'
 
-/** The aggregator of each metric says how it is merged; counters and histograms are summed. */
-export const together = (counted: Counted[]): Registry => AggregatorRegistry.aggregate(counted)
+/** Merges metrics by the aggregator that each declares. The default is the sum. */
+export const merged = (metrics: ProcessMetrics[]): Registry => AggregatorRegistry.aggregate(metrics)
 
 /**
- * The counters of processes that have ended, merged. Without them a sum would fall with each restart, and its rate would
- * count all that remains a second time.
+ * The merged counters and histograms of processes that have ended. If they were dropped, a sum would fall when a process
+ * ends, which monitoring takes for a reset to zero, so that `rate()` would count everything that remains again.
  */
-export async function lasting(counted: Counted[]): Promise<Counted> {
-  const counters = counted.flat().filter(({ type }) => COUNTERS.has(String(type)))
-  const ofAll = counters.map((metric) => ({ ...metric, values: valuesOf(metric).filter(ofNoWorker) }))
-  return together([ofAll.filter(({ values }) => values.length > 0) as Counted]).getMetricsAsJSON()
+export async function countersOf(metrics: ProcessMetrics[]): Promise<ProcessMetrics> {
+  const counters = metrics.flat().filter(({ type }) => COUNTERS.has(String(type)))
+  const shared = counters.map((metric) => ({ ...metric, values: valuesOf(metric).filter(isShared) }))
+  return merged([shared.filter(({ values }) => values.length > 0) as ProcessMetrics]).getMetricsAsJSON()
 }
 
 const COUNTERS = new Set(['counter', 'histogram'])
@@ -28,4 +28,4 @@ interface Value {
 
 const valuesOf = (metric: object) => (metric as { values: Value[] }).values
 
-const ofNoWorker = ({ labels }: Value) => !(WORKER in labels)
+const isShared = ({ labels }: Value) => !(WORKER in labels)

@@ -1,4 +1,4 @@
-// The metrics for operators: counters of this process, gauges from the database, and the page that serves both.
+// The metrics for operators: counters of this process, gauges from the database, and the route `/metrics`.
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Observe } from '../lib/http/listener.ts'
@@ -6,7 +6,7 @@ import type { Db } from '../lib/pg/db.ts'
 import { tundishVersion } from '../lib/version.ts'
 import type { Replica, ReplicaOptions } from '../lists/replica/replica.ts'
 import type { Provider, Providers } from '../providers/provider.ts'
-import { type Counted, together, WORKER } from './merge.ts'
+import { merged, type ProcessMetrics, WORKER } from './merge.ts'
 import { measured } from './provider.ts'
 import { watchReplica } from './replica.ts'
 import { gaugesOfWork } from './work.ts'
@@ -18,27 +18,27 @@ export interface Metrics {
   measure(provider: Provider): Provider
   /** Counts the notifications of payment providers, by subject and outcome. */
   notified(psp: string, about: string, outcome: string): void
-  /** Adds the metrics of the replica; returns the function to call for each read. */
+  /** Registers the metrics of the replica; returns the function to call for each read. */
   replica(replica: () => Pick<Replica, 'usable' | 'lagMs'>): ReplicaOptions['observe']
-  /** Serves `/metrics` on the operator's listener: without a key, and without the name of a tenant. */
+  /** Serves `/metrics` on the operator's listener. It needs no key, and no metric contains the name of a tenant. */
   route(listener: FastifyInstance, providers: Providers): void
-  /** The metrics of this process alone, once it serves `/metrics`. */
-  counted(): Promise<Counted>
+  /** The metrics of this process alone; complete once `route` was called. */
+  ofThisProcess(): Promise<ProcessMetrics>
 }
 
-/** For one of several workers: its name, and how it gets the metrics of all of them. */
-export interface AmongWorkers {
+/** Given to one of several workers: its number, and the metrics of all workers. */
+export interface WorkerMetrics {
   number: number
-  all(): Promise<Counted[]>
+  allMetrics(): Promise<ProcessMetrics[]>
 }
 
-// From a response out of memory to a charge at a slow provider.
+// From a response from memory to a charge at a slow provider.
 const BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
-export function openMetrics(db: Db, among?: AmongWorkers): Metrics {
+export function openMetrics(db: Db, worker?: WorkerMetrics): Metrics {
   const registry = new Registry()
   const registers = [registry]
-  // Gauges from the database are the same at every worker: they are read once, and never summed.
+  // Gauges from the database have the same value in every worker, so they are read once and not summed.
   const database = new Registry()
   const calls = new Histogram({
     name: 'tundish_provider_call_duration_seconds',
@@ -60,14 +60,14 @@ export function openMetrics(db: Db, among?: AmongWorkers): Metrics {
     measure: (provider) => measured(provider, calls),
     notified: (provider, about, outcome) => notifications.inc({ provider, about, outcome }),
     replica: (replica) => watchReplica(replica, registers),
-    counted: () => registry.getMetricsAsJSON(),
+    ofThisProcess: () => registry.getMetricsAsJSON(),
     route(listener, providers) {
-      collectDefaultMetrics({ register: registry, ...(among && { labels: { [WORKER]: String(among.number) } }) })
+      collectDefaultMetrics({ register: registry, ...(worker && { labels: { [WORKER]: String(worker.number) } }) })
       buildInfo(registers)
       gaugesOfPool(db, registers)
       gaugesOfWork(db, [database])
       gaugesOfCircuits(providers, registers)
-      const ofProcesses = async () => (among ? together(await among.all()) : registry).metrics()
+      const ofProcesses = async () => (worker ? merged(await worker.allMetrics()) : registry).metrics()
       const schema = { hide: true } as never
       listener.get('/metrics', { schema }, async (_request, reply) =>
         reply
@@ -93,7 +93,7 @@ function observeHttp(registers: Registry[]): Observe {
     labelNames: ['status'],
     registers,
   })
-  // Looking up labels costs more than observing, so each combination is looked up once. There are few of them.
+  // Looking up labels costs more than observing a value, so each combination is looked up once. There are few of them.
   const children = new Map<string, Histogram.Internal<string>>()
   return {
     answered({ routeOptions, method }, { statusCode, elapsedTime }) {

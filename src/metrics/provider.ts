@@ -3,13 +3,13 @@ import type { Histogram } from 'prom-client'
 import { aroundCalls } from '../providers/around-calls.ts'
 import type { Provider } from '../providers/provider.ts'
 
-/** The same provider; each call is timed by its name and outcome. A call that throws is a bug and is not counted. */
+/** Returns the provider with each call timed, by its name and outcome. A call that throws is a bug and is not counted. */
 export function measured(provider: Provider, calls: Histogram<'provider' | 'call' | 'outcome'>): Provider {
   return aroundCalls(provider, async (call, run) => {
     const end = calls.startTimer({ provider: provider.name, call })
-    const answer = await run()
-    end({ outcome: outcomeOf(answer) })
-    return answer
+    const result = await run()
+    end({ outcome: outcomeOf(result) })
+    return result
   })
 }
 

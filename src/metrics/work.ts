@@ -2,8 +2,8 @@
 import { Gauge, type Registry } from 'prom-client'
 import type { Db } from '../lib/pg/db.ts'
 
-// A scrape must still return the metrics of the process when the database hangs.
-const PATIENCE_MS = 2000
+// A scrape returns the other metrics if the database has not responded within this time.
+const TIMEOUT_MS = 2000
 
 // Column of the statement below → name and help text of the gauge.
 const GAUGES = {
@@ -33,18 +33,18 @@ const GAUGES = {
 
 /** Registers the gauges; while the database does not respond they are absent and `tundish_database_up` is 0. */
 export function gaugesOfWork(db: Db, registers: Registry[]): void {
-  let looking: ReturnType<typeof ask> | undefined
-  // All gauges of one scrape are collected at once, so they share one statement.
-  const look = () => {
-    looking ??= ask(db).finally(() => {
-      looking = undefined
+  let reading: ReturnType<typeof readState> | undefined
+  // All gauges of one scrape are collected concurrently, so they share one statement.
+  const read = () => {
+    reading ??= readState(db).finally(() => {
+      reading = undefined
     })
-    return looking
+    return reading
   }
-  gaugeOf('tundish_database_up', 'Whether the database responds.', async () => ((await look()) ? 1 : 0))
+  gaugeOf('tundish_database_up', 'Whether the database responds.', async () => ((await read()) ? 1 : 0))
   for (const [column, [name, help]] of Object.entries(GAUGES)) {
     gaugeOf(name, help, async () => {
-      const row = await look()
+      const row = await read()
       return row && Number(row[column])
     })
   }
@@ -63,23 +63,24 @@ export function gaugesOfWork(db: Db, registers: Registry[]): void {
   }
 }
 
-async function ask(db: Db): Promise<Record<string, string | null> | undefined> {
+/** Reads all gauges; undefined if the database fails or does not respond in time. */
+async function readState(db: Db): Promise<Record<string, string | null> | undefined> {
   let timer: NodeJS.Timeout | undefined
-  const silence = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), PATIENCE_MS)
+  const timedOut = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), TIMEOUT_MS)
   })
-  const answer = db.query(LOOK).then(
+  const state = db.query(STATE).then(
     ([row]) => row,
     () => undefined,
   )
-  const row = await Promise.race([answer, silence])
+  const row = await Promise.race([state, timedOut])
   clearTimeout(timer)
   return row
 }
 
 const age = (instant: string) => `coalesce(extract(epoch from db_clock() - ${instant}), 0)`
 
-const LOOK = `
+const STATE = `
   select charges.n as charges, ${age('charges.since')} as charges_s,
     refunds.n as refunds, ${age('refunds.since')} as refunds_s,
     greatest(0, ${age('charges.due')}, ${age('refunds.due')}) as settling_s,

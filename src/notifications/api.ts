@@ -1,4 +1,4 @@
-// Where payment providers send their notifications: signed requests without a key of ours.
+// The route that receives notifications of payment providers. They are authenticated by their signature, not by a secret key.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError, tryLater } from '../lib/errors.ts'
 import { rawHeaders, refuseOtherMethods } from '../lib/http/listener.ts'
@@ -13,8 +13,8 @@ import { handleNotification, type NotificationContext } from './handle.ts'
 
 type Context = NotificationContext & { limits: Limits }
 
-// When a provider that cannot be asked now is to send a notification again; Stripe keeps to a schedule of its own.
-const AGAIN_S = 30
+// The `Retry-After` of a notification whose object could not be looked up. Stripe ignores it and follows its own schedule.
+const RETRY_AFTER_S = 30
 
 /** Mounts the route on `app`, whose prefix names the organization as `:org_id`. */
 export async function notificationsApi(app: FastifyInstance, context: Context): Promise<void> {
@@ -47,7 +47,7 @@ export async function notificationsApi(app: FastifyInstance, context: Context): 
     const account = { organizationId: org_id!, psp: psp!, merchantId: psp_merchant_id! }
     const notification = await verified(request, account, context)
     if (!notification) {
-      context.counted('other', 'nothing', 'refused')
+      context.countNotification('other', 'nothing', 'refused')
       await context.limits.delayUnauthorized(request)
       throw new ApiError(400, 'invalid_signature', 'The signature is not that of the payment provider of this account.')
     }
@@ -56,7 +56,10 @@ export async function notificationsApi(app: FastifyInstance, context: Context): 
   })
 }
 
-/** undefined for an account that is not connected, a wrong signature, and a body that is no notification: all the same. */
+/**
+ * Parses the notification and verifies its signature. Returns undefined alike for an account that is not connected, a wrong
+ * signature, and a body that is not a notification, so that the response reveals nothing about accounts.
+ */
 async function verified(
   request: FastifyRequest,
   account: AccountName,
@@ -67,7 +70,7 @@ async function verified(
   const [header, ...more] = rawHeaders(request.raw, adapter.signatureHeader)
   if (!header || more.length > 0) return undefined
   const secrets = await findWebhookSecrets(db, seal, account)
-  // The time of the signature is the provider's: it is compared with this machine's, not with the database's.
+  // The signature contains the provider's time, which is compared with this machine's clock, not the database's.
   const isSigned = adapter.isSigned(header.value, request.rawBody, secrets, Date.now() / 1000)
   return isSigned ? adapter.readNotification(request.body) : undefined
 }
@@ -85,4 +88,8 @@ async function handled(account: AccountName, notification: Notification, context
 }
 
 const cannotBeAsked = () =>
-  tryLater('provider_unavailable', 'The payment provider cannot be asked now: send the notification again.', AGAIN_S)
+  tryLater(
+    'provider_unavailable',
+    'The payment provider cannot be asked now: send the notification again.',
+    RETRY_AFTER_S,
+  )

@@ -1,4 +1,4 @@
-// Looks up the fees of entries in a provider's balance that a notification names, for payments that were charged here.
+// Stores the fees of balance entries that a notification names, for payments that Tundish charged.
 import type { BillingContext } from '../billing/context.ts'
 import { isUuid } from '../lib/ids.ts'
 import type { Statement } from '../lib/pg/types.ts'
@@ -7,8 +7,8 @@ import { type BalanceEntries, storeFees, unknownEntries } from '../providers/fee
 import { type Provider, ProviderError } from '../providers/provider.ts'
 
 /**
- * Stores the fees that are not known yet. An account may be charged by others far more than from here, so nothing is asked
- * for payments of theirs; an import that follows the account reads those.
+ * Looks up and stores the fees that are missing. Other programs may charge the same account much more often, so nothing is
+ * looked up for their payments; an import that follows the account reads those fees.
  */
 export async function storeFeesOfOrder(
   { db, log }: Pick<BillingContext, 'db' | 'log'>,
@@ -27,7 +27,7 @@ export async function storeFeesOfOrder(
     if (fee === undefined) continue
     if (!('outcome' in fee)) await storeFees(db.query, account, [fee])
     else if (fee.outcome === 'unknown') throw new ProviderError(fee.why)
-    // Sending the notification again would not help, and money must not wait for it.
+    // Without the permission to read fees, a repeated notification would not help, so this one counts as handled.
     else return log.warn({ ...account, why: fee.why }, 'Fees cannot be read with the credentials of the account.')
   }
 }

@@ -1,4 +1,4 @@
-// Handles one notification of a payment provider: what it hints at is looked up at the provider and settled as ever.
+// Handles one notification of a payment provider: looks up the object that it is about, and settles or adopts its state.
 
 import type { App } from '../app.ts'
 import { recordDisputes } from '../billing/adopt/disputes.ts'
@@ -15,13 +15,13 @@ import { updateSavedCard } from './saved-card.ts'
 
 export type NotificationContext = BillingContext &
   Pick<App, 'log' | 'seal' | 'config'> & {
-    /** Counts notifications for metrics, by what they were about and what came of them. */
-    counted(psp: string, about: Hint['about'], outcome: 'handled' | 'repeated' | 'refused' | 'failed'): void
+    /** Counts a notification, by subject and outcome, for metrics. */
+    countNotification(psp: string, about: Hint['about'], outcome: 'handled' | 'repeated' | 'refused' | 'failed'): void
   }
 
 /**
- * Handles a notification of a connected account, once; a copy of one that was handled is passed over. When it returns,
- * all that follows is committed. Throws `ProviderError` when the provider cannot tell: it has to be sent again.
+ * Handles a notification of a connected account; one that was handled before is skipped. When it returns, every change that
+ * follows is committed. Throws a `ProviderError` if the look-up fails: the provider has to send the notification again.
  */
 export async function handleNotification(
   context: NotificationContext,
@@ -29,20 +29,20 @@ export async function handleNotification(
   provider: Provider,
   notification: Notification,
 ): Promise<void> {
-  const { db, counted } = context
+  const { db, countNotification } = context
   const { id, kind, hint, balanceEntries } = notification
   const key = [account.organizationId, account.psp, account.merchantId, id]
-  if ((await db.query(IS_KNOWN, key)).length > 0) return counted(account.psp, hint.about, 'repeated')
+  if ((await db.query(IS_KNOWN, key)).length > 0) return countNotification(account.psp, hint.about, 'repeated')
   try {
     await follow(context, account, provider, hint)
     if (balanceEntries) await storeFeesOfOrder(context, account, provider, balanceEntries)
     if (account.psp === 'stripe') await refreshRecords(context, account, notification)
   } catch (error) {
-    counted(account.psp, hint.about, 'failed')
+    countNotification(account.psp, hint.about, 'failed')
     throw error
   }
   await db.query(KEEP, [...key, kind])
-  counted(account.psp, hint.about, 'handled')
+  countNotification(account.psp, hint.about, 'handled')
 }
 
 const IS_KNOWN = {
@@ -51,7 +51,7 @@ const IS_KNOWN = {
          where organization_id = $1 and psp = $2 and psp_merchant_id = $3 and notification_id = $4`,
 }
 
-// The account says when it last heard of the provider, to the minute.
+// Also stores, to the minute, when the account last received a notification.
 const KEEP = {
   name: 'keep provider notification',
   text: `
@@ -63,12 +63,12 @@ const KEEP = {
     values ($1, $2, $3, $4, $5, db_clock()) on conflict do nothing`,
 }
 
-/** Imports what changed again, into the projects that follow the account. */
+/** Imports the changed objects again, into the projects that follow the account. */
 async function refreshRecords(context: NotificationContext, account: AccountName, { event }: Notification) {
   await refreshFromStripe(context, account, [event as unknown as StripeEvent], AbortSignal.timeout(REFRESH_MS))
 }
 
-// Some calls one after the other, at the rate of the import.
+// A refresh makes a few consecutive calls, at the rate of the import.
 const REFRESH_MS = 60_000
 
 async function follow(context: BillingContext, account: AccountName, provider: Provider, hint: Hint): Promise<void> {

@@ -1,51 +1,46 @@
-// Finds notifications that never arrived: reads each account's list of them at the provider, a few minutes after they were made.
+// Finds notifications that were not delivered, by reading each account's list of them at the provider every few minutes.
 import { isUnavailable } from '../lib/pg/errors.ts'
+import { repeat } from '../lib/repeat.ts'
 import type { AccountName } from '../providers/account.ts'
 import { type Provider, ProviderError } from '../providers/provider.ts'
 import { handleNotification, type NotificationContext } from './handle.ts'
 
-// How often it is looked whether an account is due.
-const LOOK_MS = 5_000
-// How often an account is read, and when again after the provider could not be asked.
+// The pause of an idle reader before it looks for a due account again.
+const IDLE_MS = 5_000
+// How often an account is read, and the pause after the provider failed.
 const EVERY_S = 5 * 60
 const RETRY_S = 60
-// Of one process. Each reads one page after the other.
+// The number of accounts that one process reads concurrently, each page by page.
 const AT_ONCE = 4
-// A lease is renewed at each page, which has the provider's deadline and some look-ups.
+// Renewed at each page, which takes at most one call with its deadline, and some look-ups.
 const LEASE_S = 10 * 60
-// What a provider lists late, or stamped with a clock behind ours.
+// A provider may list a notification late, or stamp it with a clock behind ours.
 const OVERLAP_S = 10 * 60
-// How long notifications are known: longer than any provider repeats or lists them.
+// How long handled notifications are remembered: longer than any provider repeats or lists them.
 const KEPT = '35 days'
-const FORGET_EVERY_MS = 3_600_000
+const DELETE_EVERY_MS = 3_600_000
 
-/** Starts to read; returns what stops it. */
+/** Starts to read; returns the function that stops it. */
 export function readMissedNotifications(context: NotificationContext): () => Promise<void> {
-  const stopping = new AbortController()
-  const { signal } = stopping
-  const readers = Array.from({ length: AT_ONCE }, () => keepReading(context, signal))
-  readers.push(keepForgetting(context, signal))
+  const stops = [deleteOld(context), ...Array.from({ length: AT_ONCE }, () => readDueAccounts(context))]
   return async () => {
-    stopping.abort()
-    await Promise.all(readers)
+    await Promise.all(stops.map((stop) => stop()))
   }
 }
 
-async function keepReading(context: NotificationContext, signal: AbortSignal): Promise<void> {
-  const { db, clock, log } = context
-  while (!signal.aborted) {
-    const [due] = await db.query<Due>(TAKE_DUE, [LEASE_S]).catch((error) => {
-      if (!isUnavailable(error)) log.error({ err: error }, 'Accounts could not be looked for.')
-      return []
-    })
-    if (due) await readOne(context, due, signal)
-    else await clock.sleep(LOOK_MS, signal)
-  }
+function readDueAccounts(context: NotificationContext): () => Promise<void> {
+  const options = { pauseMs: IDLE_MS, failure: 'Accounts could not be looked for.' }
+  return repeat(context, options, async (signal) => {
+    const [due] = await context.db.query<Due>(TAKE_DUE, [LEASE_S])
+    if (!due) return IDLE_MS
+    await readOne(context, due, signal)
+    return 0
+  })
 }
 
 type Due = { organization_id: string; psp: string; psp_merchant_id: string; since_s: string }
 
-// Due also is what lies further ahead than any pause: the database's clock was set back.
+// A time further in the future than any pause is due too: it was set before the database's clock was set back.
 const TAKE_DUE = {
   name: 'take account to read notifications of',
   text: `
@@ -74,7 +69,7 @@ async function readOne(context: NotificationContext, due: Due, signal: AbortSign
     return { until: null, pauseS: RETRY_S }
   })
   await db.query(GIVE_BACK, [...key, until, pauseS]).catch((error) => {
-    // Its lease ends by itself.
+    // The account is due again when its lease ends.
     if (!isUnavailable(error)) log.error({ err: error, ...account }, 'An account could not be given back.')
   })
 }
@@ -94,7 +89,7 @@ const RENEW = {
          where organization_id = $1 and psp = $2 and psp_merchant_id = $3`,
 }
 
-/** Handles what is new. The list comes newest first, which does not matter: each is only a hint. */
+/** Handles the new notifications. The list is newest first; their order does not matter, because each is only a hint. */
 async function read(
   context: NotificationContext,
   account: AccountName,
@@ -107,7 +102,7 @@ async function read(
   for await (const page of provider.notificationsSince(sinceS - OVERLAP_S, signal)) {
     await context.db.query(RENEW, [account.organizationId, account.psp, account.merchantId, LEASE_S])
     for (const notification of page) {
-      // What is left is read from the same place again.
+      // The next run reads the remaining notifications, from the same instant on.
       if (signal.aborted) return { until: null, pauseS: 0 }
       newestS = Math.max(newestS, notification.createdS)
       await handleNotification(context, account, provider as Provider, notification)
@@ -116,13 +111,9 @@ async function read(
   return { until: newestS > 0 ? String(newestS) : null, pauseS: EVERY_S }
 }
 
-async function keepForgetting({ db, clock, log }: NotificationContext, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await db
-      .query(`delete from provider_notifications where received_at < db_clock() - interval '${KEPT}'`)
-      .catch((error) => {
-        if (!isUnavailable(error)) log.error({ err: error }, 'Old notifications could not be forgotten.')
-      })
-    await clock.sleep(FORGET_EVERY_MS, signal)
-  }
+function deleteOld(context: NotificationContext): () => Promise<void> {
+  const options = { pauseMs: DELETE_EVERY_MS, failure: 'Old notifications could not be deleted.' }
+  return repeat(context, options, async () => {
+    await context.db.query(`delete from provider_notifications where received_at < db_clock() - interval '${KEPT}'`)
+  })
 }

@@ -1,9 +1,9 @@
-// Keeps saved cards as the provider has them: one that was detached there cannot be charged here any more.
+// Removes a saved card that was detached at the provider, so that it cannot be charged here any more.
 import type { BillingContext } from '../billing/context.ts'
 import type { AccountName } from '../providers/account.ts'
 import { type Provider, ProviderError } from '../providers/provider.ts'
 
-/** Forgets the card's token when no customer of the provider has it; the payments that it was saved with stay. */
+/** Removes the card's token if the card is attached to no customer at the provider. The payments that saved it stay. */
 export async function updateSavedCard(
   { db, log }: Pick<BillingContext, 'db' | 'log'>,
   { organizationId, psp, merchantId }: AccountName,
@@ -18,7 +18,7 @@ export async function updateSavedCard(
   await db.query(FORGET, key)
   log.info(
     { organization_id: organizationId, psp, psp_merchant_id: merchantId },
-    'A saved card is gone at the provider.',
+    'A saved card was detached at the provider.',
   )
 }
 
@@ -27,7 +27,7 @@ const MATCHING = `from report_transactions
 
 const IS_SAVED = { name: 'find saved card by token', text: `select 1 ${MATCHING} limit 1` }
 
-// A token is never part of a report: its rows do not change for the caller.
+// The transaction report does not show tokens, so this changes nothing that callers have read.
 const FORGET = {
   name: 'forget saved card',
   text: `update report_transactions set payment_method_token = null

@@ -99,7 +99,7 @@ export function startWork(app: App): () => Promise<void> {
 const notificationContext = (app: App) => ({
   ...app,
   providerTimeoutMs: app.config.providerTimeoutMs,
-  counted: app.metrics.notified,
+  countNotification: app.metrics.notified,
 })
 
 /** The public listener with every route, not yet listening. */

@@ -1,69 +1,69 @@
-// A worker's line to its supervisor.
-import type { Counted } from '../metrics/merge.ts'
+// A worker's channel to its supervisor.
+import type { ProcessMetrics } from '../metrics/merge.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 
 type Begin = Extract<ToWorker, { is: 'begin' }>
 
 export interface Channel {
-  /** Who this worker is. */
+  /** The supervisor's first message: the worker's number and its connections. */
   begin: Promise<Begin>
-  /** The background work is this worker's. */
+  /** Resolves when this worker has to do the background work. */
   work: Promise<void>
-  /** Another worker has replaced this one. */
+  /** Resolves when another worker has replaced this one. */
   leave: Promise<void>
-  /** The program ends, or the supervisor has gone. */
+  /** Resolves when the program stops, or when the supervisor has ended. */
   stop: Promise<void>
-  /** What all workers have counted; empty without a supervisor. */
-  all(): Promise<Counted[]>
-  /** Resolves when it is on its way. */
-  tell(said: FromWorker): Promise<void>
+  /** The metrics of all workers; empty without a supervisor. */
+  allMetrics(): Promise<ProcessMetrics[]>
+  /** Resolves when the message has been handed to the operating system. */
+  send(message: FromWorker): Promise<void>
 }
 
-/** Opens it; `count` answers what this worker has counted. */
-export function openChannel(count: () => Promise<Counted>): Channel {
+/** Opens the channel. `readMetrics` returns the metrics of this worker. */
+export function openChannel(readMetrics: () => Promise<ProcessMetrics>): Channel {
   const begin = Promise.withResolvers<Begin>()
   const [work, leave, stop] = [1, 2, 3].map(() => Promise.withResolvers<void>()) as [Once, Once, Once]
-  let asked: PromiseWithResolvers<Counted[]> | undefined
+  let requested: PromiseWithResolvers<ProcessMetrics[]> | undefined
 
-  const tell = (said: FromWorker) =>
+  const send = (message: FromWorker) =>
     new Promise<void>((resolve) => {
-      if (process.connected) process.send!(said, () => resolve())
+      if (process.connected) process.send!(message, () => resolve())
       else resolve()
     })
-  const answer = (counted: Counted[]) => {
-    asked?.resolve(counted)
-    asked = undefined
+  const receiveAll = (metrics: ProcessMetrics[]) => {
+    requested?.resolve(metrics)
+    requested = undefined
   }
-  process.on('message', (said: ToWorker) => {
-    if (said.is === 'begin') begin.resolve(said)
-    if (said.is === 'work') work.resolve()
-    if (said.is === 'leave') leave.resolve()
-    if (said.is === 'stop') stop.resolve()
-    if (said.is === 'count') void count().then((counted) => tell({ is: 'counted', counted }))
-    if (said.is === 'all') answer(said.counted)
+  process.on('message', (message: ToWorker) => {
+    if (message.is === 'begin') begin.resolve(message)
+    if (message.is === 'work') work.resolve()
+    if (message.is === 'leave') leave.resolve()
+    if (message.is === 'stop') stop.resolve()
+    if (message.is === 'count') void readMetrics().then((counted) => send({ is: 'counted', counted }))
+    if (message.is === 'all') receiveAll(message.counted)
   })
-  const alone = () => {
+  const onSupervisorEnded = () => {
     stop.resolve()
-    answer([])
+    receiveAll([])
   }
-  process.on('disconnect', alone)
-  // The supervisor has ended, and its end is noticed by a message that does not reach it.
-  process.on('error', alone)
-  if (!process.connected) alone()
+  process.on('disconnect', onSupervisorEnded)
+  // Emitted if a message cannot be delivered because the supervisor has just ended.
+  process.on('error', onSupervisorEnded)
+  if (!process.connected) onSupervisorEnded()
   return {
     begin: begin.promise,
     work: work.promise,
     leave: leave.promise,
     stop: stop.promise,
-    async all() {
+    async allMetrics() {
       if (!process.connected) return []
-      if (!asked) {
-        asked = Promise.withResolvers()
-        void tell({ is: 'asking' })
+      if (!requested) {
+        requested = Promise.withResolvers()
+        void send({ is: 'asking' })
       }
-      return asked.promise
+      return requested.promise
     },
-    tell,
+    send,
   }
 }
 

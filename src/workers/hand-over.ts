@@ -1,44 +1,45 @@
-// Sees to it that a connection outlives the worker it was being handed to.
+// Passes a connection on to another worker if the worker that should take it ends first.
 import cluster, { type Worker } from 'node:cluster'
 
 interface Connection {
   close(): void
 }
 
-// How node:cluster hands over a connection, and how the worker says that it has it. Node keeps both to itself.
-type Sent = { act?: string; seq?: number }
-type Heard = { ack?: number }
+// Internal messages of node:cluster: the supervisor sends a connection, and the worker acknowledges it.
+type ConnectionSent = { act?: string; seq?: number }
+type Acknowledged = { ack?: number }
 
 /**
- * Gives each connection that `worker` dies with, before it has said that it took it, to another one. Left alone,
- * node:cluster keeps such a connection open for ever, unserved; under load it happens at every death, for
- * clients reconnect before the death is known.
+ * Gives each connection that `worker` has not acknowledged when it ends to another worker. Without this, node:cluster keeps
+ * such a connection open for ever, unserved. Under load that happens each time a worker ends, because clients reconnect
+ * before the supervisor notices.
  */
-export function saveConnections(worker: Worker): void {
+export function rescueConnections(worker: Worker): void {
   const child = worker.process
-  const underWay = new Map<number, Connection>()
+  const unacknowledged = new Map<number, Connection>()
   const send = child.send as (...message: unknown[]) => boolean
   child.send = (...given: unknown[]) => {
-    const [message, connection] = given as [Sent, Connection]
-    if (message.act === 'newconn' && message.seq !== undefined) underWay.set(message.seq, connection)
+    const [message, connection] = given as [ConnectionSent, Connection]
+    if (message.act === 'newconn' && message.seq !== undefined) unacknowledged.set(message.seq, connection)
     return send.apply(child, given)
   }
   const internals = child as unknown as NodeJS.EventEmitter
-  internals.on('internalMessage', ({ ack }: Heard) => {
-    if (ack !== undefined) underWay.delete(ack)
+  internals.on('internalMessage', ({ ack }: Acknowledged) => {
+    if (ack !== undefined) unacknowledged.delete(ack)
   })
-  const save = () => {
-    for (const [seq, connection] of underWay) {
-      // As a worker answers that is just closing its listener. The last one has taken the listening socket along.
+  const rescue = () => {
+    for (const [seq, connection] of unacknowledged) {
+      // The message of a worker that closes its listener; node:cluster then chooses another worker. Without another worker the
+      // listening socket is closed already.
       if (othersListen(worker)) internals.emit('internalMessage', { cmd: 'NODE_CLUSTER', ack: seq, accepted: false })
       else connection.close()
     }
-    underWay.clear()
+    unacknowledged.clear()
   }
-  child.once('disconnect', save)
-  // With a connection under way Node waits in vain for its receipt, and tells of no disconnection.
+  child.once('disconnect', rescue)
+  // Node does not emit `disconnect` while it waits for an acknowledgement.
   child.once('exit', () => {
-    if (!worker.isConnected()) save()
+    if (!worker.isConnected()) rescue()
   })
 }
 

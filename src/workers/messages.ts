@@ -1,25 +1,27 @@
-// What the supervisor and its workers tell each other.
-import type { Counted } from '../metrics/merge.ts'
+// The messages between the supervisor and its workers. A restart may pair a supervisor with workers of a newer version, so
+// their form must not change.
+import type { ProcessMetrics } from '../metrics/merge.ts'
 import type { Share } from './shares.ts'
 
 export type ToWorker =
-  /** The first message: who the worker is, and what it may open. */
+  /** The first message: the worker's number, and the connections that it may open. */
   | { is: 'begin'; number: number; share: Share }
-  /** The background work is this worker's now. */
+  /** The worker has to do the background work from now on. */
   | { is: 'work' }
-  /** Another worker has replaced it. */
+  /** Another worker has replaced this one: it closes its listeners gracefully and ends. */
   | { is: 'leave' }
-  /** The program ends. */
+  /** The program stops. */
   | { is: 'stop' }
-  /** Asks for what it has counted. */
+  /** Requests the worker's metrics. */
   | { is: 'count' }
-  /** What all have counted, for who asked. */
-  | { is: 'all'; counted: Counted[] }
+  /** The metrics of all workers, in response to `asking`. */
+  | { is: 'all'; counted: ProcessMetrics[] }
 
 export type FromWorker =
   | { is: 'ready'; url: string; adminUrl: string | undefined }
-  /** It cannot serve, for this reason; it ends by itself. */
+  /** The worker cannot serve for this reason, and ends. */
   | { is: 'failed'; sentence: string; usage: boolean }
-  | { is: 'counted'; counted: Counted }
-  /** Its metrics are read: asks for what all workers have counted. */
+  /** The worker's metrics, in response to `count`, and once more before it ends. */
+  | { is: 'counted'; counted: ProcessMetrics }
+  /** Requests the metrics of all workers, because `/metrics` was requested here. */
   | { is: 'asking' }

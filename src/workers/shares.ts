@@ -1,8 +1,8 @@
-// How many workers there are, and how many connections to PostgreSQL each of them may open.
+// Decides how many workers run, and how many connections to PostgreSQL each may open.
 import { availableParallelism } from 'node:os'
 import { UsageError } from '../lib/errors.ts'
 
-/** What one worker may open: pipelined connections for short reads, and plain ones for transactions. */
+/** The connections of one worker: pipelined ones for short reads, and plain ones for transactions. */
 export interface Share {
   read: number
   plain: number
@@ -11,17 +11,17 @@ export interface Share {
 export interface Division {
   workers: number
   share: Share
-  /** To be told: why there are fewer workers than cores. */
+  /** A message for the log: why there are fewer workers than cores. */
   notice?: string
 }
 
 const MOST_WORKERS = 256
-// One for reads, and two for transactions: with one of them everything would wait for the slowest.
+// The fewest connections of a worker: one for reads, and two for transactions, so that a slow one does not delay all others.
 const LEAST = 3
-// A worker alone gets by with half of what a process alone has, since others stand beside it.
+// The connections of a worker by default: half of those of a process without workers, because several share the load.
 const ENOUGH = 6
-// PostgreSQL's own default is 100 in all, for everybody.
-const MOST_UNASKED = 80
+// The most connections of all workers by default. PostgreSQL's own default limit is 100, for all programs.
+const MOST_BY_DEFAULT = 80
 
 /** Reads `--workers`: a number, or `auto` for one on each core. */
 export function readWorkers(text: string): number | 'auto' {
@@ -32,23 +32,23 @@ export function readWorkers(text: string): number | 'auto' {
 }
 
 /**
- * Divides `connections`, which is `DATABASE_CONNECTIONS` if that is set, among the workers and one more: at a restart the
+ * Divides `connections` (the setting `DATABASE_CONNECTIONS`) among the workers and one more, because during a restart the
  * new worker runs beside the one that it replaces.
  */
 export function divide(
-  asked: number | 'auto',
+  requested: number | 'auto',
   connections: number | undefined,
   cores: number = availableParallelism(),
 ): Division {
-  const room = Math.floor((connections ?? MOST_UNASKED) / LEAST) - 1
-  const wanted = asked === 'auto' ? Math.min(cores, MOST_WORKERS) : asked
-  const workers = asked === 'auto' ? Math.max(1, Math.min(wanted, room)) : asked
+  const room = Math.floor((connections ?? MOST_BY_DEFAULT) / LEAST) - 1
+  const wanted = requested === 'auto' ? Math.min(cores, MOST_WORKERS) : requested
+  const workers = requested === 'auto' ? Math.max(1, Math.min(wanted, room)) : requested
   if (workers > room) {
     throw new UsageError(
       `${workers === 1 ? 'A worker needs' : `${workers} workers need`} DATABASE_CONNECTIONS of ${LEAST * (workers + 1)} at least: ${LEAST} for each, and for one more during a restart.`,
     )
   }
-  const each = Math.floor((connections ?? Math.min(MOST_UNASKED, ENOUGH * (workers + 1))) / (workers + 1))
+  const each = Math.floor((connections ?? Math.min(MOST_BY_DEFAULT, ENOUGH * (workers + 1))) / (workers + 1))
   const read = each >= ENOUGH ? 3 : each > LEAST ? 2 : 1
   const division = { workers, share: { read, plain: each - read } }
   if (workers === wanted) return division

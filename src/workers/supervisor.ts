@@ -1,4 +1,4 @@
-// The process that supervises workers: it holds the listening sockets and the database, and serves nothing itself.
+// The supervisor: holds the listening sockets, starts the workers, and serves no requests itself.
 import cluster from 'node:cluster'
 import type { App } from '../app.ts'
 import type { Running } from '../server/server.ts'
@@ -16,13 +16,13 @@ export interface SupervisorOptions {
   count: number | 'auto'
   /** Whether one of the workers does the background work. */
   work: boolean
-  /** Gives up starting: the workers are stopped, and the promise rejects with the signal's reason. */
+  /** Aborts the start: the workers are stopped, and the promise rejects with the signal's reason. */
   signal: AbortSignal
-  /** Gets `kill` as soon as there are workers. */
+  /** Its `kill` is set as soon as there are workers. */
   signalled: { kill?(): void }
 }
 
-/** Starts the workers, which run this very command line, and hands every connection to one of them in turn. */
+/** Starts the workers, which run the same command line, and distributes connections among them round-robin. */
 export async function startWorkers(
   app: App,
   { count, work, signal, signalled }: SupervisorOptions,
@@ -30,7 +30,7 @@ export async function startWorkers(
   const { workers, share, notice } = divide(count, app.config.databaseConnections)
   if (notice) app.log.warn(notice)
   cluster.schedulingPolicy = cluster.SCHED_RR
-  // Messages keep NaN and Infinity.
+  // The default, JSON, would turn NaN and Infinity in metrics into null.
   cluster.setupPrimary({ serialization: 'advanced' })
   const pool = new WorkerPool({ workers, share, work, log: app.log, clock: app.clock })
   signalled.kill = () => pool.kill()
@@ -51,7 +51,7 @@ async function begin(pool: WorkerPool, signal: AbortSignal) {
     signal.throwIfAborted()
     return await pool.begin()
   } catch (error) {
-    // That workers ended before they were ready is then no news.
+    // An aborted start takes precedence over the error that its workers ended before they were ready.
     signal.throwIfAborted()
     throw error
   } finally {

@@ -1,47 +1,47 @@
-// Keeps as many workers as there should be: replaces those that end, and at a restart all of them, one after another.
+// Keeps the configured number of workers running: replaces a worker that ends, and at a restart all of them one by one.
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
-import { type Counts, openCounts } from './counts.ts'
 import type { FromWorker } from './messages.ts'
+import { openMetricsCollector } from './metrics-collector.ts'
 import type { Share } from './shares.ts'
-import { type Addresses, type Member, startMember } from './worker-process.ts'
+import { type Addresses, startWorker, type WorkerProcess } from './worker-process.ts'
 
 interface PoolOptions {
   workers: number
   share: Share
-  /** Whether one of them does the background work. */
+  /** Whether one of the workers does the background work. */
   work: boolean
   log: Logger
   clock: Clock
 }
 
-// A worker that ends sooner than this after being ready may do so again: its successor is delayed, longer each time.
+// If a worker ends sooner than this after becoming ready, its successor may too, so it is started after a growing pause.
 const SHORT_LIFE_MS = 10_000
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
 
 export class WorkerPool {
   readonly #options: PoolOptions
-  readonly #members = new Set<Member>()
-  readonly #counts: Counts = openCounts()
+  readonly #workers = new Set<WorkerProcess>()
+  readonly #metrics = openMetricsCollector()
   readonly #stopping = new AbortController()
-  #begun = false
-  #keepingUp = false
+  #hasBegun = false
+  #isReplacing = false
   #shortLives = 0
   #restarting: Promise<void> | undefined
-  #again = false
+  #restartRequested = false
 
   constructor(options: PoolOptions) {
     this.#options = options
   }
 
-  /** Starts all of them; rejects with the sentence of the first that cannot serve, when all have ended. */
+  /** Starts all workers. If one cannot serve, stops the others and rejects with its reason. */
   async begin(): Promise<Addresses> {
     const first = Array.from({ length: this.#options.workers }, () => this.#start())
     try {
       const [addresses] = await Promise.all(first.map(({ ready }) => ready))
-      this.#begun = true
-      void this.#keepUp()
+      this.#hasBegun = true
+      void this.#startMissing()
       return addresses!
     } catch (error) {
       await this.stop()
@@ -49,84 +49,84 @@ export class WorkerPool {
     }
   }
 
-  /** Puts a new worker in the place of each that is there now; when asked for meanwhile, once more afterwards. */
+  /** Replaces every worker by a new one. If called during a restart, a second restart follows the first. */
   restart(): Promise<void> {
-    this.#again = true
+    this.#restartRequested = true
     this.#restarting ??= this.#restartAll().finally(() => {
       this.#restarting = undefined
     })
     return this.#restarting
   }
 
-  /** Lets all of them finish what they have begun; resolves when they have ended. */
+  /** Lets all workers finish their requests; resolves when they have ended. */
   async stop(): Promise<void> {
     this.#stopping.abort()
-    for (const member of this.#members) member.tell({ is: 'stop' })
-    await Promise.all([...this.#members].map(({ ended }) => ended))
+    for (const worker of this.#workers) worker.send({ is: 'stop' })
+    await Promise.all([...this.#workers].map(({ ended }) => ended))
   }
 
-  /** Ends all of them at once. */
+  /** Ends all workers at once. */
   kill(): void {
-    for (const member of this.#members) member.kill()
+    for (const worker of this.#workers) worker.kill()
   }
 
-  #those(...states: Member['state'][]): Member[] {
-    return [...this.#members].filter(({ state }) => states.includes(state))
+  #inState(...states: WorkerProcess['state'][]): WorkerProcess[] {
+    return [...this.#workers].filter(({ state }) => states.includes(state))
   }
 
-  #start(): Member {
+  #start(): WorkerProcess {
     const { share, log } = this.#options
-    const taken = new Set([...this.#members].map(({ number }) => number))
+    const taken = new Set([...this.#workers].map(({ number }) => number))
     let number = 1
     while (taken.has(number)) number += 1
-    const member = startMember(number, share, (said) => this.#hear(member, said))
-    this.#members.add(member)
-    member.ready.then(
+    const worker = startWorker(number, share, (message) => this.#receive(worker, message))
+    this.#workers.add(worker)
+    worker.ready.then(
       () => {
-        log.info({ worker: number, pid: member.pid }, 'A worker is ready.')
+        log.info({ worker: number, pid: worker.pid }, 'A worker is ready.')
         this.#assignWork()
       },
       () => {},
     )
-    void member.ended.then(() => this.#end(member))
-    return member
+    void worker.ended.then(() => this.#onEnded(worker))
+    return worker
   }
 
-  #hear(from: Member, said: FromWorker): void {
-    if (said.is === 'counted') this.#counts.take(from, said.counted)
-    if (said.is === 'asking') {
-      void this.#counts.all(this.#those('ready')).then((counted) => from.tell({ is: 'all', counted }))
+  #receive(from: WorkerProcess, message: FromWorker): void {
+    if (message.is === 'counted') this.#metrics.receive(from, message.counted)
+    if (message.is === 'asking') {
+      void this.#metrics.collect(this.#inState('ready')).then((counted) => from.send({ is: 'all', counted }))
     }
   }
 
-  async #end(member: Member): Promise<void> {
-    this.#members.delete(member)
-    this.#counts.keep(member)
+  async #onEnded(worker: WorkerProcess): Promise<void> {
+    this.#workers.delete(worker)
+    this.#metrics.keepCountersOf(worker)
     if (this.#stopping.signal.aborted) return
     this.#assignWork()
     // The caller of #start handles a worker that never became ready.
-    if (member.readyMs === undefined || member.dismissed) return
-    const { number: worker, pid, readyMs } = member
-    const { code, signal } = await member.ended
+    if (worker.readyMs === undefined || worker.isDismissed) return
+    const { number, pid, readyMs } = worker
+    const { code, signal } = await worker.ended
     this.#shortLives = performance.now() - readyMs < SHORT_LIFE_MS ? this.#shortLives + 1 : 0
-    const ending = { worker, pid, code, signal, pause_ms: pauseMs(this.#shortLives) }
+    const ending = { worker: number, pid, code, signal, pause_ms: pauseMs(this.#shortLives) }
     this.#options.log.error(ending, 'A worker has ended by itself; another takes its place.')
-    if (this.#begun) await this.#keepUp()
+    if (this.#hasBegun) await this.#startMissing()
   }
 
-  /** The background work is with one worker at a time, so that it costs the same however many there are. */
+  /** Assigns the background work to one worker at a time, so that its cost does not grow with their number. */
   #assignWork(): void {
-    const ready = this.#those('ready')
+    const ready = this.#inState('ready')
     const next = ready.at(-1)
-    if (!this.#options.work || !next || ready.some(({ works }) => works)) return
-    next.works = true
-    next.tell({ is: 'work' })
+    if (!this.#options.work || !next || ready.some(({ hasWork }) => hasWork)) return
+    next.hasWork = true
+    next.send({ is: 'work' })
   }
 
-  /** Starts what is missing, one by one. */
-  async #keepUp(): Promise<void> {
-    if (this.#keepingUp) return
-    this.#keepingUp = true
+  /** Starts the missing workers, one by one. */
+  async #startMissing(): Promise<void> {
+    if (this.#isReplacing) return
+    this.#isReplacing = true
     const { log, clock } = this.#options
     while (this.#isShort()) {
       await clock.sleep(pauseMs(this.#shortLives), this.#stopping.signal)
@@ -136,20 +136,20 @@ export class WorkerPool {
         if (!this.#stopping.signal.aborted) log.error(`A worker cannot be replaced yet: ${error.message}`)
       })
     }
-    this.#keepingUp = false
+    this.#isReplacing = false
   }
 
   #isShort(): boolean {
-    return !this.#stopping.signal.aborted && this.#those('starting', 'ready').length < this.#options.workers
+    return !this.#stopping.signal.aborted && this.#inState('starting', 'ready').length < this.#options.workers
   }
 
   async #restartAll(): Promise<void> {
     const { log } = this.#options
-    while (this.#again && !this.#stopping.signal.aborted) {
-      this.#again = false
+    while (this.#restartRequested && !this.#stopping.signal.aborted) {
+      this.#restartRequested = false
       log.info('Restarting the workers, one after another.')
       try {
-        for (const old of this.#those('ready')) await this.#replace(old)
+        for (const old of this.#inState('ready')) await this.#replace(old)
         if (!this.#stopping.signal.aborted) log.info('All workers are new.')
       } catch (error) {
         if (this.#stopping.signal.aborted) return
@@ -158,15 +158,15 @@ export class WorkerPool {
     }
   }
 
-  async #replace(old: Member): Promise<void> {
+  async #replace(old: WorkerProcess): Promise<void> {
     if (old.state !== 'ready' || this.#stopping.signal.aborted) return
     await this.#start().ready
-    // When it has ended meanwhile, the new one has its place already.
+    // If the old worker has ended meanwhile, the new one has replaced it already.
     if (old.state === 'ready' && !this.#stopping.signal.aborted) {
-      old.dismissed = true
+      old.isDismissed = true
       old.state = 'leaving'
       this.#assignWork()
-      old.tell({ is: 'leave' })
+      old.send({ is: 'leave' })
     }
     await old.ended
   }

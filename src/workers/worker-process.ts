@@ -1,26 +1,26 @@
-// One worker as its supervisor sees it: a process that begins, becomes ready, leaves, and ends in one way or another.
+// Starts one worker process and tracks its state for the supervisor.
 import cluster from 'node:cluster'
 import { Refusal, UsageError } from '../lib/errors.ts'
-import { saveConnections } from './hand-over.ts'
+import { rescueConnections } from './hand-over.ts'
 import type { FromWorker, ToWorker } from './messages.ts'
 import type { Share } from './shares.ts'
 
-export interface Member {
+export interface WorkerProcess {
   number: number
   pid: number
   state: 'starting' | 'ready' | 'leaving' | 'ended'
-  /** The background work is its. */
-  works: boolean
-  /** It was told to leave. */
-  dismissed: boolean
-  /** Since when it is ready, by this process's clock; undefined while it is not. */
+  /** Whether it does the background work. */
+  hasWork: boolean
+  /** Whether it was replaced, so that its end is expected. */
+  isDismissed: boolean
+  /** When it became ready, by the monotonic clock of the supervisor; undefined before that. */
   readyMs: number | undefined
-  /** Resolves with its addresses; rejects with the reason why it cannot serve, once it has ended. */
+  /** Resolves with its addresses. If it cannot serve, rejects with the reason once the process has ended. */
   ready: Promise<Addresses>
-  /** Resolves when its process has gone, with how. */
+  /** Resolves when the process has ended. */
   ended: Promise<End>
-  tell(message: ToWorker): void
-  askForCount(): void
+  send(message: ToWorker): void
+  requestMetrics(): void
   kill(): void
 }
 
@@ -34,51 +34,53 @@ export interface End {
   signal: string | null
 }
 
-/** Starts a worker; `hear` is called with its messages. */
-export function startMember(number: number, share: Share, hear: (said: FromWorker) => void): Member {
-  const worker = cluster.fork()
-  saveConnections(worker)
+/** Starts a worker. `onMessage` is called with each of its messages. */
+export function startWorker(number: number, share: Share, onMessage: (message: FromWorker) => void): WorkerProcess {
+  const forked = cluster.fork()
+  rescueConnections(forked)
   const ready = Promise.withResolvers<Addresses>()
   let reason: Error | undefined
-  const member: Member = {
+  const worker: WorkerProcess = {
     number,
-    pid: worker.process.pid ?? 0,
+    pid: forked.process.pid ?? 0,
     state: 'starting',
-    works: false,
-    dismissed: false,
+    hasWork: false,
+    isDismissed: false,
     readyMs: undefined,
     ready: ready.promise,
-    ended: endOf(worker),
-    // It may have gone this very moment, which its end tells.
-    tell: (message) => void (worker.isConnected() && worker.send(message, () => {})),
-    askForCount: () => member.tell({ is: 'count' }),
-    kill: () => void worker.process.kill('SIGKILL'),
+    ended: endOf(forked),
+    // An error is ignored: the worker has just ended, and `ended` resolves.
+    send: (message) => void (forked.isConnected() && forked.send(message, () => {})),
+    requestMetrics: () => worker.send({ is: 'count' }),
+    kill: () => void forked.process.kill('SIGKILL'),
   }
-  worker.on('message', (said: FromWorker) => {
-    if (said.is === 'failed') reason = said.usage ? new UsageError(said.sentence) : new Refusal(said.sentence)
-    if (said.is === 'ready' && member.state === 'starting') {
-      member.state = 'ready'
-      member.readyMs = performance.now()
-      ready.resolve(said)
+  forked.on('message', (message: FromWorker) => {
+    if (message.is === 'failed')
+      reason = message.usage ? new UsageError(message.sentence) : new Refusal(message.sentence)
+    if (message.is === 'ready' && worker.state === 'starting') {
+      worker.state = 'ready'
+      worker.readyMs = performance.now()
+      ready.resolve(message)
     }
-    hear(said)
+    onMessage(message)
   })
-  void member.ended.then(({ code, signal }) => {
-    member.state = 'ended'
+  void worker.ended.then(({ code, signal }) => {
+    worker.state = 'ended'
     ready.reject(reason ?? new Refusal(`A worker ended before it was ready (${signal ?? `exit code ${code}`}).`))
   })
-  // The caller may have stopped waiting.
-  member.ready.catch(() => {})
-  member.tell({ is: 'begin', number, share })
-  return member
+  // Prevents an unhandled rejection if the caller no longer waits.
+  worker.ready.catch(() => {})
+  worker.send({ is: 'begin', number, share })
+  return worker
 }
 
-function endOf(worker: ReturnType<typeof cluster.fork>): Promise<End> {
+function endOf(forked: ReturnType<typeof cluster.fork>): Promise<End> {
   return new Promise((resolve) => {
-    worker.once('exit', (code, signal) => resolve({ code, signal }))
-    // A message that a dying worker cannot take is an error too; its end follows. Without a process there is none.
-    worker.on('error', (error: NodeJS.ErrnoException) => {
-      if (worker.process.pid === undefined) resolve({ code: null, signal: error.code ?? 'unknown' })
+    forked.once('exit', (code, signal) => resolve({ code, signal }))
+    // A process that could not be started emits `error` and never `exit`. Other errors, such as a message that a dying worker
+    // cannot receive, are followed by `exit`.
+    forked.on('error', (error: NodeJS.ErrnoException) => {
+      if (forked.process.pid === undefined) resolve({ code: null, signal: error.code ?? 'unknown' })
     })
   })
 }

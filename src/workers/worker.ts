@@ -1,4 +1,4 @@
-// A worker: serves like a single process, on sockets of its supervisor, until that says leave or stop, or has gone.
+// A worker: serves like a single process, on the sockets of its supervisor, until it has to leave or stop.
 import cluster from 'node:cluster'
 import { type App, openApp } from '../app.ts'
 import type { Config } from '../config.ts'
@@ -7,17 +7,17 @@ import { openLog } from '../lib/log.ts'
 import { startServer } from '../server/server.ts'
 import { type Channel, openChannel } from './channel.ts'
 
-/** Serves until the supervisor says leave or stop, or has gone. The reason why it cannot serve goes to the supervisor. */
+/** Serves until the supervisor sends `leave` or `stop`, or has ended. If it cannot serve, sends the reason to the supervisor. */
 export async function serveAsWorker(config: Config, simulator: 'embedded' | 'always'): Promise<void> {
-  // Signals are for the supervisor, though a terminal or systemd sends them to all.
+  // Only the supervisor acts on signals, though a terminal or systemd sends them to every process.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
-  // Without this a worker that has lost its supervisor would end at once, in the middle of its requests.
+  // Without this, node:cluster would end a worker at once when its supervisor ends, in the middle of its requests.
   cluster.worker!.on('disconnect', () => {
     cluster.worker!.exitedAfterDisconnect = true
   })
   let app: App | undefined
   let isInterrupted = false
-  const channel = openChannel(async () => (await app?.metrics.counted()) ?? [])
+  const channel = openChannel(async () => (await app?.metrics.ofThisProcess()) ?? [])
   const stopping = new AbortController()
   void channel.stop.then(() => stopping.abort())
   try {
@@ -26,7 +26,7 @@ export async function serveAsWorker(config: Config, simulator: 'embedded' | 'alw
       simulator,
       connections: share,
       log: openLog(config.logLevel, 1, { worker: number }),
-      among: { number, all: channel.all },
+      worker: { number, allMetrics: channel.allMetrics },
       signal: stopping.signal,
     })
     await serve(app, channel, stopping.signal)
@@ -34,11 +34,11 @@ export async function serveAsWorker(config: Config, simulator: 'embedded' | 'alw
     isInterrupted = error === stopping.signal.reason
     if (isInterrupted) return
     if (!(error instanceof UsageError || error instanceof Refusal)) throw error
-    await channel.tell({ is: 'failed', sentence: error.message, usage: error instanceof UsageError })
+    await channel.send({ is: 'failed', sentence: error.message, usage: error instanceof UsageError })
   } finally {
     await app?.close()
     if (process.connected) process.disconnect()
-    // A listener that has only begun to listen cannot be closed.
+    // A listener that has not finished starting cannot be closed, and would keep the process alive.
     if (isInterrupted) process.exit()
   }
 }
@@ -51,13 +51,13 @@ async function begin(channel: Channel, signal: AbortSignal): Promise<Awaited<Cha
 }
 
 async function serve(app: App, channel: Channel, signal: AbortSignal): Promise<void> {
-  // Listening takes an answer of the supervisor, which never comes when that has gone.
+  // Listening needs a response of the supervisor, and would wait for ever if the supervisor has ended.
   const server = await Promise.race([startServer(app, { worker: false }), channel.stop])
   if (!server) throw signal.reason
   const { url, adminUrl } = server
-  await channel.tell({ is: 'ready', url, adminUrl })
+  await channel.send({ is: 'ready', url, adminUrl })
   void channel.work.then(() => server.work())
   await Promise.race([channel.leave.then(() => server.leave()), channel.stop.then(() => server.stop())])
-  // The last message: what it has counted is kept.
-  await channel.tell({ is: 'counted', counted: await app.metrics.counted() })
+  // The supervisor keeps these counters after the worker has ended.
+  await channel.send({ is: 'counted', counted: await app.metrics.ofThisProcess() })
 }

@@ -2,6 +2,7 @@
 import type { App } from '../../app.ts'
 import { Refusal } from '../../lib/errors.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
+import { repeat } from '../../lib/repeat.ts'
 import { ProviderError } from '../../providers/provider.ts'
 import { storedIds, storedLinks } from './context.ts'
 import { storedFees } from './fees.ts'
@@ -26,34 +27,25 @@ const PAUSE_MS = 2000
 const AT_ONCE = 2
 
 /**
- * Starts the background work; of all processes, the one that holds an import runs it. Returns the function that stops it.
+ * Starts to run imports in the background. Each import is run by one process at a time, the one that holds its lock.
+ * Returns the function that stops it.
  */
 export function carryOutImports(app: Shared): () => Promise<void> {
-  const stopping = new AbortController()
-  const { signal } = stopping
   const running = new Map<string, Promise<void>>()
-  const work = async () => {
-    while (!signal.aborted) {
-      const due = await backgroundStates(app.db.query).catch((error) => {
-        if (!isUnavailable(error)) app.log.error({ err: error }, 'Looking for imports from Stripe failed.')
-        return []
-      })
-      for (const state of due) {
-        const name = JSON.stringify([state.organizationId, state.projectId, state.merchantId])
-        if (running.size >= AT_ONCE || running.has(name)) continue
-        running.set(
-          name,
-          carryOut(app, state, signal).finally(() => running.delete(name)),
-        )
-      }
-      await app.clock.sleep(PAUSE_MS, signal)
+  const options = { pauseMs: PAUSE_MS, failure: 'Looking for imports from Stripe failed.' }
+  const stop = repeat(app, options, async (signal) => {
+    for (const state of await backgroundStates(app.db.query)) {
+      const name = JSON.stringify([state.organizationId, state.projectId, state.merchantId])
+      if (running.size >= AT_ONCE || running.has(name)) continue
+      running.set(
+        name,
+        carryOut(app, state, signal).finally(() => running.delete(name)),
+      )
     }
-    await Promise.all(running.values())
-  }
-  const working = work()
+  })
   return async () => {
-    stopping.abort()
-    await working
+    await stop()
+    await Promise.all(running.values())
   }
 }
 
