@@ -4,4 +4,4 @@ import { mutants } from './mutants.ts'
 
 // The simulation plants its mutants itself.
 const name = process.argv[1]?.includes('simulation') ? undefined : process.env['TUNDISH_MUTANT']
-if (name !== undefined) replaceSources(mutants[name], { ids: false })
+if (name !== undefined) replaceSources(mutants[name], { isSeeded: false })

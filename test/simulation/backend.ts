@@ -22,6 +22,8 @@ export class Backend {
   #answer: Message[] = []
   #isEnd: (type: string) => boolean = () => false
   #isCopying = false
+  /** Answers up to so many ends of transactions are those of the simulation's own statements. */
+  #toSkip = 0
   #done: ((answer: Message[]) => void) | undefined
   /** `I` outside of a transaction, `T` in one, `E` in one that failed. */
   state = 'I'
@@ -43,14 +45,24 @@ export class Backend {
     return new Backend(Number(rows[0]!.pid), stream)
   }
 
-  /** Runs a unit; the answer is what the simulated connection receives. Resolves late when the unit waits for a lock. */
-  async run(unit: Unit): Promise<Message[]> {
+  /**
+   * Runs a unit; the answer is what the simulated connection receives. Resolves late when the unit waits for a lock. `before`
+   * are statements of the simulation, sent with it and run in a transaction of their own: only outside of one.
+   */
+  async run(unit: Unit, before?: string): Promise<Message[]> {
+    if (before !== undefined) {
+      this.#toSkip = 1
+      this.#socket.cork()
+      this.#socket.write(message('Q', before))
+    }
     const last = unit.at(-1)!.type
     const { bytes, isKnown, name, text } = this.#withoutParse(unit)
-    const answer = await this.#ask(
+    const asked = this.#ask(
       last === 'S' || last === 'Q' || last === 'c' || last === 'f' ? bytes : Buffer.concat([bytes, FLUSH]),
       endOf(last),
     )
+    if (before !== undefined) this.#socket.uncork()
+    const answer = await asked
     if (name && text !== undefined && answer.some(({ type }) => type === '1')) this.#prepared.set(name, text)
     const ordered = /order by/i.test(this.#textOf(unit)) ? answer : sortRows(answer)
     return isKnown ? [{ type: '1', bytes: message('1') }, ...ordered] : ordered.filter(({ type }) => type !== '3')
@@ -113,6 +125,11 @@ export class Backend {
     for (const one of this.#reader.read(bytes)) {
       // Notices and changed settings are nobody's answer.
       if ('NSA'.includes(one.type)) continue
+      if (this.#toSkip > 0) {
+        if (one.type === 'E') throw new Error(`PostgreSQL refused what sets the time: ${codeOf(one)}.`)
+        if (one.type === 'Z') this.#toSkip--
+        continue
+      }
       this.#answer.push(one)
       if (one.type === 'G') this.#isCopying = true
       if (one.type === 'Z') this.#isCopying = false

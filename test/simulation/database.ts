@@ -7,7 +7,7 @@ import { type Backup, loadBackup, restoreBackup, takeBackup } from './backup.ts'
 import type { Process, Scheduler } from './scheduler.ts'
 import { Session, type Shared } from './session.ts'
 import { SimulatedSocket } from './socket.ts'
-import { BEGIN_TRANSACTION, BLOCKERS, FORGET, instantOf, SEARCH_PATH, SET_TIME, SETUP } from './virtual-clock.ts'
+import { FORGET, SEARCH_PATH, SETUP, setBeginning, setTime, WAITS } from './virtual-clock.ts'
 
 /** What may go wrong between a process and its database, each the probability for one statement. */
 export interface DatabaseFaults {
@@ -18,6 +18,9 @@ export interface DatabaseFaults {
   /** The statement is done, and the process dies before it receives the answer. */
   crash: number
 }
+
+// Its statements are planned once, for tables of any size.
+const MONITOR = ['set synchronous_commit = off', 'set plan_cache_mode = force_generic_plan', 'set enable_seqscan = off']
 
 // Of one process: a few, so that its requests also wait for one another.
 const CONNECTIONS = 4
@@ -51,7 +54,7 @@ export class Database {
     const empty = await takeBackup(queryOf(monitor), 0)
     for (const text of SETUP) await monitor.query(text)
     await monitor.query(`set search_path = ${SEARCH_PATH}`)
-    await monitor.query('set synchronous_commit = off')
+    for (const text of MONITOR) await monitor.query(text)
     return new Database(url, monitor, empty)
   }
 
@@ -73,7 +76,7 @@ export class Database {
   async restore(nowMs: number, backup: Backup, erasureLedger: string): Promise<void> {
     await this.#endAll()
     await this.setTime(nowMs)
-    await this.#beginTransaction((this.#monitor as unknown as { processID: number }).processID, nowMs)
+    await this.#monitor.query(setBeginning(nowMs))
     await restoreBackup(queryOf(this.#monitor), backup, erasureLedger)
   }
 
@@ -96,8 +99,8 @@ export class Database {
       acquire: () => this.#acquire(),
       release: (backend) => this.#release(backend),
       setTime: (ms) => this.setTime(ms),
-      beginTransaction: (pid, ms) => this.#beginTransaction(pid, ms),
-      blockers: (pid) => this.#blockers(pid),
+      beginAt: (ms) => this.#beginAt(ms),
+      isWaiting: async (pid) => (await this.#waits([pid])).has(pid),
       cancel: (pid) => this.#cancel(pid),
     }
     const stream = () => {
@@ -111,6 +114,8 @@ export class Database {
       applicationName: 'simulation',
       readConnections: 0,
       connections: CONNECTIONS,
+      // The pool's own limit is in real time.
+      connectTimeoutMs: 0,
       stream,
     })
   }
@@ -121,8 +126,11 @@ export class Database {
       isMoving = false
       const looksAtBlocked = this.#hasChanged
       this.#hasChanged = false
+      const blocked = looksAtBlocked ? [...this.#sessions].filter(({ isBlocked }) => isBlocked) : []
+      const waits = await this.#waits(blocked.map(({ pid }) => pid!))
       for (const session of this.#sessions) {
-        if ((looksAtBlocked || !session.isBlocked) && (await session.goOn())) isMoving = true
+        const isLookedAt = !session.isBlocked || (looksAtBlocked && !waits.has(session.pid!))
+        if (isLookedAt && (await session.goOn())) isMoving = true
         if (session.isOver) this.#sessions.delete(session)
       }
       if (!isMoving && this.#newlyBlocked() && (await this.#breakDeadlock())) isMoving = true
@@ -137,7 +145,14 @@ export class Database {
   async setTime(ms: number): Promise<void> {
     if (ms === this.#timeMs) return
     this.#timeMs = ms
-    await this.#monitor.query({ name: 'time', text: SET_TIME, values: [instantOf(ms)] })
+    await this.#monitor.query(setTime(ms))
+  }
+
+  /** The statements that a connection runs before a transaction which begins at this time. */
+  #beginAt(ms: number): string {
+    if (ms === this.#timeMs) return setBeginning(ms)
+    this.#timeMs = ms
+    return `${setTime(ms)}; ${setBeginning(ms)}`
   }
 
   async #alone(work: (query: Query) => Promise<void>): Promise<void> {
@@ -153,7 +168,8 @@ export class Database {
   }
 
   async #acquire(): Promise<Backend> {
-    const idle = this.#idle.shift()
+    // The one used last, which has planned most statements.
+    const idle = this.#idle.pop()
     if (idle) return idle
     const backend = await Backend.open(this.#url, SEARCH_PATH)
     this.#all.push(backend)
@@ -165,13 +181,15 @@ export class Database {
     this.#idle.push(backend)
   }
 
-  async #beginTransaction(pid: number, ms: number): Promise<void> {
-    await this.#monitor.query({ name: 'begin', text: BEGIN_TRANSACTION, values: [pid, instantOf(ms)] })
-  }
-
-  async #blockers(pid: number): Promise<number[]> {
-    const { rows } = await this.#monitor.query<{ pids: string }>({ name: 'blockers', text: BLOCKERS, values: [pid] })
-    return rows[0]!.pids.replace(/[{}]/g, '').split(',').filter(Boolean).map(Number)
+  /** Which of these connections wait for a lock, and for which connections. */
+  async #waits(pids: number[]): Promise<Map<number, number[]>> {
+    if (pids.length === 0) return new Map()
+    const { rows } = await this.#monitor.query<{ pid: string; pids: string }>({
+      name: 'waits',
+      text: WAITS,
+      values: [pids],
+    })
+    return new Map(rows.map(({ pid, pids }) => [Number(pid), pids.slice(1, -1).split(',').map(Number)]))
   }
 
   async #cancel(pid: number): Promise<void> {
@@ -190,8 +208,7 @@ export class Database {
   async #breakDeadlock(): Promise<boolean> {
     const blocked = [...this.#sessions].filter(({ isBlocked }) => isBlocked)
     if (blocked.length < 2) return false
-    const waits = new Map<number, number[]>()
-    for (const session of blocked) waits.set(session.pid!, await this.#blockers(session.pid!))
+    const waits = await this.#waits(blocked.map(({ pid }) => pid!))
     const inCircle = blocked.filter(({ pid }) => reaches(waits, pid!, pid!))
     if (inCircle.length === 0) return false
     const last = inCircle.reduce((one, other) => (one.blockedAt > other.blockedAt ? one : other))

@@ -1,4 +1,4 @@
-// What a simulation puts in the place of source files: counted ids, and on demand one bug planted into the code under test.
+// What a simulation puts in the place of source files: counted ids, no measuring of real time, on demand one planted bug.
 import { readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -6,14 +6,18 @@ import type { Mutant } from '../mutants/mutant.ts'
 
 const SOURCE = new URL('../../src/', import.meta.url).href
 
+const REPLACED: Record<string, string> = {
+  [`${SOURCE}lib/ids.ts`]: './seeded-ids.ts',
+  [`${SOURCE}lib/pg/liveness.ts`]: './no-liveness.ts',
+}
+
 /** Call it before the code under test is imported. */
-export function replaceSources(plant?: Pick<Mutant, 'file' | 'code' | 'bug'>, { ids = true } = {}): void {
+export function replaceSources(plant?: Pick<Mutant, 'file' | 'code' | 'bug'>, { isSeeded = true } = {}): void {
   registerHooks({
     resolve(specifier, context, next) {
       const resolved = next(specifier, context)
-      return ids && resolved.url === `${SOURCE}lib/ids.ts`
-        ? next('./seeded-ids.ts', { ...context, parentURL: import.meta.url })
-        : resolved
+      const other = isSeeded && REPLACED[resolved.url]
+      return other ? next(other, { ...context, parentURL: import.meta.url }) : resolved
     },
     load(url, context, next) {
       if (!plant || url !== `${SOURCE}${plant.file}`) return next(url, context)

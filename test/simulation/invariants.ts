@@ -4,18 +4,10 @@ import type { Ledger, Movement } from './ledger.ts'
 import { moneyRules } from './money-rules.ts'
 import { type Broken, first } from './rules.ts'
 import type { Shop } from './shops.ts'
-import { type OrderState, type RefundState, readStamped, readState, type State } from './state.ts'
+import { type OrderState, type Picture, type Promised, type RefundState, readStamped, type State } from './state.ts'
 
-export interface Finding {
-  /** The first rule that is broken, in words. */
-  violation: string | undefined
-  state: State
-  waitMs: number | null
-}
-
-/** What a reader was promised of a project: its horizon, and the rows that were stamped before it then. */
-interface Promised {
-  horizon: string
+/** What a reader was told of a project: its horizon, and the rows that were stamped before it then. */
+interface Told extends Promised {
   rows: Set<string>
 }
 
@@ -24,7 +16,7 @@ export class Invariants {
   readonly #shop: Shop
   readonly #ledger: Ledger
   readonly #final = new Map<string, string>()
-  readonly #promised = new Map<string, Promised>()
+  readonly #promised = new Map<string, Told>()
   readonly #gone = new Set<string>()
   #lastStamp = ''
   #rows = 0
@@ -35,18 +27,23 @@ export class Invariants {
     this.#ledger = ledger
   }
 
-  async check(nowMs: number, isAtRest: boolean): Promise<Finding> {
-    const state = await readState(this.#database, nowMs, this.#shop)
-    const violation = this.#findViolation(state, isAtRest) ?? (await this.#sync(nowMs))
-    return { violation, state, waitMs: state.wait_ms }
+  /** The first rule that is broken, in words. */
+  check(state: State, { stamped }: Picture, isAtRest: boolean): string | undefined {
+    return this.#findViolation(state, isAtRest) ?? this.#sync(stamped)
   }
 
   /** A reader that had heard of the horizon `before` was told this one: what is stamped before it is what can be seen now, for ever. */
   async promise(nowMs: number, project: string, horizon: string, before: string): Promise<string | undefined> {
     if (before > horizon) return `the horizon of ${project} went back from ${before} to ${horizon}`
     if (this.promised(project) > horizon) return undefined
-    this.#promised.set(project, { horizon, rows: await readStamped(this.#database, nowMs, project, horizon) })
+    const promised = { project, horizon }
+    this.#promised.set(project, { ...promised, rows: await readStamped(this.#database, nowMs, promised) })
     return undefined
+  }
+
+  /** The last horizons that readers were told. */
+  promises(): Promised[] {
+    return [...this.#promised.values()].map(({ project, horizon }) => ({ project, horizon }))
   }
 
   /** The last horizon that a reader was told. */
@@ -58,12 +55,10 @@ export class Invariants {
    * A backup was restored: it may have forgotten what was final, and brings back rows that readers have seen in a newer form.
    * What comes from now on is behind every horizon and every row of the report that was served.
    */
-  async restored(nowMs: number): Promise<void> {
+  restored({ stamps }: State, { stamped }: Picture): void {
     this.#final.clear()
-    const { stamps } = await readState(this.#database, nowMs, this.#shop)
     this.#rows = stamps.length
-    for (const [project, promised] of this.#promised)
-      promised.rows = await readStamped(this.#database, nowMs, project, promised.horizon)
+    for (const told of this.#promised.values()) told.rows = stamped.get(told.project)!
   }
 
   #findViolation(state: State, isAtRest: boolean): string | undefined {
@@ -173,10 +168,10 @@ export class Invariants {
   }
 
   /** Nothing appears before a horizon that a reader was told. */
-  async #sync(nowMs: number): Promise<string | undefined> {
+  #sync(stamped: Picture['stamped']): string | undefined {
     for (const [project, { horizon, rows }] of this.#promised) {
-      const now = await readStamped(this.#database, nowMs, project, horizon)
-      for (const stamp of now)
+      // A horizon told since the last commit was told with the rows of now.
+      for (const stamp of stamped.get(project) ?? [])
         if (!rows.has(stamp)) return `${stamp} appeared before the horizon ${horizon} of ${project}`
     }
     return undefined

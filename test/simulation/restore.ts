@@ -15,6 +15,8 @@ export interface Plan {
   tenants: readonly Tenant[]
   /** Kills every process. */
   stopAll(): void
+  /** Called when the database is restored, before anything else happens. */
+  restored(): Promise<void>
 }
 
 // The backup is taken while customers shop, and lost is what they do after it.
@@ -38,14 +40,14 @@ export function planRestore(plan: Plan): void {
   })
 }
 
-async function restore({ tenants, stopAll }: Plan, backup: Backup): Promise<void> {
+async function restore({ tenants, stopAll, restored }: Plan, backup: Backup): Promise<void> {
   const { scheduler, database, erasureLedger } = tenants[0]!.stage
   stopAll()
   if (scheduler.random.chance(0.5)) scheduler.nowMs += DAYS_MS
   await database.restore(scheduler.nowMs, backup, erasureLedger)
   scheduler.tell(`the backup of ${backup.atMs} ms is restored`)
+  await restored()
   for (const { stage, clients } of tenants) {
-    await stage.invariants.restored(scheduler.nowMs)
     void clients.repeat()
     for (const project of stage.shop.projects) void follow(stage, project, FOLLOWED)
   }

@@ -16,8 +16,9 @@ export interface Shared {
   acquire(): Promise<Backend>
   release(backend: Backend): Promise<void>
   setTime(ms: number): Promise<void>
-  beginTransaction(pid: number, ms: number): Promise<void>
-  blockers(pid: number): Promise<number[]>
+  /** The statements that come before a transaction which begins at this time. */
+  beginAt(ms: number): string
+  isWaiting(pid: number): Promise<boolean>
   cancel(pid: number): Promise<void>
 }
 
@@ -85,12 +86,14 @@ export class Session implements Link {
     this.#isBroken = true
   }
 
-  /** Between steps: takes the answer of a statement that got its lock, and ends what is dead or broken. Whether it did. */
+  /**
+   * Between steps: takes the answer of a statement that waits for its lock no longer, and ends what is dead or broken. Whether
+   * it did.
+   */
   async goOn(): Promise<boolean> {
     if (this.isOver) return false
     if (this.#blocked) {
       const running = this.#blocked
-      if ((await this.#shared.blockers(this.pid!)).length > 0) return false
       const answer = await this.#answerOf(running)
       if (!answer) return false
       this.#blocked = undefined
@@ -146,10 +149,10 @@ export class Session implements Link {
     this.#stopLimit()
     const { nowMs } = scheduler
     this.#backend ??= await this.#shared.acquire()
-    await this.#shared.setTime(nowMs)
-    if (!this.#isInTransaction) await this.#shared.beginTransaction(this.#backend.pid, nowMs)
+    const before = this.#isInTransaction ? undefined : this.#shared.beginAt(nowMs)
+    if (this.#isInTransaction) await this.#shared.setTime(nowMs)
     this.#isInTransaction = true
-    const running: Running = { unit, name, fate, answer: this.#backend.run(unit) }
+    const running: Running = { unit, name, fate, answer: this.#backend.run(unit, before) }
     const answer = await this.#answerOf(running)
     if (answer) return this.#finish(running, answer)
     scheduler.tell(`${process.name}: ${name} waits for a lock`)
@@ -171,7 +174,7 @@ export class Session implements Link {
     for (;;) {
       const quick = await Promise.race([answer, sleep(QUICK_MS, undefined)])
       if (quick) return quick
-      if ((await this.#shared.blockers(this.pid!)).length > 0) return undefined
+      if (await this.#shared.isWaiting(this.pid!)) return undefined
     }
   }
 
@@ -181,9 +184,10 @@ export class Session implements Link {
     if (errorIn(answer) && !answer.some(({ type }) => type === 'Z')) this.#hasFailed = true
     if (this.#hasFailed) this.socket.skipToSync()
     const isAnswered = answer.some(({ type }) => 'ZGH'.includes(type))
+    const isCopying = 'GH'.includes(answer.at(-1)!.type)
     if (isAnswered) {
       this.#hasFailed = false
-      this.#isInTransaction = this.#backend!.state !== 'I'
+      this.#isInTransaction = isCopying || this.#backend!.state !== 'I'
       if (!this.#isInTransaction) {
         this.#hasLockTimeout = false
         changed()
@@ -194,7 +198,8 @@ export class Session implements Link {
     if (isAnswered) {
       const answers = this.#answers.splice(0)
       if (process.isAlive) scheduler.add(process, 0, () => this.socket.answer(answers))
-      if (this.#isInTransaction) this.#limitIdling()
+      // A copy that waits for its rows is not idle.
+      if (this.#isInTransaction && !isCopying) this.#limitIdling()
     }
     if (this.socket.next()) this.ready()
   }

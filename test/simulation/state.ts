@@ -1,6 +1,7 @@
-// What the database holds of one organization, read in one statement, for the invariants.
+// What the database holds of the organizations of a seed, read in one statement, for the invariants.
 import type { Database } from './database.ts'
 import type { Shop } from './shops.ts'
+import { instantOf } from './virtual-clock.ts'
 
 /** An order as the database has it, with all that was written because of it. Amounts are in cents. */
 export interface OrderState {
@@ -44,44 +45,75 @@ export interface State {
   stamps: string[]
   /** Profiles that are erased, and hold nothing of the person. */
   erased: string[]
-  /** Milliseconds until something in progress is due; null when nothing is in progress. */
-  wait_ms: number | null
+  /** The instant, in milliseconds of virtual time, at which something in progress is due; null when nothing is in progress. */
+  due_ms: number | null
 }
 
-export async function readState(database: Database, nowMs: number, shop: Shop): Promise<State> {
-  const [row] = await database.ask(nowMs, STATE, [shop.organization, shop.projects])
-  return JSON.parse(row!.state!) as State
+/** A horizon of a project that a reader was told. */
+export interface Promised {
+  project: string
+  horizon: string
+}
+
+/** All that the rules look at. */
+export interface Picture {
+  /** In the order of the shops. */
+  states: State[]
+  /** By project: the rows that are stamped before the horizon that its readers were told. */
+  stamped: Map<string, Set<string>>
+}
+
+/** Reads what is committed. While nothing more is committed, it returns what it read before. */
+export class Reader {
+  readonly #database: Database
+  readonly #tenants: string
+  /** The transactions whose changes the picture shows. */
+  #seen: string | null = null
+  #picture: Picture | undefined
+
+  constructor(database: Database, shops: readonly Shop[]) {
+    this.#database = database
+    this.#tenants = JSON.stringify(shops.map(({ organization, projects }) => ({ organization, projects })))
+  }
+
+  async read(nowMs: number, promises: readonly Promised[]): Promise<Picture> {
+    const params = [this.#seen, this.#tenants, JSON.stringify(promises)]
+    const [row] = await this.#database.ask(nowMs, PICTURE, params)
+    this.#seen = row!.seen!
+    if (row!.states !== null) {
+      const states = JSON.parse(row!.states!) as State[]
+      const stamped = JSON.parse(row!.stamped!) as { project: string; rows: string[] }[]
+      this.#picture = { states, stamped: new Map(stamped.map(({ project, rows }) => [project, new Set(rows)])) }
+    }
+    return this.#picture!
+  }
 }
 
 /** The rows of a project that are stamped before `horizon`. */
 export async function readStamped(
   database: Database,
   nowMs: number,
-  project: string,
-  horizon: string,
+  { project, horizon }: Promised,
 ): Promise<Set<string>> {
-  const rows = await database.ask(nowMs, STAMPED, [project, horizon])
-  return new Set(rows.map(({ stamp }) => stamp!))
+  const [row] = await database.ask(nowMs, STAMPED, [project, horizon])
+  return new Set(JSON.parse(row!.stamped!) as string[])
 }
 
-const STAMPED = {
-  name: 'stamped rows',
-  text: `
-    select list || ' ' || id || ' ' || updated_at as stamp from (
-      select 'profiles' as list, id, updated_at from profiles where project_id = $1
-      union all select 'subscriptions', id, updated_at from subscriptions where project_id = $1
-      union all select 'transactions', id, updated_at from transactions where project_id = $1
-      union all select 'sessions', id, updated_at from sessions where project_id = $1) stamped
-    where updated_at < $2::timestamptz`,
-}
+const stampedBefore = (project: string, horizon: string) => `
+  (select coalesce(json_agg(list || ' ' || id || ' ' || updated_at), '[]') from (
+    select 'profiles' as list, id, updated_at from profiles where project_id = ${project}
+    union all select 'subscriptions', id, updated_at from subscriptions where project_id = ${project}
+    union all select 'transactions', id, updated_at from transactions where project_id = ${project}
+    union all select 'sessions', id, updated_at from sessions where project_id = ${project}) rows
+   where updated_at < ${horizon})`
+
+const STAMPED = { name: 'stamped rows', text: `select ${stampedBefore('$1', '$2::timestamptz')} as stamped` }
 
 const EVENTS = (id: string) => `
   (select coalesce(json_agg(e.type order by e.sequence), '[]') from events e
-   where e.project_id = any($2) and e.object_id = ${id})`
+   where e.project_id = any(t.projects) and e.object_id = ${id})`
 
-const STATE = {
-  name: 'state of an organization',
-  text: `
+const STATE = `
     select json_build_object(
       'orders', (select coalesce(json_agg(json_build_object(
           'order_id', o.order_id, 'external_id', o.external_id, 'project', o.project_id, 'idempotency_key', o.idempotency_key,
@@ -92,31 +124,44 @@ const STATE = {
           'is_erased', coalesce((select p.anonymized_at is not null from profiles p
             where p.project_id = c.project_id and p.id = c.profile_id), false),
           'consumables', (select coalesce(json_agg((x.amount * 100)::int), '[]') from consumables x
-            where x.organization_id = $1 and x.order_id = o.order_id),
+            where x.organization_id = t.organization and x.order_id = o.order_id),
           'active', (select count(*) from consumables x
-            where x.organization_id = $1 and x.order_id = o.order_id and x.is_active),
+            where x.organization_id = t.organization and x.order_id = o.order_id and x.is_active),
           'rows', (select coalesce(json_agg(json_build_object('type', r.psp_transaction_type, 'status', r.status,
               'minor', (r.amount * 100)::int) order by r.trx_created_at), '[]')
-            from report_transactions r where r.organization_id = $1 and r.order_id = o.order_id and not r.imported),
+            from report_transactions r where r.organization_id = t.organization and r.order_id = o.order_id and not r.imported),
           'events', ${EVENTS('o.order_id::text')}
         ) order by o.order_id), '[]')
-        from orders o join customers c using (organization_id, external_id) where o.organization_id = $1),
+        from orders o join customers c using (organization_id, external_id) where o.organization_id = t.organization),
       'refunds', (select coalesce(json_agg(json_build_object(
           'refund_id', r.refund_id, 'order_id', r.order_id, 'provider_key', r.provider_key, 'status', r.status,
           'minor', (r.amount * 100)::int, 'soft', r.soft_refund, 'events', ${EVENTS('r.refund_id::text')}
-        ) order by r.refund_id), '[]') from refunds r where r.organization_id = $1),
+        ) order by r.refund_id), '[]') from refunds r where r.organization_id = t.organization),
       'totals', (select json_agg(json_build_object('project', p,
           'transactions', (select count(*) from transactions where project_id = p),
           'prices', (select coalesce(json_agg(price order by price), '[]') from transactions
             where project_id = p and id not like 'imported%'),
           'counted', (select coalesce(sum(n), 0) from counts where project_id = p and list = 'transactions' and field = '')))
-        from unnest($2::text[]) p),
+        from unnest(t.projects::text[]) p),
       'erased', (select coalesce(json_agg(project_id || ' ' || id order by project_id, id), '[]') from profiles
-        where project_id = any($2) and anonymized_at is not null and email is null),
-      'wait_ms', (select ceil(extract(epoch from min(next_look_at) - db_clock()) * 1000) from (
-          select next_look_at from orders where organization_id = $1 and status = 'processing'
+        where project_id = any(t.projects) and anonymized_at is not null and email is null),
+      'due_ms', (select ceil(extract(epoch from min(next_look_at) - timestamptz '${instantOf(0)}') * 1000) from (
+          select next_look_at from orders where organization_id = t.organization and status = 'processing'
           union all
-          select next_look_at from refunds where organization_id = $1 and status = 'processing') due),
+          select next_look_at from refunds where organization_id = t.organization and status = 'processing') due),
       'stamps', (select coalesce(json_agg(trx_created_at order by trx_created_at), '[]')
-        from report_transactions where organization_id = $1 and not imported)) as state`,
+        from report_transactions where organization_id = t.organization and not imported))`
+
+const PICTURE = {
+  name: 'picture of the seed',
+  text: `
+    select seen, case when seen is distinct from $1 then (
+        select json_agg((${STATE}) order by n)
+        from rows from (json_to_recordset($2) as (organization text, projects text[])) with ordinality t (organization, projects, n)
+      ) end as states,
+      case when seen is distinct from $1 then (
+        select coalesce(json_agg(json_build_object('project', project, 'rows', ${stampedBefore('project', 'horizon')})), '[]')
+        from json_to_recordset($3) as promised (project text, horizon timestamptz)
+      ) end as stamped
+    from (select pg_current_snapshot()::text as seen offset 0) present`,
 }

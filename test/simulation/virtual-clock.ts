@@ -7,19 +7,23 @@ const BEGINNING_MS = Date.parse('2026-01-01T00:00:00Z')
 
 export const instantOf = (ms: number) => new Date(BEGINNING_MS + ms).toISOString()
 
-/** One row holds the time; one row a connection says since when its transaction has been running. */
+// The time is the value of a sequence, and the instant at which a connection's transaction began is its application name: both
+// are visible to all connections at once, and setting them changes no table, so that a check can see whether any has changed.
+const BEGUN = 'simulated since '
+const sinceOf = (name: string) => `
+  case when starts_with(${name}, '${BEGUN}') then substr(${name}, ${BEGUN.length + 1})::timestamptz end`
+
 export const SETUP = [
   'create schema simulated',
-  'create table simulated.present (at timestamptz not null)',
-  `insert into simulated.present values ('${instantOf(0)}')`,
-  'create table simulated.open_transactions (pid int primary key, started timestamptz not null)',
+  'create unlogged sequence simulated.present minvalue 0 start 0',
   `create function simulated.clock_timestamp() returns timestamptz language sql volatile as
-   $$ select at from simulated.present $$`,
+   $$ select timestamptz '${instantOf(0)}' + last_value * interval '1 ms' from simulated.present $$`,
   `create function simulated.now() returns timestamptz language sql volatile as
-   $$ select started from simulated.open_transactions where pid = pg_catalog.pg_backend_pid() $$`,
+   $$ select ${sinceOf(`pg_catalog.current_setting('application_name')`)} $$`,
   `create view simulated.pg_stat_activity as
-   select a.pid, a.datid, a.datname, a.backend_type, a.usename, a.state, case when a.xact_start is not null then t.started end as xact_start
-   from pg_catalog.pg_stat_activity a left join simulated.open_transactions t using (pid)`,
+   select pid, datid, datname, backend_type, usename, state,
+     case when xact_start is not null then ${sinceOf('application_name')} end as xact_start
+   from pg_catalog.pg_stat_activity`,
   // The session ends waits for locks itself, on virtual time.
   `create function simulated.set_config(name text, value text, is_local boolean) returns text language sql volatile as
    $$ select case when name = 'lock_timeout' then value else pg_catalog.set_config(name, value, is_local) end $$`,
@@ -27,16 +31,18 @@ export const SETUP = [
   'create view simulated.pg_stat_user_tables as select * from pg_catalog.pg_stat_user_tables where false',
 ]
 
-export const SET_TIME = `update simulated.present set at = $1`
+/** Sets the time. */
+export const setTime = (ms: number) => `select pg_catalog.setval('simulated.present', ${ms})`
 
-export const BEGIN_TRANSACTION = `
-  insert into simulated.open_transactions (pid, started) values ($1, $2)
-  on conflict (pid) do update set started = excluded.started`
+/** Sets the instant at which the next transaction of the connection begins. */
+export const setBeginning = (ms: number) => `set application_name = '${BEGUN}${instantOf(ms)}'`
 
 /** What earlier seeds left in the database is older than any reconciliation of a later one looks. */
 export const FORGET = ['orders', 'refunds'].map(
   (table) => `update ${table} set settled_at = '2000-01-01' where settled_at > '2000-01-01'`,
 )
 
-/** The connections that this one waits for. */
-export const BLOCKERS = 'select pg_catalog.pg_blocking_pids($1) as pids'
+/** Connections that wait for others, each with those. */
+export const WAITS = `
+  select pid, pids from (select pid, pg_catalog.pg_blocking_pids(pid) as pids from unnest($1::int[]) pid) each
+  where pids <> '{}'`

@@ -17,7 +17,7 @@ import { Process, Scheduler, settleDown } from './scheduler.ts'
 import { beginIds } from './seeded-ids.ts'
 import { startServer } from './server.ts'
 import { openShop, type Shop, shopsOf } from './shops.ts'
-import type { State } from './state.ts'
+import { Reader } from './state.ts'
 
 export interface Outcome {
   seed: number
@@ -55,10 +55,15 @@ export async function simulate(database: Database, seed: number): Promise<Outcom
   beginIds(seed)
   const folder = mkdtempSync(join(tmpdir(), 'tundish-simulation-'))
   const world = new World(database, seed, folder)
+  const { now } = performance
+  // Programs measure spans by this clock, and a seed must not depend on how fast the machine is.
+  performance.now = () => world.nowMs
   try {
     await world.prepare()
     return await world.run()
   } finally {
+    performance.now = now
+    world.end()
     rmSync(folder, { recursive: true, force: true })
   }
 }
@@ -77,8 +82,11 @@ class World {
   readonly #ledger = new Ledger()
   readonly #owners = new OwnersCalls()
   readonly #tenants: Tenant[]
+  readonly #reader: Reader
   readonly #faults = { ...CALM }
   readonly #running = new Set<Server>()
+  /** Of all processes, dead ones too. */
+  readonly #started: Server[] = []
   readonly #erasureLedger: string
   readonly #audit: Audit
   #processes = 0
@@ -94,8 +102,16 @@ class World {
     this.#isTimePassing = seed % 2 === 1
     this.#scheduler = new Scheduler(this.#random)
     this.#tenants = shopsOf(seed).map((shop) => ({ shop, invariants: new Invariants(database, shop, this.#ledger) }))
+    this.#reader = new Reader(
+      database,
+      this.#tenants.map(({ shop }) => shop),
+    )
     this.#erasureLedger = join(folder, 'erasures.ndjson')
     this.#audit = openAudit(openSeal(Buffer.alloc(32, 1)), join(folder, 'audit-heads.ndjson'))
+  }
+
+  get nowMs(): number {
+    return this.#scheduler.nowMs
   }
 
   async prepare(): Promise<void> {
@@ -113,7 +129,7 @@ class World {
     })
     for (let n = 0; n < this.#random.between(2, 3); n++) this.#start()
     const tenants = this.#tenants.map((tenant) => this.#open(tenant))
-    if (isRestored) planRestore({ tenants, stopAll: () => this.#stopAll() })
+    if (isRestored) planRestore({ tenants, stopAll: () => this.#stopAll(), restored: () => this.#restored() })
   }
 
   /** Customers shop, and other things happen. */
@@ -152,8 +168,15 @@ class World {
     }
     if (steps === MOST_STEPS) this.#violate('it does not come to rest')
     if (this.#violation === undefined) await this.#check(true)
-    for (const { process } of this.#running) process.crash()
     return { seed: this.#seed, steps, violation: this.#violation, story: this.#scheduler.story }
+  }
+
+  /** Frees what the processes hold. */
+  end(): void {
+    for (const { process, context } of this.#started) {
+      process.crash()
+      void context.db.close()
+    }
   }
 
   /** One thing happens now, or time goes on to the next; false when all is at rest. */
@@ -176,18 +199,22 @@ class World {
 
   async #check(isAtRest: boolean): Promise<void> {
     this.#isDirty = false
-    const { nowMs } = this.#scheduler
-    let dueMs = Number.POSITIVE_INFINITY
-    const states: State[] = []
-    for (const { invariants } of this.#tenants) {
-      const { violation, waitMs, state } = await invariants.check(nowMs, isAtRest)
-      states.push(state)
-      if (waitMs !== null) dueMs = Math.min(dueMs, nowMs + waitMs)
+    const promises = this.#tenants.flatMap(({ invariants }) => invariants.promises())
+    const picture = await this.#reader.read(this.#scheduler.nowMs, promises)
+    const { states } = picture
+    for (const [n, { invariants }] of this.#tenants.entries()) {
+      const violation = invariants.check(states[n]!, picture, isAtRest)
       if (violation !== undefined) this.#violate(violation)
     }
-    this.#scheduler.dueMs = dueMs
+    this.#scheduler.dueMs = Math.min(...states.map(({ due_ms }) => due_ms ?? Number.POSITIVE_INFINITY))
     const stray = isAtRest && strayMoney(states, this.#ledger)
     if (stray) this.#violate(stray)
+  }
+
+  async #restored(): Promise<void> {
+    const promises = this.#tenants.flatMap(({ invariants }) => invariants.promises())
+    const picture = await this.#reader.read(this.#scheduler.nowMs, promises)
+    for (const [n, { invariants }] of this.#tenants.entries()) invariants.restored(picture.states[n]!, picture)
   }
 
   #violate(text: string): void {
@@ -242,6 +269,7 @@ class World {
       },
     })
     this.#running.add(one)
+    this.#started.push(one)
     process.crashed.then(() => {
       this.#running.delete(one)
       this.#scheduler.add(undefined, random.between(10, 5_000), () => this.#start())
