@@ -1,5 +1,6 @@
 // Erasures of persons: the list, the receipt for the person, and the ledger in the database beside its file.
 import { existsSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import type { App } from '../app.ts'
 import { readLedgers } from '../erasure/ledger-files.ts'
 import { Type } from '../lib/shape/schema.ts'
@@ -89,20 +90,44 @@ const compareLedgers: Reading = {
     },
     { title: 'LedgerComparison', additionalProperties: false },
   ),
-  async run({ db, config }) {
-    const rows = await db.query('select project_id, profile_id from erasures')
-    const inDatabase = new Set(rows.map(({ project_id, profile_id }) => `${project_id} ${profile_id}`))
-    const inFile = new Set<string>()
-    if (existsSync(config.erasureLedger))
-      for await (const { project_id, profile_id } of readLedgers([config.erasureLedger], []))
-        inFile.add(`${project_id} ${profile_id}`)
-    return {
-      in_database: inDatabase.size,
-      in_file: inFile.size,
-      missing_in_database: inFile.difference(inDatabase).size,
-      missing_in_file: inDatabase.difference(inFile).size,
-    }
-  },
+  run: (app) => ledgersCompared(app),
+}
+
+interface Comparison {
+  in_database: number
+  in_file: number
+  missing_in_database: number
+  missing_in_file: number
+}
+
+// Both ledgers only grow, and reading them whole takes seconds when they are long.
+const comparisons = new WeakMap<App['config'], { of: string; result: Promise<Comparison> }>()
+
+/** Compares the ledgers if either has changed since they were last compared. */
+async function ledgersCompared({ db, config }: App): Promise<Comparison> {
+  const [sum] = await db.query('select count(*) as n, max(erased_at) as last from erasures')
+  const file = await stat(config.erasureLedger).catch(() => undefined)
+  const of = [sum!.n, sum!.last, file?.ino, file?.size, file?.mtimeMs].join(' ')
+  const last = comparisons.get(config)
+  if (last?.of === of) return last.result
+  const result = compare(db, config.erasureLedger)
+  comparisons.set(config, { of, result })
+  result.catch(() => comparisons.delete(config))
+  return result
+}
+
+async function compare(db: App['db'], path: string): Promise<Comparison> {
+  const rows = await db.query('select project_id, profile_id from erasures')
+  const inDatabase = new Set(rows.map(({ project_id, profile_id }) => `${project_id} ${profile_id}`))
+  const inFile = new Set<string>()
+  if (existsSync(path))
+    for await (const { project_id, profile_id } of readLedgers([path], [])) inFile.add(`${project_id} ${profile_id}`)
+  return {
+    in_database: inDatabase.size,
+    in_file: inFile.size,
+    missing_in_database: inFile.difference(inDatabase).size,
+    missing_in_file: inDatabase.difference(inFile).size,
+  }
 }
 
 export const erasures: Operation[] = [

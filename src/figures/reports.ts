@@ -14,8 +14,8 @@ export type Writers = string
 export async function markReports(query: Query): Promise<Writers> {
   const [look] = await query(WRITERS)
   for (;;) {
-    const [marked] = await query({ name: 'mark reports', text: MARK }, [MOST_ORGANIZATIONS, look!.writers!])
-    if (Number(marked!.organizations) < MOST_ORGANIZATIONS) return look!.writers!
+    const organizations = await query({ name: 'mark reports', text: MARK }, [MOST_ORGANIZATIONS, look!.writers!])
+    if (organizations.length < MOST_ORGANIZATIONS) return look!.writers!
   }
 }
 
@@ -62,10 +62,10 @@ const MARK = `
   ), marked as (
     insert into figure_marks (project_id, family, day)
     select distinct project_id, family, (at at time zone 'UTC')::date from changed
-  ), followed as (
-    insert into figure_reports as f (organization_id, reported, followed_at)
-    select organization_id, until, ${beforeWriters('$2', 'in (select number from projects p where p.organization_id = due.organization_id)')}
-    from due
-    on conflict (organization_id) do update set reported = greatest(f.reported, excluded.reported),
-      followed_at = greatest(f.followed_at, excluded.followed_at))
-  select count(*) as organizations from due`
+  )
+  insert into figure_reports as f (organization_id, reported, followed_at)
+  select organization_id, until, ${beforeWriters('$2', 'in (select number from projects p where p.organization_id = due.organization_id)')}
+  from due
+  on conflict (organization_id) do update set reported = greatest(f.reported, excluded.reported),
+    followed_at = greatest(f.followed_at, excluded.followed_at)
+  returning 1`

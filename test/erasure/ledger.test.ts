@@ -13,6 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { createOperator } from '../../src/tenants/operator-keys.ts'
 import { tundish } from '../support/cli.ts'
 import { insert } from '../support/data.ts'
 import { differences, dump } from '../support/dump.ts'
@@ -51,6 +52,32 @@ describe('the ledgers of erasures', () => {
       await insert(server.db, project, people('a', 'b', 'c', ...Array.from({ length: 30 }, (_, n) => `p-${n}`)))
     })
     after(() => server.stop())
+
+    test('are compared with each other by an operation, anew when either has changed', async () => {
+      const own = await startTestServer({ ERASURE_LEDGER: join(folder, 'compared', 'ledger.ndjson') })
+      try {
+        const { key } = await own.db.tx((query) => createOperator(query, { name: 'ada', scope: 'read' }))
+        const compared = async () => {
+          const headers = { authorization: `Bearer ${key}` }
+          const answer = await fetch(`${own.adminUrl}/admin/v1/erasures/ledgers`, { headers })
+          return Object.values((await answer.json()) as object)
+        }
+        const shop = await own.project()
+        await insert(own.db, shop, people('a', 'b'))
+        assert.deepEqual(await compared(), [0, 0, 0, 0])
+        await erase(shop, 'a')
+        assert.deepEqual(await compared(), [1, 1, 0, 0])
+        await erase(shop, 'b')
+        assert.deepEqual(await compared(), [2, 2, 0, 0])
+        const [line] = readFileSync(own.ledger, 'utf8').split('\n')
+        appendFileSync(own.ledger, `${line!.replace('"a"', '"elsewhere"')}\n`)
+        assert.deepEqual(await compared(), [2, 3, 1, 0])
+        writeFileSync(own.ledger, `${line}\n`)
+        assert.deepEqual(await compared(), [2, 1, 0, 1])
+      } finally {
+        await own.stop()
+      }
+    })
 
     test('get one line for each who is erased, with nothing personal, readable by nobody else', async () => {
       await erase(project, 'b', 'a', 'b')
