@@ -1,4 +1,4 @@
-// Opens what all parts of the program share, in the order they need each other, and closes it in reverse.
+// Opens the parts that the whole program shares, in the order of their dependencies, and closes them in reverse order.
 import type { Logger } from 'pino'
 import { type Audit, auditHeadsPath, openAudit } from './audit/audit.ts'
 import type { Config } from './config.ts'
@@ -22,10 +22,10 @@ import { type KeyCache, openKeyCache } from './tenants/key-cache.ts'
 
 export interface App {
   config: Config
-  /** Past any pooler, with the password; for those who need a connection of their own kind. Never for a log. */
+  /** The address of the database itself, not of a pooler, for code that opens its own connections. It contains the password. */
   databaseUrl: string
   embedded: boolean
-  /** What the user should know about where things are. */
+  /** A message about the place of the embedded database, if it is not in the data folder. */
   notice: string | undefined
   /** The versions of the migrations that were applied at this start. */
   migrated: number[]
@@ -37,9 +37,9 @@ export interface App {
   limits: Limits
   metrics: Metrics
   audit: Audit
-  /** The payment providers; the simulator only where play money is allowed. */
+  /** The payment providers. The simulator is one of them only if test money is allowed. */
   providers: Providers
-  /** The simulator with Stripe's API that the demo's second merchant account is connected to; undefined: none here. */
+  /** The address of the simulator with Stripe's API, for the demo's second merchant account; undefined if there is none. */
   stripeSimulatorUrl: (() => string) | undefined
   close(): Promise<void>
 }
@@ -48,11 +48,11 @@ export interface OpenOptions {
   log?: Logger
   /** Whether this program may run the simulator itself; `always` also with `DATABASE_URL`, as the demo does. */
   simulator?: 'embedded' | 'always' | 'never'
-  /** What can be done while the embedded database starts. */
+  /** Called while the embedded database starts, for work that does not need it. */
   meanwhile?: () => void
-  /** For one of several workers, whose supervisor runs the simulator. */
+  /** Given to one of several workers. The supervisor then runs the simulator. */
   worker?: WorkerMetrics
-  /** Gives up opening: what is open is closed again, and the promise rejects with the signal's reason. */
+  /** Aborts opening: every open part is closed again, and the promise rejects with the signal's reason. */
   signal?: AbortSignal | undefined
   /** Short commands need few connections. */
   connections?: { read: number; plain: number }
@@ -137,7 +137,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
   }
 }
 
-/** Where the simulator is, if this program may use it: play money reaches production only by an address that was set. */
+/** Finds or starts the simulator, if this program may use it. With `DATABASE_URL` only the demo or `SIMULATOR_URL` allow it. */
 async function findSimulator(
   shared: Parameters<typeof openPlayMoney>[0],
   { simulator: run = 'never', worker }: OpenOptions,
@@ -148,11 +148,11 @@ async function findSimulator(
     const { url, close } = await openPlayMoney(shared, { follow: worker !== undefined })
     return { url, close }
   }
-  // A short command asks the one that a server of this data folder runs.
+  // A short command uses the simulator of a server that runs in the same data folder.
   return { url: config.databaseUrl === undefined ? await registered(db) : undefined }
 }
 
-/** The demo's, and for a short command the one that a server of this data folder runs. */
+/** Starts the simulator with Stripe's API for the demo. A short command uses that of a running server. */
 async function openStripeSimulator(
   shared: Parameters<typeof openPlayMoney>[0],
   { simulator: run = 'never', worker }: OpenOptions,
@@ -170,7 +170,7 @@ const POOLER =
 const TRUST =
   'name the certificate of its authority as sslrootcert=FILE, and the host as its certificate does; sslmode=disable goes without TLS.'
 
-/** Says in a sentence why the database of the settings cannot be used. */
+/** Turns a failure to connect into a `UsageError` that says why the database cannot be used. */
 export async function reachable<T>(promise: Promise<T>): Promise<T> {
   try {
     return await promise
@@ -189,19 +189,22 @@ export async function reachable<T>(promise: Promise<T>): Promise<T> {
   }
 }
 
-/** Times are read as UTC and ISO; whatever else a connection of the pooler lacks makes it slower, or more patient. */
+/**
+ * Refuses a pooler whose connections lack the time zone and date format that times are parsed with. Other missing settings
+ * only change plans and timeouts, so they are logged.
+ */
 async function checkPooler(db: Db, settings: Record<string, string>, log: Logger): Promise<void> {
   const missing = await reachable(unsettled(db.query, settings))
   if (missing.includes('TimeZone') || missing.includes('DateStyle')) throw new UsageError(reconnect(missing))
   if (missing.length > 0) log.warn(reconnect(missing))
 }
 
-/** The key file is made for a database that knows of no key; one that does has sealed under it, and no other will do. */
+/** Creates the key file only for a database that has never used a key. Any other key could not decrypt its secrets. */
 async function openSealOf(db: Db, { masterKey, dataDir }: Config): Promise<Seal> {
   let present = masterKey ?? masterKeyIn(dataDir)
   if (!present) {
     const known = await db.query(`select 1 from instance where name = 'master key'`)
-    // Another first start may have made it meanwhile.
+    // Another process that also started for the first time may have created it meanwhile.
     present = masterKeyIn(dataDir)
     if (!present && known.length > 0)
       throw new UsageError(`master.key is missing in ${dataDir}: restore it from your backup, or set MASTER_KEY.`)
@@ -211,7 +214,7 @@ async function openSealOf(db: Db, { masterKey, dataDir }: Config): Promise<Seal>
   return seal
 }
 
-/** Without the right master key no sealed key can be opened: better not to start than to find out later. */
+/** Throws if the master key is not the database's: no stored key could be decrypted, so the program must not start. */
 async function checkMasterKey(db: Db, seal: Seal): Promise<void> {
   await db.query(`insert into instance (name, value) values ('master key', $1) on conflict (name) do nothing`, [
     seal.fingerprint,

@@ -53,7 +53,7 @@ function bodyRule(operation: Operation) {
 }
 
 /** The OpenAPI description of an operation's route. */
-export function schemaOf(operation: Operation) {
+function schemaOf(operation: Operation) {
   const { id, tag, summary, description = summary, path, answer, command } = operation
   const names = [...path.matchAll(/:([a-z_]+)/g)].map(([, name]) => name!)
   const params = names.map((name) => [name, Type.String({ description: `The ${name.replaceAll('_', ' ')}.` })])

@@ -10,7 +10,7 @@ import { requireOrganization } from './exist.ts'
 import { list } from './list.ts'
 import type { Change, Operation } from './operation.ts'
 
-export const merchantAccount = shape('MerchantAccount', 'm', {
+const merchantAccount = shape('MerchantAccount', 'm', {
   psp: text('Payment provider.', { example: 'simulator' }),
   psp_merchant_id: text('The account there.', { example: 'merchant-1' }),
   region: text('Region.', { nullable: true, example: 'eu' }),

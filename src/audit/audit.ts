@@ -1,4 +1,5 @@
-// The audit log: actions of operators, chained by HMAC, its head also in a file outside the database, so that tampering shows.
+// The audit log of operators' actions. Entries are chained by HMAC, and the newest hashes are also kept in a file outside the
+// database, so that tampering is detected.
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { tryLater } from '../lib/errors.ts'
@@ -50,20 +51,20 @@ export interface Audit {
 /** The file of the log's heads, outside the database. */
 export const auditHeadsPath = ({ dataDir }: { dataDir: string }) => join(dataDir, 'audit-heads.ndjson')
 
-// Entries of one process are added one after the other: appended at once they would all compare with the same head, and
-// all but one would try again. The wait is shorter than what `endWhenStalled` allows.
+// One process adds its entries one after the other: concurrent ones would compare with the same head, and all but one would
+// have to be repeated. The longest wait is shorter than the limit of `endWhenStalled`.
 const ONE_AT_A_TIME = { most: 1, share: 8 / 3 }
 const PATIENCE = {
   ms: 3_000,
   error: () => tryLater('audit_log_busy', 'Too many changes wait for the audit log: try again.'),
 }
-// Other processes add entries too. One of those that compare with a head always succeeds, so that as many failures in a
-// row mean more writers than the log can take.
+// Other processes add entries too. Of those that compare with the same head one always succeeds, so this many failures mean
+// that there are more writers than the log can serve.
 const MOST_TRIES = 50
 
 /**
- * Opens the log. A file of heads that cannot be written fails an entry before its commit, and is only logged after it, for
- * the entry is announced in the file already; without `log` it fails then too.
+ * Opens the log. If the file of heads cannot be written before the commit, the entry fails. After the commit a failure is
+ * only logged, because the file already announces the entry; without `log` it is thrown.
  */
 export function openAudit(seal: Seal, headsPath: string, log?: Pick<Logger, 'error'>): Audit {
   const key = chainKey(seal)

@@ -11,7 +11,7 @@ const AT_ONCE = 4
 const WEIGHT = 3
 const SHARE = 8
 
-// After this long the caller has given up, and the work would only delay a process that stops.
+// After this long the caller has probably given up, and the work would only delay the shutdown of the process.
 const PATIENCE = {
   ms: 10_000,
   error: () => tryLater('audit_log_busy', 'Too many changes wait for the audit log: try again.'),

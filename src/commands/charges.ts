@@ -1,4 +1,4 @@
-// tundish charges resolve: ends a charge or a refund whose outcome no provider will ever know.
+// tundish charges resolve: ends a charge or a refund whose outcome the provider will never know.
 import { type Command, Option } from 'commander'
 import { audited } from '../audit/audit.ts'
 import { chargeAnswer } from '../billing/charge/answer.ts'
@@ -25,7 +25,8 @@ export function register(program: Command): void {
       const found = await findEither(app.db, id)
       const name = nameOf(found)
       const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
-      // Entered first, so that the attempt is known whatever happens. The reason may name a person: it is kept with the order.
+      // The audit entry comes first, so that every attempt is recorded. It lacks the reason, which may name a person and is
+      // stored with the order.
       await audited(app, commandLine(), async () => ({
         entry: { action: 'order.resolve_asked', target: name, after: { as } },
         result: undefined,

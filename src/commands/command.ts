@@ -103,12 +103,12 @@ export const fileTrouble = ({ path, syscall, code }: NodeJS.ErrnoException) =>
 /** Commands log warnings and errors only, to standard error. */
 const quieter = (level: string) => (level === 'info' ? 'warn' : level)
 
-// npm forwards a Ctrl-C that the terminal has sent us already: a second signal at once is the same one.
+// npm forwards a Ctrl-C that the terminal has already sent to this process, so a second signal within this time is the same.
 const SAME_SIGNAL_MS = 1000
 
 const ON_TERMINAL = isatty(0)
 
-/** What a server does at signals beside stopping; what is not there yet, while it starts, is not done. */
+/** The actions of a server on signals, besides stopping. They are absent while the server starts. */
 export interface Signalled {
   /** At SIGHUP. */
   restart?(): void
@@ -135,7 +135,7 @@ export function stopSignal(signalled?: Signalled): Promise<void> {
     process.on('SIGINT', stop)
     process.on('SIGTERM', stop)
     if (!signalled) return
-    // A terminal that is closed sends it too, and is none any more.
+    // SIGHUP is also sent when the terminal is closed; then the program stops.
     process.on('SIGHUP', () => (terminalIsClosed() ? stop() : signalled.restart?.()))
     if (terminalIsClosed()) stop()
   })

@@ -1,4 +1,4 @@
-// Makes commands of the operator's operations: the declaration that serves the API says what the command takes.
+// Creates commands from the operator's operations. The declaration of the API's route also defines the command's arguments.
 import { hostname, userInfo } from 'node:os'
 import type { Command } from 'commander'
 import { type Input, isReading, type Operation, perform } from '../admin/operation.ts'
@@ -14,12 +14,12 @@ import { action } from './command.ts'
 import { readSpan } from './span.ts'
 import { describeAnswer } from './text.ts'
 
-/** Who acts at the command line. */
+/** The actor for the audit log: the account and the host of the command line. */
 export function commandLine(): Actor {
   return { kind: 'command line', id: userInfo().username, source: hostname() }
 }
 
-/** Does an operation as a command does it: refusals become the sentences and exit codes of the command line. */
+/** Performs an operation for a command: refusals become the errors of the command line, with their exit codes. */
 export async function runOperation(id: string, app: App, input: Partial<Input>): Promise<Record<string, unknown>> {
   const operation = operations.find((one) => one.id === id)
   if (!operation) throw new Error(`Bug: there is no operation ${id}.`)
@@ -156,7 +156,7 @@ const paramsOf = ({ path }: Operation) => [...path.matchAll(/:([a-z_]+)/g)].map(
 const schemaOf = (operation: Operation): ObjectSchema | undefined =>
   isReading(operation) ? operation.query : operation.body
 const propertiesOf = (operation: Operation) => (schemaOf(operation)?.properties ?? {}) as Record<string, Schema>
-/** What is given by its place: the rest of the path, and what a query cannot do without. */
+/** The positional arguments: parameters of the path, except tenants, and required parameters of the query. */
 const placesOf = (operation: Operation) => [
   ...paramsOf(operation).filter((name) => !isTenant(operation, name)),
   ...(isReading(operation) ? (operation.query?.required ?? []) : []),

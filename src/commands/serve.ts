@@ -33,7 +33,7 @@ async function serve(options: Options): Promise<void> {
     const { serveAsWorker } = await import('../workers/worker.ts')
     return serveAsWorker(readConfig(process.env), simulator)
   }
-  // From the first moment: a start may take minutes, and what it has begun must not stay behind.
+  // Installed before the start, which may take minutes: an interrupted start must clean up.
   const signalled: Signalled = {}
   const stopping = new AbortController()
   const stopped = stopSignal(signalled).then(() => stopping.abort())
@@ -64,7 +64,7 @@ async function open({ workers }: Options, simulator: 'always' | 'embedded', sign
   return openApp(config, { simulator, signal, meanwhile: () => loadServer().catch(() => {}) })
 }
 
-// Most of a start is loading this, and the database takes its time too: both at once. What is wrong with it shows later.
+// Loading the server takes most of a start, so it is loaded while the database starts. A failure is reported when it is used.
 const loadServer = () => import('../server/server.ts')
 
 async function serveAlone(app: App, { worker }: Options) {

@@ -124,7 +124,7 @@ export function asking(view: View, { action, button, says, fields, danger = fals
       <button class="button ${danger ? 'danger' : 'main'}">${button}</button></form></details>`
 }
 
-export const field = (label: string, input: Piece, hint?: Piece) =>
+const field = (label: string, input: Piece, hint?: Piece) =>
   html`<label class="field"><span>${label}</span>${input}${hint && html`<span class="quiet">${hint}</span>`}</label>`
 
 export const hiddenField = (name: string, value: string) => html`<input type="hidden" name="${name}" value="${value}">`

@@ -1,11 +1,11 @@
-// The doctor's look at failovers: whether one of them lost commits.
+// The doctor's check of failovers: whether one of them lost commits.
 import type { Db } from '../lib/pg/db.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
 
 const SHOWN_FOR = '30 days'
 
-/** Says nothing where no failover was ever noticed. */
+/** Returns no finding if no failover was ever detected. */
 export async function checkFailovers(db: Db): Promise<Finding[]> {
   const rows = await db.query(
     'select loss, lost_from from failovers where noticed_at > db_clock() - $1::interval order by generation',

@@ -1,4 +1,4 @@
-// The result of a check of the doctor.
+// A finding: the result of one of the doctor's checks.
 
 /** `failed` needs action, `warning` needs attention; `fix` says what to do, as a sentence or a command. */
 export interface Finding {

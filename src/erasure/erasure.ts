@@ -1,4 +1,4 @@
-// Erasure: removes the personal data of profiles for good, and keeps the ledger that repeats it after a restored backup.
+// Erasure: permanently removes the personal data of profiles, and keeps the ledger from which it is repeated after a restore.
 import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Actor, Audit } from '../audit/audit.ts'
@@ -33,7 +33,7 @@ export async function erase(
     const missing = ids.filter((id) => !found.has(id))
     if (missing.length > 0) return { missing }
     const erased_at = await wipe(query, projectId, found)
-    // Also profiles that are erased already: they may have been imported as anonymized.
+    // Profiles that are erased already are entered too: they may have been imported as anonymized.
     await enter(
       query,
       erasureLedger,
@@ -96,7 +96,7 @@ async function reapplyBatch(query: Query, ledgerPath: string, projectId: string,
     batch.map(({ profile_id }) => profile_id),
   )
   await wipe(query, projectId, found)
-  // Unknown profiles are entered, too: an import that brings one back finds it in the ledger.
+  // Unknown profiles are entered too, so that an import that contains one finds it in the ledger.
   await enter(query, ledgerPath, batch)
   return [found.size, personal(found).length] as const
 }

@@ -1,8 +1,8 @@
-// The kinds of events that a project can receive, each with the people whose data it holds: by this an erasure finds it.
+// The kinds of events. Each declares whose personal data it contains, by which an erasure finds its events.
 
 /**
- * Whose personal data the `data` of a kind may hold:
- * - `no person`: it holds none, and the event has no `profile_id`.
+ * Whose personal data the `data` of a kind may contain:
+ * - `no person`: none; the event has no `profile_id`.
  * - `profile`: only that of the event's `profile_id`.
  * - `session in data`: also that of the person of `data.session`, which may have another profile.
  * - `session`: also that of the session that the event is about, which may have been moved to another profile since.

@@ -11,7 +11,7 @@ export interface Signed {
  * The headers that authenticate `body`. There is one signature for each valid key, so that a receiver may switch to the
  * next key at any moment of an overlap. The HMAC key is the whole text of a secret key, in UTF-8.
  */
-export function sign(id: string, timestampSeconds: number, body: string, keys: string[]): Signed {
+function sign(id: string, timestampSeconds: number, body: string, keys: string[]): Signed {
   const signed = `${id}.${timestampSeconds}.${body}`
   const signatures = keys.map((key) => `v1,${createHmac('sha256', key).update(signed).digest('base64')}`)
   return {

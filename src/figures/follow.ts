@@ -33,7 +33,7 @@ interface Context {
 
 /** Starts to compute the figures of all projects; returns the function that stops it. */
 export function followFigures({ db, clock, log }: Context): () => Promise<void> {
-  const options = { pauseMs: LONGEST_PAUSE_MS, failure: 'Computing figures failed.' }
+  const options = { pauseMs: SHORTEST_PAUSE_MS, failure: 'Computing figures failed.' }
   return repeat({ clock, log }, options, async (signal) => {
     const begunMs = clock.monotonicMs()
     await followAll(db, signal)

@@ -4,7 +4,7 @@ import type { Days } from './compute.ts'
 import { families } from './families.ts'
 
 /** The most days of a run: so many are computed in one transaction. */
-export const LONGEST_RUN = 31
+const LONGEST_RUN = 31
 
 /** The projects that have marks. */
 export async function markedProjects(query: Query): Promise<string[]> {

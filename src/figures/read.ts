@@ -5,7 +5,7 @@ import type { Param } from '../lib/pg/types.ts'
 import { type MetricName, metrics, type Sum, type SumName, sums, sumsOf } from './metrics.ts'
 import { HAS_NEWS } from './reports.ts'
 
-export const periods = ['day', 'week', 'month'] as const
+const periods = ['day', 'week', 'month'] as const
 export type Period = (typeof periods)[number]
 
 export interface Question {
@@ -180,7 +180,7 @@ const DAY_MS = 86_400_000
 const dayText = (ms: number) => new Date(ms).toISOString().slice(0, 10)
 
 /** The first days of all periods from `from` until `to`. */
-export function starts(from: string, to: string, period: Period): string[] {
+function starts(from: string, to: string, period: Period): string[] {
   const found = new Set<string>()
   for (let ms = Date.parse(from); ms < Date.parse(to); ms += DAY_MS) found.add(startOf(ms, period))
   return [...found]

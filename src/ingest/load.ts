@@ -16,7 +16,7 @@ import { type StagedKind, Staging } from './staging.ts'
 import { gatherStatistics } from './statistics.ts'
 
 export type { Source } from './reading.ts'
-export type { Reject, RejectedLine } from './rejected.ts'
+export type { RejectedLine } from './rejected.ts'
 
 export interface ImportOptions {
   projectId: string

@@ -153,8 +153,8 @@ function countMoved(kind: Kind, counts: Counts, scope: Scope): string | undefine
 }
 
 /**
- * A row that stays the same is no change that a sync has to see: it keeps its stamp, and only takes over the time of its
- * line.
+ * Updates the stored rows. A row whose content stays the same keeps its stamp, because a sync must not see it as a change; it
+ * only stores the time of its line.
  */
 function updateKnown(kind: Kind, scope: Scope): string {
   const { live, stamp } = scope

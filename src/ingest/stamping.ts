@@ -1,4 +1,4 @@
-// Stamps records that show a part of other records that an import changes, so that a sync sees the change.
+// Stamps records that contain fields of other records when an import changes those, so that a sync sees the change.
 import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Scope } from '../records/record.ts'
 import { isChanged, type MergeHooks, sameKey } from './merge.ts'

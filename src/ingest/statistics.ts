@@ -1,4 +1,4 @@
-// Gathers statistics of tables that an import has grown: without them plans are made for a few rows, until autovacuum comes by.
+// Gathers statistics of tables after an import has added many rows. Until then, or until autovacuum runs, PostgreSQL would plan for few rows.
 import type { Logger } from 'pino'
 import type { Query } from '../lib/pg/types.ts'
 
@@ -6,8 +6,8 @@ import type { Query } from '../lib/pg/types.ts'
 const MANY_ROWS = 10_000
 
 /**
- * Gathers them after `rows` new rows, if those are many, or if many small imports, as from a Stripe account, have grown the
- * table since. A failure is logged: the rows are stored, and autovacuum will come by.
+ * Gathers statistics if `rows`, the number of new rows, is large, or if many small imports have made the table grow since the
+ * last time. A failure is only logged: the rows are stored, and autovacuum will gather them later.
  */
 export async function gatherStatistics(query: Query, log: Logger, table: string, rows: number): Promise<void> {
   try {

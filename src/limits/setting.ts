@@ -29,7 +29,7 @@ export async function setRateLimit(
 }
 
 /** Reads a limit; null for `default`. */
-export function readRate(text: string): Rate | null {
+function readRate(text: string): Rate | null {
   if (text === 'default') return null
   if (text === 'off') return { rate: 0, burst: 1 }
   const [, perSecond, atOnce] = /^([0-9]{1,8})(?:\/([0-9]{1,8}))?$/.exec(text) ?? []

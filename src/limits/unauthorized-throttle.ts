@@ -43,7 +43,7 @@ export function createUnauthorizedThrottle(clock: Clock, perSecond: number): Una
 }
 
 /** The /64 of an IPv6 address, however it is written; any other address unchanged. */
-export function network(text: string): string {
+function network(text: string): string {
   const address = readAddress(text.split('%', 1)[0]!)
   if (address === undefined) return text
   return address.kind() === 'ipv6' ? networkOf(address, 64) : address.toString()

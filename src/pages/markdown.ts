@@ -52,7 +52,7 @@ function resolveLink(path: string, href: string, addressOf: (path: string) => st
 }
 
 /** The anchor that a heading gets on the usual hosts of repositories, so that links work there and here. */
-export const anchor = (heading: string) =>
+const anchor = (heading: string) =>
   heading
     .toLowerCase()
     .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')

@@ -1,4 +1,4 @@
-// The door of the public data API: the project's key, then the resources.
+// The public data API: authenticates the project's key and mounts the resources.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../lib/errors.ts'
 import { noRoute, rawHeaders, refuseOtherMethods } from '../lib/http/listener.ts'
@@ -16,11 +16,11 @@ import { transactions } from './transactions.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The project whose key the request brought. */
+    /** The project of the request's key. */
     projectId: string
-    /** Which of its keys that was. */
+    /** The id of the request's key. */
     keyId: string
-    /** What was answered of a sync. */
+    /** The served page of a sync, if the request was one. */
     synced: SyncedPage | undefined
   }
 }
@@ -50,7 +50,7 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
     done()
   })
   app.setNotFoundHandler(noRoute)
-  // Else the paths of billing would be served here, as those of an organization called "public".
+  // Without this route, an unknown path below /public would reach the billing API, as that of an organization named "public".
   app.all('/*', { schema: { hide: true } as object, onRequest: noRoute }, noRoute)
   refuseOtherMethods(app)
   for (const mount of [
@@ -67,7 +67,7 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
     mount(app, context)
 }
 
-/** The one value of the header, named as the specification names it; sent twice it proves nothing. */
+/** The value of the header with exactly this name; undefined if the header is sent more than once. */
 function keyOf(request: FastifyRequest, nameCase: 'exact' | 'any'): string | undefined {
   const [first, ...more] = rawHeaders(request.raw, 'service-secret')
   if (!first || more.length > 0 || (nameCase === 'exact' && first.name !== HEADER)) return undefined

@@ -1,4 +1,4 @@
-// What the resources of the data API need of the program.
+// The parts of the program that the resources of the data API use.
 import type { Audit } from '../audit/audit.ts'
 import type { TrustedProxies } from '../lib/http/client-address.ts'
 import type { Db } from '../lib/pg/db.ts'
@@ -10,7 +10,7 @@ import type { KeyCache } from '../tenants/key-cache.ts'
 export interface PublicContext {
   /** The primary. */
   db: Db
-  /** Where lists and objects are read. */
+  /** The source of lists and objects: the primary or a replica. */
   reads: Reads
   syncReaders: SyncReaders
   keys: KeyCache

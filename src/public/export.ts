@@ -21,16 +21,16 @@ const BEGINNING = { at: '0001-01-01T00:00:00.000000Z', id: '!' }
 interface Window {
   projectId: string
   from: string
-  /** At most the horizon: of what is later, not everything is visible yet. */
+  /** At most the horizon, because some changes after it may not be visible yet. */
   to: string
 }
 
-/** Behind which record the export goes on. */
+/** The position after which the export continues. */
 interface Place {
   kind: number
   at: string
   id: string
-  /** How far the database's log was when the export began, where replicas are read. */
+  /** With replicas, the position of the database's log when the export began. */
   mark: bigint | undefined
 }
 
@@ -97,7 +97,7 @@ async function begin(reads: Reads, projectId: string, given: { from?: string; to
 
 type Asked = Window & { asked: string }
 
-/** A page at a time, each when the one before has been sent: a slow reader holds no connection and no memory. */
+/** Reads a page when the page before has been sent, so that a slow reader occupies neither a connection nor memory. */
 async function* lines(reads: Reads, window: Asked, begun: Place): AsyncIterable<Buffer> {
   let place = begun
   while (place.kind < EXPORT_KINDS.length) {

@@ -1,4 +1,4 @@
-// What the resources of the data API share: a list route, a detail route, and how both are described.
+// Declares the routes of the data API's resources: a list route, a detail route, and their descriptions.
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../lib/errors.ts'
 import { problems } from '../lib/http/problems.ts'
@@ -41,7 +41,7 @@ export function listRoute(app: FastifyInstance, reads: Reads, path: string, list
   })
 }
 
-/** Serves one object of the project by its id. `statement` takes the project and the id, and answers `shape`'s columns. */
+/** Serves one object of the project by its id. `statement` takes the project and the id, and selects `shape`'s columns. */
 export function detailRoute(
   app: FastifyInstance,
   reads: Reads,
@@ -67,7 +67,7 @@ export function detailRoute(
   })
 }
 
-/** Runs a statement for one object; an id that cannot exist is not worth asking for. */
+/** Runs a statement for one object. An id that cannot exist is not looked up. */
 export async function findRows(
   source: Pick<Source, 'read'>,
   statement: Statement,
@@ -78,7 +78,7 @@ export async function findRows(
   return isId(id) ? source.read(statement, [projectId, id, ...more]) : []
 }
 
-/** The answer for an object that does not exist, or is another project's. */
+/** The 404 for an object that does not exist or belongs to another project. */
 export function notFound(what: string, id: string): ApiError {
   return new ApiError(404, 'object_not_found', `There is no ${what.toLowerCase()} with the id "${shorten(id, 64)}".`)
 }

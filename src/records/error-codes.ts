@@ -1,4 +1,4 @@
-// The words of `X-Error-Code` beyond those of HTTP: one table for each interface. docs/errors.md repeats them.
+// The values of `X-Error-Code` besides those in lib/http, one table for each interface. docs/errors.md lists them all.
 import { type ErrorCodes, HTTP_CODES } from '../lib/http/error-codes.ts'
 
 const COMMON: ErrorCodes = {

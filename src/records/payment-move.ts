@@ -1,4 +1,4 @@
-// Which way money went in a row of the payment report, whose amounts are positive either way.
+// The direction of the money in a row of the payment report, whose amounts are always positive.
 
 export const MOVES = ['sale', 'refund', 'refund_failed', 'chargeback', 'chargeback_reversal'] as const
 export type Move = (typeof MOVES)[number]

@@ -1,4 +1,4 @@
-// The prices of a product: stored as JSON in the form and order in which the API shows them.
+// The prices of a product, stored as JSON in the form and order in which the API returns them.
 import type { JsonValue } from '../lib/json/read.ts'
 import {
   eachField,

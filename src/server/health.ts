@@ -1,4 +1,4 @@
-// Health of a process: it is up; it is ready when the database responds and has every migration of this program.
+// The health routes: whether the process is up, and whether the database responds and has every migration.
 import type { FastifyInstance } from 'fastify'
 import { tryLater } from '../lib/errors.ts'
 import { problemAnswer } from '../lib/http/problems.ts'
@@ -21,7 +21,7 @@ export function health(listener: FastifyInstance, { db }: { db: Db }): void {
         operationId: 'getLiveness',
         tags: ['Health'],
         summary: 'Whether the process is up',
-        description: 'Asks nothing of the database.',
+        description: 'Does not query the database.',
         security: [],
         querystring: Type.Object({}),
         response: { 200: okay, 400: problemAnswer(400) },

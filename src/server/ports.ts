@@ -1,4 +1,4 @@
-// Checks before anything is made that both listeners can get their ports, and says in sentences what is in the way.
+// Checks that both ports are free before anything is created, and turns errors of listening into sentences.
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import type { Config } from '../config.ts'
@@ -11,7 +11,7 @@ export type Side = keyof typeof SETTINGS
 export const addressOf = (side: Side, { host, port, adminHost, adminPort }: Config) =>
   side === 'public' ? { host, port } : { host: adminHost, port: adminPort }
 
-/** Throws one `UsageError` that names every port that cannot be had. */
+/** Throws one `UsageError` that names every port that cannot be used. */
 export async function checkPorts(config: Config): Promise<void> {
   const sides = Object.keys(SETTINGS) as Side[]
   const sentences = await Promise.all(sides.map((side) => tryPort(side, config)))
@@ -19,7 +19,7 @@ export async function checkPorts(config: Config): Promise<void> {
   if (mistakes.length > 0) throw new UsageError(mistakes.join('\n'))
 }
 
-/** Listens there for a moment. */
+/** Listens on the port for a moment; returns the problem as a sentence. */
 async function tryPort(side: Side, config: Config): Promise<string | undefined> {
   const server = createServer((socket) => socket.destroy())
   try {
@@ -33,7 +33,7 @@ async function tryPort(side: Side, config: Config): Promise<string | undefined> 
   }
 }
 
-/** Why a listener cannot listen, or undefined when the error says something else. */
+/** A sentence that says why a listener cannot listen; undefined if the error has another cause. */
 export function listenProblem(error: unknown, side: Side, config: Config): string | undefined {
   const { host, port } = addressOf(side, config)
   const [hostSetting, portSetting] = SETTINGS[side]

@@ -1,4 +1,4 @@
-// Everything that serves: the public listener with both APIs, the operator's listener, and the background work.
+// Starts the server: the public listener with both APIs, the operator's listener, and the background work.
 import type { FastifyInstance } from 'fastify'
 import { adminListener } from '../admin/listener.ts'
 import type { App } from '../app.ts'
@@ -32,14 +32,14 @@ export interface Running {
   /** Addresses of the listeners, with the ports they got. */
   url: string
   adminUrl: string | undefined
-  /** Finishes the requests in flight and the work at hand, then resolves. The app stays open. */
+  /** Finishes the requests in flight and the running background work. The app stays open. */
   stop(): Promise<void>
 }
 
 export interface Server extends Running {
-  /** Begins the background work; once is enough. */
+  /** Begins the background work. Further calls do nothing. */
   work(): void
-  /** Like `stop`, but gives clients the time to notice: others go on listening. A `stop` meanwhile hurries it. */
+  /** Like `stop`, but lets idle clients reconnect to another worker first. A `stop` ends the wait. */
   leave(): Promise<void>
 }
 

@@ -1,4 +1,4 @@
-// Locks a ledger against a second simulator, by a lock of the operating system that ends with the process, however it ends.
+// Locks a ledger against a second simulator, with a file lock that the operating system releases when the process ends.
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { UsageError } from '../lib/errors.ts'

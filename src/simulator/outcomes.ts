@@ -1,10 +1,10 @@
-// Charges and refunds by the scenario of their token, and keeps the rules: one outcome for each key, none after a refusal.
+// Decides charges and refunds by the scenario of their token. Each key has one outcome, and none after it was refused.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClosedEntry, Entry, Kind, Ledger, Order } from './ledger.ts'
 import { type Decline, readToken, refundRefusal, type Scenario } from './tokens.ts'
 
-/** What the caller gets: the entry, a plain status, or a connection that breaks. */
+/** The response to a caller: an entry, a plain status, or a broken connection (`dropped`). */
 export type Reply = ClosedEntry | { state: 'refused' | 'not_found' | 'conflict' | 'error' | 'dropped' }
 
 export class Outcomes {

@@ -1,4 +1,4 @@
-// The simulators that `serve` runs: of each kind one for a data folder, in whichever of its programs holds the ledger.
+// Runs the provider simulators of a data folder: one of each kind, in the process that holds the lock on its ledger.
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -7,7 +7,7 @@ import type { Db } from '../lib/pg/db.ts'
 import type { Simulator } from './server.ts'
 
 export interface PlayMoney {
-  /** Where the simulator is now, by what this process knows. */
+  /** The last known address of the simulator. */
   url(): string
   close(): Promise<void>
 }
@@ -24,7 +24,7 @@ type Dialect = 'tundish' | 'stripe'
 const LOOK_MS = 1000
 const NOWHERE = 'http://127.0.0.1:9'
 
-/** Of each dialect: the row of `instance` that holds its address, and its ledger in the data folder. */
+/** For each dialect, the row of `instance` with its address, and the file name of its ledger. */
 const KINDS = {
   tundish: { name: 'simulator url', file: 'simulator.ndjson' },
   stripe: { name: 'stripe simulator url', file: 'simulator-stripe.ndjson' },
@@ -34,8 +34,8 @@ const KINDS = {
 export const ledgerFile = (dataDir: string, dialect: Dialect = 'tundish') => join(dataDir, KINDS[dialect].file)
 
 /**
- * Runs a simulator, or follows the program that does: its address is in the database, and when that program ends, one of
- * the followers takes the ledger over, unless it is only to `follow`.
+ * Runs a simulator, or uses that of another process, whose address is in the database. When that process ends, one of the
+ * others runs the simulator, unless it was opened with `follow`.
  */
 export async function openPlayMoney(
   shared: Shared,
@@ -54,7 +54,7 @@ export async function openPlayMoney(
   async function follow(): Promise<void> {
     while (!own && !stopping.signal.aborted) {
       await shared.clock.sleep(LOOK_MS, stopping.signal)
-      // A database that is away is no reason to stop following.
+      // Repeated after any error, for example while the database is unavailable.
       await look().catch((error) => shared.log.error({ err: error }, 'The simulator cannot be looked for.'))
     }
   }
@@ -85,7 +85,7 @@ async function register(db: Db, dialect: Dialect, url: string): Promise<void> {
 }
 
 async function tryToStart({ config, log }: Shared, dialect: Dialect): Promise<Simulator | undefined> {
-  // A server of its own, which most commands never run.
+  // Loaded only if needed: most commands never run a simulator.
   const { LedgerTaken } = await import('./lock.ts')
   makeFolder(config.dataDir)
   const options = { port: 0, ledgerFile: ledgerFile(config.dataDir, dialect), log: log as never }

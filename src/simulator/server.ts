@@ -1,4 +1,4 @@
-// The provider simulator: a server that moves play money and keeps a ledger of it.
+// The provider simulator: an HTTP server that moves test money and keeps a ledger.
 import { Readable } from 'node:stream'
 import fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply } from 'fastify'
 import { minorUnits } from '../lib/money.ts'

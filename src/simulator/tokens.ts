@@ -1,4 +1,4 @@
-// How the simulator's tokens make a charge end, and the refunds of that charge.
+// The simulator's tokens: each decides the outcome of a charge and of its refunds.
 
 export interface Decline {
   code: string
@@ -76,7 +76,7 @@ const refunds: Record<string, Scenario> = {
   sim_refund_fails: { plan: 'settle', decline: refundDeclined, ending: 'answer', afterMs: 0 },
 }
 
-/** What a token stands for; an unknown one is declined, as a card that was never saved. */
+/** The meaning of a token. A charge with an unknown token is declined, like one with a card that was never saved. */
 export function readToken(token: string): Token {
   if (token === 'pm_card_visa') return { card: visa, charge: succeed, refund: succeed }
   if (token === 'pm_card_mastercard') return { card: mastercard, charge: succeed, refund: succeed }

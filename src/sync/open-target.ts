@@ -1,4 +1,4 @@
-// Which target an address names.
+// Chooses the target that an address names.
 import { UsageError } from '../lib/errors.ts'
 import type { Format, Target } from './target.ts'
 

@@ -1,4 +1,4 @@
-// Copies a project: first everything, then what changed, each batch stored together with how far the copy is.
+// Copies a project: first all records, then the changed ones. Each batch is stored together with the position of the copy.
 import type { ChangePage } from '../../clients/js/src/changes.ts'
 import type { Tundish } from '../../clients/js/src/client.ts'
 import { Refusal } from '../lib/errors.ts'
@@ -65,7 +65,7 @@ export async function run(
 
 type Collected = Map<Table, Map<string, Row[]>>
 
-/** Of an item that comes twice, as history may that is imported meanwhile, the last one counts. */
+/** Collects the records of a page. If a record appears twice, the last one counts; an import of history may cause that. */
 function collect(batch: Collected, { changes }: ChangePage): void {
   for (const { list, item } of changes) {
     const table = tableOf.get(list)!

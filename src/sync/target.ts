@@ -1,14 +1,14 @@
-// What a target of a sync does.
+// The interface of a target, to which a sync copies.
 import { Refusal } from '../lib/errors.ts'
 import type { Row, Table } from './tables.ts'
 
-/** How far a copy is: committed together with the rows that it tells of. */
+/** The position of a copy, committed together with the rows up to it. */
 export interface State {
-  /** The server that the copy is of. */
+  /** The address of the copied server. */
   url: string
   /** The horizon up to which the copy is complete; null while the first run is not. */
   since: string | null
-  /** Where the present run goes on; null between runs. */
+  /** The cursor from which the present run continues; null between runs. */
   cursor: string | null
   /** How many records the present run has stored. */
   records: number
@@ -28,7 +28,7 @@ export interface Target {
    * same transaction.
    */
   forget(voidFrom: string, before: State | undefined, after: State): Promise<void>
-  /** What follows a complete run. */
+  /** Called after each complete run. */
   complete(): Promise<void>
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-// Looks up the holder of a secret key, in the database at most once a second, so that a revoked key ends within a second.
+// Caches the holders of secret keys for a second, so that a revoked key is refused within a second.
 import type { Clock } from '../lib/clock.ts'
 import { createFreshCache } from '../lib/fresh-cache.ts'
 import type { Db } from '../lib/pg/db.ts'
@@ -15,7 +15,7 @@ export interface KeyCache {
 export function openKeyCache(db: Db, clock: Clock): KeyCache {
   const cache = createFreshCache<KeyHolder>(clock)
   return {
-    // Only living keys are kept, and hashing one costs more than all the rest of the look-up.
+    // The cache is by the key's text, because hashing a key costs more than the rest of the look-up. Only valid keys are kept.
     lookUp: (key) => cache.get(key, () => findKey(db, hashKey(key))),
     forget: cache.forget,
   }

@@ -11,7 +11,7 @@ export function hashKey(key: string): Buffer {
   return hash('sha256', key, 'buffer')
 }
 
-/** The key's own bytes in the form that published webhook libraries take. */
+/** The key in the form that published webhook libraries accept. */
 export function webhookSecret(key: string): string {
   return `whsec_${Buffer.from(key).toString('base64')}`
 }

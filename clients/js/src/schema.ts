@@ -14,7 +14,7 @@ export interface paths {
         };
         /**
          * Whether the process is up
-         * @description Asks nothing of the database.
+         * @description Does not query the database.
          */
         get: operations["getLiveness"];
         put?: never;

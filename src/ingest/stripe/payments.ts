@@ -74,7 +74,7 @@ function transactionLine(charge: Charge, invoiced: Invoiced | undefined): Line {
   }
 }
 
-export const profileOf = (charge: Stripe.Charge) => recordId(customerOf(charge) ?? guestId(charge))
+const profileOf = (charge: Stripe.Charge) => recordId(customerOf(charge) ?? guestId(charge))
 
 /** The captured amount, or the requested one if it failed. */
 const amountOf = ({ status, amount, amount_captured }: Stripe.Charge) =>

@@ -1,4 +1,4 @@
-// Reads the objects that Stripe's objects refer to and that are not stored: older than `since`, or deleted at Stripe.
+// Reads objects that other objects refer to and that are not stored, because they are older than `since` or were deleted.
 import type { Stripe } from 'stripe'
 import type { Context } from './context.ts'
 import { idOf, type Line, recordId } from './convert.ts'

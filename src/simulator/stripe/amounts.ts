@@ -1,4 +1,4 @@
-// Which amounts Stripe takes: written from its page "Supported currencies", apart from the adapter's table, as its referee.
+// The amounts that Stripe accepts. Written from its page "Supported currencies" independently of the adapter's table, to test it.
 import { invalid } from './errors.ts'
 
 const MOST = 99_999_999

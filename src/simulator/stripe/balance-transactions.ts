@@ -9,7 +9,7 @@ type BalanceTransaction = Stripe.BalanceTransaction
 
 export const ACCOUNT_CURRENCY = 'usd'
 
-// Made up: how many of the account's currency one unit of another is; 1 for those that are not listed.
+// Invented exchange rates: units of the account's currency for one unit of another; 1 for currencies that are not listed.
 const RATES: Record<string, number> = {
   eur: 1.08,
   gbp: 1.27,
@@ -89,7 +89,7 @@ export function postCharge(dialect: Dialect, charge: Stripe.Charge): Stripe.Char
   return charge
 }
 
-/** The same for one that waited, told by an event. */
+/** Posts a charge that was postponed, and emits the event. */
 export function postWaitingCharge(dialect: Dialect, id: string): void {
   const charge = existing(dialect, 'charge', id, 'charge')
   dialect.emit('charge.updated', entered(dialect, charge), { balance_transaction: null })

@@ -11,7 +11,7 @@ export interface Call {
   id: string
 }
 
-/** What handlers work with. */
+/** The context of a handler. */
 export interface Dialect {
   state: State
   livemode: boolean

@@ -1,4 +1,4 @@
-// The dialect's control interface: what at Stripe time, a bank or a person at the dashboard would do.
+// The dialect's control interface: actions that at Stripe happen by time, by a bank, or by a user of the dashboard.
 import type { FastifyInstance } from 'fastify'
 import { Type } from '../../lib/shape/schema.ts'
 import { fillDemoAccount } from './demo-account.ts'
@@ -85,7 +85,7 @@ export function addControl(server: FastifyInstance, dialect: StripeDialect): voi
   })
 }
 
-/** Every movement of money, oldest first: the referee of tests on double charges. */
+/** Every movement of money, oldest first, by which tests detect double charges. */
 function ledger({ state }: StripeDialect): object[] {
   const charges = state.all('charge').filter(({ status }) => status === 'succeeded')
   return [

@@ -20,7 +20,7 @@ export const paymentMethodRoutes = [
 ]
 
 /** The payment method, or a new one for a test token, as Stripe does it for `pm_card_visa`. */
-export function find(dialect: Dialect, id: string, param: string, status = 400): Stripe.PaymentMethod {
+function find(dialect: Dialect, id: string, param: string, status = 400): Stripe.PaymentMethod {
   const known = dialect.state.find('payment_method', id)
   if (known) return known
   if (!readToken(id)) throw missing('payment_method', id, param, status)
@@ -32,7 +32,7 @@ export function behaviourOf({ state }: Dialect, paymentMethod: string): Behaviou
   return readToken(state.tokenOf(paymentMethod) ?? paymentMethod) ?? readToken('pm_card_visa')!
 }
 
-export function make({ state, livemode }: Dialect, token: string, extra: { metadata?: Record<string, string> } = {}) {
+function make({ state, livemode }: Dialect, token: string, extra: { metadata?: Record<string, string> } = {}) {
   const { card } = readToken(token)!
   const id = state.newId('pm')
   state.setToken(id, token)

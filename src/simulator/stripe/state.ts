@@ -1,4 +1,4 @@
-// What the dialect knows: objects, idempotency keys, work that is due later and its clock; in memory and in a journal.
+// The state of the dialect: objects, idempotency keys, scheduled work and its clock, in memory and in a journal.
 import type { Stripe } from 'stripe'
 import { Journal } from '../journal.ts'
 
