@@ -16,7 +16,7 @@ export const FLOORS: Readonly<Record<string, string[]>> = {
   promises: ['events', 'audit', 'limits', 'lists'],
   erasure: ['erasure', 'metrics', 'figures', 'failover'],
   app: ['app.ts'],
-  slices: ['public', 'billing', 'ingest', 'backup', 'demo', 'pages', 'sync'],
+  slices: ['public', 'billing', 'ingest', 'backup', 'demo', 'master-key', 'pages', 'sync'],
   notifications: ['notifications'],
   operator: ['admin'],
   doctor: ['doctor'],

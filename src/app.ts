@@ -12,7 +12,14 @@ import { type Db, openDb } from './lib/pg/db.ts'
 import { isUnavailable } from './lib/pg/errors.ts'
 import { migrate } from './lib/pg/migrate.ts'
 import { reconnect, unsettled } from './lib/pg/pooler.ts'
-import { makeMasterKeyIn, masterKeyIn, openSeal, type Seal } from './lib/secrets.ts'
+import {
+  adoptNextMasterKeyIn,
+  makeMasterKeyIn,
+  masterKeyIn,
+  nextMasterKeyIn,
+  openSeal,
+  type Seal,
+} from './lib/secrets.ts'
 import { type Limits, openLimits } from './limits/limits.ts'
 import { type Metrics, openMetrics, type WorkerMetrics } from './metrics/metrics.ts'
 import { openProviders } from './providers/open.ts'
@@ -209,9 +216,21 @@ async function openSealOf(db: Db, { masterKey, dataDir }: Config): Promise<Seal>
     if (!present && known.length > 0)
       throw new UsageError(`master.key is missing in ${dataDir}: restore it from your backup, or set MASTER_KEY.`)
   }
-  const seal = openSeal(present ?? makeMasterKeyIn(dataDir))
+  const next = masterKey ? undefined : await replacedBy(db, dataDir)
+  const seal = next ?? openSeal(present ?? makeMasterKeyIn(dataDir))
   await checkMasterKey(db, seal)
   return seal
+}
+
+/** Ends a replacement of the master key whose command was killed between its commit and the file. */
+async function replacedBy(db: Db, dataDir: string): Promise<Seal | undefined> {
+  const key = nextMasterKeyIn(dataDir)
+  if (!key) return undefined
+  const next = openSeal(key)
+  const [row] = await db.query(`select value from instance where name = 'master key'`)
+  if (row?.value !== next.fingerprint) return undefined
+  adoptNextMasterKeyIn(dataDir)
+  return next
 }
 
 /** Throws if the master key is not the database's: no stored key could be decrypted, so the program must not start. */

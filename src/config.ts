@@ -4,6 +4,7 @@ import { UsageError } from './lib/errors.ts'
 import type { ListenerBounds } from './lib/http/bounds.ts'
 import { readProxies, type TrustedProxies } from './lib/http/client-address.ts'
 import { mistakesIn } from './lib/pg/database-url.ts'
+import { masterKeyFrom } from './lib/secrets.ts'
 
 export interface Config {
   host: string
@@ -105,8 +106,8 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
 
   function masterKey(): Buffer | undefined {
     const value = text('MASTER_KEY')
-    const key = value === undefined ? undefined : Buffer.from(value, 'base64')
-    if (key && (key.length !== 32 || key.toString('base64').replace(/=+$/, '') !== value!.replace(/=+$/, ''))) {
+    const key = value === undefined ? undefined : masterKeyFrom(value)
+    if (value !== undefined && !key) {
       mistakes.push('MASTER_KEY must be 32 bytes in base64: make one with "openssl rand -base64 32".')
     }
     return key

@@ -35,6 +35,7 @@ const COMMANDS: Record<string, Load | string> = {
   'stripe-import': 'imports of Stripe accounts that the servers carry out',
   figures: 'read or rebuild the figures of a project or an organization',
   audit: () => import('./commands/audit.ts'),
+  'master-key': () => import('./commands/master-key.ts'),
   backup: () => import('./commands/backup.ts'),
   restore: () => import('./commands/restore.ts'),
   sync: () => import('./commands/sync.ts'),

@@ -71,8 +71,9 @@ export function openAudit(seal: Seal, headsPath: string, log?: Pick<Logger, 'err
   const turns = createFairQueue(ONE_AT_A_TIME.most, ONE_AT_A_TIME.share)
 
   async function tryAppend({ query, commit }: Transaction, actor: Actor, entry: Entry): Promise<Head | undefined> {
-    const [last] = await query('select sequence, hash, db_clock() as at from audit_head')
+    const [last] = await query(HEAD)
     if (!last) throw new Error('The head of the audit log is missing: run "tundish doctor".')
+    if (last.master_key !== null && last.master_key !== seal.fingerprint) throw masterKeyReplaced()
     const row = rowOf(last, actor, entry)
     const hash = hashOf(key, last.hash!, row)
     const head = { sequence: row.sequence!, hash: hash.toString('hex') }
@@ -140,6 +141,15 @@ function rowOf({ sequence, at }: NamedRow, actor: Actor, { action, target, befor
     after: after === undefined ? null : JSON.stringify(after),
   }
 }
+
+// A restored database may have no master key recorded yet.
+const HEAD = `
+  select sequence, hash, db_clock() as at, (select value from instance where name = 'master key') as master_key
+  from audit_head`
+
+/** An entry chained with the old key would make the log look forged. The replacement moves the head, so this is seen. */
+const masterKeyReplaced = () =>
+  tryLater('master_key_replaced', 'The master key was replaced: restart this process with the new one.')
 
 // Moves the head if it is still the one that the entry follows. Otherwise `moved` is empty, and the sequence is null, which
 // the table refuses.

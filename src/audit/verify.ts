@@ -3,7 +3,8 @@ import type { Db } from '../lib/pg/db.ts'
 import { bytesFromPg } from '../lib/pg/row-bytes.ts'
 import type { NamedRow, Query } from '../lib/pg/types.ts'
 import { equalSecrets, type Seal } from '../lib/secrets.ts'
-import { COLUMNS, chainKey, GENESIS, hashOf } from './chain.ts'
+import { COLUMNS, GENESIS, hashOf } from './chain.ts'
+import { readChainKeys } from './chain-keys.ts'
 import { type KnownHead, readHeads } from './heads.ts'
 
 export interface Verdict {
@@ -23,7 +24,7 @@ export async function verifyAudit(db: Db, seal: Seal, headsPath: string): Promis
   return db.tx(async (query) => {
     // One snapshot for all pages, as entries may be added meanwhile.
     await query('set transaction isolation level repeatable read')
-    const found = await verifyEntries(query, chainKey(seal), heads)
+    const found = await verifyEntries(query, await readChainKeys(query, seal), heads)
     const newest = BigInt(found.last.sequence)
     const missing = [...heads].filter(([sequence, { committed }]) => committed && BigInt(sequence) > newest)
     if (missing.length > 0) found.wrong.push(`The newest entries are missing: ${missing.length} after ${newest}.`)
@@ -34,14 +35,14 @@ export async function verifyAudit(db: Db, seal: Seal, headsPath: string): Promis
   })
 }
 
-async function verifyEntries(query: Query, key: Buffer, heads: Map<string, KnownHead>) {
+async function verifyEntries(query: Query, keyOf: (sequence: string) => Buffer, heads: Map<string, KnownHead>) {
   const found = { entries: 0, known: 0, wrong: [] as string[], last: { sequence: '0', hash: GENESIS } }
   for await (const row of entries(query)) {
     const { sequence, hash } = row as { sequence: string; hash: string }
     const expected = BigInt(found.last.sequence) + 1n
     if (BigInt(sequence) !== expected) found.wrong.push(`Entries are missing before ${sequence}: from ${expected} on.`)
     // Against the present hash of the previous entry, so that one changed entry is not reported for all that follow it.
-    if (!equalSecrets(hashOf(key, found.last.hash, row), bytesFromPg(hash)))
+    if (!equalSecrets(hashOf(keyOf(sequence), found.last.hash, row), bytesFromPg(hash)))
       found.wrong.push(`Entry ${sequence} was changed or inserted, or does not follow the one before it.`)
     // A sequence that was announced here and not committed may have been used by another machine.
     const known = heads.get(sequence)

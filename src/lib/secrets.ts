@@ -1,6 +1,6 @@
 // The master key, and the encryption of small texts with it.
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError } from './errors.ts'
 import { makeFolder } from './files.ts'
@@ -54,10 +54,20 @@ export const masterKeyPath = (dataDir: string) => join(dataDir, 'master.key')
 
 /** The master key in the data folder; undefined when there is none. */
 export function masterKeyIn(dataDir: string): Buffer | undefined {
-  const path = masterKeyPath(dataDir)
+  return keyIn(masterKeyPath(dataDir))
+}
+
+/** The master key as settings and files have it, 32 bytes in base64; undefined for any other text. */
+export function masterKeyFrom(text: string): Buffer | undefined {
+  const given = text.trim().replace(/=+$/, '')
+  const key = Buffer.from(given, 'base64')
+  return key.length === 32 && key.toString('base64').replace(/=+$/, '') === given ? key : undefined
+}
+
+function keyIn(path: string): Buffer | undefined {
   if (!existsSync(path)) return undefined
-  const key = Buffer.from(readFileSync(path, 'utf8').trim(), 'base64')
-  if (key.length !== 32) throw new UsageError(`${path} does not hold 32 bytes in base64: restore it from your backup.`)
+  const key = masterKeyFrom(readFileSync(path, 'utf8'))
+  if (!key) throw new UsageError(`${path} does not hold 32 bytes in base64: restore it from your backup.`)
   return key
 }
 
@@ -67,4 +77,36 @@ export function makeMasterKeyIn(dataDir: string): Buffer {
   // Of two concurrent first starts one creates the key and the other reads it.
   writeNew(masterKeyPath(dataDir), randomBytes(32).toString('base64'))
   return masterKeyIn(dataDir)!
+}
+
+/** The file of a key that is to replace the master key. */
+const nextMasterKeyPath = (dataDir: string) => `${masterKeyPath(dataDir)}.next`
+
+/**
+ * Stores a key beside the master key, before the database is sealed under it: whenever the program is killed, the key that
+ * the database is sealed under is in one of the two files.
+ */
+export function writeNextMasterKeyIn(dataDir: string, key: Buffer): void {
+  // Of a replacement that was not committed.
+  rmSync(nextMasterKeyPath(dataDir), { force: true })
+  writeNew(nextMasterKeyPath(dataDir), key.toString('base64'))
+}
+
+/** The key of `writeNextMasterKeyIn`, if there is one. */
+export const nextMasterKeyIn = (dataDir: string): Buffer | undefined => keyIn(nextMasterKeyPath(dataDir))
+
+/** Makes the next key the master key; the old one stays in `master.key.old`. Two programs may do it at the same time. */
+export function adoptNextMasterKeyIn(dataDir: string): void {
+  const [path, next] = [masterKeyPath(dataDir), nextMasterKeyIn(dataDir)]
+  if (!next) return
+  const old = keyIn(path)
+  if (old && !old.equals(next)) {
+    rmSync(`${path}.old`, { force: true })
+    writeNew(`${path}.old`, old.toString('base64'))
+  }
+  try {
+    renameSync(nextMasterKeyPath(dataDir), path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
 }

@@ -79,6 +79,10 @@ const OPERATOR: ErrorCodes = {
     status: 503,
     meaning: 'Too many changes wait for the audit log. Try again after `Retry-After` seconds.',
   },
+  master_key_replaced: {
+    status: 503,
+    meaning: 'The master key was replaced while this process ran: restart it with the new one.',
+  },
 }
 
 /** What the public listener may answer: data API, billing API and health. */
@@ -92,6 +96,7 @@ export const PUBLIC_CODES: ErrorCodes = {
     meaning: 'A notification is not signed by the payment provider of the merchant account.',
   },
   audit_log_busy: OPERATOR.audit_log_busy!,
+  master_key_replaced: OPERATOR.master_key_replaced!,
   migrations_pending: { status: 503, meaning: 'Migrations have not been run yet.' },
 }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -59,6 +59,28 @@ describe('master.key', () => {
       audit: 'Not checked: this needs the master key.',
     })
     await rename(`${file}.kept`, file)
+  })
+
+  test('is replaced, and the old one kept beside it', async () => {
+    const old = await readFile(file, 'utf8')
+    const { code, stdout, stderr } = await tundish(['master-key', 'replace'], env)
+    assert.deepEqual([code, stderr], [0, ''])
+    assert.match(stdout, /^The master key is replaced\. Secret keys: 1, merchant accounts: 0\.\n/)
+    assert.notEqual(await readFile(file, 'utf8'), old)
+    assert.equal(await readFile(`${file}.old`, 'utf8'), old)
+    assert.deepEqual(await examine(), { failed: [], audit: '2 entries, all present and unchanged.' })
+  })
+
+  test('is the next one if the command was killed after its commit, and not if before', async () => {
+    const present = await readFile(file, 'utf8')
+    // As the command leaves them when it is killed before it renames them.
+    await rename(file, `${file}.next`)
+    await rename(`${file}.old`, file)
+    assert.equal((await tundish(['org', 'list'], env)).code, 0)
+    assert.equal(await readFile(file, 'utf8'), present)
+    await writeFile(`${file}.next`, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 })
+    assert.equal((await tundish(['org', 'list'], env)).code, 0)
+    assert.equal(await readFile(file, 'utf8'), present)
   })
 
   test('that another first start makes at this moment is taken', async (t) => {

@@ -159,7 +159,7 @@ export async function addPayment(db: Db, organization: string, externalId: strin
 }
 
 /** Asks again until the answer is no longer `processing`. */
-export async function settled(ask: () => Promise<Answer>, waitMs = 15_000): Promise<Answer> {
+export async function settled(ask: () => Promise<Answer>, waitMs = 120_000): Promise<Answer> {
   const until = performance.now() + waitMs
   for (;;) {
     const answer = await ask()

@@ -1,0 +1,59 @@
+// tundish master-key: replaces the key that everything secret in the database is sealed under.
+import { randomBytes } from 'node:crypto'
+import type { Command } from 'commander'
+import { UsageError } from '../lib/errors.ts'
+import { adoptNextMasterKeyIn, masterKeyFrom, openSeal, writeNextMasterKeyIn } from '../lib/secrets.ts'
+import { replaceMasterKey } from '../master-key/replace.ts'
+import { action } from './command.ts'
+import { commandLine } from './operations.ts'
+import { readSecrets } from './secrets.ts'
+
+interface Options {
+  to?: string
+  othersAreStopped?: boolean
+}
+
+export function register(program: Command): void {
+  const masterKey = program.command('master-key').description('the key that seals the secrets in the database')
+  action(
+    masterKey
+      .command('replace')
+      .description('seal everything under a new master key; every other process must be stopped')
+      .option('--to <file>', 'read the new key from this file, or - for a pipe; required when MASTER_KEY is set')
+      .option('--others-are-stopped', 'do not look for other processes: their connections may be those of a pooler'),
+    async (app, { to: file, othersAreStopped = false }: Options) => {
+      const { masterKey, dataDir } = app.config
+      const key = await newKey(file, masterKey !== undefined)
+      const to = openSeal(key)
+      if (to.fingerprint === app.seal.fingerprint) throw new UsageError('The new master key is the present one.')
+      const keep = () => masterKey === undefined && writeNextMasterKeyIn(dataDir, key)
+      const json = await replaceMasterKey(app, to, { actor: commandLine(), othersAreStopped, keep })
+      if (masterKey === undefined) adoptNextMasterKeyIn(dataDir)
+      return { json, text: `${sentence(json)}\n${masterKey ? NEXT.setting : NEXT.file}` }
+    },
+  )
+}
+
+async function newKey(file: string | undefined, isSetting: boolean): Promise<Buffer> {
+  if (file !== undefined) {
+    const lines = await readSecrets(file, [])
+    const key = lines.length === 1 ? masterKeyFrom(lines[0]!) : undefined
+    if (key) return key
+    throw new UsageError(
+      '--to must hold 32 bytes in base64 and nothing else: make them with "openssl rand -base64 32".',
+    )
+  }
+  if (!isSetting) return randomBytes(32)
+  throw new UsageError(
+    'MASTER_KEY is set: give the new key with --to FILE, made with "openssl rand -base64 32 > FILE".',
+  )
+}
+
+const sentence = ({ secret_keys, merchant_accounts }: { secret_keys: number; merchant_accounts: number }) =>
+  `The master key is replaced. Secret keys: ${secret_keys}, merchant accounts: ${merchant_accounts}.`
+
+const KEEP = 'Keep the old key as long as you keep backups that were made with it.'
+const NEXT = {
+  setting: `Set MASTER_KEY to the new key before you start a process. ${KEEP}`,
+  file: `The new key is in master.key, the old one in master.key.old. ${KEEP}`,
+}
