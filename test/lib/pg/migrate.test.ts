@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { type Db, openDb } from '../../../src/lib/pg/db.ts'
-import { migrate } from '../../../src/lib/pg/migrate.ts'
+import { migrate, migrations } from '../../../src/lib/pg/migrate.ts'
 import { untilLocked } from '../../support/locks.ts'
 import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
 
@@ -32,4 +32,12 @@ test('one that waits has more time than a statement of its role', async () => {
     .then((error) => assert.equal(error, undefined))
     .finally(() => held.release(true))
   assert.deepEqual(await migrating, [])
+})
+
+test('migrations are numbered from 1 on, each by its own number', async () => {
+  const versions = (await migrations()).map(({ version }) => version)
+  assert.deepEqual(
+    versions,
+    versions.map((_, n) => n + 1),
+  )
 })
