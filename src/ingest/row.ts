@@ -1,5 +1,6 @@
 // Turns a line into a row for COPY: the kind of record it is, and the text of its columns.
 import { isJsonObject, JsonError, type JsonValue, readJson } from '../lib/json/read.ts'
+import { COPY_NULL, copyText } from '../lib/pg/copy-text.ts'
 import { fold } from '../lib/text.ts'
 import { BadLine, eachField, type Fields, placed, quoted, type Reading, type Stored } from '../records/import/fields.ts'
 import type { Kind } from '../records/record.ts'
@@ -29,14 +30,7 @@ export function columnsOf({ fields }: Kind): { name: string; json: boolean }[] {
   return columns(fields, '')
 }
 
-/** A text as COPY reads it. */
-export function copyText(text: string): string {
-  return SPECIAL.test(text) ? text.replace(/[\\\n\r\t]/g, (character) => ESCAPES[character]!) : text
-}
-
 const BY_NAME: ReadonlyMap<string, Kind> = new Map(KINDS.map((kind) => [kind.name, kind]))
-const SPECIAL = /[\\\n\r\t]/
-const ESCAPES: Record<string, string> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 const EXACT = { exact: true }
 
 function parse(line: string): JsonValue {
@@ -63,7 +57,7 @@ function copyFields(fields: Fields, value: JsonValue, reading: Reading): string 
 
 function copyValue(stored: Stored | undefined): string {
   if (typeof stored === 'string') return `${copyText(stored)}\t`
-  return stored === null || stored === undefined ? '\\N\t' : `${stored}\t`
+  return stored === null || stored === undefined ? `${COPY_NULL}\t` : `${stored}\t`
 }
 
 function columns(fields: Fields, prefix: string): { name: string; json: boolean }[] {

@@ -1,9 +1,10 @@
 // Temporary tables of one import, one for each kind: rows are copied there while the next ones are read.
 import { finished } from 'node:stream/promises'
 import { from as copyFrom } from 'pg-copy-streams'
+import { copyText } from '../lib/pg/copy-text.ts'
 import type { Kind } from '../records/record.ts'
 import { KINDS } from '../records/records.ts'
-import { columnsOf, copyText, type Row } from './row.ts'
+import { columnsOf, type Row } from './row.ts'
 import type { Connection } from './session.ts'
 
 /** The table with the staged rows of a kind; it belongs to the connection and ends with it. */

@@ -17,9 +17,20 @@ const TYPES: Record<ColumnType, string> = {
   json: 'json',
 }
 
+// By default it takes four fifths of the machine's memory, and threads that each keep buffers. A batch needs a few
+// megabytes, and the index of a table's key some 100 bytes a row.
+const SETTINGS = { memory_limit: '256MB', threads: '1' }
+// Of a line that is read; the package's own buffers are 32 MB.
+const SMALLEST_BUFFER = 1024 * 1024
+
 /** The part of the package that is used. */
 interface DuckDb {
-  DuckDBInstance: { create(path: string): Promise<{ connect(): Promise<Connection>; closeSync(): void }> }
+  DuckDBInstance: {
+    create(
+      path: string,
+      settings: Record<string, string>,
+    ): Promise<{ connect(): Promise<Connection>; closeSync(): void }>
+  }
 }
 
 interface Connection {
@@ -31,7 +42,7 @@ interface Connection {
 export async function duckdbTarget(path: string): Promise<Target> {
   const { DuckDBInstance } = await load()
   const isNew = !existsSync(path)
-  const instance = await DuckDBInstance.create(path)
+  const instance = await DuckDBInstance.create(path, SETTINGS)
   if (isNew) chmodSync(path, 0o600)
   const connection = await instance.connect()
   const folder = mkdtempSync(join(tmpdir(), 'tundish-sync-'))
@@ -52,11 +63,13 @@ export async function duckdbTarget(path: string): Promise<Target> {
     await connection.run(`delete from ${quoted(table.name)} where ${quoted(table.group)} in (${ids})`)
     const rows = [...groups.values()].flat()
     const file = join(folder, `${table.name}.ndjson`)
-    writeFileSync(file, rows.map((row) => lineOf(table, row)).join(''), { mode: 0o600 })
+    const lines = rows.map((row) => lineOf(table, row))
+    writeFileSync(file, lines.join(''), { mode: 0o600 })
+    const longest = lines.reduce((most, line) => Math.max(most, Buffer.byteLength(line)), SMALLEST_BUFFER)
     const columns = table.columns.map(
       ({ name, type }) => `${quoted(name)}: '${type === 'json' ? 'varchar' : TYPES[type]}'`,
     )
-    const read = `read_json('${file}', format = 'newline_delimited', columns = {${columns}})`
+    const read = `read_json('${file}', format = 'newline_delimited', columns = {${columns}}, maximum_object_size = ${longest})`
     const names = table.columns.map(({ name }) => quoted(name))
     await connection.run(`insert into ${quoted(table.name)} (${names}) select ${names} from ${read}`)
   }

@@ -1,7 +1,11 @@
 // A copy in a PostgreSQL database: tables in the schema `tundish`, each batch and the state in one transaction.
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import pg from 'pg'
+import { from as copyFrom } from 'pg-copy-streams'
 import { Refusal } from '../lib/errors.ts'
-import { type ColumnType, TABLES, type Table } from './tables.ts'
+import { COPY_NULL, copyText } from '../lib/pg/copy-text.ts'
+import { type Column, type ColumnType, TABLES, type Table } from './tables.ts'
 import { type Groups, movedByAnother, quoted, type State, sameState, type Target } from './target.ts'
 
 const SCHEMA = 'tundish'
@@ -92,13 +96,31 @@ async function storeState(client: pg.Client, { url, since, cursor, records }: St
   )
 }
 
+/** By COPY: half the work of an insert, for PostgreSQL and for this process. */
 async function storeRows(client: pg.Client, table: Table, groups: Groups): Promise<void> {
   const gone = [...groups.keys()]
   await client.query(`delete from ${placeOf(table)} where ${quoted(table.group)} = any($1)`, [gone])
   const names = table.columns.map(({ name }) => quoted(name))
-  await client.query(
-    `insert into ${placeOf(table)} (${names})
-     select ${names} from jsonb_populate_recordset(null::${placeOf(table)}, $1)`,
-    [JSON.stringify([...groups.values()].flat())],
-  )
+  const sink = client.query(copyFrom(`copy ${placeOf(table)} (${names}) from stdin (encoding 'UTF8')`))
+  await pipeline(Readable.from(copyLines(table, groups)), sink)
+}
+
+// Of text that is sent at once: a row at a time would be a message each.
+const PART = 64 * 1024
+
+function* copyLines({ columns }: Table, groups: Groups): Iterable<string> {
+  let part = ''
+  for (const rows of groups.values())
+    for (const row of rows) {
+      part += `${columns.map((column) => copyValue(column, row[column.name])).join('\t')}\n`
+      if (part.length < PART) continue
+      yield part
+      part = ''
+    }
+  if (part !== '') yield part
+}
+
+function copyValue({ type }: Column, value: unknown): string {
+  if (value === null || value === undefined) return COPY_NULL
+  return copyText(type === 'json' ? JSON.stringify(value) : String(value))
 }

@@ -4,7 +4,7 @@ import type { Tundish } from '../../clients/js/src/client.ts'
 import { Refusal } from '../lib/errors.ts'
 import { readExact } from './exact.ts'
 import { type Row, type Table, tableOf } from './tables.ts'
-import type { State, Target } from './target.ts'
+import type { Batch, State, Target } from './target.ts'
 
 export interface RunOptions {
   url: string
@@ -35,32 +35,52 @@ export async function run(
   let state = begun
   let batch: Collected = new Map()
   let waiting = 0
+  const writer = writerTo(target)
   const walk = { since: since ?? undefined, cursor: cursor ?? undefined, signal, parse: readExact }
-  for await (const page of tundish.changePages(walk)) {
-    if ('voidFrom' in page) {
-      since = null
-      records = 0
-      const after = { url, since, cursor, records }
-      await target.forget(page.voidFrom, state, after)
+  try {
+    for await (const page of tundish.changePages(walk)) {
+      if ('voidFrom' in page) {
+        since = null
+        records = 0
+        const after = { url, since, cursor, records }
+        await target.forget(page.voidFrom, state, after)
+        state = after
+        continue
+      }
+      collect(batch, page)
+      records += page.changes.length
+      waiting += page.changes.length
+      const isEnd = 'horizon' in page
+      if (!isEnd && waiting < BATCH) continue
+      const after = isEnd
+        ? { url, since: page.horizon, cursor: null, records }
+        : { url, since, cursor: page.cursor, records }
+      await writer.store(batch, state, after, onProgress)
       state = after
-      continue
+      batch = new Map()
+      waiting = 0
     }
-    collect(batch, page)
-    records += page.changes.length
-    waiting += page.changes.length
-    const isEnd = 'horizon' in page
-    if (!isEnd && waiting < BATCH) continue
-    const after = isEnd
-      ? { url, since: page.horizon, cursor: null, records }
-      : { url, since, cursor: page.cursor, records }
-    await target.store(batch, state, after)
-    state = after
-    batch = new Map()
-    waiting = 0
-    onProgress?.(records)
+    await writer.stored()
+  } finally {
+    // The target is closed after this.
+    await writer.stored().catch(() => {})
   }
   await target.complete()
   return state!
+}
+
+/** Stores a batch while the next one is read. */
+function writerTo(target: Target) {
+  let storing = Promise.resolve()
+  return {
+    /** Returns when the batch before is stored, or throws its error. */
+    async store(batch: Batch, before: State | undefined, after: State, onProgress: RunOptions['onProgress']) {
+      await storing
+      storing = target.store(batch, before, after).then(() => onProgress?.(after.records))
+      storing.catch(() => {})
+    },
+    stored: () => storing,
+  }
 }
 
 type Collected = Map<Table, Map<string, Row[]>>

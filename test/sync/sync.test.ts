@@ -45,7 +45,7 @@ async function filled(): Promise<Project> {
     ...BASICS,
     funnels: [
       { id: 'funnel', tags: ['a, "b"'] },
-      { id: 'gone', deleted_at: '2026-01-01T00:00:00Z' },
+      { id: 'gone', title: 'a tab\t, a \\ and \\N', deleted_at: '2026-01-01T00:00:00Z' },
     ],
     profiles: [
       { id: 'profile', email: EMAIL, integrations: { stripe: 'cus_1' } },
