@@ -63,8 +63,11 @@ describe('by notification', () => {
     assert.deepEqual(await rowsOf(orderId), ['sale succeeded 10.5', 'refund refunded 3', 'refund refunded 7.5'])
     const types = await eventsOf(user)
     assert.equal(types.filter((type) => type === 'refund.succeeded').length, 2, types.join())
-    const origins = await billing.db.query('select origin from refunds where order_id = $1', [orderId])
-    assert.deepEqual(origins, [{ origin: 'provider' }, { origin: 'provider' }])
+    const refunds = await billing.db.query('select origin, reason from refunds where order_id = $1', [orderId])
+    const byCustomer = { origin: 'provider', reason: 'requested_by_customer' }
+    assert.deepEqual(refunds, [byCustomer, byCustomer])
+    const reasons = (await shop.report({ order_id: orderId })).map((row) => row.psp_reason_code)
+    assert.deepEqual(reasons, [null, 'requested_by_customer', 'requested_by_customer'])
   })
 
   test('notifications that come three times and out of order change nothing more', async () => {

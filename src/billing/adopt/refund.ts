@@ -124,12 +124,12 @@ const FAIL_LATER: Statement = {
 async function insert(
   query: Query,
   { organization_id, order_id, external_id }: Pick<Order, 'organization_id' | 'order_id' | 'external_id'>,
-  { key, reference, transactionId, amountMinor, currencyCode }: RefundAtProvider,
+  { key, reference, transactionId, amountMinor, currencyCode, details }: RefundAtProvider,
 ): Promise<string | undefined> {
   const id = reference !== null && isUuid(reference) ? reference.toLowerCase() : makeUuid()
   const [made] = await query<{ refund_id: string }>(INSERT, [
     ...[organization_id, id, makeUuid(), order_id, external_id, formatMinor(amountMinor, currencyCode), currencyCode],
-    ...[key ?? transactionId, key === null ? 'provider' : 'tundish', transactionId],
+    ...[key ?? transactionId, key === null ? 'provider' : 'tundish', transactionId, details.psp_reason_code ?? ''],
   ])
   return made?.refund_id
 }
@@ -139,10 +139,10 @@ const INSERT: Statement = {
   name: 'adopt refund',
   text: `
     insert into refunds (organization_id, refund_id, order_id, external_id, amount, amount_given, currency_code,
-      provider_key, origin, is_adopted, provider_transaction_id, created_at, next_look_at)
+      provider_key, origin, is_adopted, provider_transaction_id, reason, created_at, next_look_at)
     select $1, case when exists (select from refunds r where r.organization_id = $1 and r.refund_id = $2) then $3::uuid
         else $2::uuid end,
-      $4, $5, $6, true, $7, $8, $9, true, $10, t.now, t.now + interval '1 hour'
+      $4, $5, $6, true, $7, $8, $9, true, $10, $11, t.now, t.now + interval '1 hour'
     from (select db_clock() as now) t
     where exists (select from orders o where o.organization_id = $1 and o.order_id = $4
         and o.amount_refunded + $6::numeric <= o.amount)

@@ -38,10 +38,14 @@ export function isDecided({ status, captured }: Stripe.Charge): boolean {
   return status === 'failed' || (status === 'succeeded' && captured)
 }
 
-/** A payment, and if it succeeded also a transaction. */
-export function chargeLines(charge: Charge, target: Target, invoiced: Invoiced | undefined): Line[] {
+/** A payment, and if it succeeded also a transaction. `cards` are the customers' default payment methods that are cards. */
+export function chargeLines(
+  charge: Charge,
+  target: Target,
+  { invoiced, cards }: { invoiced: Invoiced | undefined; cards: ReadonlySet<string> },
+): Line[] {
   const succeeded = charge.status === 'succeeded'
-  const token = succeeded ? savedCard(charge) : null
+  const token = succeeded ? savedCard(charge, cards) : null
   const payment = {
     ...basis(charge, target),
     trx_id: uuidOf('payment', charge.id),
@@ -80,14 +84,26 @@ const profileOf = (charge: Stripe.Charge) => recordId(customerOf(charge) ?? gues
 const amountOf = ({ status, amount, amount_captured }: Stripe.Charge) =>
   status === 'succeeded' ? amount_captured : amount
 
-/** The used card if it is still attached to the customer; else the customer's default card. */
-function savedCard(charge: Charge): string | null {
+/** The card that can be charged without the customer: the used one, else the default one if it is among `cards`. */
+function savedCard(charge: Charge, cards: ReadonlySet<string>): string | null {
+  const method = defaultMethod(charge)
+  return usedCard(charge) ?? (method !== undefined && cards.has(method) ? method : null)
+}
+
+/** The used card, if it is still attached to the customer and was not saved for payments in their presence only. */
+export function usedCard(charge: Charge): string | undefined {
   const customer = charge.customer as AnyCustomer | null
   const intent = charge.payment_intent as Stripe.PaymentIntent | null
   const method = intent?.payment_method as Stripe.PaymentMethod | null | undefined
-  if (!customer || customer.deleted) return null
-  if (method?.type === 'card' && idOf(method.customer) === customer.id) return method.id
-  return idOf(customer.invoice_settings?.default_payment_method) ?? null
+  if (!customer || customer.deleted || method?.type !== 'card') return undefined
+  if (intent?.setup_future_usage === 'on_session') return undefined
+  return idOf(method.customer) === customer.id ? method.id : undefined
+}
+
+/** The payment method, of any type, that the customer pays invoices with. */
+export function defaultMethod(charge: Charge): string | undefined {
+  const customer = charge.customer as AnyCustomer | null
+  return customer?.deleted ? undefined : idOf(customer?.invoice_settings?.default_payment_method)
 }
 
 function chargeDetails(charge: Stripe.Charge): PaymentDetails {
@@ -123,14 +139,12 @@ export function refundLines(refund: Stripe.Refund, target: Target): Line[] {
   const charge = refund.charge as Stripe.Charge
   const failed = refund.status === 'failed' || refund.status === 'canceled'
   const movement = { id: refund.id, amount: refund.amount, created: refund.created, type: 'refund' }
-  const reason = textOr(refund.failure_reason) ?? textOr(refund.reason)
-  const more = { psp_status: refund.status, psp_reason_code: reason }
+  const reason = { psp_status: 'succeeded', psp_reason_code: textOr(refund.reason) }
+  const failure = { psp_status: refund.status, psp_reason_code: textOr(refund.failure_reason) ?? refund.status }
   const paidBack = refund.status === 'succeeded' || (failed && refund.failure_balance_transaction)
   return [
-    ...(paidBack
-      ? [movementLine(charge, target, { ...movement, status: 'refunded', more: { psp_status: 'succeeded' } })]
-      : []),
-    ...(failed ? [movementLine(charge, target, { ...movement, status: 'failed', more })] : []),
+    ...(paidBack ? [movementLine(charge, target, { ...movement, status: 'refunded', more: reason })] : []),
+    ...(failed ? [movementLine(charge, target, { ...movement, status: 'failed', more: failure })] : []),
   ]
 }
 

@@ -9,6 +9,7 @@ import { convertFees } from './fees.ts'
 import { type Charge, chargeLines, customerOf, disputeLines, guestLines, isDecided, refundLines } from './payments.ts'
 import { productLine } from './products.ts'
 import {
+  defaultCards,
   missingCustomers,
   missingSubscriptions,
   pricesOf,
@@ -134,6 +135,7 @@ async function convertCharges(context: Context, all: Charge[]): Promise<Line[]> 
     ...subscriptions.lines,
     ...charges.filter((charge) => customerOf(charge) === undefined).flatMap(guestLines),
   ]
+  const cards = await defaultCards(context, charges)
   for (const charge of charges) {
     const succeeded = charge.status === 'succeeded'
     const kind = succeeded ? 'payments' : 'failed payments'
@@ -142,7 +144,7 @@ async function convertCharges(context: Context, all: Charge[]): Promise<Line[]> 
   const lines = eachLines(context, charges, (charge) => {
     const subscriptionId = linked(charge)
     const isThere = subscriptionId !== undefined && !subscriptions.gone.has(subscriptionId)
-    return chargeLines(charge, context.target, isThere ? { subscriptionId } : undefined)
+    return chargeLines(charge, context.target, { invoiced: isThere ? { subscriptionId } : undefined, cards })
   })
   return [...references, ...lines]
 }

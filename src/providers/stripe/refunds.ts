@@ -144,6 +144,7 @@ function readRefund(body: Fields): RefundAtProvider {
       psp_transaction_id: String(id),
       psp_status: textOf(status),
       psp_date: at,
+      psp_reason_code: textOf(body['reason']),
       ...(hasFailed && reasonOfError({ code: failure_reason ?? status, message: 'The refund failed at the bank.' })),
     },
   }

@@ -17,7 +17,8 @@ import {
 import { makeCharge } from './charges.ts'
 import { invalid, StripeError } from './errors.ts'
 import { LIST_PARAMS, list } from './lists.ts'
-import { behaviourOf, usable } from './payment-methods.ts'
+import { newPaymentIntent } from './new-payment-intent.ts'
+import { behaviourOf, save, usable } from './payment-methods.ts'
 
 type PaymentIntent = Stripe.PaymentIntent
 
@@ -32,6 +33,7 @@ const CREATE_PARAMS = [
   'off_session',
   'payment_method',
   'payment_method_types',
+  'setup_future_usage',
 ]
 
 export const paymentIntentRoutes = [
@@ -66,11 +68,12 @@ function create(dialect: Dialect, call: Call): object {
     throw invalid('off_session can only be used with confirm=true.', { param: 'off_session' })
   }
   const made = dialect.state.put({
-    ...blank(dialect, amount!, currency),
+    ...newPaymentIntent(dialect, amount!, currency),
     customer: customer ?? null,
     description: text(call, 'description') ?? null,
     metadata: metadata(call),
     payment_method: paymentMethod?.id ?? null,
+    setup_future_usage: oneOf(call, 'setup_future_usage', ['off_session', 'on_session']),
     status: paymentMethod ? 'requires_confirmation' : 'requires_payment_method',
   } satisfies PaymentIntent)
   dialect.emit('payment_intent.created', made)
@@ -84,56 +87,6 @@ export function pay(
 ): PaymentIntent {
   const params = { ...fields, amount: String(amount), confirm: 'true', off_session: 'true' }
   return create(dialect, { method: 'POST', path: '/v1/payment_intents', id: '', params }) as PaymentIntent
-}
-
-function blank({ state, livemode }: Dialect, amount: number, currency: string): PaymentIntent {
-  const id = state.newId('pi')
-  return {
-    id,
-    object: 'payment_intent',
-    allowed_payment_method_types: null,
-    amount,
-    amount_capturable: 0,
-    amount_details: { tip: {} },
-    amount_received: 0,
-    application: null,
-    application_fee_amount: null,
-    automatic_payment_methods: null,
-    canceled_at: null,
-    cancellation_reason: null,
-    capture_method: 'automatic_async',
-    client_secret: `${id}_secret_${state.newId('s').slice(2)}`,
-    confirmation_method: 'automatic',
-    created: state.now(),
-    currency,
-    customer: null,
-    customer_account: null,
-    description: null,
-    excluded_payment_method_types: null,
-    last_payment_error: null,
-    latest_charge: null,
-    livemode,
-    managed_payments: null,
-    metadata: {},
-    next_action: null,
-    on_behalf_of: null,
-    payment_method: null,
-    payment_method_configuration_details: null,
-    payment_method_options: {},
-    payment_method_types: ['card'],
-    payment_record: null,
-    processing: null,
-    receipt_email: null,
-    review: null,
-    setup_future_usage: null,
-    shipping: null,
-    source: null,
-    statement_descriptor: null,
-    statement_descriptor_suffix: null,
-    status: 'requires_payment_method',
-    transfer_data: null,
-    transfer_group: null,
-  }
 }
 
 function update(dialect: Dialect, call: Call): object {
@@ -168,6 +121,8 @@ export function settlePayment(dialect: Dialect, id: string): void {
 }
 
 function succeed(dialect: Dialect, intent: PaymentIntent): PaymentIntent {
+  const { customer, payment_method, setup_future_usage } = intent
+  if (setup_future_usage && customer) save(dialect, idOf(payment_method)!, idOf(customer)!)
   const charge = makeCharge(dialect, intent, undefined)
   const settled = dialect.state.put({
     ...intent,

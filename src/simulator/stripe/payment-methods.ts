@@ -6,7 +6,7 @@ import { invalid, missing, StripeError } from './errors.ts'
 import { LIST_PARAMS, list } from './lists.ts'
 
 export const paymentMethodRoutes = [
-  route('POST', '/v1/payment_methods', ['type', 'card', 'metadata'], create),
+  route('POST', '/v1/payment_methods', ['type', 'card', 'metadata', 'sepa_debit'], create),
   route('GET', '/v1/payment_methods', [...LIST_PARAMS, 'customer', 'type'], (dialect, call) =>
     list(call, attached(dialect, required(call, 'customer'))),
   ),
@@ -69,7 +69,7 @@ function attached({ state }: Dialect, customer: string): Stripe.PaymentMethod[] 
 }
 
 function create(dialect: Dialect, call: Call): object {
-  oneOf(call, 'type', ['card'])
+  if (oneOf(call, 'type', ['card', 'sepa_debit']) === 'sepa_debit') return makeDebit(dialect, call)
   const card = call.params['card']
   const token = typeof card === 'object' && !Array.isArray(card) ? card['token'] : undefined
   // Numbers of cards are refused as at Stripe, where only its own pages may send them.
@@ -80,6 +80,20 @@ function create(dialect: Dialect, call: Call): object {
   const known = token.replace(/^tok_/, 'pm_card_')
   if (!readToken(known)) throw missing('token', token, 'card[token]', 400)
   return make(dialect, known, { metadata: metadata(call) })
+}
+
+/** A bank account: it can be a customer's default, and no card payment can be made with it. */
+function makeDebit(dialect: Dialect, call: Call): object {
+  const { card: _none, ...made } = make(dialect, 'pm_card_visa', { metadata: metadata(call) })
+  const sepa_debit = {
+    bank_code: '37040044',
+    branch_code: null,
+    country: 'DE',
+    fingerprint: 'fpDE89',
+    generated_from: null,
+    last4: '3000',
+  }
+  return dialect.state.put({ ...made, type: 'sepa_debit', sepa_debit } satisfies Stripe.PaymentMethod)
 }
 
 function update(dialect: Dialect, call: Call): object {
@@ -103,11 +117,17 @@ function attach(dialect: Dialect, call: Call): object {
   const customer = existing(dialect, 'customer', required(call, 'customer'), 'customer')
   if (customer.deleted)
     throw invalid(`No such customer: '${customer.id}'`, { code: 'resource_missing', param: 'customer' })
-  const before = find(dialect, call.id, 'payment_method')
-  if (before.customer !== null && before.customer !== customer.id) {
+  return save(dialect, call.id, customer.id)
+}
+
+/** Attaches a payment method to a customer; one that is attached already stays as it is. */
+export function save(dialect: Dialect, id: string, customer: string): Stripe.PaymentMethod {
+  const before = find(dialect, id, 'payment_method')
+  if (before.customer === customer) return before
+  if (before.customer !== null) {
     throw invalid('The payment method you provided has already been attached to a customer.')
   }
-  const changed = dialect.state.put({ ...before, customer: customer.id })
+  const changed = dialect.state.put({ ...before, customer })
   dialect.emit('payment_method.attached', changed)
   return changed
 }

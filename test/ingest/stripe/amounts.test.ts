@@ -26,7 +26,7 @@ test('amounts in other currencies are given in US dollars too, where a rate of t
     const params = { amount: 1000, currency, customer, payment_method, confirm: true, off_session: true }
     made.push((await stripe.paymentIntents.create(params)).latest_charge as string)
   }
-  await stripe.refunds.create({ charge: made[0]!, amount: 500 })
+  await stripe.refunds.create({ charge: made[0]!, amount: 500, reason: 'duplicate' })
   const product = await stripe.products.create({ name: 'Monthly' })
   const recurring = { interval: 'month' } as const
   const price = await stripe.prices.create({ product: product.id, currency: 'eur', unit_amount: 2500, recurring })
@@ -37,14 +37,15 @@ test('amounts in other currencies are given in US dollars too, where a rate of t
   })
   assert.deepEqual(differences(await all.run(project)), [])
   const report = await imports.rows(
-    `select psp_transaction_type || ' ' || currency_code as what, amount::text, amount_usd::text from report_transactions
+    `select concat_ws(' ', psp_transaction_type, currency_code, psp_reason_code) as what, amount::text, amount_usd::text
+     from report_transactions
      where organization_id = $1 and psp_customer_id = $2 and amount in (5, 10, 1000) order by 1`,
     [project.organizationId, customer],
   )
   assert.deepEqual(
     report.map(({ what, amount, amount_usd }) => [what, amount, amount_usd]),
     [
-      ['refund EUR', '5.00', '6.00'],
+      ['refund EUR duplicate', '5.00', '6.00'],
       ['sale CHF', '10.00', null],
       ['sale EUR', '10.00', '12.00'],
       ['sale JPY', '1000', '7.50'],

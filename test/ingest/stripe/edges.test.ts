@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
+import type { Stripe } from 'stripe'
 import { figuresOf } from '../../../src/ingest/stripe/tally.ts'
 import { line } from '../../support/imports.ts'
 import { differences, openStripeImports, type StripeImports } from '../../support/stripe-import.ts'
@@ -20,8 +21,12 @@ const payments = (organizationId: string) =>
     [organizationId],
   )
 
-async function pay(customer: string | undefined, payment_method: string, metadata: Record<string, string> = {}) {
-  const params = { amount: 1000, currency: 'usd', payment_method, confirm: true, off_session: true, metadata }
+async function pay(
+  customer: string | undefined,
+  payment_method: string,
+  more: Partial<Stripe.PaymentIntentCreateParams> = {},
+) {
+  const params = { amount: 1000, currency: 'usd', payment_method, confirm: true, off_session: true, ...more }
   const made = await all.stripe.paymentIntents.create(customer ? { ...params, customer } : params)
   return made.latest_charge as string
 }
@@ -74,8 +79,34 @@ test('the saved card is the one that was used, else the default one, else none',
   await stripe.customers.update(customer, { invoice_settings: { default_payment_method: second } })
   await stripe.paymentMethods.detach(first)
   assert.deepEqual(await tokens(), [second])
+  const account = await stripe.paymentMethods.create({
+    type: 'sepa_debit',
+    sepa_debit: { iban: 'DE89370400440532013000' },
+  })
+  await stripe.paymentMethods.attach(account.id, { customer })
+  await stripe.customers.update(customer, { invoice_settings: { default_payment_method: account.id } })
+  assert.deepEqual(await tokens(), [null])
+  await stripe.customers.update(customer, { invoice_settings: { default_payment_method: second } })
   await stripe.customers.del(customer)
   assert.deepEqual(await tokens(), [null])
+})
+
+test('a card that was saved for payments in the presence of its holder is not the saved card', async () => {
+  const { stripe } = all
+  const project = await all.imports.project()
+  const customers: Record<string, string> = {}
+  for (const usage of ['off_session', 'on_session'] as const) {
+    const { id } = await stripe.customers.create({ name: usage })
+    await pay(id, 'pm_card_visa', { setup_future_usage: usage, off_session: false })
+    customers[usage] = id
+  }
+  await all.run(project)
+  const saved = (await payments(project.organizationId)).filter(({ token }) => token !== null)
+  const found = Object.entries(customers).filter(([, id]) => saved.some(({ customer }) => customer === id))
+  assert.deepEqual(
+    found.map(([usage]) => usage),
+    ['off_session'],
+  )
 })
 
 test('charges that Tundish made are left out; those of another installation are not', async () => {
@@ -94,8 +125,8 @@ test('charges that Tundish made are left out; those of another installation are 
      values ($1, $3, 'ada', $2, 'key', 10, 'USD', 'failed', 'stripe', 'pm', $3, 'k', db_clock(), db_clock())`,
     [project.organizationId, project.id, ours],
   )
-  const own = await pay(customer, payment_method, { tundish_order: ours })
-  const foreign = await pay(customer, payment_method, { tundish_order: others })
+  const own = await pay(customer, payment_method, { metadata: { tundish_order: ours } })
+  const foreign = await pay(customer, payment_method, { metadata: { tundish_order: others } })
   await stripe.refunds.create({ charge: own })
   const state = await all.run(project)
   assert.deepEqual([state.tally.own, differences(state)], [2, []])
