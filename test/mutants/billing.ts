@@ -91,8 +91,8 @@ export const billingMutants: Mutants = {
   'report-by-the-clock-alone': {
     does: 'gives two rows of the report one stamp',
     file: 'billing/effects/report-rows.ts',
-    code: `greatest(db_clock(), c.last_trx_created_at + interval '1 microsecond')`,
-    bug: `greatest(db_clock(), c.last_trx_created_at)`,
+    code: `greatest(db_clock(), c.last_trx_created_at + interval '1 microsecond',`,
+    bug: `greatest(db_clock(), c.last_trx_created_at,`,
     foundBy: 'simulation',
   },
   'settled-without-write-lock': {
@@ -164,27 +164,6 @@ export const billingMutants: Mutants = {
     code: 'order by r.trx_created_at desc limit 1) card',
     bug: 'order by r.trx_created_at limit 1) card',
     foundBy: charges,
-  },
-  'answers-mixed-up': {
-    does: 'gives every charge of a batch the answer of the first',
-    file: 'lib/batching.ts',
-    code: `resolve(results[n])`,
-    bug: `resolve(results[0])`,
-    foundBy: 'simulation',
-  },
-  'customers-of-other-tenants': {
-    does: 'claims for the customer of that external id in any organization of the batch',
-    file: 'billing/charge/claim.ts',
-    code: 'left join customers c on c.organization_id = a.organization_id and c.external_id = a.external_id',
-    bug: 'left join customers c on c.organization_id = any($3) and c.external_id = a.external_id',
-    foundBy: ['test/billing/tenants-together.test.ts'],
-  },
-  'settles-behind-other-tenants': {
-    does: 'lets a settlement wait for a lock of another organization in its batch',
-    file: 'billing/charge/settle.ts',
-    code: '(await settleAll(query, commit, all, lockTimeout)).orders',
-    bug: '(await settleAll(query, commit, all, null)).orders',
-    foundBy: ['test/billing/tenants-together.test.ts'],
   },
   'confirmed-before-stored': {
     does: 'confirms a charge at the provider although its handle was not stored',

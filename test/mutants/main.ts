@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { globalSetup, globalTeardown } from '../support/global-setup.ts'
 import type { Mutant } from './mutant.ts'
 import { mutants } from './mutants.ts'
 
@@ -16,6 +17,8 @@ if (unknown.length > 0) throw new Error(`There is no mutant ${unknown.join(', ')
 const names = positionals.length > 0 ? positionals : Object.keys(mutants)
 
 let survivors = 0
+// One server for all runs, each with databases of its own.
+if (!values.list) await globalSetup()
 console.log('| mutant | what it does wrong | found by |\n|---|---|---|')
 for (const name of names) {
   const mutant = mutants[name]!
@@ -26,11 +29,13 @@ for (const name of names) {
 }
 if (!values.list) console.log(`\n${names.length - survivors} of ${names.length} mutants were found.`)
 process.exitCode = survivors > 0 ? 1 : 0
+if (!values.list) await globalTeardown()
 
 /** What noticed the bug; undefined: nothing did. Throws when the bug cannot be planted. */
 async function findingOf(name: string, { foundBy }: Mutant): Promise<string | undefined> {
-  if (foundBy === 'simulation') {
-    const { failed, output } = await run(name, [SIMULATION, '--seeds', String(SEEDS), '--mutant', name])
+  if (!Array.isArray(foundBy)) {
+    const which = foundBy === 'simulation of restores' ? ['--restores'] : []
+    const { failed, output } = await run(name, [SIMULATION, '--seeds', String(SEEDS), ...which, '--mutant', name])
     if (!failed) return undefined
     const seed = /^Seed \d+ \(number (\d+)\): (.{1,90})/m.exec(output)
     if (!seed) throw new Error(`The simulation broke off with ${name}:\n${output.slice(-2000)}`)

@@ -7,8 +7,8 @@ export interface Mutant {
   file: string
   code: string
   bug: string
-  /** The simulation, or the test files that must fail. */
-  foundBy: 'simulation' | string[]
+  /** The simulation, the seeds of it that restore a backup, or the test files that must fail. */
+  foundBy: 'simulation' | 'simulation of restores' | string[]
 }
 
 export type Mutants = Record<string, Mutant>

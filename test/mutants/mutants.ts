@@ -1,7 +1,15 @@
 // All mutants.
+import { batchMutants } from './batches.ts'
 import { billingMutants } from './billing.ts'
 import { erasureMutants } from './erasure.ts'
 import type { Mutants } from './mutant.ts'
+import { restoreMutants } from './restores.ts'
 import { syncMutants } from './sync.ts'
 
-export const mutants: Mutants = { ...billingMutants, ...syncMutants, ...erasureMutants }
+export const mutants: Mutants = {
+  ...billingMutants,
+  ...batchMutants,
+  ...syncMutants,
+  ...erasureMutants,
+  ...restoreMutants,
+}

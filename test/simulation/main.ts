@@ -1,4 +1,5 @@
-// npm run simulate: plays many seeds, prints the story of any that breaks a rule; --seed plays one again.
+// npm run simulate: plays many seeds, prints the story of any that breaks a rule; --seed plays one again, --restores only
+// those that restore a backup.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
@@ -15,6 +16,8 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     mutant: { type: 'string' },
     jobs: { type: 'string', default: '1' },
+    // Only the seeds in which a backup is restored.
+    restores: { type: 'boolean', default: false },
   },
 })
 // What a process that died in the simulation held stays in memory, some megabytes a seed: many seeds take several programs.
@@ -58,7 +61,14 @@ async function playInPrograms(): Promise<number> {
 }
 
 async function playInProgram(from: number, seeds: number): Promise<{ code: number; output: string }> {
-  const args = ['--from', String(from), '--seeds', String(seeds), ...(values.mutant ? ['--mutant', values.mutant] : [])]
+  const args = [
+    '--from',
+    String(from),
+    '--seeds',
+    String(seeds),
+    ...(values.mutant ? ['--mutant', values.mutant] : []),
+    ...(values.restores ? ['--restores'] : []),
+  ]
   const program = spawn(process.execPath, [...process.execArgv, import.meta.filename, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -68,7 +78,7 @@ async function playInProgram(from: number, seeds: number): Promise<{ code: numbe
 
 async function play(): Promise<number> {
   const { Database } = await import('./database.ts')
-  const { simulate } = await import('./world.ts')
+  const { restoresBackup, simulate } = await import('./world.ts')
   const last = first + count - 1
   const fresh = await freshDatabase()
   const database = await Database.open(fresh.url)
@@ -76,6 +86,7 @@ async function play(): Promise<number> {
   let steps = 0
   try {
     for (let seed = first; seed <= last; seed++) {
+      if (values.restores && !restoresBackup(seed)) continue
       const outcome = await simulate(database, seed)
       steps += outcome.steps
       if (outcome.violation !== undefined) {

@@ -68,6 +68,9 @@ export async function simulate(database: Database, seed: number): Promise<Outcom
   }
 }
 
+/** Whether a backup is restored in the seed: its first choice. */
+export const restoresBackup = (seed: number) => new Random(seed).chance(RESTORED)
+
 /** One organization of the seed with its rules. */
 interface Tenant {
   shop: Shop

@@ -1,0 +1,85 @@
+// Mutants of batches: calls of several organizations in one statement and one commit.
+import type { Mutants } from './mutant.ts'
+
+const tenants = ['test/billing/tenants-together.test.ts']
+const batching = ['test/lib/batching.test.ts']
+
+export const batchMutants: Mutants = {
+  'answers-mixed-up': {
+    does: 'gives every charge of a batch the answer of the first',
+    file: 'lib/batching.ts',
+    code: `resolve(results[n])`,
+    bug: `resolve(results[0])`,
+    foundBy: 'simulation',
+  },
+  'customers-of-other-tenants': {
+    does: 'claims for the customer of that external id in any organization of the batch',
+    file: 'billing/charge/claim.ts',
+    code: 'left join customers c on c.organization_id = a.organization_id and c.external_id = a.external_id',
+    bug: 'left join customers c on c.organization_id = any($3) and c.external_id = a.external_id',
+    foundBy: tenants,
+  },
+  'settles-behind-other-tenants': {
+    does: 'lets a settlement wait for a lock of another organization in its batch',
+    file: 'billing/charge/settle.ts',
+    code: '(await settleAll(query, commit, all, lockTimeout)).orders',
+    bug: '(await settleAll(query, commit, all, null)).orders',
+    foundBy: tenants,
+  },
+  'orders-of-other-tenants': {
+    does: 'answers a key with the order that any organization of the batch has under it',
+    file: 'billing/charge/claim.ts',
+    code: 'from judged a join orders o on o.organization_id = a.organization_id',
+    bug: 'from judged a join orders o on o.organization_id = any($3)',
+    foundBy: tenants,
+  },
+  'cards-of-other-tenants': {
+    does: 'charges the card that the customer of that id has in any organization of the batch',
+    file: 'billing/charge/claim.ts',
+    code: 'from report_transactions r where r.organization_id = a.organization_id and',
+    bug: 'from report_transactions r where r.organization_id = any($3) and',
+    foundBy: tenants,
+  },
+  'settles-for-the-first-tenant': {
+    does: 'looks for all orders of a batch in the organization of the first',
+    file: 'billing/charge/settle.ts',
+    code: 'const organizations = Array.from(first.values(), ({ order }) => order.organization_id)',
+    bug: 'const organizations = Array.from(first.values(), () => all[0]!.order.organization_id)',
+    foundBy: tenants,
+  },
+  'one-failure-fails-all': {
+    does: 'fails all calls of a tenant with the error of one of them',
+    file: 'lib/batching.ts',
+    code: 'else for (const one of calls) await this.#run(lane, work, [one])',
+    bug: 'else for (const { reject } of calls) reject(error)',
+    foundBy: batching,
+  },
+  'one-tenant-fills-the-batch': {
+    does: 'takes calls in their order, so that one tenant can fill every batch',
+    file: 'lib/batching.ts',
+    code: 'const byTenant = Array.from(Map.groupBy(line.waiting, ({ tenant }) => tenant).values())',
+    bug: 'const byTenant = [line.waiting.slice(0, MOST)].concat([])[0]!.map((call) => [call])',
+    foundBy: batching,
+  },
+  'batch-without-bound': {
+    does: 'takes all calls that wait into one batch',
+    file: 'lib/batching.ts',
+    code: 'if (line.waiting.length <= MOST) return',
+    bug: 'if (line.waiting.length > 0) return',
+    foundBy: batching,
+  },
+  'slow-tenant-holds-up-others': {
+    does: 'keeps the waiting calls of a tenant in the shared lane when it is given one of its own',
+    file: 'lib/batching.ts',
+    code: 'this.#shared.moveTo(lane, tenant)',
+    bug: '',
+    foundBy: batching,
+  },
+  'tenant-stays-apart': {
+    does: 'never lets a tenant back into the shared batches',
+    file: 'lib/batching.ts',
+    code: 'void this.#serve(lane, () => this.#apart.delete(tenant))',
+    bug: 'void this.#serve(lane)',
+    foundBy: batching,
+  },
+}
