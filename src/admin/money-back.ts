@@ -39,6 +39,7 @@ const movement = shape('MoneyBack', 'r', {
   amount: decimal('Amount in major units, positive whichever way it went.'),
   currency_code: text('Currency.'),
   psp: text('Payment provider.'),
+  psp_reason_code: text('The provider’s code of the reason.', { nullable: true }),
   psp_reason_message: text('The provider’s reason.', { nullable: true }),
   trx_created_at: instant('When.'),
 })

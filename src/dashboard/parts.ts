@@ -101,6 +101,10 @@ export function chosen(view: View, ...names: string[]): Record<string, string> {
   return Object.fromEntries(names.flatMap((name) => (view.query.get(name) ? [[name, view.query.get(name)!]] : [])))
 }
 
+/** A customer of billing, as a link to the person. */
+export const customerLink = (view: View, externalId: string) =>
+  html`<a href="${view.href('/people', { q: externalId })}">${externalId}</a>`
+
 /** Names and values of one object. */
 export const facts = (all: Record<string, Piece>) =>
   html`<dl class="facts">${Object.entries(all).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`

@@ -83,6 +83,23 @@ const SUMS = {
     terms: ['began_paying', '-ended'],
     standing: true,
   },
+  without_payment: {
+    ...count(
+      subscriptions,
+      'started',
+      'Subscriptions that nothing was paid for until the end of the day, such as trials.',
+    ),
+    terms: ['started', '-began_paying'],
+    standing: true,
+  },
+  over: {
+    ...count(
+      subscriptions,
+      'ended',
+      'Subscriptions that were paid for once, and are not any more at the end of the day.',
+    ),
+    standing: true,
+  },
   mrr: {
     ...money(subscriptions, ['mrr'], 'Monthly recurring revenue: what a month of all paying subscriptions is worth.'),
     standing: true,

@@ -191,7 +191,7 @@ describe('the figures of the demo on pages', () => {
     assert.ok(screens.length > 3 && countries.length > 3)
   })
 
-  test('subscriptions: made, began, ended and paying by month, and those of each state', async () => {
+  test('subscriptions: made, began and ended by month, their states over time and now', async () => {
     const text = await page('/subscriptions')
     const all = await dashboard.server.db.query(
       `select *, to_char(began at time zone 'UTC', 'YYYY-MM') as began_month,
@@ -206,6 +206,21 @@ describe('the figures of the demo on pages', () => {
       ]
       assert.deepEqual(
         [made, began, ended].map(Number),
+        expected.map((one) => one.length),
+        `${month}`,
+      )
+    }
+    for (const [month, ...shown] of rowsOf(text, 'by-state')) {
+      const next = new Date(Date.UTC(Number(month!.slice(0, 4)), Number(month!.slice(5)))).toISOString().slice(0, 10)
+      const end = [next, TO].sort()[0]!
+      const has = (one: Fact, field: string) => one[field] !== null && one[field]! < end
+      const expected = [
+        all.filter((one) => has(one, 'began') && !has(one, 'ended')),
+        all.filter((one) => has(one, 'at') && !has(one, 'began')),
+        all.filter((one) => has(one, 'began') && has(one, 'ended')),
+      ]
+      assert.deepEqual(
+        shown.map(Number),
         expected.map((one) => one.length),
         `${month}`,
       )

@@ -5,6 +5,7 @@ import { type Figure, figures, seriesTable, show, total } from '../numbers.ts'
 import {
   asking,
   chosen,
+  customerLink,
   facts,
   filters,
   further,
@@ -128,7 +129,7 @@ export function orderTable(view: View, caption: string, data: Answer[]): Table {
     rows: data.map((one) => [
       cell(id(one.order_id, view.href(pathOf('charges', one.organization_id, one.order_id))), one.order_id),
       status(one.status),
-      one.external_id,
+      customerLink(view, one.external_id),
       one.psp ?? '',
       time(one.created_at),
       cell(money(one.amount, one.currency_code), one.amount),
@@ -149,7 +150,7 @@ export async function charge(view: View): Promise<Page> {
       <p class="lead">${money(order.amount, order.currency_code)} ${status(order.status)}</p>
       ${facts({
         Order: id(order.order_id),
-        Customer: html`<a href="${view.href('/people', { q: order.external_id })}">${order.external_id}</a>`,
+        Customer: customerLink(view, order.external_id),
         Claimed: time(order.created_at),
         Settled: time(order.settled_at),
         Refunded: money(order.amount_refunded, order.currency_code),

@@ -41,7 +41,7 @@ export async function sync(view: View): Promise<Page> {
         'Figures until': time(state.figures_as_of),
       })}
       <p class="quiet">Every change before the horizon is visible, and none will appear behind it. A long import holds it back until it commits.</p>
-      ${section('Readers', table(view, 'readers', content, { hideCaption: true, empty: html`<h3>No one has synced in the last 30 days</h3><p>A reader that walks a list with <code>filter[updated_at.from]</code> shows here. <a href="/docs/guides/data-api">How to sync</a>.</p>` }))}`,
+      ${section('Readers', table(view, 'readers', content, { hideCaption: true, empty: html`<h3>No reader in the last 30 days</h3><p>A reader that walks a list with <code>filter[updated_at.from]</code> shows here. <a href="/docs/guides/data-api">How to sync</a>.</p>` }))}`,
   }
 }
 

@@ -1,6 +1,7 @@
 // People: found by e-mail or any id; one person with everything that is known.
-import { id, minorMoney, money, status, time } from '../format.ts'
+import { id, minorMoney, money, plural, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
+import { type Names, namesOf } from '../numbers.ts'
 import { asking, facts, section, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
@@ -44,7 +45,8 @@ export async function person(view: View): Promise<Page> {
   const { profile_id } = view.params as { profile_id: string }
   if (!view.project) return { title: 'Person', body: noProject(view) }
   const project_id = view.project.id
-  const [found, organization]: Answer[] = await Promise.all([
+  const [names, found, organization]: [Names, Answer, Answer] = await Promise.all([
+    namesOf(view),
     view.call('getPerson', { params: { project_id, profile_id } }),
     view.call('getOrganization', { params: { organization_id: view.project.organization_id } }),
   ])
@@ -59,7 +61,7 @@ export async function person(view: View): Promise<Page> {
         Phone: profile.phone ? id(profile.phone) : '–',
         Country: profile.country ?? '–',
         Language: profile.locale ?? '–',
-        Funnel: profile.funnel_id ?? '–',
+        Funnel: funnelName(names, profile.funnel_id) ?? '–',
         Made: time(profile.created_at),
         Changed: time(profile.updated_at),
         ...(isErased && {
@@ -78,13 +80,13 @@ export async function person(view: View): Promise<Page> {
               fields: textField('confirm', 'Id of the profile', { required: true }),
             })
       }
-      ${recordsOf(view, found)}`,
+      ${recordsOf(view, found, names)}`,
   }
 }
 
 /** Sessions with their answers, and every other record, kind by kind. */
-function recordsOf(view: View, found: Answer): Piece {
-  return html`${section('Sessions', sessionsOf(found.sessions))}
+function recordsOf(view: View, found: Answer, names: Names): Piece {
+  return html`${section('Sessions', sessionsOf(found.sessions, names))}
       ${list(view, 'subscriptions', subscriptionTable(found.subscriptions))}
       ${list(view, 'transactions', transactionTable(found.transactions))}
       ${list(view, 'orders', orderTable(view, 'Custom charges', found.orders))}
@@ -136,17 +138,19 @@ const list = (view: View, name: string, content: Table): Piece =>
   content.rows.length > 0 &&
   section(content.caption, html`<div class="short">${table(view, name, content, { hideCaption: true })}</div>`)
 
-function sessionsOf(sessions: Answer[]): Piece {
+const funnelName = ({ funnels }: Names, id: string | null) => (id === null ? undefined : (funnels[id] ?? id))
+
+function sessionsOf(sessions: Answer[], names: Names): Piece {
   if (sessions.length === 0) return html`<div class="empty"><p>No session is known.</p></div>`
   return sessions.map(
     (
       one,
       n,
-    ) => html`<details class="card"${n === 0 ? html` open` : ''}><summary>${time(one.created_at)} ${one.funnel_id ?? 'without a funnel'} <span class="quiet">${one.replies.length} replies</span></summary>
+    ) => html`<details class="card"${n === 0 ? html` open` : ''}><summary>${time(one.created_at)} ${funnelName(names, one.funnel_id) ?? 'without a funnel'} <span class="quiet">${plural(one.replies.length, 'reply', 'replies')}</span></summary>
       ${facts({
         Session: id(one.id),
         Version: one.funnel_version ?? '–',
-        Experiment: one.experiment_id ?? '–',
+        Experiment: names.experiments[one.experiment_id] ?? one.experiment_id ?? '–',
         From: one.origin ?? '–',
         Place: [one.postal_code, one.city, one.country].filter(Boolean).join(' ') || '–',
         Address: one.ip ?? '–',
@@ -185,7 +189,7 @@ const transactionTable = (data: Answer[]): Table => ({
   columns: [...['Transaction', 'Subscription', 'Made'].map((label) => ({ label })), { label: 'Amount', number: true }],
   rows: data.map((one) => [
     html`${id(one.id)}${one.sandbox && html` <span class="badge flat">sandbox</span>`}`,
-    one.subscription_id ?? '',
+    id(one.subscription_id),
     time(one.created_at),
     minorMoney(one.price, one.currency),
   ]),

@@ -2,7 +2,7 @@
 import { id, money, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
 import { type Figure, figures, seriesTable, show, total } from '../numbers.ts'
-import { chosen, filters, further, section, tableSection, tile, tiles } from '../parts.ts'
+import { chosen, customerLink, filters, further, section, tableSection, tile, tiles } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { picture, table } from '../table.ts'
@@ -29,7 +29,7 @@ export async function refunds(view: View): Promise<Page> {
     body: html`
       ${tiles(
         tile('Refunds', sum, 'refunds', 'usd', { bad: true }),
-        tile('Refunded movements', sum, 'refund_count', 'number', { bad: true }),
+        tile('Number of refunds', sum, 'refund_count', 'number', { bad: true }),
         tile('Refunds to revenue', sum, 'refund_rate', 'percent', { bad: true }),
         tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true }),
         tile('Disputes', sum, 'chargeback_count', 'number', { bad: true }),
@@ -52,7 +52,7 @@ export async function refunds(view: View): Promise<Page> {
       ${section(
         'Movements of the report',
         html`${filters(view, [{ name: 'type', label: 'Type', options: { refund: 'Refunds', chargeback: 'Chargebacks', chargeback_reversal: 'Won disputes' } }])}
-        ${table(view, 'movements', movementTable(back.data), { hideCaption: true, empty: html`<p>No money went back.</p>` })}${further(view, back.pagination.next_cursor)}`,
+        ${table(view, 'movements', movementTable(view, back.data), { hideCaption: true, empty: html`<p>No money went back.</p>` })}${further(view, back.pagination.next_cursor)}`,
       )}`,
   }
 }
@@ -88,7 +88,7 @@ function refundTable(view: View, data: Answer[]): Table {
     rows: data.map((one) => [
       cell(id(one.refund_id, view.href(pathOf('charges', organizationOf(view).id, one.order_id))), one.refund_id),
       status(one.status),
-      one.external_id,
+      customerLink(view, one.external_id),
       one.reason,
       one.consumable_revoked ? 'revoked' : one.soft_refund ? 'kept (soft)' : 'kept',
       time(one.created_at),
@@ -97,7 +97,7 @@ function refundTable(view: View, data: Answer[]): Table {
   }
 }
 
-function movementTable(data: Answer[]): Table {
+function movementTable(view: View, data: Answer[]): Table {
   return {
     caption: 'Movements of the report',
     columns: [
@@ -108,9 +108,9 @@ function movementTable(data: Answer[]): Table {
       cell(id(one.trx_id), one.trx_id),
       words(one.psp_transaction_type),
       status(one.status),
-      one.external_id,
+      customerLink(view, one.external_id),
       one.psp,
-      one.psp_reason_message ?? '',
+      one.psp_reason_message ?? (one.psp_reason_code ? words(one.psp_reason_code) : ''),
       time(one.trx_created_at),
       cell(money(one.amount, one.currency_code), one.amount),
     ]),

@@ -21,7 +21,7 @@ export async function subscriptions(view: View): Promise<Page> {
     total(view, 'new_subscriptions,began_paying,ended,trials,converted,trial_conversion'),
     total(view, 'mrr,paying'),
     figures(view, 'new_subscriptions,began_paying,ended', { by: view.span.by }),
-    figures(view, 'mrr,paying', { by: view.span.by }),
+    figures(view, 'mrr,paying,without_payment,over', { by: view.span.by }),
     view.call('getProjectState', { params }) as Promise<Answer>,
     figures(view, 'began_paying', { by: 'cohort', from: YEARS_AGO, to: view.span.to }),
     figures(view, 'ended', { by: 'month,cohort', from: YEARS_AGO, to: view.span.to }),
@@ -60,7 +60,21 @@ export async function subscriptions(view: View): Promise<Page> {
           { kind: 'bar' },
         ),
       )}
-      ${section('In each state now', states(state.subscriptions, view))}
+      ${section(
+        'By state',
+        html`${states(state.subscriptions, view)}
+        ${picture(
+          view,
+          'by-state',
+          seriesTable(view, `Subscriptions by state at the end of each ${view.span.by}`, level, [
+            { label: 'Paid for', metric: 'paying', unit: 'number' },
+            { label: 'Nothing paid yet', metric: 'without_payment', unit: 'number' },
+            { label: 'Over', metric: 'over', unit: 'number' },
+          ]),
+          { kind: 'stacked' },
+        )}`,
+        { note: `Above, each state now; below, all subscriptions at the end of each ${view.span.by}.` },
+      )}
       ${cohorts(view, began, ended)}
       ${section(
         'List',

@@ -104,9 +104,9 @@ function rightNow(view: View, state: Answer): Piece {
       'Webhooks',
       '/webhooks',
       endpoints === 0
-        ? 'No endpoint is told of events yet.'
+        ? 'No endpoint yet.'
         : failing === 0
-          ? html`${endpoints === 1 ? 'The one endpoint takes its' : html`All ${number(endpoints)} endpoints take their`} deliveries; ${number(state.deliveries_waiting)} on the way.`
+          ? html`No failures at ${plural(endpoints, 'endpoint')}; ${plural(state.deliveries_waiting, 'delivery', 'deliveries')} waiting.`
           : html`${number(endpoints_failing)} failing, ${number(state.endpoints_disabled)} switched off, ${plural(state.deliveries_waiting, 'delivery', 'deliveries')} waiting.`,
     )}
     ${line(lag < SLOW_LAG_SECONDS, 'Sync', '/sync', html`The horizon is ${duration(Math.max(0, lag))} behind.`)}

@@ -47,11 +47,11 @@ export async function webhooks(view: View): Promise<Page> {
     body: html`
       ${section(
         'Endpoints',
-        html`${table(view, 'endpoints', content, { hideCaption: true, empty: html`<h3>No endpoint yet</h3><p>An endpoint is told of subscriptions, charges and refunds as they happen. <a href="/docs/guides/webhooks">What is sent</a>.</p>` })}
+        html`${table(view, 'endpoints', content, { hideCaption: true, empty: html`<h3>No endpoint yet</h3><p>Events of subscriptions, charges and refunds are posted to each endpoint. <a href="/docs/guides/webhooks">Events and signatures</a>.</p>` })}
       ${asking(view, { action: view.href('/webhooks/new'), button: 'Add an endpoint', says: 'Every kind of event is sent to it, signed with the keys of the project.', fields: textField('url', 'Address', { required: true, type: 'url', hint: 'https://example.com/tundish' }) })}`,
         { note: 'Attempts of the last seven days.' },
       )}
-      ${section('Deliveries', html`<p class="chips">${['pending', 'failed', 'succeeded'].map((one) => html`<a href="${view.href(view.path, { state: one === status_ ? null : one })}"${one === status_ ? html` aria-current="true"` : ''}>${one}</a> `)}</p>${table(view, 'deliveries', deliveryTable(view, deliveries.data), { hideCaption: true, empty: html`<p>There is no such delivery.</p>` })}${further(view, deliveries.pagination.next_cursor)}`)}`,
+      ${section('Deliveries', html`<p class="chips">${['pending', 'failed', 'succeeded'].map((one) => html`<a href="${view.href(view.path, { state: one === status_ ? null : one })}"${one === status_ ? html` aria-current="true"` : ''}>${one}</a> `)}</p>${table(view, 'deliveries', deliveryTable(view, deliveries.data), { hideCaption: true, empty: html`<p>No deliveries${status_ ? html` are ${status_}` : ' yet'}.</p>` })}${further(view, deliveries.pagination.next_cursor)}`)}`,
   }
 }
 
