@@ -3,8 +3,9 @@ import { batched, type LockTimeout } from '../../lib/batching.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { makeUuid } from '../../lib/ids.ts'
 import type { Db } from '../../lib/pg/db.ts'
+import { onGivenRows } from '../../lib/pg/given-rows.ts'
 import { limitWaits } from '../../lib/pg/lock-timeout.ts'
-import type { Query, Statement } from '../../lib/pg/types.ts'
+import type { Query } from '../../lib/pg/types.ts'
 import { chargeKey } from '../keys.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
 import { chargeLanes, ORDER_COLUMNS, type Order } from './orders.ts'
@@ -67,7 +68,8 @@ const claimTogether = batched<Ask, { row: Row; sentMs: number }>({
 })
 
 async function send(db: Db, asks: Ask[], ids: string[], lockTimeout: LockTimeout): Promise<Row[]> {
-  const run = (query: Query) => query<Row>(CLAIM, paramsOf(asks, ids, lockTimeout))
+  const rows = asks.map((ask, n) => rowOf(ask, ids[n]!))
+  const run = (query: Query) => query<Row>(...CLAIM(rows, lockTimeout))
   const personal = asks
     .filter(({ request }) => request.clientMetadata !== null)
     .map(({ organizationId, request }) => ({ organizationId, externalId: request.externalId }))
@@ -81,21 +83,20 @@ async function send(db: Db, asks: Ask[], ids: string[], lockTimeout: LockTimeout
   })
 }
 
-function paramsOf(asks: Ask[], ids: string[], lockTimeout: LockTimeout) {
-  const column = (value: (ask: Ask) => string | null) => asks.map(value)
-  return [
-    lockTimeout,
-    ids,
-    column(({ organizationId }) => organizationId),
-    column(({ request }) => request.externalId),
-    column(({ request }) => request.idempotencyKey),
-    column(({ amount }) => amount),
-    column(({ request }) => request.currencyCode),
-    column(({ request }) => request.clientMetadata),
-    column(({ organizationId, request }) => chargeKey(organizationId, request.externalId, request.idempotencyKey)),
-    column(({ leaseMs }) => String(leaseMs / 1000)),
-    column(({ ready }) => JSON.stringify(ready)),
-  ]
+function rowOf({ organizationId, request, amount, leaseMs, ready }: Ask, id: string) {
+  const { externalId, idempotencyKey, currencyCode, clientMetadata } = request
+  return {
+    asked_id: id,
+    organization_id: organizationId,
+    external_id: externalId,
+    idempotency_key: idempotencyKey,
+    amount,
+    currency_code: currencyCode,
+    client_metadata: clientMetadata,
+    provider_key: chargeKey(organizationId, externalId, idempotencyKey),
+    lease_s: String(leaseMs / 1000),
+    ready: JSON.stringify(ready),
+  }
 }
 
 const PAYMENTS = `from report_transactions r where r.organization_id = a.organization_id and r.external_id = a.external_id
@@ -123,16 +124,26 @@ const BROKEN_RULE = `case
 //
 // In one order, so that two processes that claim for the same customers wait for one another without a deadlock. What is
 // looked for of each row has a limit: `exists` could be planned as one reading of all orders in progress.
-const CLAIM: Statement = {
-  name: 'claim orders',
-  text: `
+const CLAIM = onGivenRows(
+  'claim orders',
+  {
+    asked_id: 'uuid',
+    organization_id: 'text',
+    external_id: 'text',
+    idempotency_key: 'text',
+    amount: 'numeric',
+    currency_code: 'text',
+    client_metadata: 'text',
+    provider_key: 'text',
+    lease_s: 'float',
+    ready: 'text',
+  },
+  (rows) => `
     with ${limitWaits('$1')}, now as materialized (select db_clock() as at from limited), judged as materialized (
       select a.*, g.id is not null as is_known,
         g.restored_from - interval '1 hour' as restored_from, ${MAXIMUM} as maximum, c.project_id, c.profile_id,
         card.*, ${BROKEN_RULE} as broken_rule
-      from unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::numeric[], $7::text[], $8::text[], $9::text[],
-          $10::float[], $11::text[])
-        as a (asked_id, organization_id, external_id, idempotency_key, amount, currency_code, client_metadata, provider_key, lease_s, ready)
+      from ${rows}
       left join organizations g on g.id = a.organization_id
       left join customers c on c.organization_id = a.organization_id and c.external_id = a.external_id
       left join lateral (
@@ -166,4 +177,5 @@ const CLAIM: Statement = {
     cross join lateral (select k.order_id is null and (select true from orders o
       where o.organization_id = a.organization_id and o.external_id = a.external_id and o.status = 'processing' limit 1)
       is not null as is_busy) busy`,
-}
+  1,
+)

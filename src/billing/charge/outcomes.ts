@@ -1,6 +1,7 @@
 // Writes what follows from settled charges: orders, report rows, consumables, data API transactions and events.
 import { writeFirst } from '../../events/outbox.ts'
-import type { Query, Statement } from '../../lib/pg/types.ts'
+import { onGivenRows } from '../../lib/pg/given-rows.ts'
+import type { Query } from '../../lib/pg/types.ts'
 import type { Refused, Settled } from '../../providers/provider.ts'
 import { type Rates, toUsdMinor, writeUsd } from '../../records/exchange-rates.ts'
 import { consumableOf, grant, grantedEvent } from '../effects/consumable.ts'
@@ -56,41 +57,58 @@ export async function writeOutcomes(query: Query, done: Done[], notes: Note[]): 
 const stampsOf = (moved: Movement[]) => moved.map(({ order }) => order.stamp)
 
 async function finish(query: Query, done: Done[]): Promise<void> {
-  const column = (value: (order: Outcome) => string) => done.map(({ order }) => value(order))
-  await query(FINISH, [
-    column(({ organization_id }) => organization_id),
-    column(({ order_id }) => order_id),
-    column(({ status }) => status),
-    column(({ failed_message_for_user }) => failed_message_for_user),
-    column(({ amount }) => amount),
-    column(({ currency_code }) => currency_code),
-    column(({ client_metadata }) => String(client_metadata === null)),
-    done.map(({ because }) => because),
-    column(({ asked_amount }) => asked_amount),
-    column(({ asked_currency_code }) => asked_currency_code),
-    done.map(({ mismatch }) => mismatch),
-    done.map(({ order }) => order.provider_customer),
-    done.map(({ verdict }) => (verdict.outcome === 'succeeded' ? verdict.details.psp_transaction_id : null)),
-  ])
+  await query(...FINISH(done.map(finished)))
+}
+
+function finished({ order, verdict, because, mismatch }: Done) {
+  const { organization_id, order_id, status, failed_message_for_user, amount, currency_code } = order
+  const { asked_amount, asked_currency_code, provider_customer, client_metadata } = order
+  return {
+    organization_id,
+    order_id,
+    status,
+    failed_message_for_user,
+    amount,
+    currency_code,
+    is_wiped: String(client_metadata === null),
+    because,
+    asked_amount,
+    asked_currency_code,
+    mismatch,
+    provider_customer,
+    charge_transaction_id: verdict.outcome === 'succeeded' ? verdict.details.psp_transaction_id : null,
+  }
 }
 
 // Orders in progress are those without `settled_at`; by their status, the plan would read the index of all that are in
 // progress.
-const FINISH: Statement = {
-  name: 'finish orders',
-  text: `
+const FINISH = onGivenRows(
+  'finish orders',
+  {
+    organization_id: 'text',
+    order_id: 'uuid',
+    status: 'text',
+    failed_message_for_user: 'text',
+    amount: 'numeric',
+    currency_code: 'text',
+    is_wiped: 'boolean',
+    because: 'text',
+    asked_amount: 'numeric',
+    asked_currency_code: 'text',
+    mismatch: 'text',
+    provider_customer: 'text',
+    charge_transaction_id: 'text',
+  },
+  (rows) => `
     update orders o set status = a.status, failed_message_for_user = a.failed_message_for_user, amount = a.amount,
       currency_code = a.currency_code, client_metadata = case when not a.is_wiped then o.client_metadata end,
       asked_amount = nullif(a.asked_amount, a.amount), asked_currency_code = nullif(a.asked_currency_code, a.currency_code),
       provider_mismatch = a.mismatch, provider_customer = a.provider_customer,
       charge_transaction_id = a.charge_transaction_id,
       resolved_because = a.because, settled_at = db_clock(), lease_until = null, next_look_at = null
-    from unnest($1::text[], $2::uuid[], $3::text[], $4::text[], $5::numeric[], $6::text[], $7::boolean[], $8::text[], $9::numeric[],
-        $10::text[], $11::text[], $12::text[], $13::text[])
-      as a (organization_id, order_id, status, failed_message_for_user, amount, currency_code, is_wiped, because, asked_amount,
-        asked_currency_code, mismatch, provider_customer, charge_transaction_id)
+    from ${rows}
     where o.organization_id = a.organization_id and o.order_id = a.order_id and o.settled_at is null`,
-}
+)
 
 /** Money that moved, or was declined. */
 interface Movement {

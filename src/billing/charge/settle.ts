@@ -2,9 +2,10 @@
 import { batched, type LockTimeout } from '../../lib/batching.ts'
 import { formatMinor } from '../../lib/money.ts'
 import type { Commit, Db } from '../../lib/pg/db.ts'
+import { onGivenRows } from '../../lib/pg/given-rows.ts'
 import { limitWaits } from '../../lib/pg/lock-timeout.ts'
 import { endWhenStalled } from '../../lib/pg/stalled.ts'
-import type { Query, Statement } from '../../lib/pg/types.ts'
+import type { Query } from '../../lib/pg/types.ts'
 import type { Settled } from '../../providers/provider.ts'
 import { joinRates } from '../../records/exchange-rates.ts'
 import { compare, fromDatabase } from '../amount.ts'
@@ -95,25 +96,27 @@ async function settleAll(
 async function lock(query: Query, all: Asked[], lockTimeout: LockTimeout): Promise<Map<string, Locked>> {
   // The first to settle an order decides, so the rates of its currency count.
   const first = new Map([...all].reverse().map((asked) => [asked.order.order_id, asked]))
-  const organizations = Array.from(first.values(), ({ order }) => order.organization_id)
-  const currencies = Array.from(first.values(), ({ order, verdict }) =>
-    verdict.outcome === 'refused' ? order.currency_code : verdict.currencyCode,
-  )
+  const wanted = Array.from(first.values(), ({ order, verdict }) => ({
+    organization_id: order.organization_id,
+    order_id: order.order_id,
+    currency_code: verdict.outcome === 'refused' ? order.currency_code : verdict.currencyCode,
+  }))
   const projects = [...new Set(all.map(({ order }) => order.project_id))].sort()
-  const rows = await query<Locked>(LOCK, [lockTimeout, organizations, [...first.keys()], currencies, projects])
+  const rows = await query<Locked>(...LOCK(wanted, lockTimeout, projects))
   return new Map(rows.map((row) => [row.order_id, row]))
 }
 
 // In one order, so that two processes that settle the same orders wait for one another without a deadlock.
-const LOCK: Statement = {
-  name: 'lock orders',
-  text: `
+const LOCK = onGivenRows(
+  'lock orders',
+  { organization_id: 'text', order_id: 'uuid', currency_code: 'text' },
+  (rows) => `
     with ${limitWaits('$1')},
-      writing as materialized (select p.id, begin_write(p.id) as stamp from limited, unnest($5::text[]) as p (id))
+      writing as materialized (select p.id, begin_write(p.id) as stamp from limited, unnest($2::text[]) as p (id))
     select ${ORDER_COLUMNS}, o.client_metadata, c.profile_id, p.anonymized_at is not null as erased,
       coalesce(m.is_sandbox, o.psp = 'simulator') as sandbox,
       rates.currency_per_euro, rates.usd_per_euro, writing.stamp
-    from unnest($2::text[], $3::uuid[], $4::text[]) as a (organization_id, order_id, currency_code)
+    from ${rows}
     join orders o on o.organization_id = a.organization_id and o.order_id = a.order_id
     join writing on writing.id = o.project_id
     join customers c on c.organization_id = o.organization_id and c.external_id = o.external_id
@@ -122,7 +125,8 @@ const LOCK: Statement = {
       and m.psp_merchant_id = o.psp_merchant_id
     ${joinRates('o.organization_id', 'a.currency_code', 'o.created_at')}
     order by o.organization_id, o.order_id for no key update of o`,
-}
+  2,
+)
 
 /**
  * The order as it will be: what was charged is what the provider says. What was asked is kept beside it, except where the

@@ -1,6 +1,7 @@
 // The consumable: granted by a successful charge, revoked by a full refund or a dispute, listed under a customer's assets.
 import type { Event } from '../../events/outbox.ts'
 import { makeUuid } from '../../lib/ids.ts'
+import { onGivenRows } from '../../lib/pg/given-rows.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import { boolean, decimal, instant, shape, text } from '../../lib/shape/shape.ts'
 import { instantFromPg } from '../../lib/time.ts'
@@ -49,7 +50,7 @@ export function consumableOf({
 }
 
 export async function grant(query: Query, consumables: Consumable[]): Promise<void> {
-  await query(GRANT, [JSON.stringify(consumables.map(({ stamp, ...one }) => ({ ...one, granted_at: stamp })))])
+  await query(...GRANT(consumables.map(({ stamp, ...one }) => ({ ...one, granted_at: stamp }))))
 }
 
 /** The event of a consumable that is granted. */
@@ -105,14 +106,23 @@ function rowOf(holder: Holder, revokedAt: string | null): Row {
   }
 }
 
-const GRANT: Statement = {
-  name: 'grant consumables',
-  text: `
+const GRANT = onGivenRows(
+  'grant consumables',
+  {
+    organization_id: 'text',
+    consumable_id: 'uuid',
+    order_id: 'uuid',
+    external_id: 'text',
+    amount: 'numeric',
+    currency_code: 'text',
+    granted_at: 'timestamptz',
+  },
+  (rows) => `
     insert into consumables (organization_id, consumable_id, order_id, external_id, amount, currency_code, granted_at,
       updated_at)
     select organization_id, consumable_id, order_id, external_id, amount, currency_code, granted_at, granted_at
-    from json_populate_recordset(null::consumables, $1)`,
-}
+    from ${rows}`,
+)
 
 const SET_ACTIVE: Statement = {
   name: 'revoke or restore consumable',

@@ -2,7 +2,8 @@
 import type { Event } from '../../events/outbox.ts'
 import { makeRecordId } from '../../lib/ids.ts'
 import { JsonNumber } from '../../lib/json/read.ts'
-import type { Query, Statement } from '../../lib/pg/types.ts'
+import { onGivenRows } from '../../lib/pg/given-rows.ts'
+import type { Query } from '../../lib/pg/types.ts'
 import { instantFromPg } from '../../lib/time.ts'
 
 export interface Payment {
@@ -43,19 +44,33 @@ export function transactionOf({
 
 /** Adds transactions, and counts those of each project. Call `begin_write` first. */
 export async function addTransactions(query: Query, rows: Added[]): Promise<void> {
-  await query(ADD, [JSON.stringify(rows)])
+  await query(...ADD(rows.map(columnsOf)))
 }
 
-const ADD: Statement = {
-  name: 'add transactions of charges',
-  text: `
+function columnsOf({ price, price_usd, sandbox, ...more }: Added) {
+  return { ...more, price: price.text, price_usd: price_usd?.text ?? null, sandbox: String(sandbox) }
+}
+
+const ADD = onGivenRows(
+  'add transactions of charges',
+  {
+    project_id: 'text',
+    id: 'text',
+    created_at: 'timestamptz',
+    profile_id: 'text',
+    currency: 'text',
+    price: 'bigint',
+    price_usd: 'bigint',
+    sandbox: 'boolean',
+  },
+  (rows) => `
     with added as (
       insert into transactions (project_id, id, created_at, updated_at, profile_id, currency, price, price_usd, sandbox)
       select project_id, id, created_at, created_at, profile_id, currency, price, price_usd, sandbox
-      from json_populate_recordset(null::transactions, $1) returning project_id)
+      from ${rows} returning project_id)
     insert into counts (project_id, list, field, value, n)
     select project_id, 'transactions', '', '', count(*) from added group by project_id`,
-}
+)
 
 /** The event of a new transaction; its data has the form of the data API. */
 export function createdEvent({ id, created_at, profile_id, currency, price, price_usd, sandbox }: Added): Event {

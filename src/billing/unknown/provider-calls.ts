@@ -3,6 +3,7 @@
 import { batched } from '../../lib/batching.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
+import { onGivenRows } from '../../lib/pg/given-rows.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import type { BillingContext } from '../context.ts'
 
@@ -76,38 +77,47 @@ const TRIM: Statement = {
 
 /** Writes notes in the transaction of what follows from them. */
 export async function write(query: Query, notes: Note[]): Promise<void> {
-  await query(WRITE, [written(notes)])
+  await query(...WRITE(notes.map(written)))
 }
 
-/** As JSON, with how long ago each call was begun. */
-function written(notes: Note[]): string {
-  return JSON.stringify(
-    notes.map(({ begunMs, clock, ...note }) => ({ ...note, ago_ms: clock.monotonicMs() - begunMs })),
-  )
+/** The row of a note, with how long ago its call was begun. */
+function written({ organization_id, order_id, refund_id = null, call, outcome, duration_ms, begunMs, clock }: Note) {
+  const ago_ms = String(clock.monotonicMs() - begunMs)
+  return { organization_id, order_id, refund_id, call, outcome, duration_ms: String(duration_ms), ago_ms }
 }
 
 const keepTogether = batched<Note, Note>({
   tenant: ({ organization_id }) => organization_id,
   async work(db, notes) {
-    await db.query(KEEP, [written(notes)])
+    await db.query(...KEEP(notes.map(written)))
     return notes
   },
 })
 
 // A note says when its call was begun, however long the note had to wait.
-const writing = (sent: string, from = '') => `
+const COLUMNS = {
+  organization_id: 'text',
+  order_id: 'uuid',
+  refund_id: 'uuid',
+  call: 'text',
+  outcome: 'text',
+  duration_ms: 'int',
+  ago_ms: 'float',
+}
+
+const writing = (sent: string, from: string) => `
   insert into order_log (organization_id, order_id, refund_id, call, outcome, duration_ms, at)
   select organization_id, order_id, refund_id, call, outcome, duration_ms, ${sent} - make_interval(secs => ago_ms / 1000)
-  from ${from} json_to_recordset($1) as note (organization_id text, order_id uuid, refund_id uuid, call text, outcome text,
-    duration_ms int, ago_ms float)`
+  from ${from}`
 
-const WRITE: Statement = { name: 'note calls to providers', text: writing('db_clock()') }
+const WRITE = onGivenRows('note calls to providers', COLUMNS, (rows) => writing('db_clock()', rows))
 
 // Its commit does not wait for the disk: a note that is lost with the power costs nobody anything. `now()` is when PostgreSQL
 // got it, before it waited for any lock.
-const KEEP: Statement = {
-  name: 'keep notes of calls to providers',
-  text: `
+const KEEP = onGivenRows(
+  'keep notes of calls to providers',
+  COLUMNS,
+  (rows) => `
     with quick as materialized (select set_config('synchronous_commit', 'off', true))
-    ${writing('db_clock() - (clock_timestamp() - now())', 'quick,')}`,
-}
+    ${writing('db_clock() - (clock_timestamp() - now())', `quick, ${rows}`)}`,
+)
