@@ -5,11 +5,15 @@ import { wait } from './http.ts'
 import type { Exported } from './records.ts'
 
 /** A changed record of one list. */
-export type Change = { [List in keyof Exported]: { list: List; item: Exported[List] } }[keyof Exported]
+export type Change = {
+  [List in keyof Exported]: { list: List; item: Exported[List]; horizon?: undefined; voidFrom?: undefined }
+}[keyof Exported]
 
 /** The end of all changes: the `since` of the next time. */
 export interface End {
   list?: undefined
+  item?: undefined
+  voidFrom?: undefined
   horizon: string
 }
 
@@ -19,6 +23,7 @@ export interface End {
  */
 export interface Void {
   list?: undefined
+  item?: undefined
   horizon?: undefined
   voidFrom: string
 }

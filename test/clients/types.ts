@@ -1,0 +1,38 @@
+// The client as TypeScript sees it: checked by the compiler alone, with the rest of the sources.
+import { type Change, Tundish, type WebhookEvent, webhooks } from '../../clients/js/src/index.ts'
+
+const tundish = new Tundish({
+  url: 'http://127.0.0.1:8080',
+  projectKey: 'key',
+  organization: { id: 'demo', key: 'key' },
+})
+
+/** As the README takes a change apart. */
+export async function changed(since: string, store: (list: Change['list'], item: Change['item']) => void) {
+  for await (const { list, item, horizon, voidFrom } of tundish.changes({ since })) {
+    if (list) store(list, item)
+    else if (voidFrom) store('profiles', await tundish.profiles.get(voidFrom))
+    else return horizon
+  }
+  return since
+}
+
+/** A change is narrowed by its list. */
+export async function emails(): Promise<(string | null)[]> {
+  const found: (string | null)[] = []
+  for await (const change of tundish.changes()) if (change.list === 'profiles') found.push(change.item.email)
+  return found
+}
+
+/** Filters and keys are checked. */
+export async function typed(event: WebhookEvent): Promise<string | null> {
+  // @ts-expect-error: no such status
+  tundish.subscriptions.list({ status: 'nope' })
+  // @ts-expect-error: no such filter
+  tundish.profiles.list({ color: 'red' })
+  // @ts-expect-error: a charge needs its key
+  await tundish.billing.charge({ externalId: 'ada', amount: '1.00', currencyCode: 'USD' })
+  if (event.type === 'profile.created') return event.data.email
+  const known: WebhookEvent = webhooks.unwrap('{}', new Headers(), 'whsec_')
+  return known.type
+}
