@@ -4,6 +4,7 @@ import os
 import sys
 
 import dlt
+from dlt.pipeline.exceptions import PipelineStepFailed
 from tundish_dlt import tundish
 
 folder = sys.argv[1]
@@ -13,7 +14,14 @@ pipeline = dlt.pipeline(
     dataset_name="tundish",
     pipelines_dir=os.path.join(folder, "pipelines"),
 )
-pipeline.run(tundish(url=os.environ["URL"], key=os.environ["KEY"]))
+refresh = sys.argv[2] if len(sys.argv) > 2 else None
+try:
+    pipeline.run(tundish(url=os.environ["URL"], key=os.environ["KEY"]), refresh=refresh)
+except PipelineStepFailed as error:
+    if "has lost commits" not in str(error):
+        raise
+    print(json.dumps({"refused": str(error)}))
+    sys.exit()
 trace = pipeline.last_trace.last_normalize_info
 loaded = {table: count for table, count in trace.row_counts.items() if not table.startswith("_dlt")} if trace else {}
 with pipeline.sql_client() as client:

@@ -1,4 +1,4 @@
-// The dlt source with DuckDB: everything, then nothing, then an erasure. It needs a Python with dlt: PYTHON names one.
+// The dlt source with DuckDB: everything, then nothing, then an erasure, then commits that the server lost. It needs a Python with dlt: PYTHON names one.
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -35,7 +35,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-async function load(): Promise<Json> {
+async function load(...more: string[]): Promise<Json> {
   // The horizon may lag by a second.
   await sleep(1100)
   const env = {
@@ -48,11 +48,11 @@ async function load(): Promise<Json> {
     RUNTIME__DLTHUB_TELEMETRY: 'false',
   }
   const script = join(import.meta.dirname, 'dlt-load.py')
-  const { stdout } = await promisify(execFile)(PYTHON, [script, folder], { env, timeout: 120_000 })
+  const { stdout } = await promisify(execFile)(PYTHON, [script, folder, ...more], { env, timeout: 300_000 })
   return JSON.parse(stdout.trim().split('\n').at(-1)!)
 }
 
-const title = 'the dlt source: everything, then nothing, then an erasure'
+const title = 'the dlt source: everything, then nothing, then an erasure, then commits that the server lost'
 test(missing ? `${title} (skipped: ${PYTHON} has no dlt with duckdb)` : title, { skip: missing }, async () => {
   const first = await load()
   assert.deepEqual(first.profiles, [
@@ -78,4 +78,15 @@ test(missing ? `${title} (skipped: ${PYTHON} has no dlt with duckdb)` : title, {
   ])
   assert.deepEqual(third.subscriptions, [['subscription', 999_999_999_999, null]])
   assert.deepEqual(third.replies, [['session', 'element-1', null]])
+  await server.db.query(
+    `update project_clocks set void_from = now() - interval '1 hour', void_until = now() + interval '1 hour'
+     where project_id = $1`,
+    [project.id],
+  )
+  await server.db.query("delete from profiles where project_id = $1 and id = 'zoe'", [project.id])
+  const { refused } = await load()
+  assert.match(refused, /has lost commits since .*refresh='drop_sources'/)
+  const fourth = await load('drop_sources')
+  assert.deepEqual(fourth.profiles, [['profile', null]])
+  assert.deepEqual(fourth.subscriptions, third.subscriptions)
 })

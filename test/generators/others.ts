@@ -21,9 +21,16 @@ item = page.data[0]
 print(json.dumps({"value": session.replies[0].value, "price": item.price, "email": item.profile.email}))
 `
 
+// Without the override it leaves out the export, with a warning.
+const PYTHON_CONFIG = `package_name_override: client
+post_hooks: []
+content_type_overrides:
+  application/x-ndjson: text/plain
+`
+
 export async function openapiPythonClient({ document, folder, url, key }: Trial): Promise<Outcome> {
   const cwd = join(folder, 'openapi-python-client')
-  write(cwd, { 'use.py': PYTHON_USE, 'config.yml': 'package_name_override: client\npost_hooks: []\n' })
+  write(cwd, { 'use.py': PYTHON_USE, 'config.yml': PYTHON_CONFIG })
   const tool = ['-m', 'openapi_python_client']
   const version = (await run(PYTHON, [...tool, '--version'], { cwd })).trim().split(' ').at(-1)!
   const generate = ['generate', '--path', document, '--config', 'config.yml', '--output-path', 'made']
