@@ -21,7 +21,8 @@ import {
   type Seal,
 } from './lib/secrets.ts'
 import { type Limits, openLimits } from './limits/limits.ts'
-import { type Metrics, openMetrics, type WorkerMetrics } from './metrics/metrics.ts'
+import { loadMetrics } from './metrics/load.ts'
+import type { Metrics, WorkerMetrics } from './metrics/metrics.ts'
 import { openProviders } from './providers/open.ts'
 import type { Providers } from './providers/provider.ts'
 import { openPlayMoney, registered } from './simulator/play-money.ts'
@@ -63,6 +64,8 @@ export interface OpenOptions {
   signal?: AbortSignal | undefined
   /** Short commands need few connections. */
   connections?: { read: number; plain: number }
+  /** Short commands count nothing, because their metrics cannot be read. */
+  unmeasured?: boolean
 }
 
 /** Opens the database (embedded, or `DATABASE_URL`), brings it up to date, and checks the master key. */
@@ -104,7 +107,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     const keys = openKeyCache(db, systemClock)
     const limits = openLimits({ config, db, clock: systemClock, log })
     closers.push(() => limits.close())
-    const metrics = openMetrics(db, options.worker)
+    const metrics = await loadMetrics(db, options)
     const audit = openAudit(seal, auditHeadsPath(config), log)
     const simulator = await findSimulator({ config, db, clock: systemClock, log }, options)
     if (simulator.close) closers.push(simulator.close)

@@ -28,18 +28,60 @@ export function action(
   options: Partial<OpenOptions> = {},
 ): Command {
   return withSettings(command, async (config, ...args) => {
-    const app = await openApp(config, {
-      log: openLog(quieter(config.logLevel), 2),
-      connections: CONNECTIONS,
-      ...options,
-    })
-    try {
-      return await run(app, ...(args as never[]))
-    } finally {
-      await app.close()
-    }
+    const runWith = (app: App) => run(app, ...(args as never[]))
+    // On a database server of its own a command leaves nothing behind: a signal ends it at once, as by default.
+    if (config.databaseUrl !== undefined) return closing(await openApp(config, short(config, options)), runWith)
+    return untilStopped(config, (app, signal) => Promise.race([runWith(app), failWhenStopped(signal)]), options)
   })
 }
+
+/**
+ * Runs `run` with everything open. A signal before that gives up opening, so that a first start leaves neither a half-made
+ * database nor a PostgreSQL behind; from then on `run` stops by its `signal`.
+ */
+export async function untilStopped<T>(
+  config: Config,
+  run: (app: App, signal: AbortSignal) => Promise<T>,
+  options: Partial<OpenOptions> = {},
+): Promise<T> {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  void stopSignal().then(() => stopping.abort())
+  signal.addEventListener('abort', sayStopping)
+  const app = await openApp(config, { ...short(config, options), signal }).catch((error) => {
+    throw error === signal.reason ? new Interrupted('Stopped before the command began: it did nothing.') : error
+  })
+  // From here on it is for `run` to say.
+  signal.removeEventListener('abort', sayStopping)
+  return closing(app, (opened) => run(opened, signal))
+}
+
+const short = (config: Config, options: Partial<OpenOptions>): OpenOptions => ({
+  log: openLog(quieter(config.logLevel), 2),
+  connections: CONNECTIONS,
+  unmeasured: true,
+  ...options,
+})
+
+async function closing<T>(app: App, run: (app: App) => Promise<T>): Promise<T> {
+  try {
+    return await run(app)
+  } finally {
+    await app.close()
+  }
+}
+
+class Interrupted extends Refusal {}
+
+const sayStopping = () => void process.stderr.write('Stopping. Another Ctrl-C or SIGTERM stops at once.\n')
+
+const failWhenStopped = (signal: AbortSignal) =>
+  new Promise<never>((_resolve, reject) => {
+    const fail = () => reject(new Interrupted('Stopped while the command ran: check what it did before you repeat it.'))
+    if (signal.aborted) fail()
+    signal.addEventListener('abort', sayStopping)
+    signal.addEventListener('abort', fail)
+  })
 
 /** The same without opening anything: the command gets the settings alone. */
 export function withSettings(command: Command, run: (config: Config, ...args: unknown[]) => Promise<Result>): Command {
@@ -80,6 +122,8 @@ export async function guard(run: () => Promise<void>): Promise<void> {
     if (!(known instanceof UsageError || known instanceof Refusal)) throw error
     process.stderr.write(`${hideSecrets(known.message)}\n`)
     process.exitCode = known instanceof UsageError ? EXIT_USAGE : EXIT_REFUSED
+    // What the command waits for, standard input for example, would keep the program running.
+    if (known instanceof Interrupted) process.exit()
   }
 }
 

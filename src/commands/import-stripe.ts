@@ -18,7 +18,7 @@ import {
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { isUnavailable } from '../lib/pg/errors.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
-import { action, type Result, stopSignal } from './command.ts'
+import { type Result, untilStopped, withSettings } from './command.ts'
 import { commandLine } from './operations.ts'
 import { readSecrets } from './secrets.ts'
 
@@ -50,13 +50,13 @@ export function registerStripe(parent: Command): void {
     .option('--external-id-key <key>', "the name in a customer's metadata that holds your id of the customer")
     .option('--follow', 'go on with what changes at Stripe, until Ctrl-C')
     .option('--dry-run', 'read and check everything, and write nothing')
-  action(command, async (app, options: Options) => {
-    const controller = new AbortController()
-    void stopSignal().then(() => controller.abort())
-    return run(app, options, controller.signal).catch((error) => {
-      throw explained(error, controller.signal)
-    })
-  })
+  withSettings(command, (config, options) =>
+    untilStopped(config, (app, signal) =>
+      run(app, options as Options, signal).catch((error) => {
+        throw explained(error, signal)
+      }),
+    ),
+  )
 }
 
 async function run(app: App, options: Options, signal: AbortSignal): Promise<Result> {

@@ -3,10 +3,11 @@ import { constants, createReadStream } from 'node:fs'
 import { access, type FileHandle, lstat, open, rm, stat } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { importAudited } from '../admin/audited-import.ts'
+import type { App } from '../app.ts'
 import type { ImportResult, RejectedLine, Source } from '../ingest/load.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { isUnavailable } from '../lib/pg/errors.ts'
-import { action, fileTrouble, type Result, stopSignal } from './command.ts'
+import { fileTrouble, type Result, untilStopped, withSettings } from './command.ts'
 import { showProgress } from './import-progress.ts'
 import { registerStripe } from './import-stripe.ts'
 import { commandLine } from './operations.ts'
@@ -34,35 +35,40 @@ export function register(program: Command): void {
     )
     .option('--dry-run', 'check everything and write nothing')
     .option('--skip-bad-lines', 'leave bad lines out, and put them into FILE.rejected.ndjson')
-  action(command, async (app, files: string[], options: Options) => {
-    // Commander would require it of `import stripe`, too, before the option of that command.
-    const { project: projectId } = options
-    if (projectId === undefined) throw new UsageError("error: required option '--project <id>' not specified")
-    const bytes = await checkFiles(files)
-    const saved = new RejectedFiles()
-    const progress = showProgress(bytes)
-    try {
-      const result = await importAudited(
-        app,
-        commandLine(),
-        {
-          ...options,
-          projectId,
-          saveRejected: options.dryRun ? undefined : (lines) => saved.write(lines),
-          signal: stopped(),
-          onProgress: progress.update,
-        },
-        files.map(sourceOf),
-      )
-      progress.stop()
-      return answer(result, options, saved.paths)
-    } catch (error) {
-      progress.stop()
-      await saved.remove()
-      throw explained(error)
-    }
+  withSettings(command, (config, ...given) => {
+    const [files, options] = given as [string[], Options]
+    return untilStopped(config, (app, signal) => importFiles(app, files, options, signal))
   })
   registerStripe(command.enablePositionalOptions())
+}
+
+async function importFiles(app: App, files: string[], options: Options, signal: AbortSignal): Promise<Result> {
+  // Commander would require it of `import stripe`, too, before the option of that command.
+  const { project: projectId } = options
+  if (projectId === undefined) throw new UsageError("error: required option '--project <id>' not specified")
+  const bytes = await checkFiles(files)
+  const saved = new RejectedFiles()
+  const progress = showProgress(bytes)
+  try {
+    const result = await importAudited(
+      app,
+      commandLine(),
+      {
+        ...options,
+        projectId,
+        saveRejected: options.dryRun ? undefined : (lines) => saved.write(lines),
+        signal,
+        onProgress: progress.update,
+      },
+      files.map(sourceOf),
+    )
+    progress.stop()
+    return answer(result, options, saved.paths)
+  } catch (error) {
+    progress.stop()
+    await saved.remove()
+    throw explained(error)
+  }
 }
 
 /** How many bytes there are to read, if the files can tell. */
@@ -91,12 +97,6 @@ async function sizeOf(file: string): Promise<number | undefined> {
 function sourceOf(file: string): Source {
   if (file === STDIN) return { name: STDIN_NAME, stream: () => process.stdin }
   return { name: file, stream: () => createReadStream(file) }
-}
-
-function stopped(): AbortSignal {
-  const controller = new AbortController()
-  void stopSignal().then(() => controller.abort())
-  return controller.signal
 }
 
 /** The rejected lines of each source, in a file beside it that nobody else may read: they hold what people told. */
