@@ -10,10 +10,13 @@ import { readConfig } from '../../src/config.ts'
 import { openLog } from '../../src/lib/log.ts'
 import { createUnauthorizedThrottle } from '../../src/limits/unauthorized-throttle.ts'
 import { startServer } from '../../src/server/server.ts'
+import { until } from '../support/cluster.ts'
 import { BASICS, insert } from '../support/data.ts'
 import { HandClock } from '../support/hand-clock.ts'
 import { type Answer, type Project, startTestServer, type TestServer } from '../support/server.ts'
 
+// No machine is so busy that a connection is closed later.
+const PATIENCE_MS = 60_000
 const WAIT = /^[1-9][0-9]*$/
 const times = <T>(n: number, make: (n: number) => T): T[] => Array.from({ length: n }, (_none, index) => make(index))
 const count = (answers: Answer[], status: number) => answers.filter((answer) => answer.status === status).length
@@ -31,10 +34,14 @@ describe('the rate of a key', () => {
     const first = await project.get('/funnels')
     assert.equal(first.headers['ratelimit-policy'], '"key";q=30;w=2')
     assert.equal(first.headers.ratelimit, '"key";r=29;t=1')
-    const answers = await Promise.all(times(60, () => project.get('/funnels')))
+    const begun = performance.now()
+    const answers = await Promise.all(times(200, () => project.get('/funnels')))
+    const seconds = (performance.now() - begun) / 1000
     const refused = answers.filter(({ status }) => status === 429)
-    assert.ok(refused.length >= 20, `${refused.length} of 60 were refused`)
-    assert.equal(count(answers, 200) + refused.length, 60)
+    assert.ok(refused.length > 0, 'none was refused')
+    assert.equal(count(answers, 200) + refused.length, 200)
+    // The first request took one of the burst.
+    assert.ok(count(answers, 200) <= 30 + 20 * seconds, `${count(answers, 200)} in ${seconds} s`)
     for (const { headers, body } of refused) {
       assert.match(headers['retry-after'] ?? '', WAIT)
       assert.match(String(headers.ratelimit), /^"key";r=0;t=[1-9][0-9]*$/)
@@ -81,9 +88,11 @@ describe('the rate of a key at several processes', () => {
       const { key } = await first.project()
       const stop = performance.now() + 4000
       const begun = performance.now()
+      let asked = 0
       const hammer = async (url: string) => {
         let admitted = 0
         while (performance.now() < stop) {
+          asked += 1
           const { status } = await fetch(`${url}/public/v1/funnels`, { headers: { 'Service-Secret': key } })
           if (status === 200) admitted += 1
           // Three hundred a second at each, three times what is allowed in all.
@@ -98,7 +107,8 @@ describe('the rate of a key at several processes', () => {
       // One burst at each, then the rate with a sixteenth for each, and what two processes hear late.
       const most = 2 * 100 + 100 * seconds * (1 + 2 / 16) + 2 * 100 * 0.5
       assert.ok(admitted <= most, `${admitted} of at most ${most}`)
-      assert.ok(admitted >= 100 * seconds * 0.8, `only ${admitted} in ${seconds} s`)
+      // A busy machine asks for less than the rate.
+      assert.ok(admitted >= Math.min(asked, 100 * seconds) * 0.8, `only ${admitted} of ${asked} in ${seconds} s`)
       // Without sharing, the two would have admitted twice the rate.
       assert.ok(admitted < 2 * 100 * seconds * 0.95 + 100, `${admitted} is no sharing`)
     } finally {
@@ -296,12 +306,16 @@ describe('slow and many clients', () => {
       sockets.push(one.socket)
       closed.push(one.closed)
     }
-    const early = await Promise.race([Promise.any(closed), sleep(200)])
+    const early = await Promise.race([Promise.any(closed), sleep(PATIENCE_MS, undefined, { ref: false })])
     assert.ok(early && early.heard === '', 'none was turned away')
     for (const socket of sockets) socket.destroy()
     await Promise.all(closed)
-    await sleep(50)
-    assert.equal((await server.call('/health/live')).status, 200)
+    await until('room for others', () =>
+      server.call('/health/live').then(
+        ({ status }) => status === 200,
+        () => false,
+      ),
+    )
   })
 
   test('503 beyond MAX_CONCURRENT_REQUESTS and 429 beyond a key’s share; health is answered; then all is well', async () => {
