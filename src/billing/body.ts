@@ -29,7 +29,7 @@ export function amountIn(description: string): Schema {
   return { type: ['number', 'string'], description, examples: ['10.50'], [DECLARED_ONLY]: declared }
 }
 
-/** A UUID in its usual form; `format` alone would let other forms pass that the database refuses. */
+/** A UUID in its usual form. The keyword `format` alone accepts other forms, which the database refuses. */
 export function uuidIn(description: string, { nullable = false } = {}): Schema {
   return {
     type: nullable ? ['string', 'null'] : 'string',

@@ -1,4 +1,4 @@
-// What billing needs of the program, so that tests and the simulation can pass other clocks and providers.
+// The parts of the program that billing uses. Tests and the simulation pass other clocks and providers.
 import type { Logger } from 'pino'
 import type { Clock } from '../lib/clock.ts'
 import type { Db } from '../lib/pg/db.ts'

@@ -1,4 +1,4 @@
-// Blocks erasure of customers' profiles while metadata of these customers is written.
+// Blocks the erasure of customers' profiles while metadata about these customers is written.
 import type { LockTimeout } from '../lib/batching.ts'
 import { limitWaits } from '../lib/pg/lock-timeout.ts'
 import type { Query, Statement } from '../lib/pg/types.ts'

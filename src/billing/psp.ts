@@ -3,7 +3,7 @@ import { ApiError, tryLater } from '../lib/errors.ts'
 import type { NotBegun, Provider, Providers } from '../providers/provider.ts'
 import type { BillingContext } from './context.ts'
 
-// What the circuit of a provider rests before it admits a trial.
+// The period for which an open circuit refuses all charges before it admits a trial.
 const REST_SECONDS = 5
 
 /** The provider that holds the customer's card, or a 400. */
@@ -21,19 +21,19 @@ export async function providerOf(
   )
 }
 
-/** The provider keeps failing: nothing is begun, so the key stays free. */
+/** The 503 for a provider that keeps failing. Nothing was begun, so the key stays free. */
 export function unreachable(): ApiError {
   const sentence = 'The payment provider cannot be reached at the moment: nothing was begun, try again.'
   return tryLater('provider_unavailable', sentence, REST_SECONDS)
 }
 
-/** The provider turned a charge or refund away before it began: the key is free again. */
+/** The 503 for a charge or refund that the provider rejected before it began. The key is free again. */
 export function notBegun(context: Pick<BillingContext, 'log'>, provider: Provider, answer: NotBegun): ApiError {
   logNotBegun(context, provider, answer)
   return unreachable()
 }
 
-/** Logs why a provider turned a call away; wrong credentials are an error that an operator must mend. */
+/** Logs why a provider rejected a call. Wrong credentials are an error, because an operator has to replace them. */
 export function logNotBegun(
   { log }: Pick<BillingContext, 'log'>,
   { name, merchantId }: Provider,

@@ -1,4 +1,5 @@
-// Gathers statistics of tables after an import has added many rows. Until then, or until autovacuum runs, PostgreSQL would plan for few rows.
+// Gathers statistics of tables after an import has added many rows. Without them PostgreSQL would plan for few rows until
+// autovacuum runs.
 import type { Logger } from 'pino'
 import type { Query } from '../lib/pg/types.ts'
 

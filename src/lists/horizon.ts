@@ -33,9 +33,9 @@ const RAISE_FLOOR = {
          where project_id = $1 returning floor`,
 }
 
-// A writer whose start cannot be seen (a prepared transaction, a missing right, one that ended between the two looks) holds
-// the horizon where it is, since all stamps and horizons are later than 1970; a project without one gets this one then.
-// The clock's offset is for tests: a start is moved with the clock when that was set back, never forward.
+// A writer whose start is not visible (a prepared transaction, a missing right, or one that ended between the two reads)
+// counts as started in 1970, before all stamps, so that the horizon stays. A project without a horizon then gets this one.
+// The clock's offset is for tests: if the clock was set back, the start of a writer is moved with it, never forward.
 const ADVANCE_HORIZON = {
   name: 'advance horizon',
   text: `

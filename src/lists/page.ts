@@ -15,13 +15,13 @@ import { isCountShort, startWalk, type Walk } from './walk.ts'
 export interface Page {
   json: JsonBytes
   horizon?: string
-  /** From when on what the reader holds may be void. */
+  /** The instant from which the reader's rows may be void; see `readVoidFrom`. */
   voidFrom?: string
   /** The number of items. */
   rows: number
 }
 
-/** Serves one page of a project's list. `query` has been read by `listQuery`. */
+/** Serves one page of a project's list. `query` was parsed by the schema of `listQuery`. */
 export async function servePage(
   source: Source,
   list: List,
@@ -35,7 +35,8 @@ export async function servePage(
   if (position) await source.reach(position.mark)
   const limit = query.limit as number
   const inTurn: Take = (weight, work) => source.fair(projectId, weight, work)
-  // The total of a large page is counted in the same turn, or finished pages would wait in memory for a second turn.
+  // The rows and the total of a large page are read in one turn, because finished rows would occupy memory while they wait for
+  // a second turn.
   const [whole, part] = limit > SHORT ? [inTurn, atOnce] : [atOnce, inTurn]
   const rowsWeight = weightOf(limit) + (walk.indexed ? 0 : PASSING)
   const totalWeight = isCountShort(walk) ? 1 : PASSING
@@ -50,12 +51,12 @@ export async function servePage(
 
 const FROM = 'updated_at.from'
 
-/** Runs work of this weight, in the tenant's turn or immediately. */
+/** Runs work of this weight in the tenant's turn, or immediately. */
 type Take = <T>(weight: number, work: () => Promise<T>) => Promise<T>
 
 const atOnce: Take = (_weight, work) => work()
 
-/** The weight of a page of this many items, read by an index. */
+/** The weight of a page of this many items that is read by an index. */
 export const weightOf = (limit: number) => Math.ceil(limit / SHORT)
 
 // The weight of reads that may scan every row of the project: a count, and a page without a matching index.
@@ -112,7 +113,7 @@ class PageRows {
 /** A position given by an id has no total, which is counted then. */
 type Place = Omit<Position, 'total'> & { total: number | undefined }
 
-/** The position to continue from: of the cursor, or of the item with the given id. Undefined at the beginning. */
+/** The position in the cursor, or of the item whose id it is; undefined without a cursor. */
 async function findPosition(source: Source, walk: Walk, cursor: string | undefined): Promise<Place | undefined> {
   if (cursor === undefined) return undefined
   const own = readCursor(cursor, walk.binding)
@@ -141,7 +142,7 @@ async function countRows(source: Source, walk: Walk): Promise<number> {
   return Number(row!.text(0))
 }
 
-/** The values that cursors carry from page to page. */
+/** The values that a cursor passes from page to page. */
 type Carried = Pick<Position, 'total' | 'horizon' | 'mark'>
 
 function endPage(walk: Walk, rows: PageRows, carried: Carried): JsonBytes {

@@ -1,15 +1,15 @@
-// A source of reads for the data API: the primary, or a replica that is fresh enough for this request.
+// The sources of the data API's reads: the primary, and replicas that are fresh enough for a request.
 import type { Db } from '../lib/pg/db.ts'
 import { readHorizon } from './horizon.ts'
 import { readVoidFrom } from './void.ts'
 
-/** One server to read from, for the length of a request. */
+/** The server that one request reads from. */
 export interface Source extends Pick<Db, 'read' | 'readLong' | 'fair'> {
   /** The project's sync horizon, valid for all later reads here; see `readHorizon`. */
   horizon(projectId: string): Promise<string>
-  /** From when on the rows of a reader that has read up to `from` may be void; see `readVoidFrom`. */
+  /** The instant from which the rows of a reader that has read up to `from` may be void; see `readVoidFrom`. */
   voidFrom(projectId: string, from: string | undefined): Promise<string | undefined>
-  /** A mark of the state read so far, for the cursor of a new walk. Undefined without replicas, where none is needed. */
+  /** A mark of the state that was read, for the cursor of a new walk. Undefined without replicas, which need no mark. */
   mark(): Promise<bigint | undefined>
   /** Rejects if this source is behind the mark of a walk; a walk without a mark continues at the primary alone. */
   reach(mark: bigint | undefined): Promise<void>
@@ -21,7 +21,7 @@ export interface Reads {
   close(): Promise<void>
 }
 
-/** The primary as a source; `mark` is given where replicas are used. */
+/** The primary as a source. `mark` is passed if replicas are used. */
 export function primarySource(db: Db, mark: Source['mark'] = async () => undefined): Source {
   const { read, readLong, fair } = db
   return {

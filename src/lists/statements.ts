@@ -1,4 +1,4 @@
-// The statements of a walk: a page of its rows, and their number.
+// The SQL statements of a walk: a page of its rows, and its total.
 import type { Statement } from '../lib/pg/types.ts'
 import type { List } from './list.ts'
 import type { Counter, Walk } from './walk.ts'

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { Db } from '../lib/pg/db.ts'
 import { isUnavailable } from '../lib/pg/errors.ts'
 
-/** A served page of a sync. */
+/** A page of a sync that was served. */
 export interface SyncedPage {
   list: string
   /** The end of the window, or the horizon if the request had none. */
@@ -18,7 +18,7 @@ export interface SyncReaders {
 }
 
 const PAUSE_MS = 3000
-// Bounds the memory: further readers are recorded after the next write.
+// Bounds the memory. Further readers are recorded after the next write.
 const MOST = 10_000
 
 interface Noted extends SyncedPage {

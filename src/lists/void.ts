@@ -1,12 +1,12 @@
-// Tells a reader of changes that what it holds may not exist any more, since a failover or a restore lost commits.
+// Finds out whether rows that a reader has read may no longer exist, because a failover or a restore lost commits.
 import type { Db } from '../lib/pg/db.ts'
 import { instantFromPg } from '../lib/time.ts'
 
 export const VOID_HEADER = 'x-void-from'
 
 /**
- * For a reader that was given everything before the horizon `from`: the instant from which its rows may be void.
- * Undefined for a reader that is not affected, because it has seen nothing that was lost, or has begun anew since.
+ * The instant from which the rows of a reader may be void, if the reader has read everything before the horizon `from`.
+ * Undefined if it is not affected: it has read nothing that was lost, or has read everything again since.
  */
 export async function readVoidFrom(db: Db, projectId: string, from: string | undefined): Promise<string | undefined> {
   return from === undefined ? undefined : firstOf(await db.read(OF_PROJECT, [projectId, from]))
@@ -41,7 +41,7 @@ const OF_ORGANIZATION = {
     where p.organization_id = $1 and c.void_from < $2 and c.void_until >= $2`,
 }
 
-/** How answers describe the header. */
+/** The description of the header in OpenAPI. */
 export const VOID_DESCRIPTION = {
   type: 'string',
   format: 'date-time',

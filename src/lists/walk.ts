@@ -1,4 +1,4 @@
-// A walk through a list: its filters as conditions, its order, and the counter of its total.
+// A walk through a list: the conditions of its filters, its order, and the counter that has its total.
 import type { Param } from '../lib/pg/types.ts'
 import type { Filter, List } from './list.ts'
 
@@ -10,7 +10,7 @@ export interface Walk {
   given: Record<string, unknown>
   /** Ordered by updated_at, ascending. */
   bySync: boolean
-  /** Whether an index leads straight to the rows of a page. Otherwise the read may be slow, and avoids the pipelines. */
+  /** Whether an index finds the rows of a page directly. Otherwise the read may be slow, and does not use the pipelines. */
   indexed: boolean
   /** Whether its statements are prepared. Each connection keeps every plan, and there are many combinations of filters. */
   common: boolean

@@ -1,7 +1,10 @@
 // Notifications of payment providers. A notification is a hint about an object to look up, never an outcome.
 import type { BalanceEntries } from './fees.ts'
 
-/** The object to look up at the provider. Lost, repeated and reordered notifications do no harm, because each look-up returns the present state. */
+/**
+ * The object to look up at the provider. Repeated and reordered notifications do no harm, because each look-up returns the
+ * present state.
+ */
 export type Hint =
   | { about: 'charge' /** Our id of the order; null: not made by us. */; orderId: string | null }
   /** The provider's id of the charge. */

@@ -1,4 +1,4 @@
-// Records disputes of charges as the provider tells them: report rows, the consumable and events, each once.
+// Records the disputes of charges that the provider reports: report rows, the consumable and events, each once.
 import { type Event, write as writeEvents } from '../../events/outbox.ts'
 import { formatMinor } from '../../lib/money.ts'
 import { endWhenStalled } from '../../lib/pg/stalled.ts'
@@ -119,7 +119,7 @@ interface Change {
   isReinstated: boolean
 }
 
-/** What is new. A dispute does not go back: an event that comes late tells an older state. */
+/** The new parts of a dispute's state. A state is never undone, because a late event may report an older one. */
 function changeOf(before: Before | undefined, dispute: Dispute): Change {
   const isWithdrawn = dispute.fundsWithdrawn && before?.is_withdrawn !== 't'
   const wasWithdrawn = dispute.fundsWithdrawn || before?.is_withdrawn === 't'

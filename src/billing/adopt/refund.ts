@@ -1,4 +1,4 @@
-// Takes over refunds that a provider has of a charge and this database does not: forgotten by a backup, or made there.
+// Adopts refunds that exist at the provider and not in this database: lost by a restored backup, or made at the provider.
 import { isUuid, makeUuid } from '../../lib/ids.ts'
 import { formatMinor } from '../../lib/money.ts'
 import type { Commit } from '../../lib/pg/db.ts'
@@ -9,7 +9,7 @@ import { changedOf } from '../effects/changed.ts'
 import { addReportRows } from '../effects/report-rows.ts'
 import { effectsOf, lockRefund, reportRow, type SettledRefund, undo } from '../refund/settle.ts'
 
-/** What became of a refund at the provider in this database. */
+/** The effect of a refund at the provider on this database. */
 export type Adoption =
   /** A row was made for it. */
   | 'adopted'

@@ -1,4 +1,4 @@
-// Takes over what a provider did with a charge of ours: for notifications, which are only hints, and for `reconcile`.
+// Adopts the refunds of a charge at the provider, for notifications, which are only hints, and for `reconcile`.
 import { endWhenStalled } from '../../lib/pg/stalled.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import { type Provider, ProviderError, type RefundAtProvider } from '../../providers/provider.ts'

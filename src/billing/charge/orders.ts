@@ -1,4 +1,4 @@
-// Orders, one for each custom charge: their columns, how the provider knows them, and the handle of a prepared payment.
+// Orders, one for each custom charge: their columns, their references at the provider, and the handle of a prepared payment.
 import type { Lanes } from '../../lib/batching.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { Db } from '../../lib/pg/db.ts'

@@ -1,4 +1,4 @@
-// The rules of a charge: each by its name, which is the error code, with the sentence for the caller. The claim judges them.
+// The rules of a charge. Each has a name, which is the error code, and a sentence for the caller. The claim evaluates them.
 import { ApiError } from '../../lib/errors.ts'
 import { formatMinor, MOST_MINOR, minorUnits, toMinor, tooManyDecimals } from '../../lib/money.ts'
 import { shorten } from '../../lib/text.ts'

@@ -1,4 +1,5 @@
-// What the age of a charge or refund in progress tells: whether its call has arrived, and whether the provider knows its key.
+// Conclusions from the age of a charge or refund in progress: whether its request has arrived, and whether the provider
+// still knows its key.
 import type { Provider } from '../../providers/provider.ts'
 import type { Order } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
@@ -13,7 +14,7 @@ export const isOver = ({ providerTimeoutMs }: BillingContext, { age_ms }: Order 
 export const isNotFoundTwice = (context: BillingContext, row: Order | Refund) =>
   isOver(context, row) && row.not_found_ms !== null && Number(row.not_found_ms) >= NEGATIVE_LOOKS_APART_S * 1000
 
-// Of a day, an hour stays free.
+// The part of a key's life that is kept as a margin: an hour of a day.
 const KEY_LIFE_MARGIN = 24
 
 /** Whether the provider certainly still knows the row's idempotency key. */

@@ -1,4 +1,4 @@
-// Charges and refunds in progress: the lease of the process that has one, and when it is looked at next. Once for both tables.
+// Charges and refunds in progress: the lease of the process that works on one, and when its outcome is looked up next.
 import type { Db } from '../../lib/pg/db.ts'
 import type { NamedRow, Query } from '../../lib/pg/types.ts'
 import { statementsOf, type Table } from './in-progress-statements.ts'
@@ -10,15 +10,15 @@ export type InProgress = NamedRow & {
   organization_id: string
   order_id: string
   status: string
-  /** How often it was taken from its queue; a process that holds an older number has lost it to another. */
+  /** How often the row was taken from the queue. A process with an older number has lost it to another process. */
   looks: string
 }
 
 /** Why a row is given back to the queue. */
 export interface HandOver {
-  /** Seconds to the next look; left out: by the number of looks so far. */
+  /** Seconds until the next look; if omitted, they depend on the number of looks so far. */
   pauseS?: number
-  /** The provider was asked and did not know it. */
+  /** Whether a look-up did not find it at the provider. */
   isNotFound?: boolean
   /** How the provider's answer differs from what was asked, which an operator has to judge. */
   mismatch?: 'reference' | 'currency'
@@ -26,7 +26,7 @@ export interface HandOver {
   isUnsent?: boolean
 }
 
-/** The verbs on one table's rows in progress. A process holds a row from `takeDue`, `take` or its claim on. */
+/** The operations on one table's rows in progress. A process holds a row after `takeDue`, `take` or its claim. */
 export function inProgress<Row extends InProgress>(table: Table) {
   const statements = statementsOf(table)
   return {
@@ -50,7 +50,7 @@ export function inProgress<Row extends InProgress>(table: Table) {
         accounts.map(({ room }) => String(room)),
       ]),
 
-    /** Makes due at once what was put off by a clock of the database that was set back since. */
+    /** Makes rows due that were postponed by a database clock that has been set back since. */
     async makeDue(db: Db, longestLeaseMs: number): Promise<void> {
       await db.query(statements.makeDue, [longestLeaseMs / 1000])
     },

@@ -1,14 +1,14 @@
-// Sees to it that a process calls the provider only while its lease of the charge or refund has time for the whole call.
+// Ensures that a process calls the provider only while enough of its lease is left for the whole call.
 import type { BillingContext } from '../context.ts'
 import type { InProgress, inProgress } from './in-progress.ts'
 import { leaseAllowsCall, leaseMs } from './lease.ts'
 
-// Each renewal takes a statement; a process that is too slow for its margin this often is too slow to charge.
+// A process whose lease is too old even after this many renewals is too slow to charge.
 const MOST_RENEWALS = 3
 
 /**
- * The row, with time for one call in its lease: a lease that has begun too long ago (the claim waited for a lock, the
- * process stood still) is begun anew. Undefined: the row is another process's by now, or it was given back to the queue.
+ * Returns the row once its lease has time for one call. A lease that began too long ago, because the claim waited for a lock
+ * or the process stood still, is renewed. Returns undefined if another process has the row, or it was given back.
  *
  * @param sentMs the monotonic time before the statement was sent that began the lease
  */

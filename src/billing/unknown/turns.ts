@@ -1,4 +1,4 @@
-// Shares the looks of one process among merchant accounts: one whose provider hangs takes no places from others.
+// Limits the concurrent looks of each merchant account, so that an account whose provider hangs does not delay the others.
 
 /** Of an order, or of a refund with its order. */
 interface Row {
@@ -17,7 +17,7 @@ export interface Room {
 export interface AccountTurns {
   room(): Room
   begin(row: Row): void
-  /** @param hung the look took so long that the provider probably does not answer */
+  /** @param hung whether the look took so long that the provider probably hangs */
   end(row: Row, hung: boolean): void
 }
 

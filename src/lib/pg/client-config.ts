@@ -1,11 +1,11 @@
-// The configuration of every connection to PostgreSQL: its address and session settings.
+// The configuration of all connections to PostgreSQL: address and session settings.
 import type { Duplex } from 'node:stream'
 import type pg from 'pg'
 import { connectionOf } from './hosts.ts'
 
 export interface ConnectionOptions {
   url: string
-  /** Set: `url` leads through a pooler in transaction mode, and this one past it, for what needs a session. */
+  /** The address of the database itself, if `url` is that of a pooler in transaction mode. For work that needs a session. */
   directUrl?: string | undefined
   applicationName: string
   statementTimeoutMs?: number
@@ -25,9 +25,9 @@ export function clientConfig(options: ConnectionOptions): pg.ClientConfig {
     connectionTimeoutMillis: options.connectTimeoutMs ?? 5_000,
     keepAlive: true,
     ...(options.stream && { stream: options.stream }),
-    // Text stays text: microseconds and decimals survive, and no row passes through a parser.
+    // Values stay text, so that microseconds and decimals keep all digits and no time is spent on parsing.
     types: { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig,
-    // A pooler does not pass these on; there they are settings of the role, see `settleRole`.
+    // A pooler does not pass session settings on, so there they are settings of the role: see `settleRole`.
     ...(!options.directUrl && { options: [given, ...asOptions(settingsOf(options))].join(' ') }),
   }
 }
@@ -40,7 +40,7 @@ export function settingsOf({
     TimeZone: 'UTC',
     DateStyle: 'ISO',
     jit: 'off',
-    // The statements are written so that one plan is right for all parameters.
+    // Each statement is written so that one plan is good for all parameters.
     plan_cache_mode: 'force_generic_plan',
     statement_timeout: String(statementTimeoutMs ?? STATEMENT_TIMEOUT_MS),
     idle_in_transaction_session_timeout: '300000',

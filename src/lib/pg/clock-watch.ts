@@ -1,4 +1,4 @@
-// Detects that the database's clock was set back: due times by the old clock would otherwise be reached too late.
+// Detects that the database's clock was set back. Without a repair, times set by the old clock would be reached too late.
 import type { Clock } from '../clock.ts'
 import { repeat } from '../repeat.ts'
 import type { Db } from './db.ts'

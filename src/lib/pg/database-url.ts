@@ -6,7 +6,7 @@ import { readHosts, TARGETS } from './hosts.ts'
 const FILES = ['sslrootcert', 'sslcert', 'sslkey']
 const MODES = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']
 
-/** The mistakes of an address, as phrases after its name; never the address itself, which contains a password. */
+/** The mistakes in an address, as phrases that follow its name. They never repeat the address, which contains a password. */
 export function mistakesIn(given: string): string[] {
   const list = readHosts(given)
   if (list && !TARGETS.includes(list.target))
@@ -35,11 +35,11 @@ function isReadable(path: string): boolean {
 const UNTRUSTED =
   /^(?:ERR_(?:TLS|SSL)_|EPROTO$|CERT_|CRL_|SELF_SIGNED_|DEPTH_ZERO_|UNABLE_TO_|INVALID_|PATH_LENGTH_|HOSTNAME_)/
 
-/** Why a database could not be trusted, or does not support TLS; undefined for every other error. */
+/** The message of an error of TLS: the certificate is not trusted, or the server does not support TLS. Else undefined. */
 export function whyUntrusted(error: unknown): string | undefined {
   const { code, message = '' } = error as { code?: unknown; message?: string }
   const isAboutTls = typeof code === 'string' && UNTRUSTED.test(code)
   if (!isAboutTls && message !== 'The server does not support SSL connections') return undefined
-  // Without Node's advice, which is for other programs.
+  // Removes the advice that Node appends, which does not apply here.
   return message.replace(/;.*$|[:\s]+$/, '')
 }

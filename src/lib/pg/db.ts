@@ -29,11 +29,11 @@ export interface Db {
   /** A plain connection for the caller alone, for COPY and session state; `release(true)` closes the connection. */
   connect(): Promise<{ client: pg.PoolClient; query: Query; release(destroy?: boolean): void }>
   /**
-   * Runs a tenant's read of this weight (a short read is 1) in the tenant's turn, so that the load of one leaves room for
-   * others.
+   * Runs a tenant's read in the tenant's turn, so that one tenant cannot take the capacity of others. A short read has the
+   * weight 1.
    */
   fair<T>(tenant: string, weight: number, work: () => Promise<T>): Promise<T>
-  /** The present load, for metrics. */
+  /** The current load, for metrics. */
   activity(): DbActivity
   close(): Promise<void>
 }
@@ -58,15 +58,15 @@ export interface DbOptions extends ConnectionOptions {
   connections?: number
 }
 
-// Plain connections that stay open when idle. The first user of a new one waits a tenth of a second longer: each statement
-// is planned anew there. The connection that was used last is given out first.
+// Plain connections that stay open when idle. The first use of a new connection takes a tenth of a second longer, because
+// its statements are planned again. The most recently used connection is used first.
 const KEPT_CONNECTIONS = 4
-// Concurrent weights, in total and of one tenant: enough to keep the pipelines full, few enough that the next waits little.
+// The concurrent weight, in total and of one tenant: enough to keep the pipelines full, and little enough for short waits.
 const FAIR_MOST = 96
 const FAIR_SHARE = 20
-// Connections that bypass the pooler: for one import, and some others.
+// Connections that bypass the pooler, for imports and other work that needs a session.
 const DIRECT_CONNECTIONS = 4
-// Without pipelines a connection carries less; those of a pooler's clients are cheap.
+// Read connections in place of each pipelined one: without pipelines a connection serves fewer reads, and a pooler's are cheap.
 const SINGLES_FOR_PIPELINE = 4
 
 export function openDb(options: DbOptions): Db {

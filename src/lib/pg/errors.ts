@@ -10,7 +10,7 @@ export function sqlState(error: unknown): string | undefined {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
 }
 
-/** Whether the server is a standby or read-only: another host may be the primary now. */
+/** Whether a write failed because the server is a standby or read-only. Another host may be the primary now. */
 export function isReadOnly(error: unknown): boolean {
   return sqlState(error) === '25006'
 }
@@ -30,10 +30,10 @@ export function isClash(error: unknown): boolean {
   return CLASHES.has(sqlState(error) ?? '')
 }
 
-/** Whether the database could not be reached or trusted, or would not work: the caller may try again later. */
+/** Whether the database could not be reached, was not trusted, or refused to work. The caller may try again later. */
 export function isUnavailable(error: unknown): boolean {
   const state = sqlState(error)
-  // A statement with the wrong number of parameters is a bug of ours. Poolers use the same code for what ends a connection.
+  // Without FATAL it is a statement with the wrong number of parameters, a bug. With FATAL a pooler ended the connection.
   if (state === PROTOCOL_VIOLATION) return (error as { severity?: unknown }).severity === 'FATAL'
   // 25006 is a read-only server, 25P03 and 25P04 a transaction that stood still or took too long, 53… out of connections,
   // memory or disk, 58… its files.

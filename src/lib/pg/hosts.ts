@@ -1,4 +1,4 @@
-// Several hosts in the address of a database, as in libpq: finds the host for a new connection.
+// Supports several hosts in the address of a database, as libpq does: each new connection goes to the first suitable host.
 import { Socket, type SocketConstructorOpts } from 'node:net'
 import pg from 'pg'
 
@@ -57,7 +57,7 @@ function hostIn(text: string): Host {
   return { host, port: Number(port ?? DEFAULT_PORT) }
 }
 
-/** Makes the socket of a connection; `pg` calls it with its settings alone. */
+/** Creates the socket of a connection. `pg` calls it with its settings as the only argument. */
 export type MakeSocket = (config?: unknown, options?: SocketConstructorOpts) => Socket
 
 /** The configuration for this address: its only host, or a socket that finds the host for each connection. */
@@ -71,7 +71,7 @@ export function connectionOf(address: string): { connectionString: string; strea
   }
 }
 
-/** A socket that connects to the chosen host, whatever address `pg` passes. */
+/** A socket that ignores the address passed by `pg` and connects to the chosen host. */
 class ChoosingSocket extends Socket {
   readonly #choose: () => Promise<Host>
 
@@ -107,7 +107,7 @@ function keptFor<T>(ms: number, find: () => Promise<T>): () => Promise<T> {
   }
 }
 
-/** The first host whose server is what the target asks for. Throws when there is none at the moment. */
+/** The first host whose server fits the target. Throws if there is none at the moment. */
 async function findHost(list: HostList): Promise<Host> {
   let failure: unknown
   let standIn: Host | undefined

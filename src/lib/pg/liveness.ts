@@ -2,7 +2,7 @@
 import pg from 'pg'
 import { wireOf } from './protocol.ts'
 
-/** Runs `ask` on a connection under supervision: when the server no longer answers at all, the connection is broken. */
+/** Runs `ask` on a supervised connection. If the server stops responding altogether, the connection is destroyed. */
 export type Guarded = <T>(client: pg.ClientBase, ask: () => Promise<T>) => Promise<T>
 
 export interface Liveness {
@@ -10,14 +10,14 @@ export interface Liveness {
   stop(): void
 }
 
-/** A connection: how many answers are outstanding, and since when none has come. */
+/** The state of a connection: the number of outstanding responses, and when the last one arrived. */
 interface Watched {
   asked: number
   silentSinceMs: number
 }
 
 const CHECK_MS = 1000
-// Most statements are done by then. A longer one is only a reason to probe the server.
+// Most statements end sooner. A longer silence only causes a probe.
 const SILENCE_MS = 4000
 const PATIENCE_MS = 3000
 

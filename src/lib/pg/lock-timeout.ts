@@ -1,8 +1,8 @@
-// Bounds how long the rest of a transaction waits for each lock.
+// Limits the wait for each lock in the rest of a transaction.
 
 /**
- * SQL: the common table expression `limited`, which sets `lock_timeout` until the transaction ends, to the value of this
- * parameter; null changes nothing. Select from it wherever the statement locks.
+ * SQL: the common table expression `limited`. It sets `lock_timeout` to the value of this parameter until the transaction
+ * ends; null changes nothing. Select from it wherever the statement locks rows.
  */
 export const limitWaits = (parameter: string) =>
   `limited as materialized (

@@ -1,10 +1,10 @@
-// Splits the bytes from PostgreSQL into messages, in reused memory.
+// Splits the bytes received from PostgreSQL into messages, in a reused buffer.
 import { Row } from './row-bytes.ts'
 
 export interface Messages {
-  /** The memory for the next bytes. */
+  /** The buffer for the next received bytes. */
   room(): Buffer
-  /** Call it when this many bytes have arrived there. */
+  /** To be called when this many bytes were received into the buffer. */
   came(bytes: number): void
 }
 
@@ -15,17 +15,17 @@ const COUNT_BYTES = 2
 const MEMORY_BYTES = 128 * 1024
 
 /**
- * Passes on all messages in order: rows one by one, each valid only until `onRow` returns; the others in as few pieces as
- * possible.
+ * Passes on all messages in order: each row to `onRow`, valid only until that returns, and the bytes of all other messages
+ * to `onOthers`, in as few pieces as possible.
  */
 export function openMessages(onRow: (row: Row) => void, onOthers: (bytes: Buffer) => void): Messages {
   let memory = Buffer.allocUnsafeSlow(MEMORY_BYTES)
   const row = new Row(memory, 0, 0)
-  /** How much of a message whose end has not come lies at the beginning, and how long it will be. */
+  /** The number of bytes of an incomplete message at the start of the buffer, and the length that is needed to go on. */
   let held = 0
   let needed = HEADER_BYTES
 
-  /** What stays behind is the beginning of a message; it goes to the beginning of memory that has room for all of it. */
+  /** Moves an incomplete message to the start of the buffer, or of another buffer if it would not fit. */
   function keep(at: number, end: number): void {
     held = end - at
     if (needed > memory.length || (memory.length > MEMORY_BYTES && needed <= MEMORY_BYTES)) {
@@ -42,7 +42,7 @@ export function openMessages(onRow: (row: Row) => void, onOthers: (bytes: Buffer
       let at = 0
       let othersAt = 0
       const hand = () => {
-        // Copied, because they may be read after this memory has been reused.
+        // Copied, because the receiver may read them after this buffer has been reused.
         if (at > othersAt) onOthers(Buffer.from(memory.subarray(othersAt, at)))
       }
       if (end >= needed) needed = HEADER_BYTES

@@ -32,7 +32,7 @@ export async function migrate(url: string, roleSettings: Record<string, string> 
   await client.connect()
   try {
     await checkServer(client)
-    // The role's settings include a timeout. A migration, or waiting for the one of another process, may take longer.
+    // The role's settings may include a timeout. A migration, or the wait for another process to finish one, may take longer.
     await client.query('set statement_timeout = 0')
     await client.query('select pg_advisory_lock($1)', [LOCK])
     const seen = await applied(client)
@@ -145,7 +145,7 @@ async function apply(client: pg.Client, { version, name, breaking, sql }: Migrat
 // PostgreSQL's codes for a table, function or type that exists already, and for a missing column.
 const FOREIGN = ['42P07', '42723', '42710', '42703']
 
-/** The error for objects of another program in the schema; PostgreSQL's message has their names, and no values. */
+/** The error for objects of another program in the schema. PostgreSQL's message contains their names, but no values. */
 function inTheWay(error: unknown): UsageError | undefined {
   const { code, message } = error as { code?: string; message: string }
   if (!FOREIGN.includes(code ?? '')) return undefined

@@ -1,11 +1,11 @@
-// Sends the reads of one turn of the event loop in batches: one system call for all of them, and one answer for each batch.
+// Sends the reads of one turn of the event loop in batches: one system call for all, and one response for each batch.
 import type pg from 'pg'
 import { sqlState } from './errors.ts'
 import { answer, Batch, Prepared, wireOf } from './protocol.ts'
 import type { Row, TakeRow } from './row-bytes.ts'
 import type { Param, Statement } from './types.ts'
 
-/** Asks for rows on a pipelined client, together with what else is asked there in this turn. */
+/** Sends a read on a pipelined client, together with the other reads of this turn of the event loop. */
 export type Ask = (
   client: pg.ClientBase,
   statement: Statement,
@@ -13,19 +13,19 @@ export type Ask = (
   take?: TakeRow,
 ) => Promise<Row[]>
 
-// A read is answered when the last one of its batch is done, so that a batch is short.
+// The result of a read arrives when the whole batch is done, so a batch must be short.
 export const MOST_IN_BATCH = 8
 
-/** What will be sent on a client: the batches, and the one that others may join. */
+/** The batches to be sent on a client, and the last one, which further reads may join. */
 interface Growing {
   batches: Batch[]
   open: Batch | undefined
 }
 
 /**
- * PostgreSQL does a batch in one transaction, one statement after the other, and skips those behind one that fails. Reads
- * that were skipped are sent again. A read of many rows would keep the others waiting, and one that changes something
- * holds locks to the end of its transaction, and is committed there: each of these has a batch of its own.
+ * PostgreSQL runs a batch in one transaction, one statement after the other. If one fails, it skips the following ones,
+ * which are then sent again. A read of many rows has a batch of its own, because it would delay the others. So does a
+ * statement that writes, because it holds its locks until the end of the batch.
  */
 export function openOutbox(): Ask {
   const growing = new Map<pg.ClientBase, Growing>()
@@ -35,7 +35,7 @@ export function openOutbox(): Ask {
     if (known) return known
     const begun: Growing = { batches: [], open: undefined }
     growing.set(client, begun)
-    // When all requests at hand have been read.
+    // Runs after all requests that have arrived were read.
     setImmediate(() => {
       growing.delete(client)
       const { stream } = wireOf(client)
@@ -74,11 +74,11 @@ export function openOutbox(): Ask {
 const NOT_PREPARED = '26000'
 const PREPARED_ALREADY = '42P05'
 
-/** A query that hands on its rows as they come, and does not ask what its columns are called. */
+/** A query that passes on its rows as they arrive, and does not request the names of its columns. */
 class RowQuery extends Prepared {
-  /** The rows, unless somebody takes them as they come. */
+  /** The rows, unless the caller takes them as they arrive. */
   readonly rows: Row[] = []
-  /** Why a row could not be taken, if one could not. */
+  /** The error thrown by the caller's function for a row. */
   failure: Error | undefined
   /** Whether it has a batch of its own. */
   readonly isAlone: boolean
@@ -93,8 +93,8 @@ class RowQuery extends Prepared {
   }
 
   /**
-   * Whether it failed only because its name is prepared, or not, other than was noted: what was to prepare it has been
-   * skipped, or was sent twice for that reason. From here on it goes without a name, which cannot fail so again.
+   * Whether it failed only because pg's record of prepared names was wrong: the statement that should have prepared the name
+   * was skipped, or was sent twice because of that. It is sent again without a name, which cannot fail in this way.
    */
   isPreparedOtherwise(error: Error, client: pg.ClientBase): boolean {
     const state = sqlState(error)
@@ -123,10 +123,10 @@ class RowQuery extends Prepared {
 }
 
 const CHANGE = /\b(?:insert|update|delete|merge)\b/i
-/** By the names of statements, which are many times fewer than their uses. */
+/** Cached by the name of the statement. */
 const changing = new Map<string, boolean>()
 
-/** Whether one of these words is in its text. */
+/** Whether the text contains a word of a statement that writes. */
 function mayChange({ name, text }: Statement): boolean {
   if (name === undefined) return CHANGE.test(text)
   const known = changing.get(name) ?? CHANGE.test(text)

@@ -1,5 +1,5 @@
-// Connections that carry many short reads at once: those of one turn of the event loop are sent together, without waiting for
-// those before them, and each gets its rows as the bytes that came.
+// Pipelined connections for many concurrent short reads. The reads of one turn of the event loop are sent together, without
+// waiting for earlier results, and each gets its rows as the received bytes.
 import { EventEmitter } from 'node:events'
 import { Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -32,7 +32,7 @@ export function openPipelines(
   const slots: (Promise<pg.Client> | undefined)[] = Array.from({ length: connections })
   /** The number of unfinished large reads on each. */
   const large = slots.map(() => 0)
-  /** Where short reads go in this turn of the event loop, and how many went there. */
+  /** The connection for the short reads of this turn of the event loop, and how many it has been given. */
   let together: { slot: number; reads: number } | undefined
   let next = 0
   let underWay = 0
@@ -65,7 +65,7 @@ export function openPipelines(
     return best
   }
 
-  /** Short reads of one turn go the same way until they fill a batch: PostgreSQL answers a batch at one go. */
+  /** Short reads of one turn use the same connection until they fill a batch, because a batch has one response. */
   function chooseForShort(): number {
     if (!together) setImmediate(() => (together = undefined))
     if (!together || together.reads === MOST_IN_BATCH) together = { slot: choose(false), reads: 0 }
@@ -93,14 +93,14 @@ export function openPipelines(
     underWay: () => underWay,
     async close() {
       const clients = await Promise.all(slots.map((slot) => slot?.catch(() => undefined)))
-      // What was asked for in this turn is sent first.
+      // Lets the reads of this turn be sent first.
       await nextTurn()
       await Promise.all(clients.map((client) => client?.end()))
     },
   }
 }
 
-/** A pipelined client whose rows come as bytes; its queries are batches of reads. */
+/** A pipelined client that passes rows on as bytes. Its queries are batches of reads. */
 function rowClient(config: pg.ClientConfig): pg.Client {
   // pg's own parser gets all messages except rows.
   const others = new EventEmitter()
@@ -114,7 +114,7 @@ function rowClient(config: pg.ClientConfig): pg.Client {
     return true
   }
   const onread = { buffer: messages.room, callback: received }
-  // Bytes are read straight into the memory where they are split; only those of TLS are copied there.
+  // The socket reads into the buffer of the messages, without a copy. With TLS the bytes are copied into it.
   const makeSocket = (config.stream as MakeSocket | undefined) ?? ((_config, options) => new Socket(options))
   const stream = (given: { ssl?: unknown }) => makeSocket(given, given.ssl ? {} : { onread })
   const client = new pg.Client(Object.assign({}, config, { pipeline: true, stream }) as pg.ClientConfig)

@@ -4,16 +4,16 @@ import type { Guarded } from './liveness.ts'
 import { openPipelines, type Pipelines } from './pipelines.ts'
 import type { Query, Statement } from './types.ts'
 
-/** The statement without its name, so that it does not have to be prepared on a connection. */
+/** The statement without its name, so that it is not prepared. */
 export function nameless<S extends string | Statement>(statement: S): S {
   if (typeof statement === 'string') return statement
   return Object.assign({}, statement, { name: undefined })
 }
 
 /**
- * Connections for short reads that wait for each result before they send the next statement. A pooler may give the server
- * connection to another client between two results, although the beginning of the next statement has arrived: PgBouncer
- * 1.18 then mixes the statements of two clients (tried).
+ * Connections for short reads that send a statement only after the result of the one before. A pooler may give the server
+ * connection to another client between two results, even if a part of the next statement has arrived. PgBouncer 1.18 then
+ * mixes the statements of two clients (tried).
  */
 export function openSingles(config: pg.ClientConfig, connections: number, guarded: Guarded): Pipelines {
   const all = Array.from({ length: connections }, () => openPipelines(config, 1, guarded))
@@ -47,7 +47,7 @@ export const reconnect = (settings: string[]) =>
   `The pooler of DATABASE_URL has connections that are older than the role's settings (${settings.join(', ')}): send RECONNECT to its console, or restart it.`
 
 /**
- * Sets the session settings on the role, in this database only, because a connection of the pooler gets no others.
+ * Sets the session settings on the role, for this database only, because a pooler's connections get no other settings.
  */
 export async function settleRole(client: pg.Client, settings: Record<string, string>): Promise<void> {
   const { rows } = await client.query<{ database: string; settings: string[] }>(`

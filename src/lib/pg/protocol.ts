@@ -1,10 +1,10 @@
-// The internals of pg that this program depends on and its types do not show: how a query is sent and receives its result.
+// The undocumented internals of pg that this program depends on: how a query is sent and how it receives its result.
 import type { EventEmitter } from 'node:events'
 import type { Writable } from 'node:stream'
 import pg from 'pg'
 import type { Param, Statement } from './types.ts'
 
-/** A connection as its queries see it. */
+/** The part of pg's connection that queries use. */
 export interface Wire extends EventEmitter {
   stream: Writable
   attachListeners(stream: EventEmitter): void
@@ -18,8 +18,9 @@ export interface Wire extends EventEmitter {
   execute(portal: { rows: number }): void
   sync(): void
   sendCopyFail(why: string): void
-  /** The texts of prepared statements by their names, and of those whose preparation is on its way. */
+  /** The texts of prepared statements, by name. */
   parsedStatements: Record<string, string>
+  /** The same for statements whose preparation was sent and is not confirmed yet. */
   submittedNamedStatements: Record<string, string>
 }
 
@@ -27,16 +28,16 @@ export const wireOf = (client: pg.ClientBase) => (client as unknown as { connect
 
 const { prepareValue } = (pg as unknown as { utils: { prepareValue(value: unknown): unknown } }).utils
 
-/** A statement with its parameters, sent and answered in a `Batch`; with a name it is prepared once on its connection. */
+/** A statement with its parameters, as a part of a `Batch`. With a name it is prepared once on each connection. */
 export abstract class Prepared {
   name: string | undefined
   readonly text: string
   readonly values: readonly Param[]
-  /** The limit of rows; 0 means all. */
+  /** The largest number of rows; 0 for all. */
   readonly most: number
   /** Whether this query prepares its name on its connection. */
   prepares = false
-  /** Called when it is done, or with the error that it failed with. */
+  /** Called when the statement is done; with its error if it failed. */
   callback!: (error: Error | null) => void
 
   constructor({ name, text, most = 0 }: Statement, values: readonly Param[]) {
@@ -51,7 +52,7 @@ export abstract class Prepared {
     return false
   }
 
-  /** Sends everything except the sync, which makes PostgreSQL respond. */
+  /** Sends the statement without the sync that makes PostgreSQL respond. */
   send(connection: Wire): void {
     const { name, text } = this
     this.prepares = !isPrepared(connection, name, text)
@@ -64,7 +65,7 @@ export abstract class Prepared {
     connection.execute({ rows: this.most })
   }
 
-  /** Called instead of `callback` when it was not done, because one before it in its batch failed. */
+  /** Called instead of `callback` if the statement was skipped because an earlier one of its batch failed. */
   skipped(error: Error): void {
     this.callback(error)
   }
@@ -76,7 +77,7 @@ export abstract class Prepared {
   handleCommandComplete(_message: { text: string }): void {}
 }
 
-/** Whether this name is prepared on the connection, or on its way there. A name belongs to one text. */
+/** Whether this name is prepared on the connection, or its preparation was sent. A name always stands for the same text. */
 function isPrepared(connection: Wire, name: string | undefined, text: string): boolean {
   if (name === undefined) return false
   const known = connection.parsedStatements[name] ?? connection.submittedNamedStatements[name]
@@ -85,11 +86,11 @@ function isPrepared(connection: Wire, name: string | undefined, text: string): b
 }
 
 /**
- * Statements that are sent together with one sync behind them: PostgreSQL does one after the other, answers all at one go,
- * and skips those behind one that fails. They end together. pg takes the batch for one query.
+ * Statements that are sent together and followed by one sync. PostgreSQL runs them in order, responds to all of them at once,
+ * and skips the rest after one that fails. For pg the batch is one query.
  */
 export class Batch extends pg.Query {
-  // Of the statement that is being answered: pg notes by them what is prepared.
+  // The name and text of the statement whose response is being read: pg records prepared statements by them.
   declare name: string | undefined
   declare text: string
   readonly #queries: Prepared[] = []
@@ -99,7 +100,7 @@ export class Batch extends pg.Query {
     super('')
   }
 
-  /** How many statements it has. */
+  /** The number of statements. */
   get size(): number {
     return this.#queries.length
   }
@@ -109,7 +110,7 @@ export class Batch extends pg.Query {
     this.#queries.push(query)
   }
 
-  /** Sends it: on a pipelined client at once, else as soon as what was sent before is answered. */
+  /** Sends the batch: at once on a pipelined client, else after the responses to everything sent before. */
   send(client: pg.ClientBase): void {
     client.query(this)
   }
@@ -123,7 +124,7 @@ export class Batch extends pg.Query {
     this.text = this.#current?.text ?? ''
   }
 
-  // What follows is called by pg.
+  // The following methods are called by pg.
 
   requiresPreparation(): boolean {
     return true
@@ -159,7 +160,7 @@ export class Batch extends pg.Query {
     this.handleCommandComplete({ text: '' })
   }
 
-  // As many rows as were wanted.
+  // Called when the limit of rows is reached.
   handlePortalSuspended(): void {
     this.handleCommandComplete({ text: '' })
   }
@@ -171,7 +172,7 @@ export class Batch extends pg.Query {
   handleCopyData(): void {}
 
   handleError(error: Error, connection: Wire): void {
-    // When all were done the sync has failed, and with it the last one: outside a transaction it was not committed.
+    // If all statements were done, the sync failed: outside a transaction that is the commit, so the last statement failed.
     const undone = this.#queries.splice(Math.min(this.#done, this.#queries.length - 1))
     for (const { name } of undone) if (name !== undefined) delete connection.submittedNamedStatements[name]
     this.handleReadyForQuery()
@@ -184,13 +185,13 @@ export class Batch extends pg.Query {
   }
 }
 
-/** The first has failed, so that the others were skipped. */
+/** Ends the first statement with the error, and the others as skipped. */
 function fail([failed, ...skipped]: Prepared[], error: Error): void {
   failed?.callback(error)
   for (const query of skipped) query.skipped(error)
 }
 
-/** Sends a statement by itself, and answers it when all that it asks for has come. */
+/** Sends a statement in a batch of its own; resolves with it when it is done. */
 export function run<Q extends Prepared>(client: pg.ClientBase, query: Q): Promise<Q> {
   return answer((done) => {
     // Not assigned as a literal, see `answer`.
@@ -203,9 +204,9 @@ export function run<Q extends Prepared>(client: pg.ClientBase, query: Q): Promis
 }
 
 /**
- * The result of a call of pg, or its error with the stack of the caller, because that of the socket is useless. pg must not
- * create the promise: it assigns a function literal to a property of each query, which V8 allocates in the old generation;
- * there the function keeps its query, and everything the query references, until the next major collection.
+ * Returns the result of a call to pg, or throws its error with the caller's stack, because the stack of the socket's event
+ * is useless. pg must not create the promise: it assigns a function literal to a property of each query, which V8 allocates
+ * in the old generation. There the function keeps the query, and everything it references, until the next major collection.
  */
 export async function answer<T>(ask: (done: (error: Error | null, result: T) => void) => void): Promise<T> {
   try {

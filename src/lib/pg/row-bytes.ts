@@ -1,10 +1,10 @@
 // A row as sent by PostgreSQL: the bytes of its columns, decoded to strings only on request.
 
-// Each value is preceded by its length in four bytes; a null has this one, and no bytes.
+// Each value is preceded by its length in four bytes. A null has the length -1 and no bytes.
 const LENGTH_BYTES = 4
 const NULL_LENGTH = -1
 
-/** Receives a row, which is valid until it returns. */
+/** Receives a row, which is valid only until the function returns. */
 export type TakeRow = (row: Row) => void
 
 /** The columns are in `bytes` from `at` to `end`, each preceded by its length. */
@@ -19,7 +19,7 @@ export class Row {
     this.end = end
   }
 
-  /** Points this object at the row at this place. */
+  /** Makes this object stand for the row at another place, so that one object serves many rows. */
   lie(bytes: Buffer, at: number, end: number): this {
     this.bytes = bytes
     this.at = at
@@ -62,7 +62,7 @@ export class Row {
   }
 }
 
-/** The length in the four bytes here; -1 is a null's. */
+/** Reads the length at this offset; -1 for a null. */
 export function lengthAt(bytes: Buffer, at: number): number {
   return (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!
 }

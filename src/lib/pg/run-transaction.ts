@@ -4,8 +4,8 @@ import type { Asking } from './transactions.ts'
 import type { NamedRow, Param, Query, Statement } from './types.ts'
 
 /**
- * Sends the commit behind the statements sent so far. When one of those fails nothing is committed, and `work` must fail
- * with its error, or roll back to a savepoint and commit again; it must not fail for any other reason from here on.
+ * Sends the commit after the statements sent so far. If one of them fails, nothing is committed, and `work` must throw its
+ * error, or roll back to a savepoint and commit again. After this call `work` must not fail for any other reason.
  */
 export type Commit = () => void
 
@@ -19,7 +19,7 @@ const TRIES = 3
 // The error of a statement that was sent after one that failed.
 const AFTER_A_FAILURE = '25P02'
 
-// Each is prepared once on a connection, as every frequent statement.
+// Named, so that each is prepared once on a connection.
 const BEGIN: Statement = { name: 'begin', text: 'begin' }
 const COMMIT: Statement = { name: 'commit', text: 'commit' }
 const ROLLBACK: Statement = { name: 'rollback', text: 'rollback' }
@@ -69,7 +69,7 @@ export async function runTransaction<T>(send: Asking, work: Work<T>): Promise<Ou
   }
 }
 
-/** `send` sends the commit once, and again after one that failed; `done` sends it if needed and waits for it. */
+/** `send` sends the commit, and sends it again only after a failed one. `done` waits for it, and sends it if necessary. */
 function commitsOf(send: Asking): { send: Commit; done(): Promise<void> } {
   let committed: Promise<void> | undefined
   let hasFailed = false
@@ -93,7 +93,7 @@ function commitsOf(send: Asking): { send: Commit; done(): Promise<void> } {
 
 async function commitWith(send: Asking): Promise<void> {
   const { did } = await send(COMMIT, [])
-  // PostgreSQL rolls back when a statement of the transaction has failed, and says so instead of failing the commit.
+  // After a failed statement PostgreSQL rolls back, and the command tag is ROLLBACK instead of an error.
   if (did !== 'COMMIT') throw new Error(`Bug: a transaction in which a statement failed ended with ${did}`)
 }
 

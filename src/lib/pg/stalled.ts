@@ -1,4 +1,4 @@
-// Bounds how long a process that stopped in the middle of a transaction keeps its locks.
+// Limits how long a process that stops in the middle of a transaction keeps its locks.
 import type { Query } from './types.ts'
 
 // A frozen process may block others for 5 s at most, including the time until the server notices.

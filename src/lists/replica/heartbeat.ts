@@ -1,12 +1,12 @@
-// The heartbeat that is replicated: a token, changed at the primary, and the instant since which it is known here.
+// The replicated heartbeat: a token that is changed at the primary, and the instant from which this process knows it.
 import type { Clock } from '../../lib/clock.ts'
 import type { Db } from '../../lib/pg/db.ts'
 
 export interface Heartbeat {
   /** Changes the token, unless another process has just done so, and stores the present one. */
   beat(): Promise<void>
-  /** An instant of the monotonic clock: a server with this token has everything committed before it. Undefined for a token that
-   * is too old, or was never seen at the primary.
+  /** An instant of the monotonic clock: a server with this token has everything that was committed before it. Undefined for a
+   * token that is too old or was never read at the primary.
    */
   since(token: string): number | undefined
 }

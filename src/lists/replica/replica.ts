@@ -36,7 +36,7 @@ export type Why = 'fresh' | 'late' | 'walk' | 'erasure' | 'refused'
 
 export interface Replica extends Reads {
   usable(): boolean
-  /** How old the newest is that the replica has shown. */
+  /** The age of the newest state that the replica has shown. */
   lagMs(): number
 }
 

@@ -16,7 +16,10 @@ export type Verdict = Settled | Unknown | Refused | Unconfirmed
 
 export const WITH_CHARGE = { expand: ['latest_charge'] }
 
-/** Finds the payment made under a key since an instant. Of several it prefers one that charged or may charge, then one that failed. */
+/**
+ * Finds the payment made under a key since an instant. Of several it prefers one that charged or may charge, then one that
+ * failed.
+ */
 export async function findIntent(
   api: StripeApi,
   key: string,

@@ -196,7 +196,10 @@ export class StripeProvider implements Provider {
     this.#api.close()
   }
 
-  /** Runs the first call of a charge or refund. If no connection was made the outcome is `not_begun`; the circuit counts a failure. */
+  /**
+   * Runs the first call of a charge or refund. If no connection was made, the outcome is `not_begun`, and the circuit counts a
+   * failure.
+   */
   async #begin<T>(signal: AbortSignal | undefined, call: (deadline: AbortSignal) => Promise<T>) {
     let notSent: NotBegun | undefined
     const outcome = await this.#guard.begin(async (deadline) => {
