@@ -26,7 +26,7 @@ const COMMANDS: Record<string, Load | string> = {
   search: 'find people, subscriptions and orders',
   subscription: 'subscriptions of a project',
   order: 'custom charges, their timelines and refunds',
-  refund: 'refunds whose outcome is not known',
+  refund: 'refunds whose outcome is unknown',
   webhook: () => import('./commands/webhook.ts'),
   profile: 'profiles of a project',
   event: 'events of a project and their deliveries',

@@ -46,7 +46,7 @@ export const auditLog: Operation[] = [
     columns: ['sequence', 'at', 'actor_kind', 'actor', 'action', 'target'],
     path: '/audit',
     tag: 'Audit',
-    summary: 'List what operators did',
+    summary: 'List the actions of operators',
     shape: entry,
     from: 'audit_log a',
     key: 'a.sequence',

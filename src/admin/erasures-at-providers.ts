@@ -1,4 +1,4 @@
-// The part of an erasure's receipt that says what became of it at payment providers.
+// The part of an erasure's receipt about payment providers.
 import type { Query } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { instant, shape, text } from '../lib/shape/shape.ts'

@@ -87,7 +87,7 @@ const send: Change = {
   path: `${PATH}/:event_id/send`,
   tag: TAG,
   summary: 'Send an event again',
-  description: 'Under the same id, with a new schedule: to one endpoint, or to all that want its kind.',
+  description: 'With the same id and a new schedule: to one endpoint, or to all that receive its kind.',
   body: Type.Object(
     { endpoint_id: Type.Optional(Type.String({ description: 'The endpoint; left out: all.', maxLength: 64 })) },
     { title: 'SendAgain', additionalProperties: false },

@@ -75,7 +75,7 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
       command: 'keys create',
       method: 'POST',
       path,
-      summary: 'Make another secret key',
+      summary: 'Create another secret key',
       description: 'The other keys stay valid. Webhooks of a project are signed with every valid key.',
       body: Type.Object({ name: purpose }, { title: 'KeyName', additionalProperties: false }),
       answer: keyMade,
@@ -121,7 +121,7 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
       command: 'keys revoke',
       method: 'DELETE',
       path: `${path}/:key_id`,
-      summary: 'End a secret key at once',
+      summary: 'Revoke a secret key',
       answer: revoked,
       async change(query, { params }) {
         const name = await revokeKey(query, await tenantOf(query, params), params.key_id!)

@@ -25,16 +25,16 @@ const TAGS = [
   { name: 'Finance', description: 'Payments, refunds and chargebacks for bookkeeping.' },
   {
     name: 'Profiles',
-    description: 'Everything that is known of a person, their erasure with its receipt, and subscriptions.',
+    description: 'All data about a person, their erasure with its receipt, and subscriptions.',
   },
   { name: 'Webhooks', description: 'Endpoints that receive events.' },
   { name: 'Events', description: 'Events with their deliveries, and sending them again.' },
   { name: 'Figures', description: 'Revenue, funnels and subscriptions in numbers, by day.' },
-  { name: 'State', description: 'What is in progress and what fails, at this moment.' },
+  { name: 'State', description: 'Charges in progress, failures and lags, at this moment.' },
   { name: 'Keys', description: 'Secret keys of organizations and projects; operator keys.' },
   { name: 'Tenants', description: 'Organizations, projects, merchant accounts.' },
   { name: 'Import', description: 'Records from elsewhere.' },
-  { name: 'Audit', description: 'The log of what operators did.' },
+  { name: 'Audit', description: 'The log of operators’ actions.' },
 ]
 
 /** The operator's listener with every route, not yet listening; `mountPages` adds what is there for people. */

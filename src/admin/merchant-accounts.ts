@@ -41,7 +41,7 @@ const putMerchantAccount: Change = {
   method: 'PUT',
   path: '/organizations/:organization_id/merchant-accounts/:psp/:psp_merchant_id',
   tag: 'Tenants',
-  summary: 'Make or set a merchant account',
+  summary: 'Create or change a merchant account',
   body: Type.Object(
     {
       region: Type.Optional(Type.Union([Type.String({ maxLength: 64 }), Type.Null()], { description: 'Region.' })),

@@ -117,12 +117,17 @@ const resolveOrder: Act = {
   method: 'POST',
   path: `${PATH}/:order_id/resolve`,
   tag: TAG,
-  summary: 'End a charge in progress that no provider can ever tell about',
-  description: 'The provider is asked once more: when it can tell, its word holds and this is refused.',
+  summary: 'Decide a charge whose outcome the provider will never know',
+  description:
+    'The outcome is looked up at the provider once more. If the provider knows it, that outcome is stored and the decision is refused.',
   body: Type.Object(
     {
-      as: { type: 'string', enum: ['succeeded', 'failed', 'cancelled'], description: 'What became of it.' },
-      because: Type.String({ description: 'Why you know; kept with it.', minLength: 1, maxLength: 1000 }),
+      as: { type: 'string', enum: ['succeeded', 'failed', 'cancelled'], description: 'The outcome.' },
+      because: Type.String({
+        description: 'How you know the outcome; stored with the charge.',
+        minLength: 1,
+        maxLength: 1000,
+      }),
     },
     { title: 'OrderResolution', additionalProperties: false },
   ),

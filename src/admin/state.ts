@@ -92,7 +92,7 @@ const statistics: Reading = {
   method: 'GET',
   path: '/projects/:project_id/webhook-statistics',
   tag: 'Webhooks',
-  summary: 'Get how well each endpoint takes its deliveries',
+  summary: 'Get delivery statistics of each endpoint',
   description: 'Of the attempts of the last seven days.',
   answer: Type.Object(
     {

@@ -1,4 +1,4 @@
-// Who syncs the records of a project, and how far each reader is behind.
+// The readers that sync a project's records, and the lag of each.
 import { Type } from '../lib/shape/schema.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { requireProject } from './exist.ts'
@@ -10,7 +10,7 @@ const readers: Reading = {
   method: 'GET',
   path: '/projects/:project_id/sync-readers',
   tag: 'State',
-  summary: 'List who syncs, and how far each is behind',
+  summary: 'List the readers of syncs and their lag',
   description: 'Keys that walked a list with an `updated_at` filter in the last 30 days, those furthest behind first.',
   answer: Type.Object(
     {
@@ -20,10 +20,13 @@ const readers: Reading = {
             project_id: Type.String({ description: 'The project.' }),
             key_id: Type.String({ description: 'The secret key.' }),
             key_name: Type.Union([Type.String(), Type.Null()], {
-              description: 'What the key is for; null: it is gone.',
+              description: 'Purpose of the key; null if it no longer exists.',
             }),
             list: Type.String({ description: 'The list.' }),
-            last_seen_at: Type.String({ format: 'date-time', description: 'When it last asked, to some seconds.' }),
+            last_seen_at: Type.String({
+              format: 'date-time',
+              description: 'When it last read a page, to some seconds.',
+            }),
             window_to: Type.String({ format: 'date-time', description: 'The end of the window it read last.' }),
             behind_seconds: Type.Number({ description: 'How far that is behind the clock.' }),
             rows_of_day: Type.Integer({ description: 'How many rows it read on the day it was last seen.' }),

@@ -97,7 +97,7 @@ const postOrganization: Change = {
   method: 'POST',
   path: '/organizations',
   tag: 'Tenants',
-  summary: 'Make an organization with its first key',
+  summary: 'Create an organization with its first key',
   body: Type.Object(
     { id: newId('Id of the organization.'), name },
     { title: 'NewOrganization', additionalProperties: false },
@@ -116,7 +116,7 @@ const postProject: Change = {
   method: 'POST',
   path: '/organizations/:organization_id/projects',
   tag: 'Tenants',
-  summary: 'Make a project with its first key',
+  summary: 'Create a project with its first key',
   body: Type.Object({ id: newId('Id of the project.'), name }, { title: 'NewProject', additionalProperties: false }),
   answer: made('project'),
   async change(query, { params, body }, { seal }) {

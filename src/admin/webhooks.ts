@@ -63,7 +63,7 @@ const create: Change = {
   method: 'POST',
   path: PATH,
   tag: TAG,
-  summary: 'Make a webhook endpoint',
+  summary: 'Create a webhook endpoint',
   body: Type.Object(
     { url: settings.url, kinds: Type.Optional(settings.kinds), enabled: Type.Optional(settings.enabled) },
     { title: 'NewWebhook', additionalProperties: false },
@@ -100,8 +100,8 @@ const set: Change = {
   method: 'PATCH',
   path: ONE,
   tag: TAG,
-  summary: 'Set a webhook endpoint',
-  description: 'Switching it on resets its failures, and delivers what waited.',
+  summary: 'Change a webhook endpoint',
+  description: 'Enabling it resets its failures and delivers its pending events.',
   body: Type.Object(
     {
       url: Type.Optional(settings.url),
@@ -128,7 +128,7 @@ const remove: Change = {
   method: 'DELETE',
   path: ONE,
   tag: TAG,
-  summary: 'Remove a webhook endpoint with its waiting deliveries',
+  summary: 'Remove a webhook endpoint with its pending deliveries',
   answer: Type.Object({ id: Type.String({ description: 'The endpoint.' }) }, { title: 'WebhookRemoved' }),
   async change(query, { params }) {
     const { project_id, webhook_id } = params as { project_id: string; webhook_id: string }
@@ -145,7 +145,7 @@ const sendTestEvent: Change = {
   path: `${ONE}/test`,
   tag: TAG,
   summary: 'Send a test event to an endpoint',
-  description: 'Sends an event of the kind `endpoint.test` to this endpoint only, whatever kinds it wants.',
+  description: 'Sends an event of the kind `endpoint.test` to this endpoint only, whatever kinds it receives.',
   answer: Type.Object({ event_id: Type.String({ description: 'The event.' }) }, { title: 'TestSent' }),
   async change(query, { params }) {
     const event_id = await sendTest(query, params.project_id!, params.webhook_id!)

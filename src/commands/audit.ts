@@ -1,4 +1,4 @@
-// tundish audit: reads the audit log, and checks that it is whole.
+// tundish audit: lists the audit log and verifies that it is complete and unchanged.
 import type { Command } from 'commander'
 import { auditHeadsPath } from '../audit/audit.ts'
 import { verifyAudit } from '../audit/verify.ts'
@@ -6,10 +6,10 @@ import { action } from './command.ts'
 import { addOperations } from './operations.ts'
 
 export function register(program: Command): void {
-  const audit = program.command('audit').description('the log of what operators did')
+  const audit = program.command('audit').description('the log of operators’ actions')
   addOperations(audit, ['audit verify'])
   action(
-    audit.command('verify').description('check that no entry was changed, removed or put in'),
+    audit.command('verify').description('check that no entry was changed, removed or inserted'),
     async ({ db, seal, config }) => {
       const verdict = await verifyAudit(db, seal, auditHeadsPath(config))
       const whole = verdict.wrong.length === 0

@@ -18,7 +18,7 @@ export function register(program: Command): void {
       .addOption(
         new Option('--as <status>', 'its outcome').choices(['succeeded', 'failed', 'cancelled']).makeOptionMandatory(),
       )
-      .requiredOption('--because <text>', 'how you know; kept with it'),
+      .requiredOption('--because <text>', 'how you know the outcome; stored with it'),
     async (app, id: string, { as, because }: { as: Resolution; because: string }) => {
       if (!isUuid(id)) throw new UsageError(`"${id}" is not the id of an order or a refund.`)
       if (because.trim() === '') throw new UsageError('--because must say why.')

@@ -1,4 +1,4 @@
-// tundish import stripe: brings a Stripe account into a project, and follows what changes there.
+// tundish import stripe: imports a Stripe account into a project, and follows its changes.
 import { SingleBar } from 'cli-progress'
 import type { Command } from 'commander'
 import type { App } from '../app.ts'
@@ -38,9 +38,9 @@ const STDIN = '-'
 export function registerStripe(parent: Command): void {
   const command = parent
     .command('stripe')
-    .description('bring customers, products, subscriptions and payments of a Stripe account into a project')
+    .description('import customers, products, subscriptions and payments of a Stripe account into a project')
     .requiredOption('--org <id>', 'the organization')
-    .requiredOption('--project <id>', 'the project that gets them')
+    .requiredOption('--project <id>', 'the project to import into')
     .option('--merchant-account <id>', 'the merchant account; without, the only one that is connected')
     .option(
       '--key-file <file>',
@@ -48,7 +48,7 @@ export function registerStripe(parent: Command): void {
     )
     .option('--since <time>', 'only what was made at or after this time')
     .option('--external-id-key <key>', "the name in a customer's metadata that holds your id of the customer")
-    .option('--follow', 'go on with what changes at Stripe, until Ctrl-C')
+    .option('--follow', 'then import changes at Stripe until Ctrl-C')
     .option('--dry-run', 'read and check everything, and write nothing')
   withSettings(command, (config, options) =>
     untilStopped(config, (app, signal) =>

@@ -27,7 +27,7 @@ export function register(program: Command): void {
   const command = program
     .command('import <files...>')
     .description('bring records into a project, from files of JSON lines or from standard input (-)')
-    .option('--project <id>', 'the project that gets them (required)')
+    .option('--project <id>', 'the project to import into (required)')
     .option('--live', 'stamp each change now, so that a sync sees it; without, the times of the lines are kept')
     .option(
       '--emit-events',

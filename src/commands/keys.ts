@@ -14,7 +14,7 @@ export function register(program: Command): void {
   action(
     keys
       .command('regenerate')
-      .description('make a new key and end the old ones')
+      .description('create a new key and revoke the old ones')
       .option('--org <id>', 'the organization whose key it is')
       .option('--project <id>', 'the project whose key it is')
       .option('--overlap <time>', 'how long the old keys stay valid: 24h, 90m, 7d'),

@@ -1,4 +1,4 @@
-// tundish operator: makes, lists and ends the keys of the operator's API.
+// tundish operator: creates, lists and revokes keys of the operator's API.
 import { type Command, Option } from 'commander'
 import { audited } from '../audit/audit.ts'
 import { makeLink, signInAddress } from '../dashboard/sessions.ts'
@@ -15,7 +15,7 @@ export function register(program: Command): void {
   action(
     operator
       .command('create')
-      .description('make a key and print it, once')
+      .description('create a key and print it, once')
       .requiredOption('--name <name>', 'who uses it, or what for')
       .addOption(new Option('--scope <scope>', 'what it may do').choices(['read', 'write']).default('read'))
       .option('--expires <time>', 'how long it is valid: 12h, 90d'),
@@ -34,7 +34,7 @@ export function register(program: Command): void {
       }
     },
   )
-  action(operator.command('revoke <id>').description('end a key at once'), async (app, id: string) => {
+  action(operator.command('revoke <id>').description('revoke a key'), async (app, id: string) => {
     await audited(app, commandLine(), async (query) => {
       await endOperator(query, id).catch((error) => {
         throw error instanceof ApiError ? new Refusal(error.message) : error
@@ -44,7 +44,9 @@ export function register(program: Command): void {
     return { json: { id }, text: `The operator key ${id} is no longer valid.` }
   })
   action(
-    operator.command('link <id>').description('make a link that signs in to the dashboard once, as this operator key'),
+    operator
+      .command('link <id>')
+      .description('create a link that signs in to the dashboard once, with this operator key'),
     async (app, id: string) => {
       const token = await audited(app, commandLine(), async (query) => {
         const found = await findOperator(query, id)

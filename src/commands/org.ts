@@ -1,4 +1,4 @@
-// tundish org: makes, lists and sets organizations.
+// tundish org: creates, lists and changes organizations.
 import type { Command } from 'commander'
 import { UsageError } from '../lib/errors.ts'
 import { listOrganizations } from '../tenants/tenants.ts'
@@ -20,8 +20,8 @@ export function register(program: Command): void {
   action(
     org
       .command('create <id>')
-      .description('make an organization and print its secret key, once')
-      .option('--name <name>', 'a name for people'),
+      .description('create an organization and print its secret key, once')
+      .option('--name <name>', 'a display name'),
     async (app, id: string, { name }: { name?: string }) => {
       const made = await runOperation('createOrganization', app, { body: { id, ...(name !== undefined && { name }) } })
       return {

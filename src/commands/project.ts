@@ -1,4 +1,4 @@
-// tundish project: makes, lists and limits projects.
+// tundish project: creates, lists and limits projects.
 import type { Command } from 'commander'
 import { listProjects } from '../tenants/tenants.ts'
 import { action } from './command.ts'
@@ -12,9 +12,9 @@ export function register(program: Command): void {
   action(
     project
       .command('create <id>')
-      .description('make a project and print its secret key, once')
+      .description('create a project and print its secret key, once')
       .requiredOption('--org <id>', 'the organization it belongs to')
-      .option('--name <name>', 'a name for people'),
+      .option('--name <name>', 'a display name'),
     async (app, id: string, { org, name }: { org: string; name?: string }) => {
       const made = await runOperation('createProject', app, {
         params: { organization_id: org },

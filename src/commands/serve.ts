@@ -18,7 +18,7 @@ export function register(program: Command): void {
   program
     .command('serve')
     .description('run the server')
-    .option('--demo', 'make the demo organization and project once, and print calls that work')
+    .option('--demo', 'create the demo organization and project once, and print calls to try')
     .addOption(new Option('--no-worker', 'leave the background work to "tundish worker"'))
     .option('--workers <number>', 'serve with several processes: how many, or auto for one on each core')
     .action((options: Options) => guard(() => serve(options)))

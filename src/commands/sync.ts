@@ -32,8 +32,8 @@ export function register(program: Command): void {
     .option('--url <url>', 'the server to copy from; else SYNC_URL, else this machine')
     .option('--key-file <file>', "a file with the project's secret key, - for standard input; else SYNC_KEY")
     .addOption(new Option('--format <format>', 'of the files in a folder; ndjson by default').choices(FORMATS))
-    .option('--follow', 'go on, and copy changes as they come')
-    .option('--every <seconds>', 'how long to wait between two looks with --follow', '10')
+    .option('--follow', 'then copy changes until Ctrl-C')
+    .option('--every <seconds>', 'the pause between two runs with --follow', '10')
   withSettings(command, async (config, given) => {
     const options = given as Options
     const everyMs = pauseOf(options.every)
