@@ -18,6 +18,7 @@ export const FLOORS: Readonly<Record<string, string[]>> = {
   app: ['app.ts'],
   slices: ['public', 'billing', 'ingest', 'backup', 'demo', 'master-key', 'pages', 'sync'],
   notifications: ['notifications'],
+  shards: ['shards'],
   operator: ['admin'],
   doctor: ['doctor'],
   dashboard: ['dashboard'],

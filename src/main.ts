@@ -39,6 +39,7 @@ const COMMANDS: Record<string, Load | string> = {
   backup: () => import('./commands/backup.ts'),
   restore: () => import('./commands/restore.ts'),
   sync: () => import('./commands/sync.ts'),
+  shards: () => import('./commands/shards.ts'),
 }
 
 const EXIT_USAGE = 2

@@ -86,12 +86,15 @@ const CONNECT = `
   with moved as (
     insert into figure_marks (project_id, family, day)
     select f.project_id, f.family, f.day
-    from projects p
-    join (
-      select project_id, 'sales' as family, day, key from figures_sales where split = 'provider'
-      union select project_id, 'payments', day, key from figures_payments where split = 'provider') f
-      on f.project_id = p.id and f.key = $2
-    where p.organization_id = $1 and not exists (
+    from (
+      select s.project_id, 'sales' as family, s.day
+      from projects p join figures_sales s on s.project_id = p.id
+      where p.organization_id = $1 and s.split = 'provider' and s.key = $2
+      union
+      select y.project_id, 'payments', y.day
+      from projects p join figures_payments y on y.project_id = p.id
+      where p.organization_id = $1 and y.split = 'provider' and y.key = $2) f
+    where not exists (
       select from merchant_accounts m where ${WHERE} and is_sandbox is not null))
   insert into merchant_accounts as m (organization_id, psp, psp_merchant_id, is_sandbox, currencies, credentials,
     credentials_last4, webhook_secrets, connected_at, created_at, updated_at)

@@ -21,8 +21,10 @@ export interface Charged {
 
 export interface Clients {
   charges: Charged[]
-  /** Answers by what was asked and the status; `broken` had none. */
+  /** Answers by what was asked and the status, of a 400 also its code; `broken` had none. */
   statuses: Map<string, number>
+  /** Charges that were refused because another one of the customer is in progress. */
+  inProgress: { customer: string; key: string; sentAt: Date; answeredAt: Date }[]
   /** What the copy has been given, as `id stamp`, since it last began anew; and how often that was. */
   copied: string[]
   begunAnew: number
@@ -36,26 +38,36 @@ const START = '2000-01-01T00:00:00.000000Z'
 const PATIENCE_MS = 30_000
 
 export function startClients(shop: Shop): Clients {
-  const clients: Omit<Clients, 'outageMs' | 'stop'> = { charges: [], statuses: new Map(), copied: [], begunAnew: 0 }
+  const clients: Omit<Clients, 'outageMs' | 'stop'> = {
+    charges: [],
+    statuses: new Map(),
+    inProgress: [],
+    copied: [],
+    begunAnew: 0,
+  }
   let stopping = false
   let from = START
 
   async function call(what: string, path: string, init: RequestInit): Promise<Response | undefined> {
     const signal = AbortSignal.timeout(PATIENCE_MS)
     const response = await fetch(`${shop.url}${path}`, { ...init, signal }).catch(() => undefined)
-    const name = `${what} ${response?.status ?? 'broken'}`
+    const code = response?.status === 400 ? ` ${response.headers.get('x-error-code')}` : ''
+    const name = `${what} ${response?.status ?? 'broken'}${code}`
     clients.statuses.set(name, (clients.statuses.get(name) ?? 0) + 1)
     if (response?.status !== 200) await sleep(100)
     return response
   }
 
   async function ask(charge: Charged): Promise<void> {
+    const sentAt = new Date()
     const body = { external_id: charge.customer, amount: '1.00', currency_code: 'USD', idempotency_key: charge.key }
     const response = await call('charge', `/${shop.organizationId}/v1/payment/one_off_charge`, {
       method: 'POST',
       headers: { 'Service-Secret-Key': shop.billingKey, 'Content-Type': 'application/json' },
       body: JSON.stringify(body),
     })
+    if (response?.headers.get('x-error-code') === 'charge_in_progress')
+      clients.inProgress.push({ customer: charge.customer, key: charge.key, sentAt, answeredAt: new Date() })
     if (response?.status !== 200) return
     const { order_id, checkout_status } = (await response.json()) as { order_id: string; checkout_status: string }
     if (checkout_status === 'processing') return void (await sleep(50))

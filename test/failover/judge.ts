@@ -26,7 +26,8 @@ export interface Verdict {
 export async function judge({ clients, query, simulatorUrl }: Evidence): Promise<Verdict> {
   const movements = (await (await fetch(`${simulatorUrl}/ledger`)).json()) as Movement[]
   const charged = movements.filter(({ type }) => type === 'charge').map(({ reference }) => reference)
-  const orders = await query('select order_id::text as id, status, idempotency_key as key from orders')
+  const orders = await query(`
+    select order_id::text as id, external_id as customer, status, idempotency_key as key, created_at, settled_at from orders`)
   const paid = orders.filter(({ status }) => status === 'succeeded').map(({ id }) => id!)
   const told = clients.charges.filter(({ outcome }) => outcome === 'succeeded').map(({ orderId }) => orderId!)
   const ids = async (text: string) => (await query(text)).map(({ id }) => id!)
@@ -51,6 +52,7 @@ export async function judge({ clients, query, simulatorUrl }: Evidence): Promise
     ['missed by the copy', missing(transactions, newest)],
     ['in the copy, and nowhere else', missing(newest, transactions)],
     ['repeated in the copy', repeated(copied)],
+    ['refused because of a charge in progress that was not', groundless(clients, orders)],
     ['undecided at the end', orders.filter(({ status }) => status === 'processing').map(({ id }) => id!)],
   ]
   if (transactions.length !== paid.length) {
@@ -62,6 +64,19 @@ export async function judge({ clients, query, simulatorUrl }: Evidence): Promise
     orders.map(({ id }) => id!),
   )
   return { keys: clients.charges.length, succeeded: paid.length, movements: charged.length, broken, lostOrders }
+}
+
+/** Refusals without another order of the customer that was in progress meanwhile, as the database has it in the end. */
+function groundless({ inProgress }: Clients, orders: Record<string, string | Date | null>[]): string[] {
+  const reason = ({ customer, key, sentAt, answeredAt }: Clients['inProgress'][number]) =>
+    orders.some(
+      (order) =>
+        order['customer'] === customer &&
+        order['key'] !== key &&
+        new Date(order['created_at']!) <= answeredAt &&
+        (order['settled_at'] === null || new Date(order['settled_at']!) >= sentAt),
+    )
+  return inProgress.filter((one) => !reason(one)).map(({ key }) => key)
 }
 
 /** Of each record its last version. */

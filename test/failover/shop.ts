@@ -38,7 +38,7 @@ export async function serveShop(nodes: Nodes): Promise<Serving> {
     RATE_LIMIT: '0',
     LOG_LEVEL: 'info',
   }
-  const keys = await fill(env)
+  const keys = await fillShop(env, 'shop')
   const server = await startProcess(env)
   return {
     shop: { url: server.url, ...keys },
@@ -53,12 +53,12 @@ export async function serveShop(nodes: Nodes): Promise<Serving> {
   }
 }
 
-async function fill(env: Record<string, string>): Promise<Omit<Shop, 'url'>> {
+/** An organization with a project and customers who may be charged. */
+export async function fillShop(env: Record<string, string>, organizationId: string): Promise<Omit<Shop, 'url'>> {
   const app = await openApp(readConfig(env), { log: openLog('silent') })
   try {
-    const organizationId = 'shop'
     const { secret_key: billingKey } = await createOrganization(app.db, app.seal, { id: organizationId })
-    const project = await createProject(app.db, app.seal, { id: 'app', organization: organizationId })
+    const project = await createProject(app.db, app.seal, { id: `${organizationId}-app`, organization: organizationId })
     await app.db.query('update organizations set one_off_charge_enabled = true')
     const customers = Array.from({ length: CUSTOMERS }, (_, n) => `user-${n}`)
     for (const id of customers) {

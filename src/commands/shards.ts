@@ -1,0 +1,105 @@
+// tundish shards: several databases, each with whole organizations, behind one HAProxy.
+import type { Command } from 'commander'
+import { openApp } from '../app.ts'
+import { audited, type Entry } from '../audit/audit.ts'
+import { UsageError } from '../lib/errors.ts'
+import { openLog } from '../lib/log.ts'
+import { follow, readDirectory } from '../shards/follow.ts'
+import { writeMaps } from '../shards/haproxy.ts'
+import { move } from '../shards/move.ts'
+import { type Ran, runOn } from '../shards/on-each.ts'
+import { readShards, type Shard, shardNamed } from '../shards/shard.ts'
+import { stopSignal, withSettings } from './command.ts'
+import { commandLine } from './operations.ts'
+
+const CONNECTIONS = { read: 1, plain: 2 }
+
+export function register(program: Command): void {
+  const group = program.command('shards').description('several databases, each with whole organizations')
+  const command = (words: string, description: string) =>
+    group
+      .command(words)
+      .description(description)
+      .requiredOption('--in <folder>', 'the settings of each shard, NAME.env')
+  registerDirectory(command('directory', 'write the maps by which HAProxy finds the shard of a request'))
+  registerRun(command('run <words...>', 'run a command on every shard: run --in FOLDER -- doctor'))
+  registerMove(command('move <organization>', 'move an organization to another shard while it is served'))
+}
+
+function registerDirectory(command: Command): void {
+  command
+    .requiredOption('--to <folder>', 'where HAProxy reads the maps')
+    .option('--haproxy <socket...>', 'the socket of a HAProxy to load them into: a path, or host:port')
+    .option('--follow', 'go on, and write what changes')
+  withSettings(command, async (config, given) => {
+    const options = given as { in: string; to: string; haproxy?: string[]; follow?: boolean }
+    const shards = readShards(options.in)
+    if (!options.follow) {
+      const directory = await readDirectory(shards)
+      writeMaps(options.to, directory)
+      const { organizations, keys, conflicts } = directory
+      const counts = { shards: shards.length, organizations: organizations.size, keys: keys.size }
+      const text = `${counts.organizations} organizations and ${counts.keys} keys on ${counts.shards} shards.`
+      return { json: { ...counts, conflicts }, text: [text, ...conflicts].join('\n'), exitCode: conflicts.length && 1 }
+    }
+    const stopping = new AbortController()
+    void stopSignal().then(() => stopping.abort())
+    const log = openLog(config.logLevel)
+    await follow({ shards, folder: options.to, sockets: options.haproxy ?? [], log, signal: stopping.signal })
+    return { json: {}, text: '' }
+  })
+}
+
+function registerRun(command: Command): void {
+  withSettings(command, async (_config, ...given) => {
+    const [words, options] = given as [string[], { in: string; json?: boolean }]
+    const ran: Ran[] = []
+    for (const shard of readShards(options.in)) {
+      const one = await runOn(shard, options.json ? [...words, '--json'] : words)
+      ran.push(one)
+      if (!options.json) process.stdout.write(`${shard.name}:\n${one.output}`)
+    }
+    return {
+      json: options.json && ran.map(asJson),
+      text: '',
+      exitCode: Math.max(...ran.map(({ exitCode }) => exitCode)),
+    }
+  })
+}
+
+function asJson({ shard, exitCode, output }: Ran) {
+  return { shard, exit_code: exitCode, output: output.trim() === '' ? null : JSON.parse(output) }
+}
+
+function registerMove(command: Command): void {
+  command
+    .requiredOption('--from <shard>', 'the shard that has it')
+    .requiredOption('--to <shard>', 'the shard that gets it')
+  withSettings(command, async (_config, ...given) => {
+    const [organization, options] = given as [string, { in: string; from: string; to: string; json?: boolean }]
+    const shards = readShards(options.in)
+    const from = shardNamed(shards, options.from)
+    const to = shardNamed(shards, options.to)
+    if (from === to) throw new UsageError('--from and --to are the same shard.')
+    const say = (step: string) => void (options.json || process.stderr.write(`${step}\n`))
+    const { rows, stoodStillMs } = await move({ organization, from, to, say })
+    const target = `organization ${organization}`
+    await enter(from, { action: 'organization.moved_out', target, after: { to: to.name, rows } })
+    await enter(to, { action: 'organization.moved_in', target, after: { from: from.name, rows } })
+    const seconds = (stoodStillMs / 1000).toFixed(1)
+    return {
+      json: { organization, from: from.name, to: to.name, rows, stood_still_ms: Math.round(stoodStillMs) },
+      text: `"${organization}" is on ${to.name}, with ${rows.toLocaleString('en')} rows. Its requests were refused for ${seconds} s.`,
+    }
+  })
+}
+
+/** Adds an entry to the audit log of a shard. */
+async function enter({ config }: Shard, entry: Entry): Promise<void> {
+  const app = await openApp(config, { log: openLog('warn', 2), connections: CONNECTIONS })
+  try {
+    await audited(app, commandLine(), async () => ({ entry, result: undefined }))
+  } finally {
+    await app.close()
+  }
+}

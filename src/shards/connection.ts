@@ -1,0 +1,62 @@
+// A connection to a shard's database for a move: no timeouts, values as text.
+import { pipeline } from 'node:stream/promises'
+import pg from 'pg'
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
+import { reachable } from '../app.ts'
+import { columnList } from '../backup/catalogue.ts'
+import { identifier } from '../backup/sql-names.ts'
+import { clientConfig } from '../lib/pg/client-config.ts'
+import type { NamedRow, Query } from '../lib/pg/types.ts'
+import type { Shard } from './shard.ts'
+import type { TenantTable } from './tenant-tables.ts'
+
+export interface Connection {
+  shard: Shard
+  client: pg.Client
+  query: Query
+  close(): Promise<void>
+}
+
+export async function connectTo(shard: Shard): Promise<Connection> {
+  const client = new pg.Client(clientConfig({ url: shard.databaseUrl, applicationName: 'tundish move' }))
+  // A broken connection fails the statement that is under way.
+  client.on('error', () => {})
+  await reachable(client.connect())
+  const query = (async (text: string, params: unknown[] = []) =>
+    (await client.query<NamedRow>(text, params)).rows) as unknown as Query
+  for (const setting of ['statement_timeout', 'idle_in_transaction_session_timeout']) await query(`set ${setting} = 0`)
+  return { shard, client, query, close: () => client.end().catch(() => {}) }
+}
+
+/** Runs `work` in a transaction, which is rolled back if it throws. */
+export async function inTransaction<T>({ query }: Connection, work: () => Promise<T>): Promise<T> {
+  await query('begin')
+  try {
+    const result = await work()
+    await query('commit')
+    return result
+  } catch (error) {
+    await query('rollback').catch(() => {})
+    throw error
+  }
+}
+
+/** Copies the organization's rows of a table from one shard to another, and returns how many. */
+export async function copyRows(from: Connection, to: Connection, table: TenantTable): Promise<number> {
+  const list = columnList(table.columns)
+  const source = from.client.query(
+    copyTo(`copy (select ${list} from ${identifier(table.name)} where ${table.condition}) to stdout`),
+  )
+  await pipeline(source, to.client.query(copyFrom(`copy ${identifier(table.name)} (${list}) from stdin`)))
+  return source.rowCount
+}
+
+/** How many rows of the organization each of these tables has. */
+export async function countRows({ query }: Connection, tables: readonly TenantTable[]): Promise<Map<string, number>> {
+  const counts = new Map<string, number>()
+  for (const { name, condition } of tables) {
+    const [row] = await query(`select count(*) as n from ${identifier(name)} where ${condition}`)
+    counts.set(name, Number(row!.n))
+  }
+  return counts
+}

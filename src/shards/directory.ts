@@ -1,0 +1,86 @@
+// The directory: which shard has an organization, and to which organization a secret key belongs.
+import type { Query } from '../lib/pg/types.ts'
+import { type Mark, readMarks } from './mark.ts'
+import { MOVING } from './shard.ts'
+
+/** What one shard has. */
+export interface Part {
+  organizations: string[]
+  /** The organization of each project. */
+  projects: Map<string, string>
+  /** The organization of each key, by the SHA-256 of the key in upper-case hex, as HAProxy computes it. */
+  keys: Map<string, string>
+  /** The organizations that are leaving this shard. */
+  marks: Map<string, Mark>
+}
+
+export interface Directory {
+  /** The shard of each organization and of each key; `MOVING` for a moment of a move. */
+  organizations: Map<string, string>
+  keys: Map<string, string>
+  /** Ids that two shards have: a sentence for each. */
+  conflicts: string[]
+}
+
+/** Changes when an organization, project or key is added, and with every step of a move. Cheap to ask for. */
+export async function stateOf(query: Query): Promise<string> {
+  const [row] = await query(`
+    select concat_ws(' ', (select count(*) || ' ' || coalesce(max(created_at)::text, '') from organizations),
+      (select count(*) || ' ' || coalesce(max(created_at)::text, '') from projects),
+      (select count(*) || ' ' || coalesce(max(created_at)::text, '') from secret_keys),
+      (select string_agg(name || value, ' ' order by name) from instance where name like 'move %')) as state`)
+  return row!.state!
+}
+
+export async function readPart(query: Query): Promise<Part> {
+  const organizations = await query('select id from organizations')
+  const projects = await query('select id, organization_id from projects')
+  const keys = await query(`select upper(encode(hash, 'hex')) as hash, organization_id from secret_keys`)
+  return {
+    organizations: organizations.map(({ id }) => id!),
+    projects: new Map(projects.map(({ id, organization_id }) => [id!, organization_id!])),
+    keys: new Map(keys.map(({ hash, organization_id }) => [hash!, organization_id!])),
+    marks: await readMarks(query),
+  }
+}
+
+/**
+ * The directory of all shards, by name. An organization that two have is where the mark of its move says; without one its
+ * requests are refused, because either may have what the other has not.
+ */
+export function directoryOf(parts: ReadonlyMap<string, Part>): Directory {
+  const organizations = new Map<string, string>()
+  const conflicts: string[] = []
+  for (const [shard, part] of parts) {
+    for (const id of part.organizations) {
+      const other = organizations.get(id)
+      const place = other === undefined ? (part.marks.has(id) ? MOVING : shard) : placeOfBoth(id, parts)
+      if (place === undefined) conflicts.push(`The organization "${id}" is on more than one shard.`)
+      organizations.set(id, place ?? MOVING)
+    }
+  }
+  const keys = new Map<string, string>()
+  for (const part of parts.values()) {
+    for (const [hash, id] of part.keys) keys.set(hash, organizations.get(id)!)
+  }
+  return { organizations, keys, conflicts: [...conflicts, ...sharedProjects(parts)] }
+}
+
+function placeOfBoth(id: string, parts: ReadonlyMap<string, Part>): string | undefined {
+  const having = [...parts].filter(([, { organizations }]) => organizations.includes(id))
+  if (having.length !== 2) return undefined
+  const [mark] = having.flatMap(([, { marks }]) => marks.get(id) ?? [])
+  return having.find(([name]) => name === mark?.to)?.[0]
+}
+
+/** Project ids are unique across organizations: two organizations that have the same one cannot be on one shard. */
+function sharedProjects(parts: ReadonlyMap<string, Part>): string[] {
+  const owners = new Map<string, string>()
+  return [...parts.values()].flatMap(({ projects }) =>
+    [...projects].flatMap(([id, owner]) => {
+      const other = owners.get(id) ?? owner
+      owners.set(id, owner)
+      return other === owner ? [] : [`The project id "${id}" is used by the organizations "${other}" and "${owner}".`]
+    }),
+  )
+}

@@ -1,0 +1,58 @@
+// The mark of a move, on the shard that the organization leaves: its requests wait, and its keys are not accepted there.
+
+import type { Query } from '../lib/pg/types.ts'
+import { instantFromPg } from '../lib/time.ts'
+
+export interface Mark {
+  /** The shard that the organization moves to. */
+  to: string
+  /** When each valid key was to end, by its id; null: never. */
+  keys: Record<string, string | null>
+}
+
+const nameOf = (organization: string) => `move ${organization}`
+
+/** The marks on a shard, by organization. */
+export async function readMarks(query: Query): Promise<Map<string, Mark>> {
+  const rows = await query(`select substr(name, 6) as id, value from instance where name like 'move %'`)
+  return new Map(rows.map(({ id, value }) => [id!, JSON.parse(value!) as Mark]))
+}
+
+/** Sets the mark: directories refuse requests of the organization from then on, and callers try again. */
+export async function setMark(query: Query, organization: string, to: string): Promise<void> {
+  const mark: Mark = { to, keys: {} }
+  await query('insert into instance (name, value) values ($1, $2)', [nameOf(organization), JSON.stringify(mark)])
+}
+
+/**
+ * Ends the valid keys of an organization on its shard, and remembers in the mark when each was to end. From then on no
+ * request changes it here, also when the program that moves it ends. Call it in a transaction.
+ */
+export async function fence(query: Query, organization: string, to: string): Promise<void> {
+  const keys = await query(
+    `select id, expires_at from secret_keys
+     where organization_id = $1 and (expires_at is null or expires_at > db_clock()) for update`,
+    [organization],
+  )
+  const ends = keys.map(({ id, expires_at }) => [id!, expires_at && instantFromPg(expires_at)])
+  const mark: Mark = { to, keys: Object.fromEntries(ends) }
+  await query('update instance set value = $2 where name = $1', [nameOf(organization), JSON.stringify(mark)])
+  await query(
+    `update secret_keys set expires_at = db_clock()
+     where organization_id = $1 and (expires_at is null or expires_at > db_clock())`,
+    [organization],
+  )
+}
+
+/** Gives the keys back their ends: on the old shard after a move that was given up, on the new one at its end. */
+export async function giveKeysBack(query: Query, organization: string, { keys }: Mark): Promise<void> {
+  await query(
+    `update secret_keys k set expires_at = (e.value #>> '{}')::timestamptz
+     from json_each($2::json) e where k.organization_id = $1 and k.id::text = e.key`,
+    [organization, JSON.stringify(keys)],
+  )
+}
+
+export async function removeMark(query: Query, organization: string): Promise<void> {
+  await query('delete from instance where name = $1', [nameOf(organization)])
+}

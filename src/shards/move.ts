@@ -1,0 +1,243 @@
+// Moves an organization to another shard while it is served: its writes stand still only for the last step.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { identifier } from '../backup/sql-names.ts'
+import { Refusal } from '../lib/errors.ts'
+import { type Connection, connectTo, copyRows, countRows, inTransaction } from './connection.ts'
+import { checkReplication, endCopy, finishCopy, startCopy } from './copy-ahead.ts'
+import { fence, giveKeysBack, type Mark, readMarks, removeMark, setMark } from './mark.ts'
+import type { Shard } from './shard.ts'
+import { type TenantTable, tenantTables } from './tenant-tables.ts'
+
+export interface Move {
+  organization: string
+  from: Shard
+  to: Shard
+  /** Told before each step. */
+  say(step: string): void
+}
+
+export interface Moved {
+  rows: number
+  /** How long requests of the organization were refused or waited. */
+  stoodStillMs: number
+}
+
+// Directories look twice a second; HAProxy then needs a moment.
+const NOTICE_MS = 1500
+// How long a process trusts a key without asking for it again, and some more.
+const TRUSTED_MS = 1200
+// A charge that its process is still making is waited for: the provider's deadline, and some more.
+const CHARGES_MS = 60_000
+const LOCK_TIMEOUT = '10s'
+
+/** Moves it, or finishes or takes back a move that was interrupted. Throws a `Refusal`; then the old shard serves it. */
+export async function move(move: Move): Promise<Moved> {
+  const from = await connectTo(move.from)
+  const to = await connectTo(move.to)
+  try {
+    await alone(from, move.organization)
+    const interrupted = (await readMarks(from.query)).get(move.organization)
+    if (interrupted && interrupted.to !== move.to.name)
+      throw new Refusal(`"${move.organization}" is on its way to ${interrupted.to}: move it there.`)
+    if (interrupted && (await has(to, move.organization))) return await finish(from, to, move)
+    if (interrupted) await takeBack(from, move.organization, interrupted)
+    const projects = await readProjects(from, to, move)
+    const tables = await tenantTables(from.query, move.organization, projects)
+    return await moveAll({ ...move, tables, source: from, target: to, projects })
+  } finally {
+    await from.close()
+    await to.close()
+  }
+}
+
+interface Moving extends Move {
+  tables: TenantTable[]
+  projects: string[]
+  source: Connection
+  target: Connection
+}
+
+async function moveAll(moving: Moving): Promise<Moved> {
+  const { source, target, organization, tables, say } = moving
+  await checkReplication(source, target)
+  const ahead = tables.filter((table) => table.ahead)
+  await endCopy(source, target, organization)
+  await removeRows(target, ahead)
+  try {
+    say('Copying')
+    if (moving.projects.length > 0) await startCopy(source, target, organization, ahead)
+    const startMs = performance.now()
+    say('Stopping requests')
+    await setMark(source.query, organization, moving.to.name)
+    await sleep(NOTICE_MS)
+    await inTransaction(source, () => fence(source.query, organization, moving.to.name))
+    await sleep(TRUSTED_MS)
+    await untilCharged(source, organization)
+    return await cutOver(moving, startMs)
+  } catch (error) {
+    await giveUp(moving, ahead)
+    throw error
+  }
+}
+
+/** Holds all that can change the organization, copies the rest, and lets the new shard begin before the old rows are removed. */
+async function cutOver(moving: Moving, startMs: number): Promise<Moved> {
+  const { source, target, organization, tables, projects, say } = moving
+  let stoodStillMs = 0
+  let rows = 0
+  await inTransaction(source, async () => {
+    say('Locking')
+    await hold(source, tables, organization, projects)
+    if (projects.length > 0) await finishCopy(source, organization)
+    await endCopy(source, target, organization)
+    say('Copying the rest')
+    const mark = (await readMarks(source.query)).get(organization)!
+    const [now] = await source.query('select db_clock() as at')
+    await inTransaction(target, async () => {
+      for (const table of tables.filter(({ ahead }) => !ahead)) await copyRows(source, target, table)
+      await giveKeysBack(target.query, organization, mark)
+      await raiseClocks(target, organization, projects, now!.at!)
+      rows = await compare(source, target, tables)
+    })
+    stoodStillMs = performance.now() - startMs
+    say('Removing the old rows')
+    await removeAll(source, tables, organization)
+  })
+  return { rows, stoodStillMs }
+}
+
+/** A move whose organization is on the new shard already: only the old rows are left. */
+async function finish(source: Connection, target: Connection, { organization }: Move): Promise<Moved> {
+  const tables = await tenantTables(source.query, organization, await projectsOf(source, organization))
+  const rows = [...(await countRows(target, tables)).values()].reduce((sum, n) => sum + n, 0)
+  await inTransaction(source, () => removeAll(source, tables, organization))
+  await endCopy(source, target, organization)
+  return { rows, stoodStillMs: 0 }
+}
+
+async function takeBack(source: Connection, organization: string, mark: Mark): Promise<void> {
+  await inTransaction(source, async () => {
+    await giveKeysBack(source.query, organization, mark)
+    await removeMark(source.query, organization)
+  })
+}
+
+/** After a failure: the old shard serves it again, unless the new one has it already. */
+async function giveUp({ organization, ...moving }: Moving, ahead: TenantTable[]): Promise<void> {
+  const source = await connectTo(moving.from)
+  const target = await connectTo(moving.to)
+  try {
+    if (await has(target, organization)) return
+    const mark = (await readMarks(source.query)).get(organization)
+    if (mark) await takeBack(source, organization, mark)
+    await endCopy(source, target, organization)
+    await removeRows(target, ahead)
+  } finally {
+    await source.close()
+    await target.close()
+  }
+}
+
+// Class of the advisory locks of moves.
+const MOVE_LOCK = 7485
+
+/** Refuses while another process moves it. */
+async function alone({ query }: Connection, organization: string): Promise<void> {
+  const [row] = await query(`select pg_try_advisory_lock(${MOVE_LOCK}, hashtext($1)) as alone`, [organization])
+  if (row!.alone !== 't') throw new Refusal(`"${organization}" is being moved by another process.`)
+}
+
+async function projectsOf({ query }: Pick<Connection, 'query'>, organization: string): Promise<string[]> {
+  const rows = await query('select id from projects where organization_id = $1 order by id', [organization])
+  return rows.map(({ id }) => id!)
+}
+
+/** The projects of the organization. Refuses when it is not on the one shard, or cannot be on the other. */
+async function readProjects(from: Connection, to: Connection, { organization }: Move): Promise<string[]> {
+  if (!(await has(from, organization)))
+    throw new Refusal(`There is no organization "${organization}" on ${from.shard.name}.`)
+  if (await has(to, organization))
+    throw new Refusal(`There is an organization "${organization}" on ${to.shard.name} already.`)
+  await sameSchema(from, to)
+  const ids = await projectsOf(from, organization)
+  const [taken] = await to.query('select id from projects where id = any($1)', [ids])
+  if (taken) throw new Refusal(`There is a project "${taken.id}" of another organization on ${to.shard.name}.`)
+  return ids
+}
+
+async function sameSchema(from: Connection, to: Connection): Promise<void> {
+  const newest = async ({ query }: Connection) =>
+    (await query('select max(version) as version from schema_migrations'))[0]!.version
+  if ((await newest(from)) !== (await newest(to)))
+    throw new Refusal('The shards have different migrations: run the same version of Tundish on both.')
+}
+
+async function has({ query }: Connection, organization: string): Promise<boolean> {
+  return (await query('select 1 from organizations where id = $1', [organization])).length > 0
+}
+
+/** Waits for the charges and refunds that processes of the old shard are making. */
+async function untilCharged({ query }: Connection, organization: string): Promise<void> {
+  const giveUpAt = performance.now() + CHARGES_MS
+  for (;;) {
+    const rows = await query(
+      `select 1 from orders where organization_id = $1 and status = 'processing' and lease_until > db_clock()
+       union all
+       select 1 from refunds where organization_id = $1 and status = 'processing' and lease_until > db_clock()`,
+      [organization],
+    )
+    if (rows.length === 0) return
+    if (performance.now() > giveUpAt) throw new Refusal('A charge does not end: move the organization later.')
+    await sleep(100)
+  }
+}
+
+/**
+ * Locks out imports and erasures by the locks of its projects, and background work by its rows. A new order refers to its
+ * customer, so that none can be made.
+ */
+async function hold({ query }: Connection, tables: TenantTable[], organization: string, projects: string[]) {
+  await query(`set local lock_timeout = '${LOCK_TIMEOUT}'`)
+  await query(
+    `select pg_advisory_xact_lock(write_lock_class(), number) from projects where organization_id = $1 order by number`,
+    [organization],
+  )
+  for (const { name, condition, ahead } of tables) {
+    if (ahead && name !== 'customers') continue
+    await query(`select count(*) from (select 1 from ${identifier(name)} where ${condition} for update) held`)
+  }
+  const now = await projectsOf({ query }, organization)
+  if (now.length !== projects.length) throw new Refusal('A project was created meanwhile: move the organization again.')
+}
+
+/** Nothing is stamped earlier than on the old shard, whatever the clock of the new one says. */
+async function raiseClocks({ query }: Connection, organization: string, projects: string[], at: string): Promise<void> {
+  await query(
+    'update project_clocks set floor = greatest(floor, $2::timestamptz, db_clock()) where project_id = any($1)',
+    [projects, at],
+  )
+  await query(
+    `update organization_clocks set last_trx_created_at = greatest(last_trx_created_at, $2::timestamptz)
+     where organization_id = $1`,
+    [organization, at],
+  )
+}
+
+async function compare(source: Connection, target: Connection, tables: readonly TenantTable[]): Promise<number> {
+  const there = await countRows(source, tables)
+  const here = await countRows(target, tables)
+  const other = tables.find(({ name }) => there.get(name) !== here.get(name))
+  if (other)
+    throw new Error(`Bug: ${other.name} has ${there.get(other.name)} rows there and ${here.get(other.name)} here.`)
+  return [...here.values()].reduce((sum, n) => sum + n, 0)
+}
+
+async function removeAll(source: Connection, tables: readonly TenantTable[], organization: string): Promise<void> {
+  await removeRows(source, tables)
+  await removeMark(source.query, organization)
+}
+
+async function removeRows({ query }: Connection, tables: readonly TenantTable[]): Promise<void> {
+  for (const { name, condition } of tables.toReversed())
+    await query(`delete from ${identifier(name)} where ${condition}`)
+}

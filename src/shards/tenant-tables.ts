@@ -1,0 +1,56 @@
+// The tables with rows of an organization, read from the catalogue, so that tables of later migrations move too.
+import { readCatalogue, type Table } from '../backup/catalogue.ts'
+import { Refusal } from '../lib/errors.ts'
+import type { Query } from '../lib/pg/types.ts'
+
+export interface TenantTable extends Table {
+  /** A condition on its rows of the organization. */
+  condition: string
+  /** Copied while the organization is served; all others in the last step. */
+  ahead: boolean
+}
+
+// What is large, has a primary key, and is not looked through by background work: a row of a queue that was copied ahead
+// would be worked on twice.
+const AHEAD = new Set([
+  'funnels',
+  'experiments',
+  'products',
+  'profiles',
+  'sessions',
+  'replies',
+  'subscriptions',
+  'transactions',
+  'customers',
+  'report_transactions',
+  'figures_payments',
+  'figures_sales',
+  'figures_screens',
+  'figures_subscriptions',
+  'figures_visits',
+])
+
+// Given anew on the other shard: the project's number in locks is of its server.
+const OF_THE_SERVER: Record<string, string> = { projects: 'number' }
+
+/** A table comes after those it refers to. */
+export async function tenantTables(query: Query, organization: string, projects: string[]): Promise<TenantTable[]> {
+  const catalogue = await readCatalogue(query)
+  if (!catalogue) throw new Refusal('The database has no tables of Tundish.')
+  return catalogue.tables.flatMap(({ name, columns }) => {
+    const condition = conditionOf(name, columns, organization, projects)
+    if (condition === undefined) return []
+    const moved = columns.filter((column) => column !== OF_THE_SERVER[name])
+    return [{ name, columns: moved, condition, ahead: AHEAD.has(name) }]
+  })
+}
+
+function conditionOf(name: string, columns: string[], organization: string, projects: string[]): string | undefined {
+  if (name === 'organizations') return `id = ${literal(organization)}`
+  if (columns.includes('organization_id')) return `organization_id = ${literal(organization)}`
+  if (!columns.includes('project_id')) return undefined
+  return projects.length === 0 ? 'false' : `project_id in (${projects.map(literal).join(', ')})`
+}
+
+// A publication takes no parameters.
+const literal = (text: string) => `'${text.replaceAll("'", "''")}'`

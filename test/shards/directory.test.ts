@@ -1,0 +1,123 @@
+// The directory of several shards: who has an organization and its keys, what a mistake in the settings says, and every command on each.
+import assert from 'node:assert/strict'
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { parseEnv } from 'node:util'
+import { openApp } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+import { openLog } from '../../src/lib/log.ts'
+import { createOrganization, createProject } from '../../src/tenants/tenants.ts'
+import { tundish } from '../support/cli.ts'
+import { ask, type FreshDatabase, freshDatabase } from '../support/postgres.ts'
+
+const masterKey = randomBytes(32).toString('base64')
+const folder = mkdtempSync(join(tmpdir(), 'tundish-directory-'))
+const settings = join(folder, 'settings')
+const databases: Record<string, FreshDatabase> = {}
+
+before(async () => {
+  mkdirSync(settings)
+  for (const name of ['north', 'south']) {
+    databases[name] = await freshDatabase()
+    writeSettings(name, { DATABASE_URL: databases[name].url, MASTER_KEY: masterKey, DATA_DIR: join(folder, name) })
+  }
+})
+after(async () => {
+  for (const database of Object.values(databases)) await database.drop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function writeSettings(name: string, env: Record<string, string>): void {
+  const lines = Object.entries(env).map(([key, value]) => `${key}=${value}\n`)
+  writeFileSync(join(settings, `${name}.env`), lines.join(''))
+}
+
+/** Creates an organization with a project, and returns their keys. */
+async function create(shard: string, id: string): Promise<string[]> {
+  const env = parseEnv(readFileSync(join(settings, `${shard}.env`), 'utf8')) as Record<string, string>
+  const app = await openApp(readConfig(env), { log: openLog('silent') })
+  try {
+    const organization = await createOrganization(app.db, app.seal, { id })
+    const project = await createProject(app.db, app.seal, { id: `${id}-${shard}`, organization: id })
+    return [organization.secret_key, project.secret_key]
+  } finally {
+    await app.close()
+  }
+}
+
+const directory = () => tundish(['shards', 'directory', '--in', settings, '--to', join(folder, 'maps'), '--json'])
+const mapOf = (name: string) => readFileSync(join(folder, 'maps', `${name}.map`), 'utf8')
+const hashOf = (key: string) => createHash('sha256').update(key).digest('hex').toUpperCase()
+
+test('the maps have every organization, and every key by its hash, with the shard', async () => {
+  const keys: Record<string, string[]> = {}
+  for (const shard of ['north', 'south']) keys[shard] = await create(shard, `${shard}-org`)
+  const { code, stdout } = await directory()
+  assert.equal(code, 0)
+  assert.deepEqual(JSON.parse(stdout), { shards: 2, organizations: 2, keys: 4, conflicts: [] })
+  assert.equal(mapOf('organizations'), 'north-org north\nsouth-org south\n')
+  const expected = Object.entries(keys).flatMap(([shard, all]) => all.map((key) => `${hashOf(key)} ${shard}\n`))
+  assert.equal(mapOf('keys'), expected.sort().join(''))
+})
+
+test('an organization on two shards is served by neither, and is named', async () => {
+  for (const shard of ['north', 'south']) await create(shard, 'twin')
+  const { code, stdout } = await directory()
+  assert.equal(code, 1)
+  assert.deepEqual(JSON.parse(stdout).conflicts, ['The organization "twin" is on more than one shard.'])
+  assert.match(mapOf('organizations'), /^twin moving$/m)
+  const { stdout: all } = await tundish(['shards', 'run', '--in', settings, '--json', '--', 'org', 'list'])
+  const ids = JSON.parse(all).map(({ shard, exit_code, output }: never) => [
+    shard,
+    exit_code,
+    (output as { id: string }[]).map(({ id }) => id).sort(),
+  ])
+  assert.deepEqual(ids, [
+    ['north', 0, ['north-org', 'twin']],
+    ['south', 0, ['south-org', 'twin']],
+  ])
+})
+
+test('the mark of a move decides between two, and stops requests before', async () => {
+  const { url } = databases['north']!
+  const mark = JSON.stringify({ to: 'south', keys: {} })
+  await ask(url, `insert into instance (name, value) values ('move twin', '${mark}'), ('move north-org', '${mark}')`)
+  const { stdout } = await directory()
+  assert.deepEqual(JSON.parse(stdout).conflicts, [])
+  assert.equal(mapOf('organizations'), 'north-org moving\nsouth-org south\ntwin south\n')
+  await ask(url, `delete from instance where name like 'move %'`)
+})
+
+test('run returns the highest exit code, and puts the name of the shard into the words', async () => {
+  const words = ['shards', 'run', '--in', settings, '--', 'backup', join(folder, '{shard}.backup')]
+  const { code, stdout, stderr } = await tundish(words)
+  assert.equal(code, 0, stderr)
+  assert.match(stdout, /^north:\nSaved .*\nsouth:\nSaved /s)
+  assert.ok(readFileSync(join(folder, 'south.backup')).length > 0)
+  const refused = await tundish(['shards', 'run', '--in', settings, '--', 'org', 'create', 'south-org'])
+  assert.equal(refused.code, 1)
+  assert.match(refused.stderr, /The organization "south-org" exists already/)
+})
+
+test('2 for settings that do not fit together', async () => {
+  const { url } = databases['south']!
+  const cases: [Record<string, string>, RegExp][] = [
+    [{ DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') }, /another MASTER_KEY than north/],
+    [{ DATABASE_URL: url, MASTER_KEY: masterKey }, /west has the database of another shard/],
+    [{ MASTER_KEY: masterKey }, /west\.env: DATABASE_URL is required/],
+  ]
+  for (const [env, sentence] of cases) {
+    writeSettings('west', env)
+    const { code, stderr } = await directory()
+    assert.equal(code, 2)
+    assert.match(stderr, sentence)
+  }
+  rmSync(join(settings, 'west.env'))
+  const words = ['shards', 'move', 'north-org', '--in', settings, '--from', 'north', '--to', 'east']
+  const { code, stderr } = await tundish(words)
+  assert.equal(code, 2)
+  assert.match(stderr, /There is no shard "east": the shards are north, south/)
+})

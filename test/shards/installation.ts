@@ -1,0 +1,131 @@
+// Three shards, each a PostgreSQL and a server, behind HAProxy with the files of deploy/shards; all on this machine.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { PROGRAM_ENV } from '../support/cli.ts'
+import { type Cluster, openCluster, until } from '../support/cluster.ts'
+import { type ServerProcess, startProcess } from '../support/process.ts'
+import { openSimulator } from '../support/simulator.ts'
+
+const FILES = join(import.meta.dirname, '../../deploy/shards')
+export const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+export const NAMES = ['a', 'b', 'c'] as const
+export type Name = (typeof NAMES)[number]
+
+export interface TestShard {
+  name: Name
+  cluster: Cluster
+  env: Record<string, string>
+  server: ServerProcess
+}
+
+export interface Installation {
+  /** Of HAProxy. */
+  url: string
+  simulatorUrl: string
+  /** With the settings of each shard, and the maps. */
+  settings: string
+  maps: string
+  shards: Record<Name, TestShard>
+  haproxy: ChildProcess
+  directory: ChildProcess
+  close(): Promise<void>
+}
+
+export const HAPROXY = ['/usr/sbin/haproxy', '/usr/local/sbin/haproxy'].find((path) => existsSync(path))
+
+export async function openInstallation(): Promise<Installation> {
+  const folder = mkdtempSync(join(tmpdir(), 'tundish-shards-'))
+  const [settings, maps] = [join(folder, 'settings'), join(folder, 'maps')]
+  for (const one of [settings, maps]) mkdirSync(one)
+  const closers: (() => Promise<void> | void)[] = [() => rmSync(folder, { recursive: true, force: true })]
+  const close = async () => {
+    for (const closer of closers.reverse()) await closer()
+  }
+  try {
+    const simulator = await openSimulator()
+    closers.push(simulator.cleanUp)
+    const masterKey = randomBytes(32).toString('base64')
+    const shards = {} as Record<Name, TestShard>
+    for (const name of NAMES) {
+      const cluster = await openLogicalCluster()
+      closers.push(cluster.remove)
+      const env = settingsOf(join(folder, name), cluster, masterKey, simulator.url)
+      const text = Object.entries(env).map(([key, value]) => `${key}='${value}'\n`)
+      writeFileSync(join(settings, `${name}.env`), text.join(''))
+      const server = await startProcess(env)
+      closers.push(server.stop)
+      shards[name] = { name, cluster, env, server }
+    }
+    const port = await freePort()
+    const socket = join(folder, 'haproxy.sock')
+    copyFileSync(join(FILES, '503.http'), join(maps, '503.http'))
+    for (const name of ['keys.map', 'organizations.map']) writeFileSync(join(maps, name), '')
+    const addresses = NAMES.map((name) => [`SHARD_${name.toUpperCase()}`, new URL(shards[name].server.url).host])
+    const haproxy = start(HAPROXY!, ['-db', '-f', join(FILES, 'haproxy.cfg')], {
+      HAPROXY_ADDRESS: `127.0.0.1:${port}`,
+      HAPROXY_MAPS: maps,
+      HAPROXY_SOCKET: socket,
+      ...Object.fromEntries(addresses),
+    })
+    closers.push(() => void haproxy.kill('SIGKILL'))
+    await until('HAProxy to listen', () => existsSync(socket))
+    const words = ['shards', 'directory', '--in', settings, '--to', maps, '--haproxy', socket, '--follow']
+    const directory = start(process.execPath, [MAIN, ...words], { ...PROGRAM_ENV, LOG_LEVEL: 'warn' })
+    closers.push(() => void directory.kill('SIGTERM'))
+    const url = `http://127.0.0.1:${port}`
+    return { url, simulatorUrl: simulator.url, settings, maps, shards, haproxy, directory, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** A server whose log can be replicated by rows. */
+export async function openLogicalCluster(): Promise<Cluster> {
+  const cluster = await openCluster()
+  await cluster.query('alter system set wal_level = logical')
+  await cluster.stop()
+  await cluster.start()
+  return cluster
+}
+
+export function settingsOf(
+  folder: string,
+  { url }: Cluster,
+  masterKey: string,
+  simulatorUrl: string,
+): Record<string, string> {
+  return {
+    DATABASE_URL: url,
+    DATA_DIR: folder,
+    MASTER_KEY: masterKey,
+    SIMULATOR_URL: simulatorUrl,
+    PORT: '0',
+    ADMIN_PORT: '0',
+    RATE_LIMIT: '0',
+    // HAProxy sends names of headers in lower case.
+    SECRET_HEADER_CASE: 'any',
+    TRUST_PROXY: '127.0.0.1',
+    LOG_LEVEL: 'info',
+  }
+}
+
+function start(program: string, args: string[], env: Record<string, string>): ChildProcess {
+  return spawn(program, args, { env: { PATH: process.env['PATH'], ...env }, stdio: ['ignore', 'inherit', 'inherit'] })
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.on('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
+  })
+}

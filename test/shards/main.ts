@@ -1,0 +1,153 @@
+// npm run shards: three shards behind HAProxy; moves an organization under charges, reads and a copy, kills a shard, and judges.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { type Clients, type Shop, startClients } from '../failover/clients.ts'
+import { judge } from '../failover/judge.ts'
+import { fillShop } from '../failover/shop.ts'
+import { PROGRAM_ENV } from '../support/cli.ts'
+import { until } from '../support/cluster.ts'
+import { HAPROXY, type Installation, MAIN, type Name, openInstallation } from './installation.ts'
+
+const { values } = parseArgs({ options: { records: { type: 'string', default: '100000' } } })
+const SHOPS: Record<Name, string> = { a: 'north', b: 'south', c: 'west' }
+const LOAD_MS = 5000
+
+process.exitCode = await main()
+
+async function main(): Promise<number> {
+  if (!HAPROXY) {
+    process.stderr.write('This needs HAProxy. On Debian, as root: apt-get install haproxy\n')
+    return 2
+  }
+  const installation = await openInstallation()
+  try {
+    return await run(installation)
+  } finally {
+    await installation.close()
+  }
+}
+
+async function run(installation: Installation): Promise<number> {
+  const shops = new Map<Name, Shop>()
+  for (const [name, id] of Object.entries(SHOPS) as [Name, string][]) {
+    shops.set(name, { url: installation.url, ...(await fillShop(installation.shards[name].env, id)) })
+  }
+  const shop = shops.get('a')!
+  await addSessions(installation, shop, Number(values.records))
+  await until('HAProxy to know every key', async () => (await reads([...shops.values()])).every((code) => code === 200))
+  print(`Three shops on three shards. ${values.records} sessions in "${shop.organizationId}".`)
+
+  const all = [...shops].map(([name, one]) => ({ name, clients: startClients(one) }))
+  await sleep(LOAD_MS)
+  const moved = await moveShop(installation, shop)
+  print(`Moved ${moved.rows} rows in ${(moved.tookMs / 1000).toFixed(1)} s; requests refused for ${moved.stood} ms.`)
+  await sleep(LOAD_MS)
+  const outage = await killShard(installation, all)
+  print(`Shard c killed: charges of the others meanwhile ${outage.others}, of its own ${outage.own}.`)
+  for (const { clients } of all) await clients.stop()
+
+  const places: Record<string, Name> = { [SHOPS.a]: 'b', [SHOPS.b]: 'b', [SHOPS.c]: 'c' }
+  const broken = [...(await judgeAll(installation, all)), ...(await strays(installation, places))]
+  print(broken.length === 0 ? 'Nothing was lost, charged twice, missed or repeated.' : `Broken:\n${broken.join('\n')}`)
+  return broken.length === 0 ? 0 : 1
+}
+
+function reads(shops: Shop[]): Promise<number[]> {
+  return Promise.all(
+    shops.map(async ({ url, projectKey }) => {
+      const response = await fetch(`${url}/public/v1/products`, { headers: { 'Service-Secret': projectKey } })
+      return response.status
+    }),
+  )
+}
+
+/** Sessions of a project, so that a move has something to copy. */
+async function addSessions({ shards }: Installation, { organizationId }: Shop, records: number): Promise<void> {
+  await shards.a.cluster.query(`
+    insert into sessions (project_id, id, created_at, updated_at, profile_id, origin, user_agent, query_params)
+    select '${organizationId}-app', 'old-' || n, at, at, 'user-0', 'https://example.com/', 'Mozilla/5.0', '{"utm": "x"}'
+    from generate_series(1, ${records}) n, lateral (select db_clock() - make_interval(secs => n) as at) stamped`)
+}
+
+async function moveShop(installation: Installation, { organizationId }: Shop) {
+  const words = ['shards', 'move', organizationId, '--in', installation.settings, '--from', 'a', '--to', 'b', '--json']
+  const startMs = performance.now()
+  const { rows, stood_still_ms: stood } = JSON.parse(await output(words))
+  return { rows, stood, tookMs: performance.now() - startMs }
+}
+
+/** What a command prints, however long it takes. */
+async function output(words: string[]): Promise<string> {
+  const program = spawn(process.execPath, [MAIN, ...words], { env: PROGRAM_ENV, stdio: ['ignore', 'pipe', 'inherit'] })
+  let text = ''
+  program.stdout.setEncoding('utf8').on('data', (piece) => {
+    text += piece
+  })
+  const [code] = await once(program, 'close')
+  if (code !== 0) throw new Error(`tundish ${words.join(' ')} ended with ${code}.`)
+  return text
+}
+
+/** Charges that succeed while PostgreSQL and the server of a shard are dead, and charges of the shard afterwards. */
+async function killShard({ shards }: Installation, all: Loads) {
+  const charged = (own: boolean) =>
+    all
+      .filter(({ name }) => (name === 'c') === own)
+      .flatMap(({ clients }) => clients.charges)
+      .filter(({ outcome }) => outcome === 'succeeded').length
+  await shards.c.cluster.stop('SIGQUIT')
+  await sleep(1000)
+  const before = { others: charged(false), own: charged(true) }
+  await sleep(LOAD_MS)
+  const outage = { others: charged(false) - before.others, own: charged(true) - before.own }
+  await shards.c.cluster.start()
+  await until('charges on the shard that was killed', () => charged(true) > before.own + 5, 120_000)
+  return outage
+}
+
+type Loads = { name: Name; clients: Clients }[]
+
+/** All shops together, as if the shards were one database. */
+async function judgeAll({ shards, simulatorUrl }: Installation, all: Loads): Promise<string[]> {
+  const query = async (text: string) =>
+    (await Promise.all(Object.values(shards).map(({ cluster }) => cluster.query(text)))).flat()
+  await until('every charge to be decided', async () => {
+    const rows = await query(`select 1 from orders where status = 'processing'`)
+    return rows.length === 0
+  })
+  for (const { name, clients } of all) {
+    const answers = [...clients.statuses].sort().map(([what, n]) => `${what}: ${n}`)
+    print(
+      `${SHOPS[name]}: ${clients.charges.length} keys, ${clients.copied.length} rows copied; ${answers.join(', ')}.`,
+    )
+  }
+  const charges = all.flatMap(({ clients }) => clients.charges)
+  const copied = all.flatMap(({ clients }) => clients.copied)
+  const { broken } = await judge({
+    clients: { ...all[0]!.clients, charges, copied, inProgress: [] },
+    query,
+    simulatorUrl,
+  })
+  const statuses = all.flatMap(({ clients }) => [...clients.statuses.keys()])
+  return [...broken, ...statuses.filter((status) => !/ (200|503|400 charge_in_progress)$/.test(status))]
+}
+
+/** Rows of an organization on another shard than its own. */
+async function strays({ shards }: Installation, places: Record<string, Name>): Promise<string[]> {
+  const found = Object.values(shards).flatMap(({ name, cluster }) =>
+    Object.entries(places).map(async ([organization, place]) => {
+      const [row] = await cluster.query(`
+        select (select count(*) from orders where organization_id = '${organization}')
+          + (select count(*) from transactions where project_id = '${organization}-app')
+          + (select count(*) from organizations where id = '${organization}') as n`)
+      return name === place || Number(row!.n) === 0 ? [] : [`${row!.n} rows of ${organization} are on ${name}`]
+    }),
+  )
+  return (await Promise.all(found)).flat()
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}

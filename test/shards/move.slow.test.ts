@@ -1,0 +1,169 @@
+// Moves an organization between two servers under charges: nothing is lost or charged twice, and a move that was killed goes on.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import type { Shop } from '../failover/clients.ts'
+import { fillShop } from '../failover/shop.ts'
+import { PROGRAM_ENV, tundish } from '../support/cli.ts'
+import { type Cluster, until } from '../support/cluster.ts'
+import { type ServerProcess, startProcess } from '../support/process.ts'
+import type { Json } from '../support/server.ts'
+import { openSimulator } from '../support/simulator.ts'
+import { MAIN, openLogicalCluster, settingsOf } from './installation.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'tundish-move-'))
+const settings = join(folder, 'settings')
+const clusters: Record<string, Cluster> = {}
+const servers: Record<string, ServerProcess> = {}
+let simulator: Awaited<ReturnType<typeof openSimulator>>
+let shop: Omit<Shop, 'url'>
+
+before(async () => {
+  mkdirSync(settings)
+  simulator = await openSimulator()
+  const masterKey = randomBytes(32).toString('base64')
+  for (const name of ['a', 'b']) {
+    clusters[name] = await openLogicalCluster()
+    const env = settingsOf(join(folder, name), clusters[name], masterKey, simulator.url)
+    const lines = Object.entries(env).map(([key, value]) => `${key}='${value}'\n`)
+    writeFileSync(join(settings, `${name}.env`), lines.join(''))
+    servers[name] = await startProcess(env)
+    if (name === 'a') shop = await fillShop(env, 'shop')
+    else await fillShop(env, 'other')
+  }
+})
+after(async () => {
+  for (const server of Object.values(servers)) await server.stop()
+  for (const cluster of Object.values(clusters)) await cluster.remove()
+  await simulator.cleanUp()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const move = (from: string, to: string) =>
+  tundish(['shards', 'move', 'shop', '--in', settings, '--from', from, '--to', to, '--json'])
+
+async function call(
+  at: string,
+  path: string,
+  body?: object,
+): Promise<{ status: number; headers: Headers; body: Json }> {
+  const headers = { 'Service-Secret': shop.projectKey, 'Service-Secret-Key': shop.billingKey }
+  const json = { 'Content-Type': 'application/json' }
+  const init = body ? { method: 'POST', headers: { ...headers, ...json }, body: JSON.stringify(body) } : { headers }
+  const response = await fetch(`${servers[at]!.url}${path}`, init)
+  return { status: response.status, headers: response.headers, body: await response.json() }
+}
+
+const charge = (at: string, idempotency_key: string = randomUUID()) =>
+  call(at, '/shop/v1/payment/one_off_charge', {
+    external_id: 'user-0',
+    amount: '1.00',
+    currency_code: 'USD',
+    idempotency_key,
+  })
+
+const rowsOn = async (at: string) => {
+  const [row] = await clusters[at]!.query(`
+    select (select count(*) from organizations where id = 'shop') + (select count(*) from projects where organization_id = 'shop')
+      + (select count(*) from orders where organization_id = 'shop') + (select count(*) from profiles where project_id = 'shop-app')
+      + (select count(*) from transactions where project_id = 'shop-app') + (select count(*) from customers where organization_id = 'shop')
+      + (select count(*) from events where project_id = 'shop-app') + (select count(*) from secret_keys where organization_id = 'shop')
+      + (select count(*) from instance where name like 'move %') + (select count(*) from pg_publication)
+      + (select count(*) from pg_subscription) as n`)
+  return Number(row!.n)
+}
+
+test('the other shard answers as the first did, and the first knows nothing of it', async () => {
+  const key = randomUUID()
+  const first = await charge('a', key)
+  assert.equal(first.body.checkout_status, 'succeeded')
+  const list = await call('a', '/public/v1/transactions')
+  const window = '/public/v1/transactions?filter[updated_at.from]=2000-01-01T00:00:00Z'
+  const horizon = (await call('a', window)).headers.get('x-sync-horizon')!
+
+  const { code, stdout, stderr } = await move('a', 'b')
+  assert.equal(code, 0, stderr)
+  assert.ok(JSON.parse(stdout).rows > 10)
+  assert.equal(await rowsOn('a'), 0)
+  assert.equal((await charge('a')).status, 401)
+  assert.deepEqual((await call('b', '/public/v1/transactions')).body, list.body)
+  const replay = await charge('b', key)
+  assert.deepEqual(replay.body, { ...first.body, idempotent_replay: true })
+  assert.ok((await call('b', window)).headers.get('x-sync-horizon')! >= horizon)
+  const { stdout: audit } = await tundish(['shards', 'run', '--in', settings, '--json', '--', 'audit', 'list'])
+  const actions = JSON.parse(audit).map(({ output }: Json) => output.data[0].action)
+  assert.deepEqual(actions, ['organization.moved_out', 'organization.moved_in'])
+})
+
+test('back again with charges until it stops: each is paid once, in the order and the report', async () => {
+  const paid: string[] = []
+  let stopped = false
+  const charging = (async () => {
+    while (!stopped) {
+      const { status, body } = await charge('b')
+      if (status === 401) break
+      if (body.checkout_status === 'succeeded') paid.push(body.order_id)
+    }
+  })()
+  await until('some charges', () => paid.length > 5)
+  const { code, stderr } = await move('b', 'a')
+  stopped = true
+  await charging
+  assert.equal(code, 0, stderr)
+  assert.equal(await rowsOn('b'), 0)
+  const ids = async (text: string) => (await clusters['a']!.query(text)).map(({ id }) => id).sort()
+  const orders = await ids(
+    `select order_id::text as id from orders where organization_id = 'shop' and status = 'succeeded'`,
+  )
+  const report = await ids(`
+    select order_id::text as id from report_transactions where organization_id = 'shop' and not imported`)
+  const ledger = (await (await fetch(`${simulator.url}/ledger`)).json()) as { reference: string }[]
+  assert.deepEqual(orders, report)
+  assert.deepEqual(orders, ledger.map(({ reference }) => reference).sort())
+  for (const id of paid) assert.ok(orders.includes(id))
+})
+
+test('a move that was killed is begun anew, and the first shard accepts the keys if it cannot be', async () => {
+  const words = ['shards', 'move', 'shop', '--in', settings, '--from', 'a', '--to', 'b']
+  const mover = spawn(process.execPath, [MAIN, ...words], { env: PROGRAM_ENV, stdio: ['ignore', 'ignore', 'pipe'] })
+  // Its keys have ended by then.
+  const ended = async () => {
+    const [row] = await clusters['a']!.query(`select value from instance where name = 'move shop'`)
+    return row !== undefined && row['value']!.includes('null')
+  }
+  await until('the keys to end', ended)
+  mover.kill('SIGKILL')
+  await once(mover, 'close')
+  await until('the key to be forgotten', async () => (await charge('a')).status === 401)
+  const newer = '9999'
+  await clusters['b']!.query(
+    `insert into schema_migrations (version, name, breaking) values (${newer}, 'later', false)`,
+  )
+  const refused = await move('a', 'b')
+  assert.equal(refused.code, 1)
+  assert.match(refused.stderr, /The shards have different migrations/)
+  assert.equal((await charge('a')).body.checkout_status, 'succeeded')
+  await clusters['b']!.query(`delete from schema_migrations where version = ${newer}`)
+  const again = await move('a', 'b')
+  assert.equal(again.code, 0, again.stderr)
+  assert.equal(await rowsOn('a'), 0)
+  assert.equal((await charge('b')).body.checkout_status, 'succeeded')
+})
+
+test('1 and a sentence where the organization is not, and where the server cannot replicate', async () => {
+  const absent = await move('a', 'b')
+  assert.equal(absent.code, 1)
+  assert.match(absent.stderr, /There is no organization "shop" on a/)
+  await clusters['b']!.query('alter system reset wal_level')
+  await clusters['b']!.stop()
+  await clusters['b']!.start()
+  const refused = await move('b', 'a')
+  assert.equal(refused.code, 1)
+  assert.match(refused.stderr, /Set wal_level = logical on the server of b/)
+  await until('the server to be back', async () => (await charge('b')).status === 200)
+})
