@@ -6,7 +6,7 @@ import { makeFolder } from '../lib/files.ts'
 import type { Directory } from './directory.ts'
 
 /** The names of the files, as in `haproxy.cfg`. */
-export const MAPS = { organizations: 'organizations.map', keys: 'keys.map' } as const
+const MAPS = { organizations: 'organizations.map', keys: 'keys.map' } as const
 
 type MapName = keyof typeof MAPS
 
