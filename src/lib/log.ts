@@ -16,7 +16,8 @@ export function openLog(level: string, to: 1 | 2 | DestinationStream = 1, base: 
 
 // One write for many lines: a write per line costs a tenth of a short request. Only SIGKILL loses the last lines.
 // 4096 bytes are written to a pipe at once, so that workers that share it do not write into each other's lines.
-const BATCHED = { sync: false, minLength: 3584, maxWrite: 4096, periodicFlush: 50 }
+const BATCHED = { sync: false, minLength: 3584, maxWrite: 4096 }
+const FLUSH_MS = 50
 
 /** A closed terminal (EIO) is ignored, so that the program can still stop gracefully. */
 function openOutput(dest: 1 | 2): DestinationStream {
@@ -26,7 +27,24 @@ function openOutput(dest: 1 | 2): DestinationStream {
     if (error.code !== 'EIO') throw error
     Object.assign(output, { write: () => {}, flush: () => {}, flushSync: () => {}, end: () => {} })
   })
-  if (!terminal) return output
+  if (!terminal) return flushedSoon(output)
   const stream = dest === 1 ? process.stdout : process.stderr
   return { write: (line) => output.write(readableLine(line, stream)) }
+}
+
+/** Lines that wait are written after 50 ms. pino's own periodic flush makes a system call each time, also without any line. */
+function flushedSoon(output: ReturnType<typeof pino.destination>): DestinationStream {
+  const write = output.write.bind(output)
+  let isDue = false
+  const flush = () => {
+    isDue = false
+    output.flush()
+  }
+  return Object.assign(output, {
+    write(line: string) {
+      if (!isDue) setTimeout(flush, FLUSH_MS).unref()
+      isDue = true
+      return write(line)
+    },
+  })
 }

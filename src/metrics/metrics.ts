@@ -35,6 +35,10 @@ export interface WorkerMetrics {
 // From a response from memory to a charge at a slow provider.
 const BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
+// How often the lag of the event loop is measured: each time wakes an idle process. It is also the least lag that is
+// shown. The default is 10 ms.
+const LAG_EVERY_MS = 20
+
 export function openMetrics(db: Db, worker?: WorkerMetrics): Metrics {
   const registry = new Registry()
   const registers = [registry]
@@ -62,7 +66,11 @@ export function openMetrics(db: Db, worker?: WorkerMetrics): Metrics {
     replica: (replica) => watchReplica(replica, registers),
     ofThisProcess: () => registry.getMetricsAsJSON(),
     route(listener, providers) {
-      collectDefaultMetrics({ register: registry, ...(worker && { labels: { [WORKER]: String(worker.number) } }) })
+      collectDefaultMetrics({
+        register: registry,
+        eventLoopMonitoringPrecision: LAG_EVERY_MS,
+        ...(worker && { labels: { [WORKER]: String(worker.number) } }),
+      })
       buildInfo(registers)
       gaugesOfPool(db, registers)
       gaugesOfWork(db, [database])

@@ -148,10 +148,10 @@ describe('counters', () => {
       ...server.app,
       db: {
         ...server.db,
-        tx: async (work) => {
+        query: async (statement, params) => {
           calls++
           if (calls === 1) throw Object.assign(new Error('Connection terminated'), { code: 'ECONNREFUSED' })
-          return server.db.tx(work)
+          return server.db.query(statement, params)
         },
       },
       clock: { ...server.app.clock, sleep: (_ms, signal) => server.app.clock.sleep(5, signal) },

@@ -25,8 +25,11 @@ export interface ListenerBounds {
   sendTimeoutMs: number
 }
 
-// The largest delay until a stalled client is found; a check takes microseconds.
+// The largest delay until a client that does not read is found; a check takes microseconds.
 const MOST_LATE_MS = 200
+// Node looks at its connections all the time, and each look wakes an idle process: a tenth of the timeout late is soon enough.
+const HEADERS_LATE_SHARE = 10
+const HEADERS_MOST_LATE_MS = 1000
 
 /** The bounds that Node's HTTP server enforces. */
 export function serverOptions(bounds: ListenerBounds): FastifyHttpOptions<Server> {
@@ -37,7 +40,7 @@ export function serverOptions(bounds: ListenerBounds): FastifyHttpOptions<Server
     http: {
       maxHeaderSize: bounds.headerBytes,
       headersTimeout: bounds.headersTimeoutMs,
-      connectionsCheckingInterval: Math.min(MOST_LATE_MS, bounds.headersTimeoutMs),
+      connectionsCheckingInterval: Math.min(HEADERS_MOST_LATE_MS, bounds.headersTimeoutMs / HEADERS_LATE_SHARE),
     },
   }
 }
@@ -68,15 +71,27 @@ function busy(): ApiError {
   return tryLater('server_busy', 'Too many concurrent requests at the moment: try again.')
 }
 
-/** Closes connections whose client does not read its response, which would stay in memory for ever. */
+/**
+ * Closes connections whose client does not read its response, which would stay in memory for ever. It looks only while
+ * requests are under way, so that an idle process is not woken.
+ */
 function dropStalled(app: FastifyInstance, timeoutMs: number, underWay: SlotSet<ServerResponse>): void {
   const stalled = findStalled(timeoutMs, taken)
+  let timer: NodeJS.Timeout | undefined
+  const stop = () => {
+    clearInterval(timer)
+    timer = undefined
+  }
   const look = () => {
     for (const socket of stalled(waiting())) socket.destroy()
+    if (underWay.size === 0) stop()
   }
   function* waiting(): Iterable<Socket> {
     for (const { socket } of underWay) if (socket && socket.writableLength > 0) yield socket
   }
-  const timer = setInterval(look, Math.min(MOST_LATE_MS, timeoutMs)).unref()
-  app.addHook('onClose', async () => clearInterval(timer))
+  app.addHook('onRequest', (_request, _reply, done) => {
+    timer ??= setInterval(look, Math.min(MOST_LATE_MS, timeoutMs)).unref()
+    done()
+  })
+  app.addHook('onClose', async () => stop())
 }
