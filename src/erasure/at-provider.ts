@@ -116,10 +116,11 @@ const SETTLE = {
 /** Returns why the erasure has to be tried again; undefined if it is done. */
 async function erase(provider: Provider, { target, how }: Due, signal: AbortSignal): Promise<string | undefined> {
   if (!provider.eraseCustomer) return 'the provider has no such call'
-  const customer = target.startsWith('cus_') ? target : await customerOf(provider, target, signal)
+  const isCustomer = target.startsWith('cus_')
+  const customer = isCustomer ? target : await customerOf(provider, target, signal)
   if (customer === null) return undefined
   if (typeof customer === 'object') return customer.why
-  const outcome = await provider.eraseCustomer(customer, how, signal)
+  const outcome = await provider.eraseCustomer(customer, how, signal, isCustomer ? undefined : target)
   return outcome.outcome === 'unknown' ? outcome.why : undefined
 }
 

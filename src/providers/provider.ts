@@ -206,14 +206,14 @@ export interface Provider {
   refundsOf(charge: { chargeTransactionId: string }, signal?: AbortSignal): Promise<RefundAtProvider[] | Unknown>
   /** All disputes of one charge. Absent if the provider has no disputes. */
   disputesOf?(charge: { chargeTransactionId: string }, signal?: AbortSignal): Promise<Dispute[] | Unknown>
-
   /** Looks up a saved card; undefined if it does not exist. Its customer is null if the card was detached. */
   savedCard?(token: string, signal?: AbortSignal): Promise<{ customer: string | null } | Unknown | undefined>
-  /** Erases the personal data of one of the provider's customers, and detaches its cards. Repeating it changes nothing. */
+  /** Erases the data of a customer there, then detaches its cards, `card` last, which named it. Repeating changes nothing. */
   eraseCustomer?(
     customer: string,
     how: 'empty' | 'delete',
     signal?: AbortSignal,
+    card?: string,
   ): Promise<{ outcome: 'erased' } | Unknown>
   /**
    * The fee of an entry in the account's balance; undefined if the entry belongs to no payment. `not_begun` if the

@@ -36,6 +36,8 @@ test('reconcile names what Stripe has and the backup has not, and finds the rest
   const text = JSON.stringify(report, (_key, value) => (typeof value === 'bigint' ? String(value) : value))
   assert.ok(text.includes(gone.body.order_id), text)
   assert.ok(!text.includes(here.body.order_id), text)
+  const [organization] = await billing.db.query('select restored_from from organizations where id = $1', [shop.id])
+  assert.ok(organization!.restored_from, 'the mark stays while a charge is missing')
 })
 
 describe('a charge that the backup does not have', () => {

@@ -1,7 +1,9 @@
-// npm run crash-matrix [-- simulator|stripe|works]: kills a process at every point of every scenario, and judges what is left.
+// npm run crash-matrix [-- simulator|stripe|works|'title of a work']: kills a process at every point of every scenario, and
+// judges what is left.
 import { globalSetup, globalTeardown } from '../support/global-setup.ts'
 import { describe, Matrix, scenariosOf } from './matrix.ts'
 import type { ProviderName } from './stand.ts'
+import type { Row } from './victim.ts'
 import { ROWS } from './victims.ts'
 import { WorkMatrix } from './work-matrix.ts'
 
@@ -11,9 +13,11 @@ const MOST_BORDERS = 60
 await globalSetup()
 try {
   const named = process.argv.slice(2)
+  const asked = ROWS.filter(({ title }) => named.some((name) => title.startsWith(name)))
   const isAsked = (part: string) => named.length === 0 || named.includes(part)
   for (const provider of ['simulator', 'stripe'] as const) if (isAsked(provider)) await killRequests(provider)
-  if (isAsked('works')) await killWorks()
+  if (isAsked('works')) await killWorks(ROWS)
+  else if (asked.length > 0) await killWorks(asked)
 } finally {
   await globalTeardown()
 }
@@ -38,16 +42,16 @@ async function killRequests(provider: ProviderName): Promise<void> {
   }
 }
 
-async function killWorks(): Promise<void> {
+async function killWorks(rows: readonly Row[]): Promise<void> {
   const matrix = await WorkMatrix.open()
   let deaths = 0
   try {
-    for (const row of ROWS) {
+    for (const row of rows) {
       const borders = await matrix.borders(row, MOST_BORDERS)
       process.stdout.write(`${row.title}: ${borders.length} of ${borders.at(-1) ?? 0} borders\n`)
       for (const border of borders) if (await matrix.crash(row, border)) deaths += 1
     }
-    process.stdout.write(`${deaths} deaths in ${ROWS.length} works: another process did each again.\n`)
+    process.stdout.write(`${deaths} deaths in ${rows.length} works: another process did each again.\n`)
   } finally {
     await matrix.close()
   }

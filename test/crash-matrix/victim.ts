@@ -2,12 +2,15 @@
 import type { Installation } from '../support/backup.ts'
 import type { Billing, Organization } from '../support/billing.ts'
 import type { Arrival } from '../support/receiver.ts'
+import type { StripeSimulator } from '../support/stripe-simulator.ts'
 import type { Subject } from './works.ts'
 
 export interface Ground {
   billing: Billing
   shop: Organization
   receiver: { url: string; arrivals: Arrival[] }
+  /** Stripe, with an account to import. */
+  stripe: StripeSimulator
   /** An installation with a backup of it. */
   source: Installation
   backup: string

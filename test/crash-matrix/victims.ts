@@ -3,6 +3,7 @@ import type { Row } from './victim.ts'
 import { unerased, unimported, unrestored, unswept } from './victims-of-data.ts'
 import { undelivered, unforgotten } from './victims-of-events.ts'
 import { lost } from './victims-of-money.ts'
+import { unerasedAtProvider, unimportedAccount } from './victims-of-stripe.ts'
 
 const charge = (title: string, work: string, token: string, end: string): Row => ({
   title: `${title} (${token})`,
@@ -28,6 +29,8 @@ export const ROWS: Row[] = [
   { title: 'deleting old attempts', work: 'retention', make: unforgotten },
   { title: 'importing a file', work: 'import', make: (ground) => unimported(ground, false) },
   { title: 'importing a feed', work: 'import', make: (ground) => unimported(ground, true) },
+  { title: 'importing a Stripe account', work: 'stripe import', make: unimportedAccount },
   { title: 'erasing a person', work: 'erasure', make: unerased },
+  { title: 'erasing a customer at Stripe', work: 'erasure at provider', make: unerasedAtProvider },
   { title: 'restoring a backup', work: 'restore', make: unrestored },
 ]

@@ -4,9 +4,13 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { startBilling } from '../support/billing.ts'
 import { startReceiver } from '../support/receiver.ts'
+import { openStripeSimulator } from '../support/stripe-simulator.ts'
 import type { Ground, Row } from './victim.ts'
 import { makeBackup } from './victims-of-data.ts'
 import { doWork } from './works.ts'
+
+// Of the account that is imported: its lists have something of each kind.
+const CUSTOMERS = 25
 
 export class WorkMatrix {
   readonly #ground: Ground
@@ -19,11 +23,14 @@ export class WorkMatrix {
 
   static async open(): Promise<WorkMatrix> {
     // Only the processes of the matrix work in the background.
-    const billing = await startBilling({ WEBHOOK_ALLOW_PRIVATE: 'true' }, { worker: false })
+    const stripe = await openStripeSimulator({ demoCustomers: CUSTOMERS })
+    const settings = { WEBHOOK_ALLOW_PRIVATE: 'true', STRIPE_API_URL: stripe.url }
+    const billing = await startBilling(settings, { worker: false })
     const [shop, receiver, made] = [await billing.organization(), await startReceiver(), await makeBackup()]
-    return new WorkMatrix({ billing, shop, receiver, ...made }, async () => {
+    return new WorkMatrix({ billing, shop, receiver, stripe, ...made }, async () => {
       await receiver.close()
       await billing.stop()
+      await stripe.cleanUp()
       await made.source.remove()
     })
   }
@@ -43,6 +50,7 @@ export class WorkMatrix {
     child.kill('SIGKILL')
     await victim.done()
     await victim.remove?.()
+    assert.ok(crossed > 0, `${row.title} crossed no border: PostgreSQL is not reached by a socket of the file system`)
     const chosen = Math.min(most, crossed)
     return Array.from({ length: chosen }, (_, n) => 1 + Math.floor((n * (crossed - 1)) / Math.max(1, chosen - 1)))
   }

@@ -5,12 +5,14 @@ import { restore } from '../../src/backup/restore.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
 import { startSettling } from '../../src/billing/unknown/settling.ts'
 import { readConfig } from '../../src/config.ts'
+import { eraseAtProviders } from '../../src/erasure/at-provider.ts'
 import { erase } from '../../src/erasure/erasure.ts'
 import { readLedgers } from '../../src/erasure/ledger-files.ts'
 import { deliverEvents } from '../../src/events/dispatcher.ts'
 import { deleteSome } from '../../src/events/retention.ts'
 import { followProject } from '../../src/figures/follow.ts'
 import { importRecords } from '../../src/ingest/load.ts'
+import { carryOutImports } from '../../src/ingest/stripe/background.ts'
 import { Refusal } from '../../src/lib/errors.ts'
 import { openLog } from '../../src/lib/log.ts'
 import { sweepCounts } from '../../src/lists/counts.ts'
@@ -60,6 +62,20 @@ const WORKS: Record<string, Work> = {
     importRecords(app, { projectId: project!, live: live === 'true' }, lines(text!)),
   erasure: (app, { project, profile }) =>
     erase({ ...app, erasureLedger: app.config.erasureLedger }, ACTOR, project!, [profile!]),
+  'stripe import': (app, { project }) =>
+    runUntilNone(
+      app,
+      carryOutImports(app),
+      `select 1 from stripe_imports where project_id = $1 and status in ('waiting', 'running')`,
+      [project!],
+    ),
+  'erasure at provider': (app, { profile }) =>
+    runUntilNone(
+      app,
+      eraseAtProviders(app),
+      'select 1 from provider_erasures where profile_id = $1 and done_at is null',
+      [profile!],
+    ),
   reconcile: (app, { since }) => reconcile({ ...app, providerTimeoutMs: app.config.providerTimeoutMs }, since!),
 }
 

@@ -94,6 +94,32 @@ test('a provider that fails is asked again, until it is done', async () => {
   assert.ok(Number(row!.attempts) >= 2, row!.attempts!)
 })
 
+for (const [how, method] of [
+  ['on', 'POST'],
+  ['delete', 'DELETE'],
+] as const) {
+  test(`${how}: an erasure that is broken off between two calls leaves nothing of the customer`, async () => {
+    await set(how)
+    const { customer, profileId } = await person()
+    await stripe.client().paymentMethods.attach('pm_card_mastercard', { customer })
+    await stripe.control('/faults', { method, path: '/v1/customers/.*', kind: 'error_before', times: 1 })
+    await stripe.control('/faults', { method: 'POST', path: '/v1/payment_methods/.*', kind: 'error_before', times: 1 })
+    await erase(profileId)
+    // Not minutes later.
+    const hurry = () =>
+      billing.db.query(
+        `update provider_erasures set next_attempt_at = db_clock(), why = null
+         where profile_id = $1 and why is not null and done_at is null`,
+        [profileId],
+      )
+    await until('it to be erased at Stripe', async () => (await hurry()) && isDone(profileId))
+    const there = (await customerAt(customer)) as { deleted?: boolean; email?: string | null; name?: string | null }
+    if (how === 'delete') return assert.equal(there.deleted, true)
+    assert.deepEqual([there.email || null, there.name || null], [null, null])
+    assert.deepEqual((await stripe.client().customers.listPaymentMethods(customer)).data, [])
+  })
+}
+
 test('404 for a profile that was not erased, in the words of one that does not exist', async () => {
   const { profileId } = await person()
   assert.equal((await receipt(profileId)).status, 404)

@@ -40,13 +40,6 @@ export const batchMutants: Mutants = {
     bug: 'from report_transactions r where r.organization_id = any($3) and',
     foundBy: tenants,
   },
-  'settles-for-the-first-tenant': {
-    does: 'looks for all orders of a batch in the organization of the first',
-    file: 'billing/charge/settle.ts',
-    code: 'const organizations = Array.from(first.values(), ({ order }) => order.organization_id)',
-    bug: 'const organizations = Array.from(first.values(), () => all[0]!.order.organization_id)',
-    foundBy: tenants,
-  },
   'one-failure-fails-all': {
     does: 'fails all calls of a tenant with the error of one of them',
     file: 'lib/batching.ts',

@@ -12,6 +12,11 @@ export interface Outcome {
 export const PROGRAM_ENV = {
   PATH: process.env['PATH'] ?? '',
   NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
+  // With these a run of the mutants plants its bug.
+  ...(process.env['TUNDISH_MUTANT'] && {
+    TUNDISH_MUTANT: process.env['TUNDISH_MUTANT'],
+    NODE_OPTIONS: process.env['NODE_OPTIONS'] ?? '',
+  }),
 }
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts')

@@ -28,22 +28,27 @@ export async function savedCard(api: StripeApi, token: string, signal: AbortSign
 }
 
 /**
- * Detaches every card of a customer, then clears name, e-mail, phone and addresses, or deletes the customer. Repeating it
- * changes nothing. A customer that no longer exists counts as erased.
+ * Clears name, e-mail, phone and addresses of a customer, or deletes the customer; then detaches every card, and `card` last.
+ * Repeating it changes nothing. A customer that no longer exists counts as erased.
  */
 export async function eraseCustomer(
   api: StripeApi,
   customer: string,
   how: 'empty' | 'delete',
   signal: AbortSignal,
+  card?: string,
 ): Promise<{ outcome: 'erased' }> {
   if (await isGone(api, customer, signal)) return { outcome: 'erased' }
-  await detachCards(api, customer, signal)
+  const cards = await cardsOf(api, customer, signal)
   const path = pathOf('customers', customer)
   const empty = { name: '', email: '', phone: '', description: '', address: '', shipping: '' }
   const response = how === 'delete' ? await api.delete(path, signal) : await api.post(path, empty, undefined, signal)
   // 404: another worker, or a user of Stripe's dashboard, has deleted it meanwhile.
   if (response.status !== 200 && response.status !== 404) throw responseError(response.status, response.error)
+  // The cards after the customer, and the known card last: a card that is detached no longer names its customer.
+  const isKnown = (token: string) => token === card
+  for (const token of [...cards.filter((one) => !isKnown(one)), ...cards.filter(isKnown)])
+    await detach(api, token, signal)
   return { outcome: 'erased' }
 }
 
@@ -54,13 +59,15 @@ async function isGone(api: StripeApi, customer: string, signal: AbortSignal): Pr
   return body['deleted'] === true
 }
 
-async function detachCards(api: StripeApi, customer: string, signal: AbortSignal): Promise<void> {
+async function cardsOf(api: StripeApi, customer: string, signal: AbortSignal): Promise<string[]> {
   const tokens: string[] = []
   for await (const { id } of api.all(pathOf('customers', customer, 'payment_methods'), {}, signal))
     tokens.push(String(id))
-  for (const token of tokens) {
-    const { status, error } = await api.post(pathOf('payment_methods', token, 'detach'), {}, undefined, signal)
-    // 400: it has been detached meanwhile.
-    if (status !== 200 && status !== 400) throw responseError(status, error)
-  }
+  return tokens
+}
+
+async function detach(api: StripeApi, token: string, signal: AbortSignal): Promise<void> {
+  const { status, error } = await api.post(pathOf('payment_methods', token, 'detach'), {}, undefined, signal)
+  // 400: it has been detached meanwhile. 404: it is gone with its customer.
+  if (![200, 400, 404].includes(status)) throw responseError(status, error)
 }

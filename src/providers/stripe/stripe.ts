@@ -188,8 +188,8 @@ export class StripeProvider implements Provider {
   }
 
   /** Erases a customer's personal data at Stripe. After `unknown` it must be repeated. */
-  eraseCustomer(customer: string, how: 'empty' | 'delete', signal?: AbortSignal) {
-    return this.#read(signal, (deadline) => eraseCustomer(this.#api, customer, how, deadline))
+  eraseCustomer(customer: string, how: 'empty' | 'delete', signal?: AbortSignal, card?: string) {
+    return this.#read(signal, (deadline) => eraseCustomer(this.#api, customer, how, deadline, card))
   }
 
   close(): void {

@@ -1,0 +1,114 @@
+// A Stripe account to import, and customers to erase at Stripe.
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { erase } from '../../src/erasure/erasure.ts'
+import { FIRST_STEP } from '../../src/ingest/stripe/run.ts'
+import { beginState, findState, type ImportName } from '../../src/ingest/stripe/state.ts'
+import type { Db } from '../../src/lib/pg/db.ts'
+import { connectAccount } from '../../src/providers/connect.ts'
+import { setOrganization } from '../../src/tenants/tenants.ts'
+import type { Organization } from '../support/billing.ts'
+import { differences } from '../support/stripe-import.ts'
+import { savedCard, TEST_KEY } from '../support/stripe-simulator.ts'
+import type { Ground, Victim } from './victim.ts'
+import { ACTOR, doWork, type Subject } from './works.ts'
+
+const MERCHANT = 'stripe-test'
+
+/** An organization with the Stripe account connected. */
+async function connected({ billing }: Ground): Promise<Organization> {
+  const shop = await billing.organization()
+  const { app } = billing.server
+  const context = { ...app, stripeApiUrl: app.config.stripeApiUrl, deadlineMs: app.config.providerTimeoutMs }
+  const name = { organizationId: shop.id, psp: 'stripe', merchantId: MERCHANT }
+  await connectAccount(context, name, { secretKey: TEST_KEY, isSandbox: true })
+  return shop
+}
+
+/** An import that a server has to carry out. */
+async function begun(ground: Ground): Promise<{ name: ImportName; subject: Subject }> {
+  const { id, projectId } = await connected(ground)
+  const name = { organizationId: id, projectId, merchantId: MERCHANT }
+  await beginState(ground.billing.db.query, name, {}, { background: true, firstStep: FIRST_STEP })
+  return { name, subject: { project: projectId } }
+}
+
+/** All that an import stores, without the times at which it did. */
+const stored = (db: Db, { organizationId, projectId }: ImportName) =>
+  db.query(
+    `select 'profile' as kind, id, row(created_at, email, phone, country, locale)::text as content
+     from profiles where project_id = $1
+     union all select 'customer', external_id, row(email, profile_id)::text from customers where organization_id = $2
+     union all select 'subscription', id, row(status, renews, price, currency, period_ends_at, profile_id, product_id)::text
+     from subscriptions where project_id = $1
+     union all select 'transaction', id, row(created_at, price, currency, profile_id, subscription_id)::text
+     from transactions where project_id = $1
+     union all select 'payment', trx_id::text,
+       row(amount, currency_code, status, psp_transaction_type, psp_date, payment_method_token, meta_subs_id)::text
+     from report_transactions where organization_id = $2
+     union all select 'count', list, sum(n)::text from counts where project_id = $1 and field = '' group by list
+     order by 1, 2`,
+    [projectId, organizationId],
+  )
+
+/** What an import stores that nothing disturbs. */
+const wholes = new WeakMap<Ground, Promise<Awaited<ReturnType<typeof stored>>>>()
+
+async function importWhole(ground: Ground) {
+  const { name, subject } = await begun(ground)
+  await doWork('stripe import', ground.billing.server.env, subject)
+  return stored(ground.billing.db, name)
+}
+
+export async function unimportedAccount(ground: Ground): Promise<Victim> {
+  const { db } = ground.billing
+  if (!wholes.has(ground)) wholes.set(ground, importWhole(ground))
+  const whole = await wholes.get(ground)!
+  const { name, subject } = await begun(ground)
+  return {
+    subject,
+    async left() {
+      const known = new Set(whole.map((row) => `${row.kind} ${row.id}`))
+      const strange = (await stored(db, name)).filter((row) => !known.has(`${row.kind} ${row.id}`))
+      assert.deepEqual(strange, [], 'rows that the account does not have')
+    },
+    async done() {
+      const state = (await findState(db.query, name))!
+      assert.deepEqual([state.status, state.error, differences(state)], ['done', null, []])
+      assert.ok(whole.length > 0)
+      assert.deepEqual(await stored(db, name), whole)
+    },
+  }
+}
+
+/** A customer at Stripe whose profile is erased here. */
+export async function unerasedAtProvider(ground: Ground): Promise<Victim> {
+  const { billing, stripe } = ground
+  const { db, server } = billing
+  const shop = await connected(ground)
+  await setOrganization(db, shop.id, { eraseAtProvider: 'on' })
+  const client = stripe.client()
+  const card = await savedCard(client)
+  const profileId = `pro_${randomUUID()}`
+  await shop.customer({ token: card.payment_method, psp: 'stripe', merchantId: MERCHANT, profileId })
+  await erase({ ...server.app, erasureLedger: server.ledger }, ACTOR, shop.projectId, [profileId])
+  const queued = () =>
+    db.query('select done_at is not null as done, why from provider_erasures where profile_id = $1', [profileId])
+  assert.deepEqual(await queued(), [{ done: 'f', why: null }])
+  return {
+    subject: { profile: profileId },
+    async left() {
+      // The lease of the killed process passes.
+      await db.query(
+        'update provider_erasures set next_attempt_at = db_clock() where profile_id = $1 and done_at is null',
+        [profileId],
+      )
+    },
+    async done() {
+      assert.deepEqual(await queued(), [{ done: 't', why: null }])
+      const there = (await client.customers.retrieve(card.customer)) as { email?: string | null; name?: string | null }
+      assert.deepEqual([there.email || null, there.name || null], [null, null])
+      assert.deepEqual((await client.customers.listPaymentMethods(card.customer)).data, [])
+    },
+  }
+}
