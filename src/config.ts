@@ -179,7 +179,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   if (port !== 0 && config.adminPort === port && config.adminHost === config.host) {
     mistakes.push(`ADMIN_PORT must not be ${port}, which is PORT.`)
   }
-  if (config.databaseUrl && !config.masterKey) {
+  if (config.databaseUrl && text('MASTER_KEY') === undefined) {
     mistakes.push(
       'MASTER_KEY is required with DATABASE_URL, the same for all processes: make one with "openssl rand -base64 32".',
     )

@@ -34,10 +34,10 @@ test('one that waits has more time than a statement of its role', async () => {
   assert.deepEqual(await migrating, [])
 })
 
-test('migrations are numbered from 1 on, each by its own number', async () => {
+test('every migration has a number of its own', async () => {
   const versions = (await migrations()).map(({ version }) => version)
   assert.deepEqual(
-    versions,
-    versions.map((_, n) => n + 1),
+    versions.filter((version, n) => versions.indexOf(version) !== n),
+    [],
   )
 })
