@@ -79,24 +79,37 @@ export interface Given {
   test?: boolean
 }
 
-/** Reads the query of the operation, or throws what is wrong with it. */
-export function questionOf(given: Given, projects: readonly string[], today: string): Question {
-  const names = given.metric.split(',').filter(Boolean)
+/** Reads the query of the operation, or throws a 400 for its first broken rule. */
+export function readQuery(query: unknown): Given {
+  const given = query as Given
+  readMetrics(given.metric)
+  for (const name of ['from', 'to'] as const) if (given[name] !== undefined) checkDay(name, given[name])
+  splitBy(given.by)
+  return given
+}
+
+function readMetrics(metric: string): MetricName[] {
+  const names = metric.split(',').filter(Boolean)
   const unknown = names.find((name) => !Object.hasOwn(metrics, name))
   if (unknown !== undefined || names.length === 0 || names.length > MOST_METRICS)
     throw new ApiError(
       400,
-      'invalid_value',
-      `metric must be 1 to ${MOST_METRICS} of ${metricNames.join(', ')}, got "${given.metric}".`,
+      'invalid_parameter',
+      `metric must be 1 to ${MOST_METRICS} of ${metricNames.join(', ')}, got "${metric}".`,
     )
+  return names as MetricName[]
+}
+
+/** The question of a query that was read; the days that it leaves out follow from `today`. Throws a 400 like `readQuery`. */
+export function questionOf(given: Given, projects: readonly string[], today: string): Question {
   const to = checkDay('to', given.to ?? addDays(today, 1))
   const from = checkDay('from', given.from ?? addDays(to, -30))
-  if (from >= to) throw new ApiError(400, 'invalid_value', `from must be before to, got ${from} and ${to}.`)
+  if (from >= to) throw new ApiError(400, 'invalid_parameter', `from must be before to, got ${from} and ${to}.`)
   if ((Date.parse(to) - Date.parse(from)) / DAY_MS > MOST_DAYS)
-    throw new ApiError(400, 'invalid_value', `from and to must be at most ${MOST_DAYS} days apart.`)
+    throw new ApiError(400, 'invalid_parameter', `from and to must be at most ${MOST_DAYS} days apart.`)
   return {
     projects,
-    metrics: names as MetricName[],
+    metrics: readMetrics(given.metric),
     from,
     to,
     ...splitBy(given.by),
@@ -113,7 +126,7 @@ export const addDays = (text: string, days: number) =>
 function checkDay(name: string, text: string): string {
   const ms = Date.parse(text)
   if (Number.isNaN(ms) || addDays(text, 0) !== text)
-    throw new ApiError(400, 'invalid_value', `${name} must be a day, got "${text}".`)
+    throw new ApiError(400, 'invalid_parameter', `${name} must be a day, got "${text}".`)
   return text
 }
 
@@ -124,7 +137,7 @@ function splitBy(by: string | undefined): Pick<Question, 'period' | 'dimension'>
   if (words.length !== [period, dimension].filter(Boolean).length)
     throw new ApiError(
       400,
-      'invalid_value',
+      'invalid_parameter',
       `by must be one of ${PERIODS.join(', ')}, one of ${DIMENSIONS.join(', ')}, or both.`,
     )
   return { ...(period && { period }), ...(dimension && { dimension }) }

@@ -6,7 +6,7 @@ import { comparedDays, type Figure, figuresAsOf, readFigures } from '../figures/
 import { Type } from '../lib/shape/schema.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { requireOrganization, requireProject } from './exist.ts'
-import { addDays, DAY_MS, type Given, query, questionOf } from './figures-query.ts'
+import { addDays, DAY_MS, type Given, query, questionOf, readQuery } from './figures-query.ts'
 import type { Act, Operation, Reading } from './operation.ts'
 
 const TAG = 'Figures'
@@ -87,9 +87,10 @@ const ofProject: Reading = {
   id: 'getProjectFigures',
   path: '/projects/:project_id/figures',
   summary: 'Get figures of a project',
-  async run(app, { params, query: given }) {
+  async run(app, { params, query }) {
+    const given = readQuery(query)
     await requireProject(app.db.query, params.project_id!)
-    return answerFigures(app, [params.project_id!], given as unknown as Given)
+    return answerFigures(app, [params.project_id!], given)
   },
 }
 
@@ -98,13 +99,14 @@ const ofOrganization: Reading = {
   id: 'getOrganizationFigures',
   path: '/organizations/:organization_id/figures',
   summary: 'Get figures of an organization, the sums of its projects',
-  async run(app, { params, query: given }) {
+  async run(app, { params, query }) {
+    const given = readQuery(query)
     await requireOrganization(app.db.query, params.organization_id!)
     const rows = await app.db.query('select id from projects where organization_id = $1', [params.organization_id!])
     return answerFigures(
       app,
       rows.map(({ id }) => id!),
-      given as unknown as Given,
+      given,
     )
   },
 }

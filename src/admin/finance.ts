@@ -116,7 +116,7 @@ function readAfter(text: string): string {
   try {
     return readInstant(text)
   } catch (error) {
-    if (error instanceof TimeError) throw new ApiError(400, 'invalid_value', `after ${error.message}.`)
+    if (error instanceof TimeError) throw new ApiError(400, 'invalid_parameter', `after ${error.message}.`)
     throw error
   }
 }

@@ -136,12 +136,12 @@ export function readPeriod({ month, from, to }: PeriodGiven): Period {
     return { from: first, to: monthsAfter(first, 1) }
   }
   if (month !== undefined || from === undefined || to === undefined)
-    throw new ApiError(400, 'invalid_value', 'Give month, or from and to.')
+    throw new ApiError(400, 'invalid_parameter', 'Give month, or from and to.')
   const period = { from: dayOf('from', from), to: dayOf('to', to) }
   if (period.from >= period.to)
-    throw new ApiError(400, 'invalid_value', `from must be before to, got ${from} and ${to}.`)
+    throw new ApiError(400, 'invalid_parameter', `from must be before to, got ${from} and ${to}.`)
   if (period.to > monthsAfter(period.from, MOST_MONTHS))
-    throw new ApiError(400, 'invalid_value', `from and to must be at most ${MOST_MONTHS} months apart.`)
+    throw new ApiError(400, 'invalid_parameter', `from and to must be at most ${MOST_MONTHS} months apart.`)
   return period
 }
 
@@ -151,7 +151,7 @@ function dayOf(name: string, day: string): string {
   if (!date || Number.isNaN(date.getTime()) || date.toISOString().slice(0, 10) !== day || day < '0001')
     throw new ApiError(
       400,
-      'invalid_value',
+      'invalid_parameter',
       name === 'month'
         ? `month must be a month such as 2026-10, got "${day.slice(0, -3)}".`
         : `${name} must be a day such as 2026-10-01, got "${day}".`,

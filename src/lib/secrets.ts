@@ -100,7 +100,7 @@ export function adoptNextMasterKeyIn(dataDir: string): void {
   const [path, next] = [masterKeyPath(dataDir), nextMasterKeyIn(dataDir)]
   if (!next) return
   const old = keyIn(path)
-  if (old && !old.equals(next)) {
+  if (old && !equalSecrets(old, next)) {
     rmSync(`${path}.old`, { force: true })
     writeNew(`${path}.old`, old.toString('base64'))
   }

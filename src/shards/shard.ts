@@ -4,6 +4,7 @@ import { basename, join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { type Config, readConfig } from '../config.ts'
 import { UsageError } from '../lib/errors.ts'
+import { equalSecrets } from '../lib/secrets.ts'
 
 /** One Tundish with a database of its own, which holds whole organizations. */
 export interface Shard {
@@ -31,7 +32,7 @@ export function readShards(folder: string): Shard[] {
   const shards = files.map((file) => readShard(join(folder, file)))
   const [first] = shards
   // A key sealed on one shard is opened on another after a move.
-  const other = shards.find(({ config }) => !config.masterKey!.equals(first!.config.masterKey!))
+  const other = shards.find(({ config }) => !equalSecrets(config.masterKey!, first!.config.masterKey!))
   if (other) throw new UsageError(`${other.name} has another MASTER_KEY than ${first!.name}: all shards need the same.`)
   const same = shards.find(({ databaseUrl }, n) => shards.findIndex((one) => one.databaseUrl === databaseUrl) < n)
   if (same) throw new UsageError(`${same.name} has the database of another shard.`)

@@ -38,9 +38,13 @@ export const setTime = (ms: number) => `select pg_catalog.setval('simulated.pres
 export const setBeginning = (ms: number) => `set application_name = '${BEGUN}${instantOf(ms)}'`
 
 /** What earlier seeds left in the database is older than any reconciliation of a later one looks. */
-export const FORGET = ['orders', 'refunds'].map(
-  (table) => `update ${table} set settled_at = '2000-01-01' where settled_at > '2000-01-01'`,
-)
+export const FORGET = [
+  ...['orders', 'refunds'].map(
+    (table) => `update ${table} set settled_at = '2000-01-01' where settled_at > '2000-01-01'`,
+  ),
+  // Whether any are fresh is asked for all projects.
+  'delete from counts',
+]
 
 /** Connections that wait for others, each with those. */
 export const WAITS = `
