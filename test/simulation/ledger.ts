@@ -123,7 +123,9 @@ export class Ledger {
     const settled = found.map(({ verdict }) => verdict).find((verdict) => verdict?.outcome === 'succeeded')
     if (settled) return settled as Settled
     const open = found.find(({ verdict }) => verdict === undefined)
-    return open ? { outcome: 'prepared', handle: open.handle } : { outcome: 'not_found' }
+    if (open) return { outcome: 'prepared', handle: open.handle }
+    const failed = found.map(({ verdict }) => verdict).find((verdict) => verdict?.outcome === 'failed')
+    return (failed as Settled | undefined) ?? { outcome: 'not_found' }
   }
 
   look(type: Type, key: string): Settled | Refused | NotFound | Unconfirmed {
