@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import { KINDS } from '../../src/records/records.ts'
 import { createOperator } from '../../src/tenants/operator-keys.ts'
 import { createOrganization } from '../../src/tenants/tenants.ts'
+import { until } from '../support/cluster.ts'
 import { describeServer } from '../support/description.ts'
 import { casesOf, faultsOf, isList, type PlanCase, REPORT_CASES } from '../support/plan-cases.ts'
 import { type Caught, explain, watched } from '../support/plans.ts'
@@ -104,6 +105,7 @@ describe('the plans of all lists', () => {
     'a sweep of the counts': async () => {
       const { sweepCounts } = await import('../../src/lists/counts.ts')
       const stop = sweepCounts({ ...server.app, db: watched(server.db, (one) => caught.push(one)) })
+      await until('the sweep to ask', () => caught.length > 0)
       await stop()
     },
     'an erasure': () => project.post('/profiles/anonymize', { profile_ids: ['pro-11'] }),
