@@ -1,6 +1,7 @@
 // The query of the figures: its schema, and the question that it asks.
 import { type MetricName, metricNames, metrics } from '../figures/metrics.ts'
 import type { Question } from '../figures/read.ts'
+import { addDays, DAY_MS } from '../lib/days.ts'
 import { ApiError } from '../lib/errors.ts'
 import { DAY_PATTERN, DECLARED_ONLY } from '../lib/http/rule-phrases.ts'
 import { Type } from '../lib/shape/schema.ts'
@@ -68,7 +69,7 @@ export const query = Type.Object({
   ),
 })
 
-export interface Given {
+interface Given {
   metric: string
   from?: string
   to?: string
@@ -79,13 +80,17 @@ export interface Given {
   test?: boolean
 }
 
+/** A question whose projects, and days that were left out, are not known yet. */
+export interface Asked extends Pick<Given, 'from' | 'to' | 'compare'> {
+  about: Omit<Question, 'projects' | 'from' | 'to'>
+}
+
 /** Reads the query of the operation, or throws a 400 for its first broken rule. */
-export function readQuery(query: unknown): Given {
-  const given = query as Given
-  readMetrics(given.metric)
-  for (const name of ['from', 'to'] as const) if (given[name] !== undefined) checkDay(name, given[name])
-  splitBy(given.by)
-  return given
+export function readQuery(query: unknown): Asked {
+  const { metric, by, funnel, money = 'usd', test = false, ...days } = query as Given
+  const metrics = readMetrics(metric)
+  for (const name of ['from', 'to'] as const) if (days[name] !== undefined) checkDay(name, days[name])
+  return { ...days, about: { metrics, ...splitBy(by), ...(funnel !== undefined && { funnel }), money, test } }
 }
 
 function readMetrics(metric: string): MetricName[] {
@@ -100,28 +105,15 @@ function readMetrics(metric: string): MetricName[] {
   return names as MetricName[]
 }
 
-/** The question of a query that was read; the days that it leaves out follow from `today`. Throws a 400 like `readQuery`. */
-export function questionOf(given: Given, projects: readonly string[], today: string): Question {
-  const to = checkDay('to', given.to ?? addDays(today, 1))
-  const from = checkDay('from', given.from ?? addDays(to, -30))
+/** The question about these projects; the days that were left out follow from `today`. Throws a 400 for the others. */
+export function questionOf(asked: Asked, projects: readonly string[], today: string): Question {
+  const to = asked.to ?? addDays(today, 1)
+  const from = asked.from ?? checkDay('from', addDays(to, -30))
   if (from >= to) throw new ApiError(400, 'invalid_parameter', `from must be before to, got ${from} and ${to}.`)
   if ((Date.parse(to) - Date.parse(from)) / DAY_MS > MOST_DAYS)
     throw new ApiError(400, 'invalid_parameter', `from and to must be at most ${MOST_DAYS} days apart.`)
-  return {
-    projects,
-    metrics: readMetrics(given.metric),
-    from,
-    to,
-    ...splitBy(given.by),
-    ...(given.funnel !== undefined && { funnel: given.funnel }),
-    money: given.money ?? 'usd',
-    test: given.test ?? false,
-  }
+  return { ...asked.about, projects, from, to }
 }
-
-export const DAY_MS = 86_400_000
-export const addDays = (text: string, days: number) =>
-  new Date(Date.parse(text) + days * DAY_MS).toISOString().slice(0, 10)
 
 function checkDay(name: string, text: string): string {
   const ms = Date.parse(text)

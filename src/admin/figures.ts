@@ -3,10 +3,11 @@
 import type { App } from '../app.ts'
 import { rebuildFigures } from '../figures/follow.ts'
 import { comparedDays, type Figure, figuresAsOf, readFigures } from '../figures/read.ts'
+import { addDays, DAY_MS } from '../lib/days.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { requireOrganization, requireProject } from './exist.ts'
-import { addDays, DAY_MS, type Given, query, questionOf, readQuery } from './figures-query.ts'
+import { type Asked, query, questionOf, readQuery } from './figures-query.ts'
 import type { Act, Operation, Reading } from './operation.ts'
 
 const TAG = 'Figures'
@@ -45,10 +46,10 @@ const answer = Type.Object(
 )
 
 /** The answer of the operation for these projects. */
-async function answerFigures({ db }: Pick<App, 'db'>, projects: readonly string[], given: Given) {
+async function answerFigures({ db }: Pick<App, 'db'>, projects: readonly string[], asked: Asked) {
   const [now] = await db.query(`select to_char(db_clock() at time zone 'UTC', 'YYYY-MM-DD') as today`)
-  const question = questionOf(given, projects, now!.today!)
-  const days = given.compare && comparedDays(question, given.compare)
+  const question = questionOf(asked, projects, now!.today!)
+  const days = asked.compare && comparedDays(question, asked.compare)
   const [asOf, figures, before] = await Promise.all([
     figuresAsOf(db, projects),
     readFigures(db, question),
@@ -88,9 +89,9 @@ const ofProject: Reading = {
   path: '/projects/:project_id/figures',
   summary: 'Get figures of a project',
   async run(app, { params, query }) {
-    const given = readQuery(query)
+    const asked = readQuery(query)
     await requireProject(app.db.query, params.project_id!)
-    return answerFigures(app, [params.project_id!], given)
+    return answerFigures(app, [params.project_id!], asked)
   },
 }
 
@@ -100,13 +101,13 @@ const ofOrganization: Reading = {
   path: '/organizations/:organization_id/figures',
   summary: 'Get figures of an organization, the sums of its projects',
   async run(app, { params, query }) {
-    const given = readQuery(query)
+    const asked = readQuery(query)
     await requireOrganization(app.db.query, params.organization_id!)
     const rows = await app.db.query('select id from projects where organization_id = $1', [params.organization_id!])
     return answerFigures(
       app,
       rows.map(({ id }) => id!),
-      given,
+      asked,
     )
   },
 }

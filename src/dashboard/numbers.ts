@@ -1,4 +1,5 @@
 // Figures for pages: asked of the operation, picked, and turned into the rows of pictures.
+import { DAY_MS } from '../lib/days.ts'
 import { money, number, percent } from './format.ts'
 import { cell, type Table } from './sheet.ts'
 import { type Answer, organizationOf, type Project, type View } from './view.ts'
@@ -58,7 +59,6 @@ export const show = (unit: Unit, value: number | null | undefined) => cell(SHOW[
 /** The first days of all periods of the page, so that a picture has no gaps. */
 function periodsOf({ span: { from, to, by } }: View): string[] {
   const found = new Set<string>()
-  const DAY_MS = 86_400_000
   for (let ms = Date.parse(from); ms < Date.parse(to); ms += DAY_MS) {
     const day = new Date(ms).toISOString().slice(0, 10)
     const week = new Date(ms - ((new Date(ms).getUTCDay() + 6) % 7) * DAY_MS).toISOString().slice(0, 10)

@@ -1,4 +1,5 @@
 // The period of a page: a preset or two days, both in the address, and how its figures are grouped.
+import { addDays, DAY_MS } from '../lib/days.ts'
 import { ApiError } from '../lib/errors.ts'
 
 export interface Span {
@@ -12,7 +13,6 @@ export interface Span {
   by: 'day' | 'week' | 'month'
 }
 
-const DAY_MS = 86_400_000
 export const presets: Record<string, string> = {
   '7d': '7 days',
   '30d': '30 days',
@@ -39,9 +39,6 @@ export function choosePeriod(query: URLSearchParams, today: string): Span {
     : monthsBefore(to, Number.parseInt(name, 10))
   return { name, from, to, compare, by: chosenGrouping(query) ?? grouping(from, to) }
 }
-
-export const addDays = (day: string, days: number) =>
-  new Date(Date.parse(day) + days * DAY_MS).toISOString().slice(0, 10)
 
 /** The first of the month so many months before, so that months are whole. */
 function monthsBefore(day: string, months: number): string {

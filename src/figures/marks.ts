@@ -1,4 +1,4 @@
-// Days whose figures have to be computed again: marked by whoever changes records, taken in runs.
+// Days whose figures have to be computed again: each change of records marks them, and they are taken in runs.
 import type { Query } from '../lib/pg/types.ts'
 import type { Days } from './compute.ts'
 import { families } from './families.ts'

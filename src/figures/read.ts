@@ -1,5 +1,6 @@
 // Reads figures: sums over days from the rollups, by period and dimension, beside the period before.
 import { currencies } from '../lib/currencies.ts'
+import { DAY_MS } from '../lib/days.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Param } from '../lib/pg/types.ts'
 import { type MetricName, metrics, type Sum, type SumName, sums, sumsOf } from './metrics.ts'
@@ -176,7 +177,6 @@ function accumulate(rows: Rows, names: SumName[], { from, to, period }: Question
   })
 }
 
-const DAY_MS = 86_400_000
 const dayText = (ms: number) => new Date(ms).toISOString().slice(0, 10)
 
 /** The first days of all periods from `from` until `to`. */

@@ -1,5 +1,5 @@
 // Marks the days on which charges and refunds changed figures: found by the clocks of organizations, since charges must not
-// pay for marks. Whatever else writes records is an import, which marks its days itself.
+// pay for marks. All other records are written by imports, which mark their days themselves.
 import type { Query } from '../lib/pg/types.ts'
 
 const MOST_ORGANIZATIONS = 500

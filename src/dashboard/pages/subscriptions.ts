@@ -1,9 +1,10 @@
 // Subscriptions: started, ended and paying over time, MRR, trials, churn by cohort, and the list.
+
+import { addDays } from '../../lib/days.ts'
 import { id, minorMoney, percent, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, namesOf, seriesTable, total } from '../numbers.ts'
 import { chosen, filters, further, section, tableSection, tile, tiles } from '../parts.ts'
-import { addDays } from '../period.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { picture, table } from '../table.ts'
