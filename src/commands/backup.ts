@@ -6,7 +6,7 @@ import type { Format } from '../backup/format.ts'
 import { showProgress } from '../backup/progress.ts'
 import type { Config } from '../config.ts'
 import { UsageError } from '../lib/errors.ts'
-import { stopSignal, withSettings } from './command.ts'
+import { abortedWhenStopped, withSettings } from './command.ts'
 
 interface Options {
   force?: boolean
@@ -29,10 +29,8 @@ export function register(program: Command): void {
     const [file, { force = false, format, json }] = given as [string, Options]
     if (file === '-' && (json || format === 'postgresql'))
       throw new UsageError('Standard output takes a backup in our own format and nothing else: name a file.')
-    const stopping = new AbortController()
-    void stopSignal().then(() => stopping.abort())
     const progress = showProgress(process.stderr)
-    const made = await backup(config, { file, force, format, signal: stopping.signal, progress })
+    const made = await backup(config, { file, force, format, signal: abortedWhenStopped(), progress })
     const bytes = file === '-' ? undefined : (await stat(file)).size
     if (file === '-') process.stderr.write(`${summary(made)}\n`)
     return { json: report(file, made, bytes), text: file === '-' ? '' : `${summary(made)} ${reminder(config, file)}` }

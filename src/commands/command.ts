@@ -44,9 +44,7 @@ export async function untilStopped<T>(
   run: (app: App, signal: AbortSignal) => Promise<T>,
   options: Partial<OpenOptions> = {},
 ): Promise<T> {
-  const stopping = new AbortController()
-  const { signal } = stopping
-  void stopSignal().then(() => stopping.abort())
+  const signal = abortedWhenStopped()
   signal.addEventListener('abort', sayStopping)
   const app = await openApp(config, { ...short(config, options), signal }).catch((error) => {
     throw error === signal.reason ? new Interrupted('Stopped before the command began: it did nothing.') : error
@@ -183,4 +181,11 @@ export function stopSignal(signalled?: Signalled): Promise<void> {
     process.on('SIGHUP', () => (terminalIsClosed() ? stop() : signalled.restart?.()))
     if (terminalIsClosed()) stop()
   })
+}
+
+/** A signal that is aborted at the first SIGINT or SIGTERM, with this reason. */
+export function abortedWhenStopped(reason?: Error): AbortSignal {
+  const stopping = new AbortController()
+  void stopSignal().then(() => stopping.abort(reason))
+  return stopping.signal
 }

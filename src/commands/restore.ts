@@ -8,7 +8,7 @@ import { type Restored, restore } from '../backup/restore.ts'
 import type { Config } from '../config.ts'
 import { readLedgers } from '../erasure/ledger-files.ts'
 import { Refusal } from '../lib/errors.ts'
-import { stopSignal, withSettings } from './command.ts'
+import { abortedWhenStopped, withSettings } from './command.ts'
 import { commandLine } from './operations.ts'
 
 interface Options {
@@ -33,15 +33,13 @@ export function register(program: Command): void {
       throw new Refusal(
         `There is no ledger of erasures at ${config.erasureLedger}, so whoever was erased since the backup would come back: name it with --erasures, or add --without-erasures if there never was one.`,
       )
-    const stopping = new AbortController()
-    void stopSignal().then(() => stopping.abort())
     const progress = showProgress(process.stderr)
     const restored = await restore(config, {
       file,
       replace,
       ledgers,
       actor: commandLine(),
-      signal: stopping.signal,
+      signal: abortedWhenStopped(),
       progress,
     })
     return { json: report(restored), text: summary(restored) }

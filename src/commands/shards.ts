@@ -9,7 +9,7 @@ import { writeMaps } from '../shards/haproxy.ts'
 import { move } from '../shards/move.ts'
 import { type Ran, runOn } from '../shards/on-each.ts'
 import { readShards, type Shard, shardNamed } from '../shards/shard.ts'
-import { stopSignal, withSettings } from './command.ts'
+import { abortedWhenStopped, withSettings } from './command.ts'
 import { commandLine } from './operations.ts'
 
 const CONNECTIONS = { read: 1, plain: 2 }
@@ -42,10 +42,8 @@ function registerDirectory(command: Command): void {
       const text = `${counts.organizations} organizations and ${counts.keys} keys on ${counts.shards} shards.`
       return { json: { ...counts, conflicts }, text: [text, ...conflicts].join('\n'), exitCode: conflicts.length && 1 }
     }
-    const stopping = new AbortController()
-    void stopSignal().then(() => stopping.abort())
     const log = openLog(config.logLevel)
-    await follow({ shards, folder: options.to, sockets: options.haproxy ?? [], log, signal: stopping.signal })
+    await follow({ shards, folder: options.to, sockets: options.haproxy ?? [], log, signal: abortedWhenStopped() })
     return { json: {}, text: '' }
   })
 }

@@ -10,7 +10,7 @@ import { Refusal, UsageError } from '../lib/errors.ts'
 import { targetOf } from '../sync/open-target.ts'
 import { countChanges, run } from '../sync/sync.ts'
 import { FORMATS, type Format, type State, type Target } from '../sync/target.ts'
-import { type Result, stopSignal, withSettings } from './command.ts'
+import { abortedWhenStopped, type Result, withSettings } from './command.ts'
 
 interface Options {
   to: string
@@ -39,15 +39,12 @@ export function register(program: Command): void {
     const everyMs = pauseOf(options.every)
     const url = addressOf(options, config)
     const tundish = new Tundish({ url, projectKey: keyOf(options, config) })
-    const stopping = new AbortController()
-    void stopSignal().then(() =>
-      stopping.abort(new Refusal('Stopped. The copy goes on where it is with the next sync.')),
-    )
+    const signal = abortedWhenStopped(new Refusal('Stopped. The copy goes on where it is with the next sync.'))
     const target = await targetOf(options.to, options.format)
     try {
-      const copy = () => once(tundish, target, url, stopping.signal)
+      const copy = () => once(tundish, target, url, signal)
       const state = await copy()
-      if (options.follow) return await follow(copy, state, options, everyMs, stopping.signal)
+      if (options.follow) return await follow(copy, state, options, everyMs, signal)
       return resultOf(state, options)
     } catch (error) {
       throw explained(error)

@@ -5,7 +5,7 @@ import { readConfig } from '../config.ts'
 import { eventTypes } from '../events/catalogue.ts'
 import { forwardEvents } from '../events/forward.ts'
 import { UsageError } from '../lib/errors.ts'
-import { guard, stopSignal } from './command.ts'
+import { abortedWhenStopped, guard } from './command.ts'
 import { addOperations } from './operations.ts'
 
 interface Options {
@@ -35,11 +35,9 @@ async function listen({ project, forwardTo, kinds }: Options): Promise<void> {
   if (unknown !== undefined) throw new UsageError(`--kinds: there is no kind of event "${unknown}".`)
   const app = await openApp(readConfig(process.env), { connections: { read: 1, plain: 2 } })
   try {
-    const stopping = new AbortController()
-    void stopSignal().then(() => stopping.abort())
     const say = (line: string) => process.stdout.write(`${line}\n`)
     const begin = () => say(`Forwarding the events of project ${project} to ${url.href}. Ctrl-C stops it.`)
-    const target = { projectId: project, url: url.href, kinds: wanted, signal: stopping.signal }
+    const target = { projectId: project, url: url.href, kinds: wanted, signal: abortedWhenStopped() }
     for await (const { type, id, outcome, durationMs } of forwardEvents(app, target, begin)) {
       const result = outcome.status === undefined ? outcome.error : `${outcome.status}, ${Math.round(durationMs)} ms`
       say(`${type}  ${id}  ${result}`)
