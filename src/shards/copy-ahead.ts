@@ -1,6 +1,7 @@
 // Copies most of an organization to another shard while it is served, by PostgreSQL's logical replication with row filters.
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
 import { identifier } from '../backup/sql-names.ts'
 import { Refusal } from '../lib/errors.ts'
 import { isUnavailable, sqlState } from '../lib/pg/errors.ts'
@@ -40,7 +41,7 @@ export async function startCopy(
   const name = nameOf(organization)
   const filters = tables.map(({ name: table, condition }) => `${identifier(table)} where (${condition})`)
   await from.query(`create publication ${name} for table ${filters.join(', ')}`)
-  const address = `'${from.shard.replicationUrl.replaceAll("'", "''")}'`
+  const address = pg.escapeLiteral(from.shard.replicationUrl)
   try {
     await to.query(`create subscription ${name} connection ${address} publication ${name}`)
   } catch (error) {

@@ -1,4 +1,5 @@
 // The tables with rows of an organization, read from the catalogue, so that tables of later migrations move too.
+import pg from 'pg'
 import { readCatalogue, type Table } from '../backup/catalogue.ts'
 import { Refusal } from '../lib/errors.ts'
 import type { Query } from '../lib/pg/types.ts'
@@ -45,12 +46,10 @@ export async function tenantTables(query: Query, organization: string, projects:
   })
 }
 
+// As literals: a publication takes no parameters.
 function conditionOf(name: string, columns: string[], organization: string, projects: string[]): string | undefined {
-  if (name === 'organizations') return `id = ${literal(organization)}`
-  if (columns.includes('organization_id')) return `organization_id = ${literal(organization)}`
+  if (name === 'organizations') return `id = ${pg.escapeLiteral(organization)}`
+  if (columns.includes('organization_id')) return `organization_id = ${pg.escapeLiteral(organization)}`
   if (!columns.includes('project_id')) return undefined
-  return projects.length === 0 ? 'false' : `project_id in (${projects.map(literal).join(', ')})`
+  return projects.length === 0 ? 'false' : `project_id in (${projects.map((id) => pg.escapeLiteral(id)).join(', ')})`
 }
-
-// A publication takes no parameters.
-const literal = (text: string) => `'${text.replaceAll("'", "''")}'`
