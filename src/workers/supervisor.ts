@@ -1,9 +1,14 @@
 // The supervisor: holds the listening sockets, starts the workers, and serves no requests itself.
 import cluster from 'node:cluster'
 import type { App } from '../app.ts'
+import type { Clock } from '../lib/clock.ts'
 import type { Running } from '../server/server.ts'
 import { divide } from './shares.ts'
 import { WorkerPool } from './worker-pool.ts'
+import { EndedEarly } from './worker-process.ts'
+
+// How long the supervisor waits for a signal that has ended one of its workers already.
+const SAME_SIGNAL_MS = 1000
 
 export interface Supervised extends Running {
   /** Replaces the workers by new ones, one after another. */
@@ -34,7 +39,7 @@ export async function startWorkers(
   cluster.setupPrimary({ serialization: 'advanced' })
   const pool = new WorkerPool({ workers, share, work, log: app.log, clock: app.clock })
   signalled.kill = () => pool.kill()
-  const addresses = await begin(pool, signal)
+  const addresses = await begin(pool, app.clock, signal)
   return {
     app,
     ...addresses,
@@ -44,13 +49,15 @@ export async function startWorkers(
   }
 }
 
-async function begin(pool: WorkerPool, signal: AbortSignal) {
+async function begin(pool: WorkerPool, clock: Clock, signal: AbortSignal) {
   const stop = () => void pool.stop()
   signal.addEventListener('abort', stop)
   try {
     signal.throwIfAborted()
     return await pool.begin()
   } catch (error) {
+    // Ctrl-C ends workers that do not handle signals yet, and may do so before the supervisor notices it.
+    if (error instanceof EndedEarly && error.wasInterrupted) await clock.sleep(SAME_SIGNAL_MS, signal)
     // An aborted start takes precedence over the error that its workers ended before they were ready.
     signal.throwIfAborted()
     throw error

@@ -34,6 +34,17 @@ export interface End {
   signal: string | null
 }
 
+/** A worker has ended before it was ready, without telling why. */
+export class EndedEarly extends Refusal {
+  /** Whether a signal ended it that terminals and systemd send to all processes of a command, the supervisor among them. */
+  readonly wasInterrupted: boolean
+
+  constructor(code: number | null, signal: string | null) {
+    super(`A worker ended before it was ready (${signal ?? `exit code ${code}`}).`)
+    this.wasInterrupted = signal === 'SIGINT' || signal === 'SIGTERM' || signal === 'SIGHUP'
+  }
+}
+
 /** Starts a worker. `onMessage` is called with each of its messages. */
 export function startWorker(number: number, share: Share, onMessage: (message: FromWorker) => void): WorkerProcess {
   const forked = cluster.fork()
@@ -66,7 +77,7 @@ export function startWorker(number: number, share: Share, onMessage: (message: F
   })
   void worker.ended.then(({ code, signal }) => {
     worker.state = 'ended'
-    ready.reject(reason ?? new Refusal(`A worker ended before it was ready (${signal ?? `exit code ${code}`}).`))
+    ready.reject(reason ?? new EndedEarly(code, signal))
   })
   // Prevents an unhandled rejection if the caller no longer waits.
   worker.ready.catch(() => {})

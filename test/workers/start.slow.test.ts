@@ -93,6 +93,15 @@ describe('a signal while "serve --workers" starts', { ...LONG, skip: !existsSync
       })
     }
   }
+
+  test('Ctrl-C that ends a worker before the supervisor notices it is no failure', async () => {
+    const starting = start(env, ['--workers', '1'])
+    const { pid } = starting.child
+    await until('a worker is forked', () => descendants(pid!).length > 0)
+    process.kill(descendants(pid!)[0]!, 'SIGINT')
+    setTimeout(() => process.kill(pid!, 'SIGINT'), 200)
+    assert.deepEqual([await starting.ended, starting.output.stderr], [{ code: 0, signal: null }, ''])
+  })
 })
 
 describe('a signal while "serve" makes its embedded database', LONG, () => {
