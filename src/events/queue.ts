@@ -35,6 +35,8 @@ export interface Lane {
 /** Longer than any attempt: a delivery that is due again after this was taken by a process that has died. */
 const LEASE_SECONDS = 30
 const FAN_OUT = 500
+/** From this many due deliveries on, all endpoints are looked at; below it only those that have one. */
+const MANY_DUE = 500
 /** An endpoint that failed for this long without a success is disabled. */
 const PATIENCE = '5 days'
 
@@ -76,7 +78,8 @@ const FAN_OUT_EVENTS: Statement = {
 
 /**
  * Takes due deliveries: the first of each endpoint before the second of any, so that the backlog of one endpoint does not
- * delay another. Taking a delivery moves its due time past the lease.
+ * delay another. Taking a delivery moves its due time past the lease. While little is due, only the endpoints of what is due are
+ * looked at, so that thousands of idle ones cost nothing.
  */
 export async function take(db: Db, { failing, limit, perEndpoint, busy }: Lane): Promise<Taken[]> {
   if (limit <= 0) return []
@@ -87,6 +90,7 @@ export async function take(db: Db, { failing, limit, perEndpoint, busy }: Lane):
     [...busy.keys()],
     [...busy.values()].map(String),
     LEASE_SECONDS,
+    MANY_DUE,
   ])
   return rows.map((row) => ({
     project_id: row.project_id!,
@@ -105,8 +109,24 @@ const TAKE: Statement = {
   name: 'take deliveries',
   text: `
   with now as materialized (select db_clock() as at),
+  first_due as materialized (
+    select project_id, endpoint_id from webhook_deliveries
+    where status = 'pending' and next_attempt_at <= (select at from now) order by next_attempt_at limit $7
+  ),
+  endpoints as materialized (
+    select e.project_id, e.id from (
+      select distinct project_id, endpoint_id from first_due where (select count(*) from first_due) < $7
+    ) f cross join lateral (
+      select project_id, id from webhook_endpoints e
+      where e.project_id = f.project_id and e.id = f.endpoint_id and e.enabled and (e.failing_since is not null) = $1
+      limit 1
+    ) e
+    union all
+    select project_id, id from webhook_endpoints
+    where (select count(*) from first_due) = $7 and enabled and (failing_since is not null) = $1
+  ),
   due as materialized (
-    select d.* from webhook_endpoints e
+    select d.* from endpoints e
     left join unnest($4::uuid[], $5::int[]) as busy (endpoint_id, n) on busy.endpoint_id = e.id
     cross join lateral (
       select w.project_id, w.event_id, w.endpoint_id, w.next_attempt_at,
@@ -116,7 +136,6 @@ const TAKE: Statement = {
         and w.next_attempt_at <= (select at from now)
       order by w.next_attempt_at limit greatest($3 - coalesce(busy.n, 0), 0)
     ) d
-    where e.enabled and (e.failing_since is not null) = $1
     order by d.turn, d.next_attempt_at limit $2
   ),
   mine as materialized (

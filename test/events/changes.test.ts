@@ -34,7 +34,7 @@ async function emit(changes: SubscriptionChange[]) {
 }
 const types = (rows: Record<string, string | null>[]) => rows.map(({ object_id, type }) => `${object_id} ${type}`)
 
-test('a new one is created, and also told by its state when that is another', async () => {
+test('a new subscription is an event of its creation, and one of its state if that is another than created', async () => {
   const rows = await emit(['sub-a', 'sub-b'].map((id) => ({ id, before: null })))
   assert.deepEqual(types(rows), [
     'sub-a subscription.created',
@@ -47,7 +47,7 @@ test('a new one is created, and also told by its state when that is another', as
   )
 })
 
-test('a new state is told by its name, a later renewal as renewed, anything else not at all', async () => {
+test('a new state is an event of its name, a later period is a renewal, anything else is no event', async () => {
   const before = { status: 'active', renewed_at: '2026-01-02 03:04:05.1+00', period_starts_at: null }
   const rows = await emit([
     { id: 'sub-b', before: { ...before, status: 'trialing' } },
@@ -57,7 +57,7 @@ test('a new state is told by its name, a later renewal as renewed, anything else
   assert.deepEqual(types(rows), ['sub-b subscription.active', 'sub-c subscription.renewed'])
 })
 
-test('the data is the very object the API answers', async () => {
+test('the data is the object as the API returns it', async () => {
   const [told] = await emit([{ id: 'sub-b', before: null }])
   const { body } = await project.get('/subscriptions/sub-b')
   assert.equal(body.profile.email, 'ada@example.com')
@@ -69,7 +69,7 @@ test('the data is the very object the API answers', async () => {
   assert.deepEqual(JSON.parse(paid!.data!), list.body.data[0])
 })
 
-test('an erasure tells who was erased, and nothing more; what was told before is wiped', async () => {
+test('the event of an erasure has only the id; earlier events are wiped', async () => {
   const [told] = await emit([{ id: 'sub-b', before: null }])
   assert.match(told!.data!, /ada@example\.com/)
   assert.equal((await project.post('/profiles/anonymize', { profile_ids: ['profile-1'] })).status, 200)
@@ -97,7 +97,7 @@ test('an erasure tells who was erased, and nothing more; what was told before is
   assert.equal((await server.db.query('select 1 from events')).length, 3, 'an erasure that was made is not told again')
 })
 
-test('an erasure wipes the events of a session that came under the profile later', async () => {
+test('an erasure wipes the events of a session that was moved to the profile later', async () => {
   await insert(server.db, project, {
     profiles: [{ id: 'first' }, { id: 'second' }],
     sessions: [{ id: 'moved', profile_id: 'first', ip: '192.0.2.7' }],

@@ -49,7 +49,7 @@ async function isDelivered(eventId: string): Promise<boolean> {
   return (await eventually(isDone, PATIENCE_MS)) && attempts(eventId) === 2
 }
 
-test('set back while a process delivers', async () => {
+test('due at once when the database clock is set back while a process delivers', async () => {
   await setClock(AHEAD)
   const stop = deliverEvents(events.app)
   try {
@@ -61,7 +61,7 @@ test('set back while a process delivers', async () => {
   }
 })
 
-test('set back while no process runs: the next one delivers', async () => {
+test('due at the next start when the database clock is set back while no process runs', async () => {
   await setClock(AHEAD)
   const stopFirst = deliverEvents(events.app)
   const eventId = await refusedOnce().finally(stopFirst)

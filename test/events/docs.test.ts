@@ -23,7 +23,7 @@ test('every kind has a row that names its sample, and every sample is a whole bo
   }
 })
 
-test('the schedule is told as it is', () => {
+test('docs/webhooks.md has the schedule of retries as it is', () => {
   const units = [
     [3600, 'h'],
     [60, 'min'],

@@ -43,7 +43,7 @@ export async function startReceiver(answer: Answer = () => 204, port = 0) {
 }
 
 /** Waits until `done` holds, looking every few milliseconds, at most `mostMs`; answers whether it does. */
-export async function eventually(done: () => boolean | Promise<boolean>, mostMs = 5000): Promise<boolean> {
+export async function eventually(done: () => boolean | Promise<boolean>, mostMs = 120_000): Promise<boolean> {
   const end = performance.now() + mostMs
   for (;;) {
     if (await done()) return true
