@@ -1,27 +1,32 @@
 // Unicode text functions that do not depend on the machine or the locale.
 
-// Unicode folds Cherokee to capitals, all other scripts to small letters.
-const SMALL_CHEROKEE = /[\u13f8-\u13fd\uab70-\uabbf]/g
-
 /**
- * Full case folding (the statuses C and F of Unicode's CaseFolding.txt): two texts differ in case only if these are
- * equal. `ß` and `ẞ` become `ss`, `ς` becomes `σ`; the dotless `ı` is no `i`. New letters of a later Unicode may fold
- * once Node knows them, so folded text that was stored is as old as the Node that wrote it.
+ * Simple case folding (the statuses C and S of Unicode's CaseFolding.txt): two texts differ in case only if these are
+ * equal. Every letter folds to one letter: `ẞ` becomes `ß`, not `ss`, and `ς` becomes `σ`; the dotless `ı` is no `i`. New
+ * letters of a later Unicode may fold once Node knows them, so folded text that was stored is as old as the Node that wrote it.
  */
 export function fold(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII
   if (/^[\x00-\x7f]*$/.test(text)) return text.toLowerCase()
-  return text
-    .split('ı')
-    .map(throughCapitals)
-    .join('ı')
-    .replaceAll('ς', 'σ')
-    .replace(SMALL_CHEROKEE, (letter) => letter.toUpperCase())
+  return text.replace(/[^a-z]/gu, foldLetter)
 }
 
-/** Letters with one capital meet in it, and so do `ß` and `ss`; `ẞ`, a capital already, must become small first. */
-function throughCapitals(text: string): string {
-  return text.toLowerCase().toUpperCase().toLowerCase()
+// Letters that differ in nothing but case from another one, and that JavaScript's small and capital letters keep apart.
+const TWINS = new Map([
+  ['\u1fd3', '\u0390'],
+  ['\u1fe3', '\u03b0'],
+  ['ﬅ', 'ﬆ'],
+])
+// Unicode folds Cherokee to capitals, all other scripts to small letters.
+const SMALL_CHEROKEE = /^[\u13f8-\u13fd\uab70-\uabbf]$/
+
+function foldLetter(letter: string): string {
+  if (letter === 'ı') return letter
+  const small = letter.toLowerCase()
+  // Letters with one capital meet in it.
+  const folded = small.toUpperCase().toLowerCase()
+  if (SMALL_CHEROKEE.test(folded)) return folded.toUpperCase()
+  return [folded, TWINS.get(letter), small].find((one) => one !== undefined && countCharacters(one) === 1) ?? letter
 }
 
 /** At least one character, all of them visible ASCII: no space, no control character. */

@@ -109,7 +109,7 @@ describe('counters', () => {
     assert.ok(compared > 15)
   })
 
-  test('lose nothing to sweeps beside appending writers, and end as one row each', async () => {
+  test('lose nothing to sweeps beside concurrent writers, and end as one row each', async () => {
     const stops = [sweep(), sweep()]
     const rows = [{ status: 'active', product_id: 'x' }]
     const append = async (n: number) => {

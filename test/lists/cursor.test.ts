@@ -43,7 +43,7 @@ describe('a cursor', () => {
     )
   })
 
-  test('that somebody wrote by our rule opens for what we could have written alone', () => {
+  test('that a caller made by our rule is accepted only if we could have made it', () => {
     const forged = (change: (payload: Buffer) => void) => {
       const position = { at: '2026-01-01T00:00:00.000000Z', id: 'id', total: 7 }
       const payload = Buffer.from(writeCursor(position, 'x'), 'base64url').subarray(9)
@@ -62,7 +62,7 @@ describe('a cursor', () => {
     for (const [what, change] of Object.entries(strange)) assert.equal(forged(change), undefined, what)
   })
 
-  test('opens with no other binding, and in no other form', () => {
+  test('is refused with another binding, and in any other form', () => {
     fc.assert(
       fc.property(position, fc.string(), fc.string(), (one, binding, other) => {
         fc.pre(binding !== other)

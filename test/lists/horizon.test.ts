@@ -88,7 +88,7 @@ describe('a sync by windows', () => {
     assert.ok(written.all.size > 40)
   })
 
-  test('the horizon only grows, waits for whoever is writing, and is of one project', async () => {
+  test('the horizon only grows, waits for open writers, and belongs to one project', async () => {
     const [project, neighbour] = [await server.project(), await server.project()]
     const [ours, theirs] = [new Follower(project), new Follower(neighbour)]
     const { query, release } = await server.db.connect()

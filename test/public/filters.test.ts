@@ -11,17 +11,18 @@ const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expir
 // Each line holds one address in several cases.
 const EMAILS = [
   ['Ada@Example.com', 'ada@example.com', 'ADA@EXAMPLE.COM'],
-  ['straße@example.de', 'STRASSE@EXAMPLE.DE', 'STRAẞE@example.de'],
+  ['straße@example.de', 'STRAẞE@example.de'],
+  ['strasse@example.de', 'STRASSE@EXAMPLE.DE'],
   ['Σίσυφος@example.gr', 'ΣΊΣΥΦΟΣ@EXAMPLE.GR'],
   ['i@example.com', 'I@EXAMPLE.com'],
   ['ı@example.com'],
 ]
-const TITLES = ['Größe finden', 'GRÖSSE', 'Sleep quiz', '100% SURE', 'a_b', 'back\\slash', "it's", '睡眠']
+const TITLES = ['Größe finden', 'GRÖẞE', 'GRÖSSE', 'Sleep quiz', '100% SURE', 'a_b', 'back\\slash', "it's", '睡眠']
 const PARTS = ['größe', 'GRÖSSE', 'SLEEP', 'quiz', '%', '_', '\\', "'", '睡', 'zzz', ' ']
 
 const pick = <T>(values: readonly T[], n: number) => values[n % values.length] as T
 const instant = (n: number) => `2026-01-01T00:00:00.${String(n).padStart(6, '0')}Z`
-const lower = (text: string) => text.toLowerCase().replaceAll('ß', 'ss')
+const lower = (text: string) => text.toLowerCase()
 const lineOf = (email: unknown) => EMAILS.findIndex((line) => line.includes(String(email)))
 
 const profiles: Columns[] = Array.from({ length: 24 }, (_, n) => ({
