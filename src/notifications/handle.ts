@@ -14,7 +14,7 @@ import { storeFeesOfOrder } from './fees.ts'
 import { updateSavedCard } from './saved-card.ts'
 
 export type NotificationContext = BillingContext &
-  Pick<App, 'log' | 'seal' | 'config'> & {
+  Pick<App, 'log' | 'seal' | 'config' | 'stripeSimulatorUrl'> & {
     /** Counts a notification, by subject and outcome, for metrics. */
     countNotification(psp: string, about: Hint['about'], outcome: 'handled' | 'repeated' | 'refused' | 'failed'): void
   }

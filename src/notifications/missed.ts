@@ -12,6 +12,8 @@ const EVERY_S = 5 * 60
 const RETRY_S = 60
 // The number of accounts that one process reads concurrently, each page by page.
 const AT_ONCE = 4
+// So many failures in a row are an outage of the provider; fewer are of these notifications, and do not hold up the others.
+const OUTAGE = 5
 // Renewed at each page, which takes at most one call with its deadline, and some look-ups.
 const LEASE_S = 10 * 60
 // A provider may list a notification late, or stamp it with a clock behind ours.
@@ -89,7 +91,10 @@ const RENEW = {
          where organization_id = $1 and psp = $2 and psp_merchant_id = $3`,
 }
 
-/** Handles the new notifications. The list is newest first; their order does not matter, because each is only a hint. */
+/**
+ * Handles the new notifications. The list is newest first; their order does not matter, because each is only a hint. One that
+ * cannot be handled, such as one about an object that the key may not read, is read again by the next run.
+ */
 async function read(
   context: NotificationContext,
   account: AccountName,
@@ -99,17 +104,39 @@ async function read(
   const provider = await context.providers.of(account.organizationId, account.psp, account.merchantId)
   if (!provider?.notificationsSince) return { until: null, pauseS: EVERY_S }
   let newestS = 0
+  let oldestFailedS = Number.POSITIVE_INFINITY
+  let failuresInARow = 0
   for await (const page of provider.notificationsSince(sinceS - OVERLAP_S, signal)) {
     await context.db.query(RENEW, [account.organizationId, account.psp, account.merchantId, LEASE_S])
     for (const notification of page) {
       // The next run reads the remaining notifications, from the same instant on.
       if (signal.aborted) return { until: null, pauseS: 0 }
       newestS = Math.max(newestS, notification.createdS)
-      await handleNotification(context, account, provider as Provider, notification)
+      const isHandled = await tryToHandle(context, account, provider as Provider, notification)
+      failuresInARow = isHandled ? 0 : failuresInARow + 1
+      if (failuresInARow === OUTAGE) return { until: null, pauseS: RETRY_S }
+      if (!isHandled) oldestFailedS = Math.min(oldestFailedS, notification.createdS)
     }
   }
-  return { until: newestS > 0 ? String(newestS) : null, pauseS: EVERY_S }
+  const untilS = Math.min(newestS, oldestFailedS)
+  return { until: untilS > 0 ? String(untilS) : null, pauseS: EVERY_S }
 }
+
+/** Returns false, and logs why, if a notification cannot be handled. Throws if the database is unavailable. */
+async function tryToHandle(...given: Parameters<typeof handleNotification>): Promise<boolean> {
+  const [{ log }, account, , { kind }] = given
+  try {
+    await handleNotification(...given)
+    return true
+  } catch (error) {
+    if (isUnavailable(error)) throw error
+    if (error instanceof ProviderError) log.warn({ ...account, kind, why: error.message }, NOT_HANDLED)
+    else log.error({ err: error, ...account, kind }, NOT_HANDLED)
+    return false
+  }
+}
+
+const NOT_HANDLED = 'A notification from the list was not handled; it is read again.'
 
 function deleteOld(context: NotificationContext): () => Promise<void> {
   const options = { pauseMs: DELETE_EVERY_MS, failure: 'Old notifications could not be deleted.' }

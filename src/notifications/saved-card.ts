@@ -1,9 +1,12 @@
-// Removes a saved card that was detached at the provider, so that it cannot be charged here any more.
+// Follows a saved card at the provider: stores what changed on it, and removes one that was detached, so that it is not charged.
 import type { BillingContext } from '../billing/context.ts'
 import type { AccountName } from '../providers/account.ts'
 import { type Provider, ProviderError } from '../providers/provider.ts'
 
-/** Removes the card's token if the card is attached to no customer at the provider. The payments that saved it stay. */
+/**
+ * Stores the card's present network, last four digits and expiry. Removes its token if it is attached to no customer any more;
+ * the payments that saved it stay.
+ */
 export async function updateSavedCard(
   { db, log }: Pick<BillingContext, 'db' | 'log'>,
   { organizationId, psp, merchantId }: AccountName,
@@ -11,10 +14,17 @@ export async function updateSavedCard(
   token: string,
 ): Promise<void> {
   const key = [organizationId, token, psp, merchantId]
-  if (!provider.savedCard || (await db.query(IS_SAVED, key)).length === 0) return
+  if (!provider.savedCard) return
+  const [saved] = await db.query(IS_SAVED, key)
+  if (!saved) return
   const card = await provider.savedCard(token)
   if (card && 'outcome' in card) throw new ProviderError(card.why)
-  if (card && card.customer !== null) return
+  if (card && card.customer !== null) {
+    const { network, last4, expirationDate } = card
+    const digits = last4 !== null && /^[0-9]{4}$/.test(last4) ? last4 : null
+    await db.query(KEEP, [...key, network, digits, expirationDate, saved.at!])
+    return
+  }
   await db.query(FORGET, key)
   log.info(
     { organization_id: organizationId, psp, psp_merchant_id: merchantId },
@@ -22,14 +32,29 @@ export async function updateSavedCard(
   )
 }
 
-const MATCHING = `from report_transactions
+const MATCHING = `
   where organization_id = $1 and payment_method_token = $2 and psp = $3 and psp_merchant_id = $4`
 
-const IS_SAVED = { name: 'find saved card by token', text: `select 1 ${MATCHING} limit 1` }
+const IS_SAVED = {
+  name: 'find saved card by token',
+  text: `select db_clock() as at from report_transactions ${MATCHING} limit 1`,
+}
+
+const KEEP = {
+  name: 'keep saved card',
+  text: `
+    insert into saved_cards as k (organization_id, token, psp, psp_merchant_id, network, last4, expiration_date, looked_up_at)
+    values ($1, $2, $3, $4, $5, $6, $7, $8)
+    on conflict (organization_id, token, psp, psp_merchant_id) do update set network = excluded.network,
+      last4 = excluded.last4, expiration_date = excluded.expiration_date, looked_up_at = excluded.looked_up_at
+    where k.looked_up_at < excluded.looked_up_at`,
+}
 
 // The transaction report does not show tokens, so this changes nothing that callers have read.
 const FORGET = {
   name: 'forget saved card',
-  text: `update report_transactions set payment_method_token = null
-         where organization_id = $1 and payment_method_token = $2 and psp = $3 and psp_merchant_id = $4`,
+  text: `
+    with forgotten as (
+      delete from saved_cards where organization_id = $1 and token = $2 and psp = $3 and psp_merchant_id = $4)
+    update report_transactions set payment_method_token = null ${MATCHING}`,
 }

@@ -1,10 +1,11 @@
 // The adapters of payment providers, by `psp`: each opens accounts and recognizes the provider's keys and notifications.
 import type { Account } from './account.ts'
+import type { AccountDescription } from './account-description.ts'
 import type { GuardOptions } from './guard.ts'
 import type { Notification } from './notification.ts'
 import type { NotBegun, Provider, Unknown } from './provider.ts'
 import { isSignedByStripe, readStripeEvent } from './stripe/notifications.ts'
-import { type AccountDescription, StripeProvider } from './stripe/stripe.ts'
+import { StripeProvider } from './stripe/stripe.ts'
 
 export interface AdapterOptions extends GuardOptions {
   /** Another base URL of Stripe's API, for tests. */
@@ -59,12 +60,20 @@ const stripe: Adapter = {
   },
 }
 
+/** Where Stripe's API is for this key; undefined: at Stripe. */
+export function stripeApiFor(
+  secretKey: string,
+  { stripeApiUrl, stripeSimulatorUrl }: Pick<AdapterOptions, 'stripeApiUrl' | 'stripeSimulatorUrl'>,
+): string | (() => string) | undefined {
+  const isPlayMoney = secretKey.startsWith(STRIPE_SIMULATOR_KEY)
+  return isPlayMoney ? (stripeSimulatorUrl ?? stripeApiUrl ?? NOWHERE) : stripeApiUrl
+}
+
 function openStripe(
   account: Parameters<Adapter['open']>[0],
   { stripeApiUrl, stripeSimulatorUrl, ...guard }: AdapterOptions,
 ) {
-  const isPlayMoney = account.secretKey.startsWith(STRIPE_SIMULATOR_KEY)
-  const apiUrl = isPlayMoney ? (stripeSimulatorUrl ?? stripeApiUrl ?? NOWHERE) : stripeApiUrl
+  const apiUrl = stripeApiFor(account.secretKey, { stripeApiUrl, stripeSimulatorUrl })
   const maxPerSecond = STRIPE_CALLS_PER_SECOND[account.isSandbox ? 'sandbox' : 'live']
   return new StripeProvider({
     ...guard,

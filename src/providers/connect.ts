@@ -5,8 +5,8 @@ import type { Db } from '../lib/pg/db.ts'
 import type { NamedRow, Query } from '../lib/pg/types.ts'
 import type { Seal } from '../lib/secrets.ts'
 import { type AccountName, credentialsOf, webhookSecretsIn, webhookSecretsOf } from './account.ts'
+import type { AccountDescription } from './account-description.ts'
 import { type Adapter, adapters } from './adapters.ts'
-import type { AccountDescription } from './stripe/stripe.ts'
 
 export interface Connecting {
   /** If omitted, the stored key stays. */

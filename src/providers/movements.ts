@@ -19,9 +19,10 @@ export interface Dispute {
   disputeId: string
   chargeTransactionId: string
   status: 'open' | 'won' | 'lost'
-  /** Whether the provider has withdrawn the amount from the merchant, and whether it has returned it. */
+  /** Whether the provider has withdrawn the amount from the merchant. */
   fundsWithdrawn: boolean
-  fundsReinstated: boolean
+  /** What the provider has returned of it: 0 if nothing, and of a lost dispute the part that had been refunded before. */
+  reinstatedMinor: bigint
   amountMinor: bigint
   currencyCode: string
   /** The provider's code for the reason. */

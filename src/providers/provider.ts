@@ -1,17 +1,15 @@
 // The contract of payment providers: what an adapter must implement, and the outcomes it may return.
-
+import type { AccountDescription } from './account-description.ts'
 import type { Fee } from './fees.ts'
 import type { Dispute, Movement, RefundAtProvider } from './movements.ts'
 import type { Notification } from './notification.ts'
 import type { PaymentDetails } from './payment-details.ts'
+import type { SavedCard } from './saved-card.ts'
 
 export type { Dispute, Movement, RefundAtProvider } from './movements.ts'
 export { noDetails, type PaymentDetails } from './payment-details.ts'
 
-/**
- * The differences between providers. An adapter only declares its traits; `billing/` implements the rules that follow from
- * them.
- */
+/** The differences between providers. An adapter only declares them; `billing/` implements the rules that follow. */
 export interface Traits {
   /** Whether a charge takes two calls, `prepare` and `confirm`, with the handle stored in between; else it is one, `charge`. */
   prepares: boolean
@@ -156,6 +154,8 @@ export interface Provider {
   /** For metrics and the doctor. Unlike `admits` it does not use up the trial of an open circuit. */
   circuitIsOpen(): boolean
   isReachable(): Promise<boolean>
+  /** What the provider reports of the account. Absent for a provider without credentials. */
+  describeAccount?(signal?: AbortSignal): Promise<AccountDescription | NotBegun | Unknown>
 
   /**
    * Creates the payment without confirming it, so that no money moves. Repeating it with the same key is always harmless.
@@ -207,7 +207,7 @@ export interface Provider {
   /** All disputes of one charge. Absent if the provider has no disputes. */
   disputesOf?(charge: { chargeTransactionId: string }, signal?: AbortSignal): Promise<Dispute[] | Unknown>
   /** Looks up a saved card; undefined if it does not exist. Its customer is null if the card was detached. */
-  savedCard?(token: string, signal?: AbortSignal): Promise<{ customer: string | null } | Unknown | undefined>
+  savedCard?(token: string, signal?: AbortSignal): Promise<SavedCard | Unknown | undefined>
   /** Erases the data of a customer there, then detaches its cards, `card` last, which named it. Repeating changes nothing. */
   eraseCustomer?(
     customer: string,

@@ -16,7 +16,7 @@ export interface Purchase {
   orderId: string
   charge: string
   refunds: { id: string; amount: number; hasFailed: boolean }[]
-  dispute: { id: string; status: 'open' | 'won' | 'lost' } | undefined
+  dispute: { id: string; status: 'open' | 'won' | 'lost'; isReturned: boolean } | undefined
   /** The bodies of its events, oldest first. */
   events: string[]
   told: string[]
@@ -54,6 +54,7 @@ export function openWorld(stripe: StripeSimulator, shop: Organization, account: 
       const close = async (status: 'won' | 'lost') => {
         await stripe.control(`/disputes/${dispute!.id}/close`, { status })
         dispute!.status = status
+        dispute!.isReturned = status === 'won' || paidBack(purchase) > 0
       }
       const succeeded = refunds.find(({ hasFailed }) => !hasFailed)
       if (step === 'settle') {
@@ -67,7 +68,7 @@ export function openWorld(stripe: StripeSimulator, shop: Organization, account: 
         succeeded.hasFailed = true
       } else if (step === 'dispute' && !dispute) {
         const { id } = await stripe.control<{ id: string }>('/disputes', { charge })
-        purchase.dispute = { id, status: 'open' }
+        purchase.dispute = { id, status: 'open', isReturned: false }
       } else if (step === 'win' && dispute?.status === 'open') await close('won')
       else if (step === 'lose' && dispute?.status === 'open') await close('lost')
       else return
@@ -89,7 +90,7 @@ export function openWorld(stripe: StripeSimulator, shop: Organization, account: 
         sales: 1,
         refunds: refunds.filter(({ hasFailed }) => !hasFailed).length,
         chargebacks: dispute ? 1 : 0,
-        reversals: dispute?.status === 'won' ? 1 : 0,
+        reversals: dispute?.isReturned ? 1 : 0,
       }
     },
   }

@@ -1,10 +1,12 @@
 // What happens at Stripe reaches the report, consumables and webhooks: by notifications, and where these are lost by its list of events.
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
+import { runOperation } from '../../src/commands/operations.ts'
 import { signature } from '../../src/simulator/stripe/events.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import { until } from '../support/cluster.ts'
 import { connectStripe, type StripeAccount } from '../support/connected-stripe.ts'
+import type { Json } from '../support/server.ts'
 import { openStripeSimulator, type StripeSimulator } from '../support/stripe-simulator.ts'
 
 let stripe: StripeSimulator
@@ -52,6 +54,13 @@ const isActive = async (user: string) => (await shop.consumables(user))[0].is_ac
 /** Has the server read Stripe's list of events now, not minutes later. */
 const readNow = () => billing.db.query('update merchant_accounts set notifications_due_at = null')
 
+/** Waits for the end of the reading that `readNow` began. */
+const untilRead = () =>
+  until('the list to be read', async () => {
+    const [row] = await billing.db.query('select notifications_due_at is not null as done from merchant_accounts')
+    return row!.done === 't'
+  })
+
 describe('by notification', () => {
   test('a refund made at Stripe is a refund of the order, and a full one revokes the consumable', async () => {
     const { user, orderId, charge } = await charged()
@@ -95,6 +104,18 @@ describe('by notification', () => {
     assert.ok(types.includes('charge.disputed') && types.includes('charge.dispute_won'), types.join())
   })
 
+  test('a dispute that is lost gives back what had been refunded before, and not the consumable', async () => {
+    const { user, orderId, charge } = await charged()
+    await stripe.control('/refunds', { charge, amount: 300 })
+    await until('the refund', async () => (await rowsOf(orderId)).length === 2)
+    const { id } = await stripe.control<{ id: string }>('/disputes', { charge })
+    await until('the chargeback', async () => (await rowsOf(orderId)).length === 3)
+    await stripe.control(`/disputes/${id}/close`, { status: 'lost' })
+    await until('the reversal', async () => (await rowsOf(orderId)).length === 4)
+    assert.deepEqual((await rowsOf(orderId)).slice(2), ['chargeback refunded 10.5', 'chargeback_reversal succeeded 3'])
+    assert.equal(await isActive(user), false)
+  })
+
   test('a card that was detached at Stripe is no saved card any more', async () => {
     const { user, card } = await account.customer()
     await stripe.client().paymentMethods.detach(card.payment_method)
@@ -102,6 +123,29 @@ describe('by notification', () => {
       const { body } = await shop.charge(user)
       return body.message === 'The customer has no saved card.'
     })
+  })
+
+  test('a card that its bank or its owner has renewed is shown as it is now, and reported by the next charge', async () => {
+    const { user, card } = await account.customer('pm_card_visa', 'renewed')
+    const shown = async () => {
+      const params = { project_id: shop.projectId, profile_id: 'renewed' }
+      const { customers } = await runOperation('profile', 'getPerson', billing.server.app, { params })
+      const [{ card_network, card_last4, card_expires }] = customers as [Json]
+      return [card_network, card_last4, card_expires].join(' ')
+    }
+    // The payment that saved it told nothing of it.
+    assert.equal(await shown(), '  ')
+    const renewed = { last4: '1881', exp_month: 3, exp_year: 2041 }
+    await stripe.control(`/payment_methods/${card.payment_method}/renew`, renewed)
+    await until('the new card to be shown', async () => (await shown()) === 'visa 1881 03/2041')
+    await stripe.client().paymentMethods.update(card.payment_method, { card: { exp_month: 5, exp_year: 2044 } })
+    await until('the new expiry to be shown', async () => (await shown()) === 'visa 1881 05/2044')
+    const { body } = await shop.charge(user)
+    const [row] = await shop.report({ order_id: body.order_id })
+    assert.deepEqual([row.pm_data_last4, row.pm_data_expiration_date], ['1881', '05/2044'])
+    await stripe.client().paymentMethods.detach(card.payment_method)
+    await until('the card to be gone', async () => (await shown()) === '  ')
+    assert.deepEqual(await billing.db.query('select 1 from saved_cards where token = $1', [card.payment_method]), [])
   })
 
   test('a provider that cannot be asked has it sent again', async () => {
@@ -120,11 +164,24 @@ test('what no notification told is found in the list of events', async () => {
   await until('the refund to be found', async () => !(await isActive(user)))
   assert.equal((await rowsOf(orderId)).length, 2)
   await readNow()
-  await until('the list to be read', async () => {
-    const [row] = await billing.db.query('select notifications_due_at is not null as done from merchant_accounts')
-    return row!.done === 't'
-  })
+  await untilRead()
   assert.equal((await rowsOf(orderId)).length, 2)
+})
+
+test('a notification that cannot be handled does not hold up older ones, and is handled when it can be', async () => {
+  await stripe.control('/events', { isOff: true })
+  const [refunded, disputed] = [await charged(), await charged()]
+  await stripe.control('/refunds', { charge: refunded.charge })
+  await stripe.control('/disputes', { charge: disputed.charge })
+  // As for a restricted key without the permission to read disputes.
+  await stripe.control('/faults', { method: 'GET', path: '/v1/disputes', kind: 'forbidden', times: 1000 })
+  await readNow()
+  await until('the refund to be found', async () => !(await isActive(refunded.user)))
+  await untilRead()
+  assert.equal(await isActive(disputed.user), true)
+  await stripe.control('/faults/clear')
+  await readNow()
+  await until('the dispute to be found', async () => !(await isActive(disputed.user)))
 })
 
 describe('the endpoint answers', () => {

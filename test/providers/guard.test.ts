@@ -16,7 +16,7 @@ test('a call that does not listen to its signal ends at the deadline', async () 
   assert.deepEqual(await guard.run(forEver), { outcome: 'unknown', why: 'no answer within 50 ms' })
 })
 
-test('trouble is unknown, a bug passes', async () => {
+test('a provider error is an unknown outcome, a bug is thrown', async () => {
   const guard = new Guard({ clock: new HandClock() })
   assert.deepEqual(await guard.run(trouble), { outcome: 'unknown', why: 'it broke' })
   const bug = async () => {
@@ -25,7 +25,7 @@ test('trouble is unknown, a bug passes', async () => {
   await assert.rejects(guard.run(bug), TypeError)
 })
 
-test('no more calls at a time than places; the others wait their turn', async () => {
+test('at most maxInFlight calls at a time; the others wait their turn', async () => {
   const guard = new Guard({ clock: new HandClock(), maxInFlight: 2 })
   const order: number[] = []
   let now = 0
@@ -84,7 +84,7 @@ test('a full queue turns callers away, unsent, and its circuit stays closed', as
   assert.equal(await guard.run(async () => 'a place is free again'), 'a place is free again')
 })
 
-test('not begun for a first call that found no place in time; unknown for one that broke, or was given up', async () => {
+test('not begun for a first call that was not sent in time; unknown for one that broke or was given up', async () => {
   const guard = new Guard({ clock: new HandClock(), maxInFlight: 1 })
   const stop = new AbortController()
   const first = guard.begin(forEver, stop.signal)
@@ -128,7 +128,7 @@ test('look-ups that fail say nothing of charges', async () => {
   assert.equal(guard.circuit.isOpen(), false)
 })
 
-test('a circuit that nobody has tried for long is closed', () => {
+test('a circuit without a call for long is closed', () => {
   const clock = new HandClock()
   const circuit = new Circuit(clock, { failures: 1, restMs: 500, forgetMs: 10_000 })
   circuit.failed()

@@ -85,7 +85,7 @@ for (const [name, listener, why] of untrue) {
   })
 }
 
-test('unknown for an answer that fits another question', async () => {
+test('unknown for a response that belongs to another request', async () => {
   await withServer(
     (_q, s) => s.writeHead(404).end('{"outcome":"not_found"}'),
     async (provider) => {
@@ -115,7 +115,7 @@ test('the trace of the caller travels with a charge', async () => {
 const line =
   '{"type":"charge","key":"k","reference":"r","amount_minor":"1","currency_code":"USD","psp_transaction_id":"t","at":"2026-01-01T00:00:00.000000Z"}'
 
-test('whoever reads a list may take longer than the provider may be silent', async () => {
+test('the reader of a list may take longer than the deadline of the provider', async () => {
   await withServer(
     (_q, s) => {
       s.write(`[\n${line},\n`)

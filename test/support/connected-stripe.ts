@@ -13,8 +13,11 @@ export interface StripeAccount {
   eventsUrl: string
   /** Stores these signing secrets in place of those before. */
   connect(webhookSecrets: string[]): Promise<void>
-  /** A customer of the organization whose card is saved at Stripe. */
-  customer(token?: string): Promise<{ user: string; card: { customer: string; payment_method: string } }>
+  /** A customer of the organization whose card is saved at Stripe; with `profileId` of a new profile. */
+  customer(
+    token?: string,
+    profileId?: string,
+  ): Promise<{ user: string; card: { customer: string; payment_method: string } }>
 }
 
 export async function connectStripe(billing: Billing, shop: Organization, stripe: StripeSimulator) {
@@ -33,9 +36,14 @@ export async function connectStripe(billing: Billing, shop: Organization, stripe
     secret: secret!,
     eventsUrl,
     connect,
-    async customer(token) {
+    async customer(token, profileId) {
       const card = await savedCard(client, token)
-      const user = await shop.customer({ token: card.payment_method, psp: 'stripe', merchantId: MERCHANT })
+      const user = await shop.customer({
+        token: card.payment_method,
+        psp: 'stripe',
+        merchantId: MERCHANT,
+        ...(profileId !== undefined && { profileId }),
+      })
       return { user, card }
     },
   }

@@ -6,6 +6,7 @@ import { StripeSource } from '../../src/ingest/stripe/source.ts'
 import { beginState, holdImport, type ImportState, type StripeImportOptions } from '../../src/ingest/stripe/state.ts'
 import { type Figure, figuresOf } from '../../src/ingest/stripe/tally.ts'
 import { systemClock } from '../../src/lib/clock.ts'
+import type { Db } from '../../src/lib/pg/db.ts'
 import { tundish } from './cli.ts'
 import { type Imports, openImports, type Project } from './imports.ts'
 import { silent } from './simulator.ts'
@@ -140,3 +141,21 @@ export async function reportedFees(
 
 export const differences = (state: ImportState): Figure[] =>
   figuresOf(state.tally).filter(({ stripe, here }) => stripe.count !== here.count || stripe.minor !== here.minor)
+
+/** All records that an import stores, without the times at which it did, and their counts. */
+export const storedRecords = (db: Db, organizationId: string, projectId: string) =>
+  db.query(
+    `select 'profile' as kind, id, row(created_at, email, phone, country, locale)::text as content
+     from profiles where project_id = $1
+     union all select 'customer', external_id, row(email, profile_id)::text from customers where organization_id = $2
+     union all select 'subscription', id, row(status, renews, price, currency, period_ends_at, profile_id, product_id)::text
+     from subscriptions where project_id = $1
+     union all select 'transaction', id, row(created_at, price, currency, profile_id, subscription_id)::text
+     from transactions where project_id = $1
+     union all select 'payment', trx_id::text,
+       row(amount, currency_code, status, psp_transaction_type, psp_date, payment_method_token, meta_subs_id)::text
+     from report_transactions where organization_id = $2
+     union all select 'count', list, sum(n)::text from counts where project_id = $1 and field = '' group by list
+     order by 1, 2`,
+    [projectId, organizationId],
+  )

@@ -11,7 +11,15 @@ import { jsonAmount } from '../amount.ts'
 import { uuidIn } from '../body.ts'
 import { type AtProvider, lockOrder } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
-import { HELD_COLUMNS, type Held, restore, restoredEvent, revoke, revokedEvent } from '../effects/consumable.ts'
+import {
+  HELD_COLUMNS,
+  type Held,
+  IS_CHARGED_BACK,
+  restore,
+  restoredEvent,
+  revoke,
+  revokedEvent,
+} from '../effects/consumable.ts'
 import { addReportRows, type ReportRow } from '../effects/report-rows.ts'
 import { findByCharge } from './refunds.ts'
 
@@ -48,7 +56,8 @@ export async function recordDisputes(
 /**
  * Records the state of a dispute, in one transaction; repeating it changes nothing. Opened: `charge.disputed`. Funds
  * withdrawn: a report row `chargeback`, and the consumable is revoked. Won: `charge.dispute_won`; funds reinstated: a
- * report row `chargeback_reversal`, and the consumable is granted again unless refunds have revoked it.
+ * report row `chargeback_reversal`, and the consumable is granted again unless the dispute is lost, refunds have revoked it,
+ * or another dispute of the charge has.
  */
 export async function recordDispute(
   { db, log }: Pick<BillingContext, 'db' | 'log'>,
@@ -59,7 +68,7 @@ export async function recordDispute(
     await endWhenStalled(query)
     const [, [order]] = await Promise.all([
       lockOrder(query, organization_id, order_id),
-      query<LockedOrder>(READ, [organization_id, order_id, dispute.currencyCode]),
+      query<LockedOrder>(READ, [organization_id, order_id, dispute.currencyCode, dispute.disputeId]),
     ])
     if (!order) throw new Error('Bug: a disputed order is gone')
     const [before] = await query<Before>(FIND, [organization_id, order_id, dispute.disputeId])
@@ -87,6 +96,8 @@ type LockedOrder = Held &
     profile_id: string | null
     /** Whether refunds that are not soft add up to the whole amount. */
     is_refunded: 't' | 'f'
+    /** Whether another dispute has taken the money of the order. */
+    is_disputed_otherwise: 't' | 'f'
     stamp: string
   }
 
@@ -95,6 +106,8 @@ const READ: Statement = {
   text: `
     select o.organization_id, o.order_id, o.external_id, o.project_id, o.psp, o.psp_merchant_id, o.region, c.profile_id,
       o.amount_refunded_hard = o.amount as is_refunded, ${HELD_COLUMNS},
+      exists (select from disputes d where d.organization_id = $1 and d.order_id = $2 and d.dispute_id <> $4
+        and ${IS_CHARGED_BACK}) as is_disputed_otherwise,
       rates.currency_per_euro, rates.usd_per_euro, db_clock() as stamp
     from orders o
     join customers c on c.organization_id = o.organization_id and c.external_id = o.external_id
@@ -117,25 +130,30 @@ interface Change {
   isWithdrawn: boolean
   isWon: boolean
   isReinstated: boolean
+  /** Whether the money of the charge is gone, and whether it is back. */
+  takes: boolean
+  returns: boolean
 }
 
-/** The new parts of a dispute's state. A state is never undone, because a late event may report an older one. */
+/** The new parts of a dispute's state. A decision is never undone by `open`, because a look-up may be older than another. */
 function changeOf(before: Before | undefined, dispute: Dispute): Change {
   const isWithdrawn = dispute.fundsWithdrawn && before?.is_withdrawn !== 't'
   const wasWithdrawn = dispute.fundsWithdrawn || before?.is_withdrawn === 't'
-  const isReinstated = dispute.fundsReinstated && wasWithdrawn && before?.is_reinstated !== 't'
+  const isReinstated = dispute.reinstatedMinor > 0n && wasWithdrawn && before?.is_reinstated !== 't'
+  const wasReinstated = isReinstated || before?.is_reinstated === 't'
   const isWon = dispute.status === 'won' && before?.status !== 'won'
-  const isLost = dispute.status === 'lost' && before?.status === 'open'
+  const isLost = dispute.status === 'lost' && before?.status !== 'lost'
   const isOpened = before === undefined
   const isAny = isOpened || isWithdrawn || isReinstated || isWon || isLost
-  return { isAny, isOpened, isWithdrawn, isWon, isReinstated }
+  const takes = wasWithdrawn && (!wasReinstated || dispute.status === 'lost')
+  return { isAny, isOpened, isWithdrawn, isWon, isReinstated, takes, returns: wasReinstated && !takes }
 }
 
 function paramsOf({ organization_id, order_id }: LockedOrder, dispute: Dispute) {
-  const { disputeId, amountMinor, currencyCode, status, reason, at, fundsWithdrawn, fundsReinstated } = dispute
+  const { disputeId, amountMinor, currencyCode, status, reason, at, fundsWithdrawn, reinstatedMinor } = dispute
   return [
     ...[organization_id, order_id, disputeId, formatMinor(amountMinor, currencyCode), currencyCode, status, reason],
-    ...[readInstant(at), fundsWithdrawn, fundsReinstated],
+    ...[readInstant(at), fundsWithdrawn, reinstatedMinor > 0n],
   ]
 }
 
@@ -148,15 +166,16 @@ const WRITE: Statement = {
     from (select begin_write(o.project_id) as now from orders o where o.organization_id = $1 and o.order_id = $2) t
     on conflict (organization_id, order_id, dispute_id) do update
       set updated_at = greatest(excluded.updated_at, d.updated_at + interval '1 microsecond'),
-      status = case when d.status = 'open' then excluded.status else d.status end,
+      status = case when excluded.status = 'open' then d.status else excluded.status end,
       funds_withdrawn_at = coalesce(d.funds_withdrawn_at, excluded.funds_withdrawn_at),
       funds_reinstated_at = coalesce(d.funds_reinstated_at, excluded.funds_reinstated_at)`,
 }
 
 /** The events, report rows and the consumable that follow from a change. */
 function effectsOf(query: Query, order: LockedOrder, dispute: Dispute, change: Change): Promise<unknown>[] {
-  const revokes = change.isWithdrawn && !change.isReinstated && order.held_is_active === 't'
-  const restores = change.isReinstated && order.held_is_active === 'f' && order.is_refunded === 'f'
+  const revokes = change.takes && order.held_is_active === 't'
+  const isTaken = order.is_refunded === 't' || order.is_disputed_otherwise === 't'
+  const restores = change.returns && order.held_is_active === 'f' && !isTaken
   const events = [
     ...(change.isOpened ? [disputeEvent('charge.disputed', order, dispute)] : []),
     ...(revokes ? [revokedEvent(order)] : []),
@@ -195,7 +214,8 @@ function disputeEvent(type: 'charge.disputed' | 'charge.dispute_won', order: Loc
 
 function reportRow(order: LockedOrder, dispute: Dispute, type: 'chargeback' | 'chargeback_reversal'): ReportRow {
   const { organization_id, external_id, order_id, psp, psp_merchant_id, region } = order
-  const { amountMinor, currencyCode, disputeId, reason } = dispute
+  const { currencyCode, disputeId, reason } = dispute
+  const amountMinor = type === 'chargeback' ? dispute.amountMinor : dispute.reinstatedMinor
   return {
     organization_id,
     external_id,

@@ -20,7 +20,7 @@ import {
 } from './state.ts'
 import { emptyTally } from './tally.ts'
 
-type Shared = Pick<App, 'db' | 'seal' | 'config' | 'clock' | 'log'>
+type Shared = Pick<App, 'db' | 'seal' | 'config' | 'clock' | 'log' | 'stripeSimulatorUrl'>
 
 const PAUSE_MS = 2000
 // Each holds a connection and reads at its own rate.

@@ -19,7 +19,7 @@ export interface Target {
   projectId: string
   /** The merchant account that payments are attributed to. */
   merchantId: string
-  /** Whether payments include the provider's customer; see `providers.md`. */
+  /** The name in a customer's metadata that holds the client's id of the customer. */
   externalIdKey: string | undefined
 }
 

@@ -2,6 +2,7 @@
 import type { Stripe } from 'stripe'
 import { noDetails, type PaymentDetails } from '../../providers/payment-details.ts'
 import { cardDetails, reasonOfError } from '../../providers/stripe/details.ts'
+import { returnedAmount } from '../../providers/stripe/disputes.ts'
 import { idOf, type Line, majorNumber, minorNumber, recordId, type Target, textOr, time, uuidOf } from './convert.ts'
 import { type AnyCustomer, externalIdOf } from './customers.ts'
 
@@ -156,7 +157,7 @@ export function disputeLines(dispute: Stripe.Dispute, target: Target): Line[] {
     const took = one.amount < 0
     return movementLine(charge, target, {
       id: dispute.id,
-      amount: dispute.amount,
+      amount: took ? dispute.amount : returnedAmount({ ...dispute }),
       created: one.created,
       type: took ? 'chargeback' : 'chargeback_reversal',
       status: took ? 'refunded' : 'succeeded',

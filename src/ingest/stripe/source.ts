@@ -17,7 +17,7 @@ export interface Page<T> {
 
 export interface SourceOptions {
   secretKey: string
-  apiUrl?: string | undefined
+  apiUrl?: string | (() => string) | undefined
   clock: Clock
   /** The most calls a second. Stripe allows an account about 100, and charges need theirs. */
   callsPerSecond?: number

@@ -3,12 +3,13 @@ import type { App } from '../../app.ts'
 import { Refusal } from '../../lib/errors.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { findAccount } from '../../providers/account.ts'
+import { stripeApiFor } from '../../providers/adapters.ts'
 import { StripeSource } from './source.ts'
 import type { ImportName } from './state.ts'
 
 const PSP = 'stripe'
 
-type Shared = Pick<App, 'db' | 'seal' | 'config' | 'clock'>
+type Shared = Pick<App, 'db' | 'seal' | 'config' | 'clock' | 'stripeSimulatorUrl'>
 
 /** Throws a `Refusal` unless the project is one of the organization. */
 export async function requireProjectOf(
@@ -62,26 +63,35 @@ export async function hasAccount(
 
 /** Opens the account for reading, with the key that it was connected with. */
 export async function openSource(
-  { db, seal, config, clock }: Shared,
+  app: Shared,
   { organizationId, merchantId }: Pick<ImportName, 'organizationId' | 'merchantId'>,
   signal: AbortSignal,
 ): Promise<StripeSource> {
-  const account = await findAccount(db, seal, { organizationId, psp: PSP, merchantId })
+  const account = await findAccount(app.db, app.seal, { organizationId, psp: PSP, merchantId })
   if (!account) throw new Refusal(`Merchant account "${merchantId}" is not connected to Stripe any more.`)
-  return new StripeSource({ secretKey: account.secretKey, apiUrl: config.stripeApiUrl, clock, signal })
+  return sourceFor(app, account.secretKey, signal)
 }
 
 /** The same with a key of its own, for reading only; returns the account's id at Stripe, too. */
 export async function openWithKey(
-  { config, clock }: Pick<App, 'config' | 'clock'>,
+  app: Pick<Shared, 'config' | 'clock' | 'stripeSimulatorUrl'>,
   secretKey: string,
   signal: AbortSignal,
 ): Promise<{ source: StripeSource; accountId: string }> {
-  const source = new StripeSource({ secretKey, apiUrl: config.stripeApiUrl, clock, signal })
+  const source = sourceFor(app, secretKey, signal)
   try {
     return { source, accountId: await source.accountId() }
   } catch (error) {
     source.close()
     throw error
   }
+}
+
+function sourceFor(
+  { config, clock, stripeSimulatorUrl }: Pick<Shared, 'config' | 'clock' | 'stripeSimulatorUrl'>,
+  secretKey: string,
+  signal: AbortSignal,
+): StripeSource {
+  const apiUrl = stripeApiFor(secretKey, { stripeApiUrl: config.stripeApiUrl, stripeSimulatorUrl })
+  return new StripeSource({ secretKey, apiUrl, clock, signal })
 }

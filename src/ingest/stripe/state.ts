@@ -1,5 +1,6 @@
 // The state of an import from Stripe in the database: its progress, held by one process at a time.
 import type { App } from '../../app.ts'
+import { DAY_MS } from '../../lib/days.ts'
 import { Refusal } from '../../lib/errors.ts'
 import type { NamedRow, Query } from '../../lib/pg/types.ts'
 import { instantFromPg } from '../../lib/time.ts'
@@ -74,7 +75,7 @@ export async function followersOf(
 }
 
 // Stripe keeps events for 30 days: after a longer pause an import cannot catch up by events.
-const EVENTS_KEPT_MS = 29 * 86_400_000
+const EVENTS_KEPT_MS = 29 * DAY_MS
 
 /**
  * Begins an import, or continues one that was interrupted, or that is done and is now to follow changes. Otherwise, and

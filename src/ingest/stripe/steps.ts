@@ -2,6 +2,7 @@
 import type { Stripe } from 'stripe'
 import { isUuid } from '../../lib/ids.ts'
 import type { Params } from '../../providers/stripe/api.ts'
+import { returnedAmount } from '../../providers/stripe/disputes.ts'
 import type { Context } from './context.ts'
 import { Inconvertible, idOf, type Line, minorUnits } from './convert.ts'
 import { type AnyCustomer, customerLines } from './customers.ts'
@@ -162,10 +163,12 @@ async function convertRefunds(context: Context, all: Stripe.Refund[]): Promise<L
 
 async function convertDisputes(context: Context, all: Stripe.Dispute[]): Promise<Line[]> {
   const disputes = await foreign(context, all, ({ charge }) => charge as Stripe.Charge)
-  for (const { amount, currency, balance_transactions } of disputes) {
+  for (const { balance_transactions, ...dispute } of disputes) {
     for (const moved of balance_transactions) {
-      const kind = moved.amount < 0 ? 'chargebacks' : 'reversed chargebacks'
-      if (moved.amount !== 0) count(context, kind, amount, { created: moved.created, currency })
+      const took = moved.amount < 0
+      const amount = took ? dispute.amount : returnedAmount({ ...dispute, balance_transactions })
+      const kind = took ? 'chargebacks' : 'reversed chargebacks'
+      if (moved.amount !== 0) count(context, kind, amount, { created: moved.created, currency: dispute.currency })
     }
   }
   const references = await chargeReferences(context, disputes)

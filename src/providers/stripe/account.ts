@@ -1,21 +1,10 @@
 // Reads the account that a secret key belongs to: its mode, its country and the currencies that it can charge.
+import type { AccountDescription } from '../account-description.ts'
 import type { NotBegun, Unknown } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import { causeOfRejection, pathOf, responseError, type StripeApi } from './api.ts'
 import { stripeCurrencies } from './money.ts'
 import { textOf } from './objects.ts'
-
-export interface AccountDescription {
-  outcome: 'described'
-  accountId: string
-  displayName: string | null
-  country: string | null
-  /** Whether the key is of the test mode. */
-  isSandbox: boolean
-  chargesEnabled: boolean
-  /** ISO 4217 codes in capitals: the currencies that the account can charge and whose amounts can be converted. */
-  currencies: string[]
-}
 
 /** Returns `not_begun` with the cause `credentials` if the key is wrong, revoked, or lacks the permission to read the account. */
 export async function describeAccount(

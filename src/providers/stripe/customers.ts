@@ -1,17 +1,8 @@
 // Customers at Stripe: looks up a saved card, and erases a customer's personal data.
+import type { SavedCard } from '../saved-card.ts'
 import { fieldsOf } from '../transport.ts'
 import { pathOf, responseError, type StripeApi } from './api.ts'
 import { idOf, textOf } from './objects.ts'
-
-/** A card that is saved at Stripe. */
-export interface SavedCard {
-  /** The customer that it is attached to; null if it was detached or never saved. */
-  customer: string | null
-  last4: string | null
-  network: string | null
-  /** `12/2034`. */
-  expirationDate: string | null
-}
 
 /** Looks up a saved card; undefined if the account has no such card. */
 export async function savedCard(api: StripeApi, token: string, signal: AbortSignal): Promise<SavedCard | undefined> {

@@ -2,6 +2,7 @@
 import type { Dispute } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import type { Fields, StripeApi } from './api.ts'
+import { nearestStripeAmount } from './money.ts'
 import { idOf, readSum, readTime, textOf } from './objects.ts'
 
 /** All disputes of a payment, oldest first. */
@@ -26,19 +27,35 @@ export async function* disputesSince(
 }
 
 function readDispute(body: Fields): Dispute {
-  const movements = Array.isArray(body['balance_transactions']) ? body['balance_transactions'].map(fieldsOf) : []
-  const moved = (isIn: boolean) => movements.some(({ amount }) => (isIn ? Number(amount) > 0 : Number(amount) < 0))
   return {
     disputeId: String(body['id']),
     chargeTransactionId: idOf(body['payment_intent']) ?? String(idOf(body['charge'])),
     status: statusOf(body['status']),
-    fundsWithdrawn: moved(false),
-    fundsReinstated: moved(true),
+    fundsWithdrawn: movementsOf(body).some(({ amount }) => Number(amount) < 0),
+    reinstatedMinor: readSum({ ...body, amount: returnedAmount(body) }, 'amount').amountMinor,
     ...readSum(body, 'amount'),
     reason: textOf(body['reason']),
     at: readTime(body['created']),
   }
 }
+
+/**
+ * What Stripe returned of a dispute's amount, in Stripe's units of its currency. Of a lost dispute it returns what had been
+ * refunded before. The balance transactions may be in another currency, that of the account; then the same part of the amount
+ * as of what was withdrawn counts as returned.
+ */
+export function returnedAmount(dispute: Fields): number {
+  const [amount, currency] = [Number(dispute['amount']), String(dispute['currency'])]
+  const moved = movementsOf(dispute)
+  const sum = (sign: 1 | -1) => moved.reduce((all, one) => all + Math.max(0, sign * Number(one['amount'])), 0)
+  const [returned, withdrawn] = [sum(1), sum(-1)]
+  if (returned === 0) return 0
+  if (dispute['status'] === 'won' || returned >= withdrawn) return amount
+  if (moved.every((one) => one['currency'] === currency)) return returned
+  return nearestStripeAmount((amount * returned) / withdrawn, currency.toUpperCase())
+}
+
+const movementsOf = ({ balance_transactions: all }: Fields): Fields[] => (Array.isArray(all) ? all.map(fieldsOf) : [])
 
 /** An inquiry (`warning_…`) is open until it is closed. It is then won, because no money moved. */
 function statusOf(status: unknown): Dispute['status'] {

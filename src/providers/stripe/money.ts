@@ -88,6 +88,12 @@ export function fromStripeAmount(amount: bigint, currencyCode: string): bigint |
   return shift >= 0 ? divideExactly(amount, 10n ** BigInt(shift)) : amount * 10n ** BigInt(-shift)
 }
 
+/** The nearest amount in Stripe's units that can be converted to those of ISO 4217. */
+export function nearestStripeAmount(amount: number, currencyCode: string): number {
+  const step = 10 ** Math.max(0, shiftOf(currencyCode) ?? 0)
+  return Math.round(amount / step) * step
+}
+
 /** The number of decimals of Stripe's amounts minus that of ISO 4217. */
 function shiftOf(currencyCode: string): number | undefined {
   const places = decimals.get(currencyCode)

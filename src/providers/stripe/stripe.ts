@@ -16,7 +16,7 @@ import {
   type Unknown,
 } from '../provider.ts'
 import { NotSent } from '../transport.ts'
-import { type AccountDescription, describeAccount } from './account.ts'
+import { describeAccount } from './account.ts'
 import { eachItem, type Page, type Params, STRIPE_API_URL, StripeApi } from './api.ts'
 import { confirm, findByKey, lookUp, refuse } from './charges.ts'
 import { eraseCustomer, savedCard } from './customers.ts'
@@ -218,5 +218,3 @@ export class StripeProvider implements Provider {
     return this.#guard.run(call, signal, { moves: false })
   }
 }
-
-export type { AccountDescription }

@@ -7,6 +7,7 @@ import { closeDispute, openDispute } from './disputes.ts'
 import { missing } from './errors.ts'
 import { rollSecret } from './events.ts'
 import type { OrderedFault } from './faults.ts'
+import { type RenewedCard, renewCard } from './payment-methods.ts'
 import { failRefund, refund } from './refunds.ts'
 import { renew } from './subscriptions.ts'
 
@@ -34,6 +35,7 @@ const bodies = {
   dispute: Type.Object({ charge: Id, reason: Type.Optional(Type.String()) }),
   verdict: Type.Object({ status: Type.Union([Type.Literal('won'), Type.Literal('lost')]) }),
   key: Type.Object({ key: Type.String() }),
+  card: Type.Object({ last4: Type.Optional(Type.String()), exp_month: Type.Integer(), exp_year: Type.Integer() }),
   roll: Type.Object({ keep_ms: Milliseconds }),
   account: Type.Object({
     customers: Type.Integer({ minimum: 1, maximum: 100_000 }),
@@ -72,6 +74,7 @@ export function addControl(server: FastifyInstance, dialect: StripeDialect): voi
   post<{ status: 'won' | 'lost' }>('/disputes/:id/close', bodies.verdict, ({ status }, id) =>
     closeDispute(dialect, id, status),
   )
+  post<RenewedCard>('/payment_methods/:id/renew', bodies.card, (card, id) => renewCard(dialect, id, card))
   post<{ customers: number; seed?: number }>('/accounts', bodies.account, (account) =>
     fillDemoAccount(dialect, { seed: 1, ...account }),
   )

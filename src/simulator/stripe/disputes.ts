@@ -4,6 +4,7 @@ import { post } from './balance-transactions.ts'
 import { type Call, type Dialect, inPath, route, text } from './call.ts'
 import { invalid } from './errors.ts'
 import { LIST_PARAMS, list } from './lists.ts'
+import { idOf } from './payment-intents.ts'
 import { behaviourOf } from './payment-methods.ts'
 
 type Dispute = Stripe.Dispute
@@ -65,15 +66,20 @@ export function openDispute(dialect: Dialect, chargeId: string, reason?: string)
   return withdrawn
 }
 
-/** The bank decides; a dispute that is won gives the money back. */
+/** The bank decides. A dispute that is won gives the money back, one that is lost what had been refunded before. */
 export function closeDispute(dialect: Dialect, id: string, status: 'won' | 'lost'): Dispute {
   const before = dialect.state.find('dispute', id)
   if (before?.status !== 'needs_response') throw invalid('The dispute is closed already.')
   const { balance_transactions } = before
-  const moved =
-    status === 'won' ? [...balance_transactions, movement(dialect, before, before.amount, -FEE)] : balance_transactions
-  const closed = dialect.state.put({ ...before, balance_transactions: moved, status } satisfies Dispute)
-  if (status === 'won') dialect.emit('charge.dispute.funds_reinstated', closed)
+  const isWon = status === 'won'
+  const returned = isWon ? before.amount : dialect.state.find('charge', idOf(before.charge)!)!.amount_refunded
+  const moved = returned > 0 ? [movement(dialect, before, returned, isWon ? -FEE : 0)] : []
+  const closed = dialect.state.put({
+    ...before,
+    balance_transactions: [...balance_transactions, ...moved],
+    status,
+  } satisfies Dispute)
+  if (returned > 0) dialect.emit('charge.dispute.funds_reinstated', closed)
   dialect.emit('charge.dispute.closed', closed)
   return closed
 }

@@ -113,6 +113,22 @@ function update(dialect: Dialect, call: Call): object {
   return changed
 }
 
+export interface RenewedCard {
+  last4?: string
+  exp_month: number
+  exp_year: number
+}
+
+/** A new card of the customer's bank: the networks tell Stripe, and the payment method stays. */
+export function renewCard(dialect: Dialect, id: string, renewed: RenewedCard): Stripe.PaymentMethod {
+  const before = dialect.state.find('payment_method', id)
+  if (!before?.card) throw missing('payment_method', id, 'id', 404)
+  const changed: Stripe.PaymentMethod = { ...before, card: { ...before.card, ...renewed } }
+  dialect.state.put(changed)
+  dialect.emit('payment_method.automatically_updated', changed)
+  return changed
+}
+
 function attach(dialect: Dialect, call: Call): object {
   const customer = existing(dialect, 'customer', required(call, 'customer'), 'customer')
   if (customer.deleted)

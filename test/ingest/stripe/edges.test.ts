@@ -91,6 +91,26 @@ test('the saved card is the one that was used, else the default one, else none',
   assert.deepEqual(await tokens(), [null])
 })
 
+test('a dispute that is lost gave back what had been refunded before', async () => {
+  const { stripe, simulator } = all
+  const project = await all.imports.project()
+  const { customer, payment_method } = await savedCard(stripe)
+  const charge = await pay(customer, payment_method)
+  await stripe.refunds.create({ charge, amount: 250 })
+  const { id } = await simulator.control<{ id: string }>('/disputes', { charge })
+  await simulator.control(`/disputes/${id}/close`, { status: 'lost' })
+  assert.deepEqual(differences(await all.run(project)), [])
+  const rows = await all.imports.rows(
+    `select psp_transaction_type as type, status, amount from report_transactions
+     where organization_id = $1 and psp_transaction_id = $2 order by trx_created_at, 1`,
+    [project.organizationId, id],
+  )
+  assert.deepEqual(rows, [
+    { type: 'chargeback', status: 'refunded', amount: '10.00' },
+    { type: 'chargeback_reversal', status: 'succeeded', amount: '2.50' },
+  ])
+})
+
 test('a card that was saved for payments in the presence of its holder is not the saved card', async () => {
   const { stripe } = all
   const project = await all.imports.project()

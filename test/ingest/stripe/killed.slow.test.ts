@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { PROGRAM_ENV, program } from '../../support/cli.ts'
 import type { Project } from '../../support/imports.ts'
 import {
   accountFees,
@@ -16,13 +17,13 @@ import {
   openStripeImports,
   reportedFees,
   type StripeImports,
+  storedRecords,
   storedSums,
 } from '../../support/stripe-import.ts'
 import { TEST_KEY } from '../../support/stripe-simulator.ts'
 
 const CUSTOMERS = 5000
 const KILLS = 20
-const MAIN = join(import.meta.dirname, '../../../src/main.ts')
 
 let all: StripeImports
 let folder: string
@@ -50,8 +51,10 @@ const commandFor = ({ id, organizationId }: Project) => [
 ]
 
 function start(project: Project) {
-  const args = ['--disable-warning=ExperimentalWarning', MAIN, ...commandFor(project)]
-  return spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  return spawn(...program(...commandFor(project)), {
+    env: { ...PROGRAM_ENV, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
 }
 
 /** Runs the command to its end, and returns its report. */
@@ -74,20 +77,7 @@ async function runAndKill(project: Project): Promise<boolean> {
   return signal === 'SIGKILL'
 }
 
-const rowsOf = (project: Project) =>
-  all.imports.rows(
-    `select 'profile' as kind, id, row(created_at, email, phone, country, locale)::text as content
-     from profiles where project_id = $1
-     union all select 'subscription', id, row(status, renews, price, currency, period_ends_at, profile_id, product_id)::text
-     from subscriptions where project_id = $1
-     union all select 'transaction', id, row(created_at, price, currency, profile_id, subscription_id)::text
-     from transactions where project_id = $1
-     union all select 'payment', trx_id::text,
-       row(amount, currency_code, status, psp_transaction_type, psp_date, payment_method_token, meta_subs_id)::text
-     from report_transactions where organization_id = $2
-     order by 1, 2`,
-    [project.id, project.organizationId],
-  )
+const recordsOf = ({ organizationId, id }: Project) => storedRecords(all.imports.db, organizationId, id)
 
 test('at once, and killed twenty times: the same records, and the sums of the account', {
   timeout: 1_200_000,
@@ -107,5 +97,5 @@ test('at once, and killed twenty times: the same records, and the sums of the ac
   for (const project of [whole, killed]) {
     assert.deepEqual(await reportedFees(all, project, env['MASTER_KEY']), fees)
   }
-  assert.deepEqual(await rowsOf(killed), await rowsOf(whole))
+  assert.deepEqual(await recordsOf(killed), await recordsOf(whole))
 })

@@ -77,7 +77,7 @@ test('refunds and disputes made elsewhere are listed with their charge', async (
         chargeTransactionId: idOf(disputed),
         status: 'open',
         fundsWithdrawn: true,
-        fundsReinstated: false,
+        reinstatedMinor: 0n,
         amountMinor: 1050n,
         currencyCode: 'USD',
         reason: 'general',
@@ -87,8 +87,30 @@ test('refunds and disputes made elsewhere are listed with their charge', async (
   await account.control(`/disputes/${id}/close`, { status: 'won' })
   const won = await disputes()
   assert.ok(Array.isArray(won))
-  assert.deepEqual([won[0]?.status, won[0]?.fundsReinstated], ['won', true])
+  assert.deepEqual([won[0]?.status, won[0]?.reinstatedMinor], ['won', 1050n])
 })
+
+for (const [currencyCode, amountMinor, partMinor] of [
+  ['USD', 1050n, 300n],
+  ['EUR', 1050n, 333n],
+  // The account's currency has other decimals.
+  ['ISK', 15_000n, 4_001n],
+] as const) {
+  test(`a dispute of ${currencyCode} that is lost returns the part that was refunded before, and no more`, async () => {
+    const charge = await account.charge(chargeRequest('pm_card_visa', { currencyCode, amountMinor }))
+    assertSettled(charge, 'succeeded')
+    assertSettled(await account.provider.refund({ ...refundRequest(charge, partMinor), currencyCode }), 'succeeded')
+    const chargeTransactionId = charge.details.psp_transaction_id ?? ''
+    const { latest_charge } = await account.stripe.paymentIntents.retrieve(chargeTransactionId)
+    const { id } = await account.control<{ id: string }>('/disputes', { charge: latest_charge })
+    await account.control(`/disputes/${id}/close`, { status: 'lost' })
+    const disputes = await account.provider.disputesOf({ chargeTransactionId })
+    assert.ok(Array.isArray(disputes))
+    const [dispute] = disputes
+    assert.deepEqual([dispute?.status, dispute?.amountMinor], ['lost', amountMinor])
+    assert.equal(dispute?.reinstatedMinor, partMinor)
+  })
+}
 
 test('movements come oldest first, over more pages and spans than one, without the payments of others', async () => {
   const days = (n: number) => n * 86_400_000

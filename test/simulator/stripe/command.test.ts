@@ -6,11 +6,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
-import { tundish } from '../../support/cli.ts'
+import { PROGRAM_ENV, program, tundish } from '../../support/cli.ts'
 import { savedCard, stripeClient, TEST_KEY } from '../../support/stripe-simulator.ts'
-
-const MAIN = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
 
 let folder: string
 before(async () => {
@@ -19,8 +16,9 @@ before(async () => {
 after(() => rm(folder, { recursive: true, force: true }))
 
 async function start(): Promise<{ child: ChildProcess; url: string }> {
-  const args = ['--disable-warning=ExperimentalWarning', MAIN, 'simulator', '--dialect', 'stripe', '--port', '0']
-  const child = spawn(process.execPath, args, { env: { DATA_DIR: folder }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const args = ['simulator', '--dialect', 'stripe', '--port', '0']
+  const env = { ...PROGRAM_ENV, DATA_DIR: folder }
+  const child = spawn(...program(...args), { env, stdio: ['ignore', 'pipe', 'inherit'] })
   const [said] = await once(child.stdout!, 'data')
   const [, url] = /start Tundish with STRIPE_API_URL=(http:\/\/127\.0\.0\.1:\d+)\n$/.exec(String(said)) ?? []
   return { child, url: url ?? assert.fail(String(said)) }

@@ -1,0 +1,148 @@
+// The contract of payment providers while they fail: lost answers, late charges, deadlines, outages.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ChargeRequest } from '../../src/providers/provider.ts'
+import { type Charging, charging } from './charging.ts'
+import { until } from './cluster.ts'
+import { HandClock } from './hand-clock.ts'
+import { assertSettled, charged, chargeRequest, refundRequest } from './payments.ts'
+import type { Movements, Rig } from './provider-contract.ts'
+
+/** Cards that make the way to the provider, or the provider itself, fail. */
+export interface Faults {
+  chargeThenDrop: string
+  dropNoCharge: string
+  /** Breaks the connection and charges about 300 ms later. */
+  late: string
+  /** Charges, and answers after three seconds. */
+  slow: string
+  /** Charges well; breaks the connection on a refund, done or not. */
+  refundThenDrop: string
+  refundDropped: string
+}
+
+/** What the tests of the contract share. */
+export interface Contract {
+  rig(): Rig
+  driver(): Charging
+  movements: Movements
+}
+
+export function troubleTests({ rig, driver, movements }: Contract, good: string, faults: Faults): void {
+  unknownOutcomeTests(driver, movements, good, faults)
+  lostRefundTests(driver, movements, faults)
+  outageTests(rig, good, faults)
+}
+
+function unknownOutcomeTests(driver: () => Charging, movements: Movements, good: string, cards: Faults): void {
+  test('charged but not heard is unknown, and a look-up finds it', async () => {
+    const request = chargeRequest(cards.chargeThenDrop)
+    assert.equal((await driver().charge(request)).outcome, 'unknown')
+    assertSettled(await driver().lookUp(request), 'succeeded')
+    assertSettled(await driver().refuse(request), 'succeeded')
+    assert.equal((await movements(request.reference)).length, 1)
+  })
+
+  /** What a look-up returns of a payment that was never charged: with two steps it exists all the same. */
+  const nothingYet = () => ({ outcome: driver().provider.traits.prepares ? 'unconfirmed' : 'not_found' })
+
+  test('not charged and not heard is unknown, is not found, and after a refusal can never be charged', async () => {
+    const request = chargeRequest(cards.dropNoCharge)
+    assert.equal((await driver().charge(request)).outcome, 'unknown')
+    assert.deepEqual(await driver().lookUp(request), nothingYet())
+    assert.deepEqual(await driver().refuse(request), { outcome: 'refused' })
+    assert.deepEqual(await driver().refuse(request), { outcome: 'refused' })
+    assert.deepEqual(await driver().lookUp(request), { outcome: 'refused' })
+    assert.deepEqual(await driver().charge({ ...request, token: good }), { outcome: 'refused' })
+    assert.deepEqual(await movements(request.reference), [])
+  })
+
+  test('a late charge comes, unless its key was refused meanwhile', async () => {
+    const [coming, refused] = await beginLate()
+    assert.deepEqual(await driver().lookUp(refused), { outcome: 'refused' })
+    await untilCharged(driver(), coming)
+    await sleep(100)
+    assert.deepEqual(await driver().lookUp(refused), { outcome: 'refused' })
+    assert.deepEqual(await movements(refused.reference), [])
+  })
+
+  /** Two late charges, of which the second is refused in time; on a busy machine it takes more than one attempt. */
+  async function beginLate(): Promise<[coming: ChargeRequest, refused: ChargeRequest]> {
+    for (;;) {
+      const [coming, refused] = [chargeRequest(cards.late), chargeRequest(cards.late)]
+      assert.equal((await driver().charge(coming)).outcome, 'unknown')
+      assert.equal((await driver().charge(refused)).outcome, 'unknown')
+      const early = await driver().lookUp(coming)
+      const refusal = await driver().refuse(refused)
+      if (early.outcome === 'succeeded' || refusal.outcome === 'succeeded') continue
+      assert.deepEqual([early, refusal], [nothingYet(), { outcome: 'refused' }])
+      return [coming, refused]
+    }
+  }
+
+  test('a call given up by its caller is unknown', async () => {
+    const answer = await driver().charge(chargeRequest(cards.slow), AbortSignal.timeout(100))
+    assert.deepEqual(answer, { outcome: 'unknown', why: 'the call was given up' })
+  })
+}
+
+function lostRefundTests(driver: () => Charging, movements: Movements, cards: Faults): void {
+  test('refunds not heard of are looked up and refused as charges are, under keys of their own', async () => {
+    const done = refundRequest(await charged(driver(), cards.refundThenDrop), 100n)
+    assert.equal((await driver().provider.refund(done)).outcome, 'unknown')
+    assertSettled(await driver().provider.lookUpRefund(done), 'succeeded')
+    assert.deepEqual(await driver().lookUp(done), { outcome: 'not_found' })
+    const lost = refundRequest(await charged(driver(), cards.refundDropped), 100n)
+    assert.equal((await driver().provider.refund(lost)).outcome, 'unknown')
+    assert.deepEqual(await driver().provider.lookUpRefund(lost), { outcome: 'not_found' })
+    const { provider } = driver()
+    assert.equal(provider.refuseRefund === undefined, provider.traits.refuseRefund === 'wait_out')
+    if (provider.refuseRefund) {
+      assert.deepEqual(await provider.refuseRefund(lost), { outcome: 'refused' })
+      assert.deepEqual(await provider.refund(lost), { outcome: 'refused' })
+    }
+    assert.deepEqual(await movements(lost.reference), [])
+  })
+}
+
+function outageTests(rig: () => Rig, good: string, cards: Faults): void {
+  test('past the deadline is unknown, not failed', async () => {
+    const driver = charging(rig().provider({ clock: new HandClock(), deadlineMs: 1_000 }))
+    const { provider, charge } = driver
+    const request = chargeRequest(cards.slow)
+    assert.deepEqual(await charge(request), { outcome: 'unknown', why: 'no answer within 1000 ms' })
+    await untilCharged(driver, request)
+    provider.close()
+  })
+
+  test('a provider that is down is unknown, opens the circuit, and recovers with what it knew', async () => {
+    const clock = new HandClock()
+    const { provider, charge, lookUp } = charging(rig().provider({ clock, circuit: { failures: 3, restMs: 5_000 } }))
+    const { prepares } = provider.traits
+    const request = chargeRequest(good)
+    assertSettled(await charge(request), 'succeeded')
+    await rig().stop()
+    for (let i = 0; i < 3; i++) {
+      assert.equal(provider.admits(), true)
+      assert.equal((await charge(chargeRequest(good))).outcome, prepares ? 'not_begun' : 'unknown')
+    }
+    assert.equal(provider.admits(), false)
+    assert.equal(provider.circuitIsOpen(), true)
+    assert.equal(await provider.isReachable(), false)
+    await rig().start()
+    clock.advance(5_000)
+    assert.equal(provider.admits(), true)
+    assertSettled(await lookUp(request), 'succeeded')
+    assert.equal(await provider.isReachable(), true)
+    assert.equal(provider.circuitIsOpen(), true, 'what moves no money proves nothing of what does')
+    assertSettled(await charge(chargeRequest(good)), 'succeeded')
+    assert.equal(provider.circuitIsOpen(), false)
+    provider.close()
+  })
+}
+
+async function untilCharged(driver: Charging, request: ChargeRequest): Promise<void> {
+  await until('the charge', async () => (await driver.lookUp(request)).outcome === 'succeeded')
+  assertSettled(await driver.lookUp(request), 'succeeded')
+}
