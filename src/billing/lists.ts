@@ -48,7 +48,12 @@ const dispute = shape('ListedDispute', 'd', {
   reason: text('The provider’s word for the reason.', { nullable: true, example: 'fraudulent' }),
   opened_at: instant('When it was opened.'),
   funds_withdrawn_at: instant('When the amount was taken back.', { nullable: true }),
-  funds_reinstated_at: instant('When the amount was returned.', { nullable: true }),
+  funds_reinstated_at: instant(
+    'When the amount was returned, or of a lost dispute the part that had been refunded before.',
+    {
+      nullable: true,
+    },
+  ),
   created_at: instant('When it was recorded.'),
   updated_at,
 })

@@ -2,9 +2,11 @@
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../lib/errors.ts'
 import { sendJson } from '../lib/http/send-json.ts'
+import { JsonNumber, type JsonObject, type JsonValue } from '../lib/json/read.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Param, Statement } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
+import { shorten } from '../lib/text.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
 import { weightOf } from '../lists/page.ts'
 import { limited } from '../lists/statements.ts'
@@ -57,12 +59,17 @@ export function transactionReport(app: FastifyInstance, { db }: { db: Db }): voi
     body: reportIn,
     ...ok('The next rows.', reportOut),
   }
-  app.post<Post<ReportRequest>>('/transaction_report', { schema }, async ({ organizationId, body }, reply) => {
-    const list = reportTransaction.beginList('{"transactions":[')
-    const asked = read(organizationId, body)
-    await db.fair(lineOf(organizationId), weightOf(limitOf(body)), () => db.read(...asked, list.add))
-    return sendJson(reply, list.end(']}'))
-  })
+  app.post<Post<ReportRequest>>(
+    '/transaction_report',
+    { schema },
+    async ({ organizationId, body, exactBody }, reply) => {
+      checkLimit((exactBody as JsonObject).limit)
+      const list = reportTransaction.beginList('{"transactions":[')
+      const asked = read(organizationId, body)
+      await db.fair(lineOf(organizationId), weightOf(limitOf(body)), () => db.read(...asked, list.add))
+      return sendJson(reply, list.end(']}'))
+    },
+  )
 }
 
 const FILTERS = { subs_id: 'meta_subs_id', order_id: 'order_id', oneoff_id: 'meta_oneoff_id' } as const
@@ -97,6 +104,13 @@ function walks(filters: string[][], most: number): string {
         order by r.trx_created_at limit ${most})`,
     )
     .join(' union all ')
+}
+
+/** As a double, a fraction of many digits is a whole number, and 1e2 is 100. */
+function checkLimit(limit: JsonValue | undefined): void {
+  if (!(limit instanceof JsonNumber) || /^[0-9]+\.0+$/.test(limit.text)) return
+  const got = shorten(limit.text, 64)
+  throw new ApiError(400, 'invalid_property', `limit must be a whole number without an exponent, got ${got}.`)
 }
 
 function instantField(value: string): string {

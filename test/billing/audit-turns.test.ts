@@ -79,7 +79,7 @@ test('a refund that waited longer for its turn than its lease lasts is paid back
   assert.ok(others.some(({ status }) => status === 200))
 })
 
-test('who waits too long for a turn is told to come again, and nothing is begun', async () => {
+test('503 for a refund that waits too long for its turn, and nothing is begun', async () => {
   const orders = await Promise.all(Array.from({ length: 5 }, charged))
   const asked = await outside.tx(async (query) => {
     await query('select 1 from audit_head for update')
@@ -102,7 +102,7 @@ test('who waits too long for a turn is told to come again, and nothing is begun'
   }
 })
 
-test('an erasure that waits for a profile holds up nobody’s refunds, even with few connections', async () => {
+test('an erasure that waits for a profile delays no refunds, even with few connections', async () => {
   const small = await startBilling({ PROVIDER_TIMEOUT_MS: '8000', DATABASE_CONNECTIONS: '3' })
   const elsewhere = openDb({ url: small.server.env.DATABASE_URL!, applicationName: 'outside', connections: 2 })
   try {

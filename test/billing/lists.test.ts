@@ -98,7 +98,7 @@ test('disputes: opened, then lost with the money withdrawn', async () => {
       reason: 'fraudulent',
       at,
     },
-    ...{ fundsWithdrawn: false, fundsReinstated: false },
+    ...{ fundsWithdrawn: false, reinstatedMinor: 0n },
   }
   const context = { db: billing.db, log: billing.server.app.log }
   await recordDispute(context, owner, { ...told, status: 'open' })

@@ -57,13 +57,31 @@ const eventsOf = async (objectId: string) => {
   return found.map(({ type }) => type)
 }
 
+/** A refund as the provider tells it when it has failed. */
+async function failedRefund(refundId: string): Promise<RefundAtProvider> {
+  const [row] = await billing.db.query(
+    'select provider_key, provider_transaction_id, amount from refunds where refund_id = $1',
+    [refundId],
+  )
+  return {
+    key: row!.provider_key!,
+    reference: refundId,
+    transactionId: row!.provider_transaction_id!,
+    status: 'failed',
+    amountMinor: BigInt(row!.amount!.replace('.', '')),
+    currencyCode: 'USD',
+    at: '2026-01-31T22:00:00Z',
+    details: { ...noDetails, psp_transaction_id: row!.provider_transaction_id! },
+  }
+}
+
 describe('a dispute', () => {
   const dispute = (more: Partial<Dispute> = {}): Dispute => ({
     disputeId: 'dp_1',
     chargeTransactionId,
     status: 'open',
     fundsWithdrawn: false,
-    fundsReinstated: false,
+    reinstatedMinor: 0n,
     amountMinor: 1050n,
     currencyCode: 'USD',
     reason: 'fraudulent',
@@ -96,7 +114,7 @@ describe('a dispute', () => {
 
   test('that is won gives the consumable back with the money', async () => {
     await record({ fundsWithdrawn: true })
-    await record({ status: 'won', fundsWithdrawn: true, fundsReinstated: true })
+    await record({ status: 'won', fundsWithdrawn: true, reinstatedMinor: 1050n })
     assert.equal(await isActive(), true)
     assert.deepEqual((await rows()).slice(1), [
       ['chargeback', 'refunded', 10.5],
@@ -108,7 +126,7 @@ describe('a dispute', () => {
   test('that is won does not give back what a refund has revoked', async () => {
     await record({ fundsWithdrawn: true })
     await shop.refund(user, orderId)
-    await record({ status: 'won', fundsWithdrawn: true, fundsReinstated: true })
+    await record({ status: 'won', fundsWithdrawn: true, reinstatedMinor: 1050n })
     assert.equal(await isActive(), false)
   })
 
@@ -117,6 +135,42 @@ describe('a dispute', () => {
     assert.equal(await record({ status: 'lost', fundsWithdrawn: true }), true)
     assert.equal(await isActive(), false)
     assert.equal((await rows()).length, 2)
+  })
+
+  test('that is lost after a part was refunded gets that part back, and the consumable stays revoked', async () => {
+    await shop.refund(user, orderId, { amount: 3, idempotency_key: 'r' })
+    await record({ fundsWithdrawn: true })
+    await record({ status: 'lost', fundsWithdrawn: true, reinstatedMinor: 300n })
+    assert.equal(await isActive(), false)
+    assert.deepEqual((await rows()).slice(2), [
+      ['chargeback', 'refunded', 10.5],
+      ['chargeback_reversal', 'succeeded', 3],
+    ])
+    assert.deepEqual(await eventsOf(orderId), ['charge.succeeded', 'charge.disputed'])
+  })
+
+  test('that was lost and is won after all is told as won once, and gives the consumable back', async () => {
+    await record({ status: 'lost', fundsWithdrawn: true })
+    const won = { status: 'won', fundsWithdrawn: true, reinstatedMinor: 1050n } as const
+    assert.deepEqual([await record(won), await record(won)], [true, false])
+    assert.equal(await isActive(), true)
+    assert.deepEqual(await eventsOf(orderId), ['charge.succeeded', 'charge.disputed', 'charge.dispute_won'])
+  })
+
+  test('that is won does not give back what another dispute of the charge holds', async () => {
+    await record({ fundsWithdrawn: true })
+    await record({ disputeId: 'dp_2', fundsWithdrawn: true, status: 'lost' })
+    await record({ status: 'won', fundsWithdrawn: true, reinstatedMinor: 1050n })
+    assert.equal(await isActive(), false)
+  })
+
+  test('that is lost keeps the consumable revoked when a full refund fails afterwards', async () => {
+    const { refund_id } = (await shop.refund(user, orderId)).body
+    await record({ status: 'lost', fundsWithdrawn: true, reinstatedMinor: 1050n })
+    const refund = await failedRefund(refund_id)
+    const there = scriptedProvider({ refundsOf: async () => [refund] })
+    await adoptRefundsOfCharge(context(), there, ['simulator', '*', null], chargeTransactionId)
+    assert.equal(await isActive(), false)
   })
 
   test('told by several at once is recorded once', async () => {
@@ -148,28 +202,11 @@ describe('a refund that had succeeded fails', () => {
   const adopt = (found: RefundAtProvider[]) =>
     adoptRefundsOfCharge(context(), there(found), ['simulator', '*', null], chargeTransactionId)
 
-  async function failed(refundId: string): Promise<RefundAtProvider> {
-    const [row] = await billing.db.query(
-      'select provider_key, provider_transaction_id, amount from refunds where refund_id = $1',
-      [refundId],
-    )
-    return {
-      key: row!.provider_key!,
-      reference: refundId,
-      transactionId: row!.provider_transaction_id!,
-      status: 'failed',
-      amountMinor: BigInt(row!.amount!.replace('.', '')),
-      currencyCode: 'USD',
-      at: '2026-01-31T22:00:00Z',
-      details: { ...noDetails, psp_transaction_id: row!.provider_transaction_id! },
-    }
-  }
-
   test('the sum falls, the consumable is granted again, and the report and events say so, once', async () => {
     const { refund_id } = (await shop.refund(user, orderId)).body
     assert.equal(await isActive(), false)
-    assert.deepEqual(await adopt([await failed(refund_id)]), ['failed_later'])
-    assert.deepEqual(await adopt([await failed(refund_id)]), ['known'])
+    assert.deepEqual(await adopt([await failedRefund(refund_id)]), ['failed_later'])
+    assert.deepEqual(await adopt([await failedRefund(refund_id)]), ['known'])
     assert.equal(await isActive(), true)
     assert.deepEqual(await rows(), [
       ['sale', 'succeeded', 10.5],
@@ -185,7 +222,7 @@ describe('a refund that had succeeded fails', () => {
 
   test('a partial one lowers the sum and grants nothing', async () => {
     const { refund_id } = (await shop.refund(user, orderId, { amount: 4, idempotency_key: 'r' })).body
-    await adopt([await failed(refund_id)])
+    await adopt([await failedRefund(refund_id)])
     const replay = (await shop.refund(user, orderId, { amount: 4, idempotency_key: 'r' })).body
     assert.deepEqual([replay.refund_status, replay.amount_refunded], ['failed', 0])
   })
@@ -213,7 +250,12 @@ describe('a refund that had succeeded fails', () => {
 
   test('a refund made there that is more than what is left is refused, and logged', async () => {
     await shop.refund(user, orderId, { amount: 10, idempotency_key: 'r' })
-    const made = { ...(await failed((await lastRefund())!)), key: null, reference: null, transactionId: 're_there' }
+    const made = {
+      ...(await failedRefund((await lastRefund())!)),
+      key: null,
+      reference: null,
+      transactionId: 're_there',
+    }
     assert.deepEqual(await adopt([{ ...made, status: 'succeeded', amountMinor: 100n }]), ['mismatch'])
   })
 

@@ -3,13 +3,10 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { Agent } from 'node:http'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
-import { PROGRAM_ENV } from '../support/cli.ts'
+import { PROGRAM_ENV, program } from '../support/cli.ts'
 import { type Answer, send } from '../support/server.ts'
-
-const MAIN = join(import.meta.dirname, '../../src/main.ts')
 
 let billing: Billing
 let shop: Organization
@@ -29,13 +26,13 @@ after(async () => {
 
 /** The program itself, serving the same database. */
 async function serve(env: Record<string, string>): Promise<typeof other> {
-  const program: ChildProcess = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, 'serve'], {
+  const server: ChildProcess = spawn(...program('serve'), {
     env: { ...PROGRAM_ENV, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const url = await new Promise<string>((resolve, reject) => {
-    program.on('exit', (code) => reject(new Error(`serve ended with ${code}`)))
-    program.stdout!.setEncoding('utf8').on('data', (text: string) => {
+    server.on('exit', (code) => reject(new Error(`serve ended with ${code}`)))
+    server.stdout!.setEncoding('utf8').on('data', (text: string) => {
       const [, found] = /"url":"([^"]+)"/.exec(text) ?? []
       if (found) resolve(found)
     })
@@ -44,8 +41,8 @@ async function serve(env: Record<string, string>): Promise<typeof other> {
     url,
     stop: () =>
       new Promise((resolve) => {
-        program.removeAllListeners('exit').on('exit', () => resolve())
-        program.kill('SIGTERM')
+        server.removeAllListeners('exit').on('exit', () => resolve())
+        server.kill('SIGTERM')
       }),
   }
 }
@@ -65,7 +62,7 @@ const many = <T>(count: number, one: (n: number) => Promise<T>) =>
 
 describe('200 requests with one key', () => {
   for (const token of ['pm_card_visa', 'sim_slow_300ms', 'pm_card_chargeDeclined', 'sim_charge_then_drop']) {
-    test(`${token}: one charge, and all answers agree`, async () => {
+    test(`${token}: one charge, and all responses have the same outcome`, async () => {
       const user = await shop.customer({ token })
       const answers = await many(200, (n) => charge(n, user, 'k'))
       assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200])

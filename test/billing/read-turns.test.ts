@@ -46,11 +46,11 @@ async function atOnce(ask: (of: Organization) => Promise<{ status: number }>): P
 const report = (limit: number) => (of: Organization) =>
   of.post('/transaction_report', { last_transaction_date: '2000-01-01T00:00:00Z', limit })
 
-test('of 60 large pages of the report at most two', async () => {
+test('at most two of 60 large pages of the report are read at once', async () => {
   assert.ok((await atOnce(report(500))) <= 2)
 })
 
-test('of 60 small ones 20, and so of what customers own', async () => {
+test('20 of 60 small pages are read at once, and so of my_assets', async () => {
   assert.ok((await atOnce(report(50))) <= 20)
   const user = await crowded.customer()
   assert.ok((await atOnce((of) => of.post('/my_assets', { external_id: user }))) <= 20)

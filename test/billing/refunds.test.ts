@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import { addPayment, type Billing, type Organization, startBilling } from '../support/billing.ts'
-import type { Answer } from '../support/server.ts'
+import { addPayment, type Billing, type Organization, refused, startBilling } from '../support/billing.ts'
 
 let billing: Billing
 let shop: Organization
@@ -19,12 +18,6 @@ async function charged(
   const { token, ...more } = given
   const user = await shop.customer(token === undefined ? {} : { token })
   return [user, (await shop.charge(user, more)).body.order_id]
-}
-
-function refused(answer: Answer, message: RegExp, code?: string): void {
-  assert.equal(answer.status, 400, answer.text)
-  assert.match(answer.body.message, message)
-  assert.deepEqual(answer.body, { message: answer.body.message, ...(code && { code }) })
 }
 
 const key = () => ({ idempotency_key: randomUUID() })
@@ -112,7 +105,7 @@ describe('a full refund', () => {
 })
 
 describe('rules', () => {
-  test('unknown order, another customer’s, another organization’s', async () => {
+  test('400 for an unknown order, another customer’s, another organization’s', async () => {
     const [user, order_id] = await charged()
     refused(await shop.refund(user, randomUUID()), /has no order/)
     refused(await shop.refund(await shop.customer(), order_id), /has no order/)
@@ -120,18 +113,18 @@ describe('rules', () => {
     refused(await other.refund(user, order_id), /has no order/)
   })
 
-  test('imported history was not charged here', async () => {
+  test('400 for an imported payment, which was not charged here', async () => {
     const user = await shop.customer()
     const order_id = await addPayment(billing.db, shop.id, user, {})
     refused(await shop.refund(user, order_id), /not charged through Tundish/)
   })
 
-  test('a charge that did not succeed', async () => {
+  test('400 for a charge that did not succeed', async () => {
     refused(await shop.refund(...(await charged({ token: 'pm_card_chargeDeclined' }))), /is failed, not succeeded/)
     refused(await shop.refund(...(await charged({ token: 'sim_drop_no_charge' }))), /is processing, not succeeded/)
   })
 
-  test('no more than what is left', async () => {
+  test('400 for more than what is left', async () => {
     const [user, order_id] = await charged()
     refused(
       await shop.refund(user, order_id, { amount: '10.51', ...key() }),
@@ -157,7 +150,7 @@ describe('rules', () => {
     refused(await shop.refund(...(await charged()), { amount: 1 }), /idempotency_key is required with an amount/)
   })
 
-  test('shapes', async () => {
+  test('400 for a body of another shape', async () => {
     const [user, order_id] = await charged()
     for (const more of [
       { order_id: 'x' },

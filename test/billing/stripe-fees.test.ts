@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, test } from 'node:test'
 import { createOperator } from '../../src/tenants/operator-keys.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
-import { tundish } from '../support/cli.ts'
 import { until } from '../support/cluster.ts'
 import { connectStripe, MERCHANT, type StripeAccount } from '../support/connected-stripe.ts'
+import { tundishAgain } from '../support/resident.ts'
 import type { Json } from '../support/server.ts'
 import { openStripeSimulator, type StripeSimulator } from '../support/stripe-simulator.ts'
 
@@ -186,7 +186,7 @@ test('tundish report prints them with all decimals, in a table, as CSV and as JS
   await feesBecome(shop, ['sale 10 EUR -0.64 USD'])
   const run = async (...args: string[]) => {
     const asked = ['report', '--org', shop.id, '--from', day(-1), '--to', day(2), ...args]
-    return (await tundish(asked, billing.server.env)).stdout
+    return (await tundishAgain(asked, billing.server.env)).stdout
   }
   assert.match(await run(), / net +fees +fees_unknown +net_after_fees\n.* 10\.00 +USD -0\.64 +0 +-$/m)
   assert.match(await run('--rows'), /^.* sale +10\.00 +EUR +-0\.64 +USD /m)

@@ -40,6 +40,25 @@ test('reconcile names what Stripe has and the backup has not, and finds the rest
   assert.ok(organization!.restored_from, 'the mark stays while a charge is missing')
 })
 
+test('reconcile keeps the mark of an organization whose account is not connected yet', async () => {
+  const { app } = billing.server
+  const [connected, unconnected] = [await billing.shop(), await billing.organization()]
+  await billing.db.query(
+    `update organizations set restored_from = db_clock() + interval '1 minute' where id = any($1)`,
+    [[connected.id, unconnected.id]],
+  )
+  // Behind what the test before has left at Stripe.
+  const since = new Date(Date.now() + 5000).toISOString()
+  // As in production: no simulator that serves all organizations.
+  const all = async () => (await app.providers.all()).filter(({ organizationId }) => organizationId !== null)
+  const providers = { ...app.providers, all }
+  await reconcile({ ...app, providers, providerTimeoutMs: 5000 }, since)
+  const marked = await billing.db.query('select id from organizations where restored_from is not null')
+  const ids = marked.map(({ id }) => id)
+  assert.ok(ids.includes(unconnected.id), 'its charges at the provider were not compared')
+  assert.ok(!ids.includes(connected.id))
+})
+
 describe('a charge that the backup does not have', () => {
   test('is adopted when its key comes again, after Stripe has forgotten the idempotency key', async () => {
     const { external_id, customer } = await shop.customerWithCard()

@@ -33,20 +33,22 @@ const charge = (more: Partial<BillingContext> = {}, asked = request()) => oneOff
 const order = async () => {
   const [row] = await billing.db.query(
     `select order_id, status, provider_handle, provider_customer, prepared_at, not_found_at, charge_transaction_id,
-       round(extract(epoch from next_look_at - db_clock())) as due_in
+       round(extract(epoch from next_look_at - greatest(created_at, begun_at, handed_over_at))) as due_in
      from orders where organization_id = $1 and external_id = $2`,
     [shop.id, user],
   )
   return row
 }
 
-/** Looks at the user's order once its lease has passed. */
-async function lookAgain(): Promise<Order> {
+/** Takes the user's order, as another process does once its lease has passed. */
+async function takeOrder(): Promise<Order> {
   await billing.db.query('update orders set lease_until = null where external_id = $1', [user])
   const found = await ordersInProgress.find(billing.db.query, (await order())!.order_id!)
-  const taken = await ordersInProgress.take(billing.db, found!, 5_000)
-  return look(context(), CHARGE, taken!)
+  return (await ordersInProgress.take(billing.db, found!, 5_000))!
 }
+
+/** Looks at the user's order once its lease has passed. */
+const lookAgain = async () => look(context(), CHARGE, await takeOrder())
 
 /** A database that fails at statements of this name, once the statement is done or before it. */
 function dying(name: string, when: 'before' | 'after'): Db {
@@ -146,6 +148,33 @@ test('another process took the order while the payment was prepared: it is not c
   await charge()
   assert.deepEqual(there.calls, ['prepare'])
   assert.equal((await order())!.status, 'cancelled')
+})
+
+test('another process took the order and has not settled it yet: it is not confirmed, and its handle is not stored', async () => {
+  const { prepare } = there.provider
+  let theirs: Order | undefined
+  there.provider.prepare = async (asked) => {
+    const prepared = await prepare!(asked)
+    theirs = await takeOrder()
+    return prepared
+  }
+  assert.equal((await charge()).checkout_status, 'processing')
+  assert.deepEqual(there.calls, ['prepare'])
+  assert.equal((await order())!.provider_handle, null)
+  assert.equal((await look(context(), CHARGE, theirs!)).status, 'cancelled')
+  assert.deepEqual(there.charged(), [])
+})
+
+test('an order that its process is charging is taken by no other', async () => {
+  const { confirm } = there.provider
+  let theirs: Order | undefined
+  there.provider.confirm = async (asked) => {
+    const found = await ordersInProgress.find(billing.db.query, (await order())!.order_id!)
+    theirs = await ordersInProgress.take(billing.db, found!, 5_000)
+    return confirm!(asked)
+  }
+  assert.equal((await charge()).checkout_status, 'succeeded')
+  assert.equal(theirs, undefined)
 })
 
 test('a decline at the confirmation is failed', async () => {

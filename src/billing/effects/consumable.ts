@@ -69,11 +69,15 @@ export type Held = {
   is_charged_back: 't' | 'f'
 }
 
+/** Whether a dispute `d` holds the money. Of a lost one only what had been refunded before is returned. */
+export const IS_CHARGED_BACK = `d.funds_withdrawn_at is not null
+  and (d.funds_reinstated_at is null or d.status = 'lost')`
+
 /** Of a consumable `held` and its order `o`. */
 export const HELD_COLUMNS = `held.consumable_id as held_id, held.amount as held_amount,
   held.currency_code as held_currency_code, held.granted_at as held_granted_at, held.is_active as held_is_active,
   exists (select from disputes d where d.organization_id = o.organization_id and d.order_id = o.order_id
-    and d.funds_withdrawn_at is not null and d.funds_reinstated_at is null) as is_charged_back`
+    and ${IS_CHARGED_BACK}) as is_charged_back`
 
 /** An order and its consumable, locked. */
 export type Holder = Held & { organization_id: string; order_id: string; profile_id: string | null; stamp: string }

@@ -7,31 +7,46 @@ import type { Rate } from './rate-files.ts'
 const BATCH = 2_500
 const ROWS = 5_000
 
-/** Keeps these rates for one organization or for all there are, all or none; a rate that is there already is replaced. */
+/**
+ * Stores these rates for one organization, or for all there are and those created later, all or none; a rate that is there
+ * already is replaced.
+ */
 export async function storeRates(db: Db, rates: Rate[], organization: string | null): Promise<void> {
   const euros = rates.map(({ day }): Rate => ({ day, currencyCode: 'EUR', perEuro: '1' }))
   // Of a rate that is given twice the last one counts: a statement cannot write one row twice.
   const all = [...new Map([...euros, ...rates].map((rate) => [`${rate.day} ${rate.currencyCode}`, rate])).values()]
   await db.tx(async (query) => {
+    // Before the organizations are read: the creation of one waits for this, or this for the creation.
+    if (organization === null) for (const batch of piecesOf(all, BATCH)) await query(SHARE, columnsOf(batch))
     const found = await query(ORGANIZATIONS, [organization])
     const organizations = found.map(({ id }) => id!)
     for (const batch of piecesOf(all, BATCH)) {
-      const columns = [
-        batch.map((rate) => rate.day),
-        batch.map((rate) => rate.currencyCode),
-        batch.map((rate) => rate.perEuro),
-      ]
+      const columns = columnsOf(batch)
       for (const some of piecesOf(organizations, Math.floor(ROWS / batch.length)))
         await query(STORE, [...columns, some])
     }
   })
 }
 
+const columnsOf = (rates: Rate[]) => [
+  rates.map((rate) => rate.day),
+  rates.map((rate) => rate.currencyCode),
+  rates.map((rate) => rate.perEuro),
+]
+
 function* piecesOf<T>(all: T[], size: number): Iterable<T[]> {
   for (let from = 0; from < all.length; from += size) yield all.slice(from, from + size)
 }
 
 const ORGANIZATIONS = 'select id from organizations where $1::text is null or id = $1 order by id'
+
+// In one order, as below, so that two loads wait for one another without a deadlock.
+const SHARE = `
+  insert into shared_exchange_rates (day, currency_code, per_euro)
+  select r.day, r.currency_code, r.per_euro
+  from unnest($1::date[], $2::text[], $3::numeric[]) r (day, currency_code, per_euro)
+  order by 2, 1
+  on conflict (currency_code, day) do update set per_euro = excluded.per_euro`
 
 const STORE = `
   insert into exchange_rates (organization_id, day, currency_code, per_euro)

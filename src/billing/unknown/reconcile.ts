@@ -50,24 +50,32 @@ const BATCH = 500
 export async function reconcile(context: BillingContext, since: string): Promise<Reconciliation> {
   const result: Reconciliation = { match: 0, settled: 0, adopted: 0, in_progress: 0, findings: [] }
   const incomplete: string[] = []
+  const compared = new Set<string | null>()
   for (const { organizationId, provider } of await context.providers.all()) {
     const at: AtProvider = [provider.name, provider.merchantId, organizationId]
     const before = result.findings.length
     await compareAccount({ context, provider, at, seen: new Set(), result }, since)
+    compared.add(organizationId)
     if (organizationId !== null && result.findings.slice(before).some(isForgottenCharge))
       incomplete.push(organizationId)
   }
-  await context.db.query(CLEAR_RESTORED, [since, incomplete])
+  await context.db.query(CLEAR_RESTORED, [
+    since,
+    incomplete,
+    compared.has(null),
+    [...compared].filter((id) => id !== null),
+  ])
   return result
 }
 
 const isForgottenCharge = ({ difference, type }: Finding) => difference === 'missing_here' && type === 'charge'
 
 // Until then a charge asks the provider for its key before it is made. A forgotten charge of a provider that serves all
-// organizations does not count: that one remembers keys for ever.
+// organizations does not count: that one remembers keys for ever. Where no account was compared the mark stays: the backup may be
+// older than the connection of the account, which then has charges that nothing here tells of.
 const CLEAR_RESTORED = `
   update organizations set restored_from = null
-  where restored_from >= $1::timestamptz and not (id = any($2::text[]))`
+  where restored_from >= $1::timestamptz and not (id = any($2::text[])) and ($3 or id = any($4::text[]))`
 
 async function compareAccount(pass: Pass, since: string): Promise<void> {
   const { context, provider, at, result } = pass

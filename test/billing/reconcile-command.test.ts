@@ -1,0 +1,112 @@
+// tundish reconcile: settles what was forgotten, and reports what differs from the provider.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { reconcile } from '../../src/billing/unknown/reconcile.ts'
+import type { Movement } from '../../src/providers/provider.ts'
+import { type Billing, startBilling } from '../support/billing.ts'
+import { fixedProviders } from '../support/fixed-providers.ts'
+import { tundishAgain } from '../support/resident.ts'
+import { scriptedProvider, verdict } from '../support/scripted-provider.ts'
+import { silent } from '../support/simulator.ts'
+
+let billing: Billing
+before(async () => {
+  billing = await startBilling({}, { worker: false })
+})
+after(() => billing.stop())
+
+const run = (...args: string[]) => tundishAgain(args, billing.server.env)
+
+describe('reconcile', () => {
+  const all = '2020-01-01T00:00:00Z'
+
+  test('settles unknown outcomes, and reports what differs', async () => {
+    const other = await billing.organization()
+    const good = await other.customer()
+    const paid = (await other.charge(good)).body.order_id
+    await other.refund(good, paid, { amount: 1, idempotency_key: 'r' })
+    const forgotten = await other.customer({ token: 'sim_charge_then_drop' })
+    const order = (await other.charge(forgotten, { idempotency_key: 'k' })).body.order_id
+    const first = await run('reconcile', '--since', all, '--json')
+    const told = JSON.parse(first.stdout)
+    assert.equal(told.settled, 1)
+    assert.ok(told.match >= 2)
+    assert.equal((await other.charge(forgotten, { idempotency_key: 'k' })).body.checkout_status, 'succeeded')
+
+    const gone = (await other.charge(await other.customer())).body.order_id
+    const wrong = (await other.charge(await other.customer())).body.order_id
+    const never = (await other.charge(await other.customer())).body.order_id
+    await billing.db.query('delete from consumables where order_id = $1', [gone])
+    await billing.db.query('delete from order_log where order_id = $1', [gone])
+    await billing.db.query('delete from orders where order_id = $1', [gone])
+    await billing.db.query('update orders set amount = 99 where order_id = $1', [wrong])
+    await billing.db.query('update orders set provider_key = $2 where order_id = $1', [never, 'f'.repeat(64)])
+    const { code, stdout } = await run('reconcile', '--since', all, '--json')
+    assert.equal(code, 1)
+    const differences = JSON.parse(stdout).findings.map((one: { difference: string; reference: string }) => [
+      one.difference,
+      one.reference,
+    ])
+    for (const expected of [
+      ['missing_here', gone],
+      ['mismatch', wrong],
+      ['missing_here', never],
+      ['missing_there', never],
+    ]) {
+      assert.ok(
+        differences.some((one: string[]) => one.join() === expected.join()),
+        expected.join(' '),
+      )
+    }
+    assert.ok(!differences.some(([, reference]: string[]) => reference === paid || reference === order))
+  })
+
+  test('reports a key that moved money twice, and asks about what moved before the instant', async () => {
+    const other = await billing.organization()
+    const order = (await other.charge(await other.customer())).body.order_id
+    const [row] = await billing.db.query('select provider_key, settled_at from orders where order_id = $1', [order])
+    const movement: Movement = {
+      type: 'charge',
+      key: row!.provider_key!,
+      reference: order,
+      amountMinor: 1050n,
+      currencyCode: 'USD',
+      transactionId: 't',
+      at: all,
+    }
+    const looked: string[] = []
+    const provider = scriptedProvider({
+      async *list() {
+        yield movement
+        yield { ...movement, transactionId: 'u' }
+      },
+      async lookUp({ reference }) {
+        looked.push(reference)
+        return verdict('succeeded')
+      },
+    })
+    const context = {
+      ...billing.server.app,
+      providers: fixedProviders([provider]),
+      log: silent,
+      providerTimeoutMs: billing.server.app.config.providerTimeoutMs,
+    }
+    const { findings } = await reconcile(context, row!.settled_at!)
+    assert.deepEqual(
+      findings.map(({ difference }) => difference),
+      ['duplicate'],
+    )
+    assert.ok(!looked.includes(order))
+  })
+
+  test('0 when all agree; 1 when the provider cannot be asked; 2 for what is no time', async () => {
+    const future = new Date(Date.now() + 3_600_000).toISOString()
+    assert.equal((await run('reconcile', '--since', future)).code, 0)
+    assert.equal((await run('reconcile', '--since', 'yesterday')).code, 2)
+    assert.equal((await run('reconcile')).code, 2)
+    await billing.simulator.stop()
+    const { code, stderr } = await run('reconcile', '--since', all)
+    await billing.simulator.start()
+    assert.deepEqual([code, /could not be asked/.test(stderr)], [1, true])
+  })
+})
