@@ -26,7 +26,7 @@ const REMOVED = [
   'Every reply to a question',
   'Payloads of webhooks, metadata of charges, and comments of refunds',
 ]
-const KEPT = ['Transactions, subscriptions and orders, as the law asks of a merchant', 'The ids of the records']
+const KEPT = ['Transactions, subscriptions and orders, as the law requires of merchants', 'The ids of the records']
 
 /** What is handed to a person who asked to be erased: nothing in it is personal. */
 async function receiptOf({ db }: Pick<App, 'db'>, projectId: string, profileId: string) {
@@ -100,19 +100,23 @@ interface Comparison {
   missing_in_file: number
 }
 
-// Both ledgers only grow, and reading them whole takes seconds when they are long.
+// Both ledgers only grow, and to read them whole takes seconds when they are long.
 const comparisons = new WeakMap<App['config'], { of: string; result: Promise<Comparison> }>()
 
-/** Compares the ledgers if either has changed since they were last compared. */
+/**
+ * Compares the ledgers if either has changed since they were found equal. An erasure adds to the number of its project, and one
+ * of somebody unknown a line to the file. The file has its line before the database commits, so a difference may soon be gone.
+ */
 async function ledgersCompared({ db, config }: App): Promise<Comparison> {
-  const [sum] = await db.query('select count(*) as n, max(erased_at) as last from erasures')
+  const [sum] = await db.query('select sum(number) as erasures from erasure_marks')
   const file = await stat(config.erasureLedger).catch(() => undefined)
-  const of = [sum!.n, sum!.last, file?.ino, file?.size, file?.mtimeMs].join(' ')
+  const of = [sum!.erasures, file?.ino, file?.size, file?.mtimeMs].join(' ')
   const last = comparisons.get(config)
   if (last?.of === of) return last.result
   const result = compare(db, config.erasureLedger)
   comparisons.set(config, { of, result })
-  result.catch(() => comparisons.delete(config))
+  const forget = () => comparisons.delete(config)
+  result.then((found) => found.missing_in_database + found.missing_in_file > 0 && forget(), forget)
   return result
 }
 

@@ -99,7 +99,31 @@ const customer = shape('PersonCustomer', 'c', {
   external_id: text('The caller’s id of the customer.'),
   email: text('E-mail address.', { nullable: true }),
   created_at: instant('When it was created.'),
+  card_network: text('Network of the saved card that a charge would use; null: there is none.', {
+    sql: 'card.network',
+    nullable: true,
+  }),
+  card_last4: text('Its last four digits, as the provider has told them last.', { sql: 'card.last4', nullable: true }),
+  card_expires: text('When it expires, as the provider has told it last.', {
+    sql: 'card.expiration_date',
+    nullable: true,
+    example: '12/2034',
+  }),
 })
+
+// The card of the latest successful payment that saved one; a card that changed at the provider has a row of its own.
+const CARD = `
+  left join lateral (
+    select r.organization_id, r.psp, r.psp_merchant_id, r.payment_method_token, r.network, r.pm_data_last4, r.pm_data_expiration_date
+    from report_transactions r
+    where r.organization_id = c.organization_id and r.external_id = c.external_id and r.psp_transaction_type = 'sale'
+      and r.status = 'succeeded' and r.payment_method_token is not null and c.cards_erased_at is null
+    order by r.trx_created_at desc limit 1) r on true
+  left join saved_cards k on k.organization_id = r.organization_id and k.token = r.payment_method_token and k.psp = r.psp
+    and k.psp_merchant_id = r.psp_merchant_id
+  cross join lateral (
+    select coalesce(k.network, r.network) as network, coalesce(k.last4, r.pm_data_last4) as last4,
+      coalesce(k.expiration_date, r.pm_data_expiration_date) as expiration_date) card`
 
 /** The records of a person: of each kind the newest, at most `MOST`. */
 const PARTS: Record<string, { shape: Shape; from: string; order: string }> = {
@@ -120,7 +144,7 @@ const PARTS: Record<string, { shape: Shape; from: string; order: string }> = {
   },
   customers: {
     shape: customer,
-    from: 'customers c where c.project_id = $1 and c.profile_id = $2',
+    from: `customers c ${CARD} where c.project_id = $1 and c.profile_id = $2`,
     order: 'c.created_at desc, c.external_id desc',
   },
   orders: {

@@ -8,7 +8,7 @@ import { instantFromPg } from '../lib/time.ts'
 import type { Operation, Reading } from './operation.ts'
 
 const MOST_RESULTS = 100
-const KINDS = ['profile', 'customer', 'subscription', 'order'] as const
+const KINDS = ['profile', 'customer', 'subscription', 'order', 'project'] as const
 
 const result = Type.Object(
   {
@@ -30,12 +30,12 @@ const search: Reading = {
   method: 'GET',
   path: '/search',
   tag: 'Search',
-  summary: 'Find people, subscriptions and orders',
+  summary: 'Find people, subscriptions, orders and projects',
   description:
     'By e-mail address, case-insensitive, or by exact id. A person comes with their customers, subscriptions and orders; at most 100 of each kind, newest first.',
   query: Type.Object({
     q: Type.String({
-      description: 'E-mail address, or an id of a profile, customer, subscription or order.',
+      description: 'E-mail address, or an id of a profile, customer, subscription, order or project.',
       maxLength: 320,
     }),
   }),
@@ -96,6 +96,8 @@ const SEARCH = `
      union
      select o.organization_id, o.project_id, o.order_id, o.status, o.created_at
      from organizations g join orders o on o.organization_id = g.id and o.order_id = $3::uuid) found
-   order by created_at desc limit $4)`
+   order by created_at desc limit $4)
+  union all
+  select 'project', organization_id, id, id, null, null, null, created_at from projects where id = $1`
 
 export const searching: Operation[] = [search]

@@ -199,6 +199,12 @@ async function settingsOf(query: Query, id: string) {
   }
 }
 
+const named = (table: string) => ({
+  schema: Type.String({ description: 'Those with this in their id or name, in upper or lower case.', maxLength: 100 }),
+  where: (value: string) =>
+    `(strpos(lower(${table}.id), lower(${value})) > 0 or strpos(lower(${table}.name), lower(${value})) > 0)`,
+})
+
 export const tenants: Operation[] = [
   list({
     id: 'listOrganizations',
@@ -210,6 +216,7 @@ export const tenants: Operation[] = [
     from: 'organizations o',
     at: 'o.created_at',
     key: 'o.id',
+    filters: { search: named('o') },
   }),
   postOrganization,
   getOrganization,
@@ -229,6 +236,7 @@ export const tenants: Operation[] = [
         schema: Type.String({ description: 'Those of this organization.' }),
         where: (value) => `p.organization_id = ${value}`,
       },
+      search: named('p'),
     },
   }),
   postProject,

@@ -181,8 +181,8 @@ async function carryOut(query: Query, effects: string[], projectId: string, ids:
 }
 
 /**
- * Increments the project's number of erasures: a replica that does not have it yet is not read. Locks a row that every
- * erasure of the project needs, so call it late in a transaction.
+ * Increments the project's number of erasures: a replica that does not have it yet is not read, and ledgers are compared
+ * anew. Locks a row that every erasure of the project needs, so call it late in a transaction.
  */
 export async function mark(query: Query, projectId: string): Promise<void> {
   await query(MARK, [projectId])

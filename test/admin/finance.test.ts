@@ -5,6 +5,7 @@ import { createOperator } from '../../src/tenants/operator-keys.ts'
 import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
 import { tundish } from '../support/cli.ts'
 import { uuid } from '../support/imports.ts'
+import { tundishAgain } from '../support/resident.ts'
 import type { Json } from '../support/server.ts'
 
 let billing: Billing
@@ -166,7 +167,12 @@ describe('the finance report', () => {
 })
 
 describe('tundish report', () => {
-  const run = (...args: string[]) => tundish(['report', '--org', 'shop', ...args], billing.server.env)
+  const run = (...args: string[]) => tundishAgain(['report', '--org', 'shop', ...args], billing.server.env)
+
+  test('names its options in the sentences about them', async () => {
+    assert.deepEqual(await run(), { code: 2, stdout: '', stderr: 'Give --month, or --from and --to.\n' })
+    assert.match((await run('--month', '2025-13')).stderr, /^--month must be a month such as 2026-10/)
+  })
 
   test('prints a table, with all decimals of each currency', async () => {
     const { stdout } = await run('--month', '2025-10')

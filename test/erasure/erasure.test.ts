@@ -152,7 +152,7 @@ describe('erasing', () => {
     })
   }
 
-  test('a sync sees the profile, its sessions and its subscriptions, and nobody else', async () => {
+  test('a sync sees the profile, its sessions and its subscriptions, and no others', async () => {
     await fresh('a', 'b')
     // Of one only an answer is personal, of the other nothing.
     await insert(server.db, project, {
@@ -204,7 +204,7 @@ describe('erasing', () => {
     assert.deepEqual(differences(before, await dump(server.db), ['audit_log', 'audit_head', 'erasure_marks']), [])
   })
 
-  test('erasing again wipes what came under the profile meanwhile', async () => {
+  test('erasing again wipes what was added to the profile meanwhile', async () => {
     await fresh('a')
     await erase('a')
     await insert(server.db, project, {

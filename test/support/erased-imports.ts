@@ -1,0 +1,77 @@
+// Imports about an erased person, for tests: lines full of what is personal, an erasure without a request, and what is left.
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { reapply } from '../../src/erasure/erasure.ts'
+import { type Imports, type Line, line, openImports, type Project, T } from './imports.ts'
+
+export const MARKER = 'marker'
+export const personal = {
+  profile: { email: MARKER, phone: MARKER, password_hash: MARKER, integrations: { id: MARKER }, country: 'DE' },
+  session: {
+    ip: MARKER,
+    user_agent: MARKER,
+    postal_code: MARKER,
+    origin: `https://${MARKER}:pw@shop.example/a?mail=${MARKER}#x`,
+    query_params: { mail: MARKER },
+    tracking_cookies: { _ga: MARKER },
+    city: 'Berlin',
+  },
+}
+/** Lines about the person `profile`, each with personal data. */
+export const about = (): Line[] => [
+  line.profile(personal.profile),
+  line.session(personal.session),
+  line.reply({ value: MARKER }),
+  line.customer({ email: MARKER, profile_id: 'profile' }),
+]
+
+export interface ErasedImports extends Imports {
+  /** Erases as after a restored backup: the same work as for a request, without a request. */
+  erase(project: Project, profileId: string): Promise<void>
+  /** The same once more. */
+  eraseAgain(project: Project, profileId: string): Promise<void>
+  /** The tables that contain the marker. */
+  found(project: Project): Promise<string[]>
+}
+
+export async function openErasedImports(): Promise<ErasedImports> {
+  const imports = await openImports()
+  const folder = mkdtempSync(join(tmpdir(), 'tundish-test-erased-'))
+  const carryOut = ({ id: project_id }: Project, profile_id: string) => {
+    return reapply(imports.db, join(folder, 'erasures'), entries())
+    async function* entries() {
+      yield { project_id, profile_id, erased_at: T }
+    }
+  }
+  return {
+    ...imports,
+    async erase(project, profileId) {
+      assert.equal((await carryOut(project, profileId)).erased, 1)
+    },
+    async eraseAgain(project, profileId) {
+      assert.equal((await carryOut(project, profileId)).already_erased, 1)
+    },
+    found: (project) => tablesWithMarker(imports, project),
+    async stop() {
+      await imports.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function tablesWithMarker(imports: Imports, project: Project): Promise<string[]> {
+  const tables = ['profiles', 'sessions', 'replies', 'customers']
+  const where = { customers: 't.organization_id = $2' } as Record<string, string>
+  const rows = await imports.rows(
+    tables
+      .map(
+        (table) =>
+          `select '${table}' as name from ${table} t where ${where[table] ?? 't.project_id = $1'} and t::text like '%${MARKER}%' and $2 <> $1`,
+      )
+      .join(' union '),
+    [project.id, project.organizationId],
+  )
+  return rows.map(({ name }) => name!).sort()
+}
