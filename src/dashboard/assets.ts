@@ -15,7 +15,7 @@ const ASSETS: Record<string, { from: () => string; type: string }> = {
   },
 }
 
-/** Serves `/assets/…`, each file read when it is first asked for. Nothing in them is anyone's: they may be cached. */
+/** Serves `/assets/…`, each file read at its first request. They hold no data, so they may be cached. */
 export function serveDashboardAssets(scope: FastifyInstance): void {
   for (const [name, { from, type }] of Object.entries(ASSETS)) {
     let content: Promise<Buffer> | undefined

@@ -25,5 +25,5 @@ export function dropCookie(reply: FastifyReply, name: string): void {
   reply.header('set-cookie', `${name}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict`)
 }
 
-/** Whether the browser reached us by TLS, which a proxy before us ends. It can only make a cookie stricter. */
+/** Whether the browser used TLS, which a proxy before us terminates. A forged header could only make a cookie stricter. */
 export const isSecure = ({ headers }: FastifyRequest) => headers['x-forwarded-proto'] === 'https'

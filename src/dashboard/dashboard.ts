@@ -5,13 +5,13 @@ import { ApiError } from '../lib/errors.ts'
 import { callerOf } from '../lib/http/client-address.ts'
 import { serveDashboardAssets } from './assets.ts'
 import { cookieOf, isSecure, setCookie } from './cookies.ts'
+import { showError } from './errors.ts'
 import { formOf, takeForms } from './forms.ts'
-import { html } from './html.ts'
 import { actions, type Form, pages, type Route } from './routes.ts'
-import { DOCUMENT_HEADERS, sendDocument, THEME_COOKIE } from './send.ts'
+import { DOCUMENT_HEADERS, ownPath, sendDocument, THEME_COOKIE } from './send.ts'
 import { findSession, type Session } from './sessions.ts'
 import { writeCsv } from './sheet.ts'
-import { errorBody, shell } from './shell.ts'
+import { shell } from './shell.ts'
 import { SESSION_COOKIE, signingIn } from './sign-in.ts'
 import { openView, type View } from './view.ts'
 
@@ -38,9 +38,6 @@ export async function dashboard(scope: FastifyInstance, app: App): Promise<void>
     scope.post(path, (request, reply) => carryOut(app, action, request, reply))
 }
 
-/** Where to go back to: a path of this listener and nothing else. */
-const ownPath = (path: string | null) => (path && /^\/(?![/\\])[\x21-\x7e]*$/.test(path) ? path : '/')
-
 async function showPage(app: App, page: Route, request: FastifyRequest, reply: FastifyReply) {
   const session = await sessionOf(app, request)
   if (!session) return reply.headers(DOCUMENT_HEADERS).redirect('/sign-in', 303)
@@ -58,7 +55,9 @@ async function carryOut(app: App, action: Form, request: FastifyRequest, reply: 
   const view = await viewOf(app, session, request)
   const result = await action(view, formOf(request))
   if (typeof result === 'string') return reply.headers(DOCUMENT_HEADERS).redirect(ownPath(result), 303)
-  return sendDocument(request, reply, result.title, shell(view, result))
+  // The result has no address of its own: its links are those of the page that the form was on.
+  const path = `/${view.path.split('/')[1]}`
+  return sendDocument(request, reply, result.title, shell({ ...view, path }, result))
 }
 
 async function sessionOf(app: App, request: FastifyRequest): Promise<Session | undefined> {
@@ -89,18 +88,3 @@ function sendCsv(view: View, name: string, reply: FastifyReply) {
     .type('text/csv; charset=utf-8')
     .send(writeCsv(found))
 }
-
-function showError(app: App, error: unknown, request: FastifyRequest, reply: FastifyReply) {
-  const known = error instanceof ApiError ? error : undefined
-  if (!known) app.log.error({ request_id: request.id, route: request.routeOptions?.url, err: error }, 'A page failed.')
-  const status = known?.status ?? (error as { statusCode?: number }).statusCode ?? 500
-  const sentence =
-    known?.message ??
-    (status === 413 ? 'The form is too large.' : `Internal error. The log has it under the request id ${request.id}.`)
-  reply.code(status)
-  if (status === 401) return sendDocument(request, reply, 'Signed out', signedOut(sentence))
-  return sendDocument(request, reply, 'Error', errorBody(status, sentence))
-}
-
-const signedOut = (sentence: string) =>
-  html`<body class="alone"><main id="content"><h1>Signed out</h1><p class="failed" role="alert">${sentence}</p><p><a class="button" href="/sign-in">Sign in</a></p></main></body>`

@@ -1,4 +1,4 @@
-// What the doctor finds, kept for ten minutes: a look takes seconds, and counts everything.
+// The findings of the doctor, cached for ten minutes: an examination takes seconds, since it counts everything.
 import type { App } from '../app.ts'
 import { examine, type Finding } from '../doctor/doctor.ts'
 
@@ -9,20 +9,20 @@ export interface Findings {
 
 const KEPT_MS = 10 * 60_000
 
-interface Look {
+interface Examination {
   beganMs: number
   found: Promise<Findings>
 }
 
-const looks = new WeakMap<App['config'], Look>()
+const examinations = new WeakMap<App['config'], Examination>()
 
-/** The findings of the last ten minutes, or of a look now; who asks meanwhile waits for the same look. */
+/** The findings of the last ten minutes, or of an examination now, which concurrent callers share. */
 export function findingsOf({ config, clock }: App): Promise<Findings> {
-  const last = looks.get(config)
+  const last = examinations.get(config)
   const nowMs = clock.monotonicMs()
   if (last && nowMs - last.beganMs < KEPT_MS) return last.found
   const found = examine(config).then((findings) => ({ at: new Date().toISOString(), findings }))
-  looks.set(config, { beganMs: nowMs, found })
-  found.catch(() => looks.delete(config))
+  examinations.set(config, { beganMs: nowMs, found })
+  found.catch(() => examinations.delete(config))
   return found
 }

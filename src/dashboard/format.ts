@@ -2,22 +2,37 @@
 import { minorUnits } from '../lib/money.ts'
 import { type Html, html, type Piece } from './html.ts'
 
+// Made once: to make one for each number would take most of the time of a page.
+const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 })
+const FIXED = Array.from(
+  { length: 5 },
+  (_, digits) => new Intl.NumberFormat('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits }),
+)
+
 const NONE = html`<span class="none" aria-label="none">–</span>`
 
 export function number(value: number | null | undefined): Piece {
-  return value === null || value === undefined ? NONE : value.toLocaleString('en-US', { maximumFractionDigits: 2 })
+  return value === null || value === undefined ? NONE : WHOLE.format(value)
 }
 
 /** `1 refund`, `2 refunds`. */
 export const plural = (count: number, one: string, many = `${one}s`) =>
   html`${number(count)} ${count === 1 ? one : many}`
 
-/** An amount in major units. */
-export function money(value: number | string | null | undefined, currency = 'USD'): Piece {
+/** An amount in major units with the code of its currency. */
+export function money(value: number | string | null | undefined, currency: string): Piece {
+  return value === null || value === undefined ? NONE : `${digitsOf(value, currency)} ${currency}`
+}
+
+/** An amount in US dollars, where everything is. */
+export function dollars(value: number | string | null | undefined): Piece {
   if (value === null || value === undefined) return NONE
-  const digits = minorUnits(currency) ?? 2
-  const text = Number(value).toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
-  return currency === 'USD' ? `${text.startsWith('-') ? '−' : ''}$${text.replace('-', '')}` : `${text} ${currency}`
+  const text = digitsOf(value, 'USD')
+  return text.startsWith('−') ? `−$${text.slice(1)}` : `$${text}`
+}
+
+function digitsOf(value: number | string, currency: string): string {
+  return FIXED[minorUnits(currency) ?? 2]!.format(Number(value)).replace('-', '−')
 }
 
 /** An amount in minor units. */
@@ -29,16 +44,25 @@ export function percent(value: number | null | undefined): Piece {
   return value === null || value === undefined ? NONE : `${(value * 100).toFixed(1)}%`
 }
 
-/** How a value changed, as a share of what it was; `bad` when growing is bad. */
-export function change(value: number | null | undefined, before: number | null | undefined, bad = false): Piece {
-  if (value === null || value === undefined || !before) return html`<span class="change flat">no comparison</span>`
-  const share = (value - before) / Math.abs(before)
-  if (Math.abs(share) < 0.0005) return html`<span class="change flat">unchanged</span>`
-  const isGood = share > 0 !== bad
-  const percents = Math.abs(share) * 100
-  const digits = percents < 100 ? 1 : 0
-  const text = `${share > 0 ? '+' : '−'}${percents.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })}%`
-  return html`<span class="change ${isGood ? 'good' : 'poor'}">${text}</span>`
+type Value = number | null | undefined
+
+interface Changing {
+  /** Whether growth is bad. */
+  bad?: boolean
+  /** Whether the value is a share, whose change is the difference in percentage points. */
+  isShare?: boolean
+}
+
+/** How a value changed, as a share of what it was. */
+export function change(value: Value, before: Value, { bad = false, isShare = false }: Changing = {}): Piece {
+  if (value === null || value === undefined || before === null || before === undefined || (!before && !isShare))
+    return html`<span class="change flat">no comparison</span>`
+  const percents = ((value - before) / (isShare ? 1 : Math.abs(before))) * 100
+  if (Math.abs(percents) < 0.05) return html`<span class="change flat">unchanged</span>`
+  const digits = Math.abs(percents) < 100 ? 1 : 0
+  const text = `${percents > 0 ? '+' : '−'}${FIXED[digits]!.format(Math.abs(percents))}`
+  const tone = percents > 0 === bad ? 'poor' : 'good'
+  return html`<span class="change ${tone}">${text}${isShare ? ' points' : '%'}</span>`
 }
 
 /** A date-time as the API has it; the script adds the local time to the title. */
@@ -59,11 +83,12 @@ const UNITS: [seconds: number, name: string][] = [
   [1, 's'],
 ]
 
-/** A length of time in its largest fitting unit. */
+/** A length of time in its largest fitting unit, with two digits at least. */
 export function duration(seconds: number | null | undefined): Piece {
   if (seconds === null || seconds === undefined) return NONE
   const [size, name] = UNITS.find(([unit]) => seconds >= unit) ?? [1, 's']
-  return `${(seconds / size).toFixed(seconds < 10 && size === 1 ? 1 : 0)} ${name}`
+  const count = seconds / size
+  return `${count.toFixed(count < 10 ? 1 : 0)} ${name}`
 }
 
 export const milliseconds = (value: number | null | undefined): Piece =>

@@ -1,14 +1,20 @@
-// Figures for pages: asked of the operation, picked, and turned into the rows of pictures.
-import { DAY_MS } from '../lib/days.ts'
-import { money, number, percent } from './format.ts'
+// Figures for pages: read by the operations and turned into rows of tables.
+
+import type { Answer } from './call.ts'
+import { dollars, number, percent } from './format.ts'
+import { comparable, type Span } from './period.ts'
+import { type PeriodRow, periodsOf, periodTable } from './periods.ts'
 import { cell, type Table } from './sheet.ts'
-import { type Answer, organizationOf, type Project, type View } from './view.ts'
+import type { Project } from './tenants.ts'
+import { organizationOf, type View } from './view.ts'
 
 export interface Figure {
   period: string | null
   key: string | null
   currency: string | null
   values: Record<string, number | null>
+  /** Of the days that are over, and of as many before; undefined if there are none. */
+  compared?: Record<string, number | null>
   previous?: Record<string, number | null>
 }
 
@@ -17,7 +23,7 @@ interface Asked {
   compare?: boolean
   funnel?: string
   money?: 'own' | 'usd'
-  /** Other days than those of the page. */
+  /** The days, if not those of the page. */
   from?: string
   to?: string
 }
@@ -45,53 +51,67 @@ export async function figures(view: View, metric: string, asked: Asked = {}): Pr
   return answer.data
 }
 
-/** The figure of the whole period, empty when there are no records. */
+const NOTHING: Figure = { period: null, key: null, currency: null, values: {} }
+
+/** The figure of the whole period, empty if there are no records; its days that are over are compared. */
 export async function total(view: View, metric: string, asked: Asked = {}): Promise<Figure> {
-  const [found] = await figures(view, metric, { ...asked, compare: true })
-  return found ?? { period: null, key: null, currency: null, values: {}, previous: {} }
+  const days = comparable(view.span)
+  const [[all = NOTHING], [over] = []] = await Promise.all([
+    figures(view, metric, asked),
+    days && figures(view, metric, { ...asked, ...days, compare: true }),
+  ])
+  return { ...all, ...(over && { compared: over.values, previous: over.previous! }) }
+}
+
+/** The state at the end of the period, compared with the one at its beginning, or a year earlier. */
+export async function standing(view: View, metric: string): Promise<Figure> {
+  const [found] = await figures(view, metric, { compare: true })
+  return found ? { ...found, compared: found.values } : NOTHING
 }
 
 export type Unit = 'usd' | 'percent' | 'number'
-const SHOW: Record<Unit, typeof number> = { usd: (value) => money(value), percent, number }
+const SHOW: Record<Unit, typeof number> = { usd: dollars, percent, number }
 
 export const show = (unit: Unit, value: number | null | undefined) => cell(SHOW[unit](value), value)
 
-/** The first days of all periods of the page, so that a picture has no gaps. */
-function periodsOf({ span: { from, to, by } }: View): string[] {
-  const found = new Set<string>()
-  for (let ms = Date.parse(from); ms < Date.parse(to); ms += DAY_MS) {
-    const day = new Date(ms).toISOString().slice(0, 10)
-    const week = new Date(ms - ((new Date(ms).getUTCDay() + 6) % 7) * DAY_MS).toISOString().slice(0, 10)
-    found.add(by === 'month' ? `${day.slice(0, 7)}-01` : by === 'week' ? week : day)
-  }
-  return [...found]
-}
-
-const periodLabel = ({ span: { by } }: View) => ({ day: 'Day', week: 'Week from', month: 'Month' })[by]
-const periodText = ({ span: { by } }: View, period: string) => (by === 'month' ? period.slice(0, 7) : period)
-
-interface Series {
+export interface Series {
   label: string
   metric: string
   unit: Unit
+  /** Whether it is an average or a share: a period without anything has none. */
+  isRate?: boolean
+}
+
+interface Rows {
+  /** Other periods than those of the page. */
+  span?: Span
+  /** Whether the values are states at the end of each period, and no sums over it: none is unfinished then. */
+  standing?: boolean
 }
 
 /** A row a period, a column a metric. */
-export function seriesTable(view: View, caption: string, found: Figure[], series: Series[]): Table {
+export function seriesTable(
+  view: View,
+  caption: string,
+  found: Figure[],
+  series: Series[],
+  { span = view.span, standing = false }: Rows = {},
+): Table {
   const byPeriod = new Map(found.map((figure) => [figure.period, figure.values]))
-  return {
-    caption,
-    columns: [{ label: periodLabel(view) }, ...series.map(({ label }) => ({ label, number: true }))],
-    rows: periodsOf(view).map((period) => {
-      const values = byPeriod.get(period) ?? {}
-      const isRate = (unit: Unit) => unit === 'percent'
-      return [
-        periodText(view, period),
-        ...series.map(({ metric, unit }) => show(unit, values[metric] ?? (isRate(unit) ? null : 0))),
-      ]
-    }),
-  }
+  const rows = periodsOf(span).map((period) => {
+    const values = byPeriod.get(period.start) ?? {}
+    return {
+      period,
+      cells: series.map(({ metric, unit, isRate = unit === 'percent' }) =>
+        show(unit, values[metric] ?? (isRate ? null : 0)),
+      ),
+    }
+  })
+  const labels = series.map(({ label }) => label)
+  return standing ? periodTable(caption, span, labels, rows.map(whole)) : periodTable(caption, span, labels, rows)
 }
+
+const whole = ({ period, cells }: PeriodRow): PeriodRow => ({ period: { ...period, part: undefined }, cells })
 
 /** A row a period, a column each of the largest keys and one for all others. */
 export function pivotTable(
@@ -109,21 +129,17 @@ export function pivotTable(
   for (const { key, values } of found) sums.set(key!, (sums.get(key!) ?? 0) + (values[metric] ?? 0))
   const sorted = [...sums].sort(([, a], [, b]) => b - a).map(([key]) => key)
   const shown = sorted.slice(0, sorted.length > most + 1 ? most : sorted.length)
-  const hasOthers = shown.length < sorted.length
-  const rows = periodsOf(view).map((period) => {
-    const here = found.filter((figure) => figure.period === period)
+  const others = sorted.slice(shown.length)
+  const columns = [...shown.map((key) => [key]), ...(others.length > 0 ? [others] : [])]
+  const byPeriod = Map.groupBy(found, ({ period }) => period)
+  const rows = periodsOf(view.span).map((period) => {
+    const here = byPeriod.get(period.start) ?? []
     const sumOf = (keys: string[]) =>
       here.filter(({ key }) => keys.includes(key!)).reduce((sum, { values }) => sum + (values[metric] ?? 0), 0)
-    const columns = shown.map((key) => show(unit, sumOf([key])))
-    const others = sorted.filter((key) => !shown.includes(key))
-    return [periodText(view, period), ...columns, ...(hasOthers ? [show(unit, sumOf(others))] : [])]
+    return { period, cells: columns.map((keys) => show(unit, sumOf(keys))) }
   })
-  const labels = [...shown.map(name), ...(hasOthers ? ['others'] : [])]
-  return {
-    caption,
-    columns: [{ label: periodLabel(view) }, ...labels.map((label) => ({ label, number: true }))],
-    rows: sorted.length === 0 ? [] : rows,
-  }
+  const labels = [...shown.map(name), ...(others.length > 0 ? ['others'] : [])]
+  return periodTable(caption, view.span, labels, sorted.length === 0 ? [] : rows)
 }
 
 export interface Names {

@@ -1,4 +1,4 @@
-// Parts that several pages have: tiles, sections, steps of a funnel, lists by cursor, and forms that ask again.
+// Parts of several pages: tiles, sections, steps of a funnel, links between pages of a list, forms.
 import { bar, change, number, percent } from './format.ts'
 import { type Html, html, type Piece } from './html.ts'
 import type { Figure, Unit } from './numbers.ts'
@@ -6,9 +6,9 @@ import { show } from './numbers.ts'
 import type { Table } from './sheet.ts'
 import { kept } from './shell.ts'
 import { csvLink, table } from './table.ts'
-import type { View } from './view.ts'
+import { allChoices, type View } from './view.ts'
 
-/** A figure of the period, and how it changed. */
+/** A figure of the period with its change. */
 export function tile(
   label: string,
   figure: Figure,
@@ -18,7 +18,7 @@ export function tile(
 ): Html {
   const value = figure.values[metric] ?? (unit === 'percent' ? null : 0)
   return html`<div class="tile"><dt>${label}</dt><dd><strong>${show(unit, value).shown}</strong>
-    <span class="quiet">${note ?? change(value, figure.previous?.[metric], bad)}</span></dd></div>`
+    <span class="quiet">${note ?? change(figure.compared?.[metric], figure.previous?.[metric], { bad, isShare: unit === 'percent' })}</span></dd></div>`
 }
 
 /** Tiles in rows that are full at every width: `n` decides how many columns there are. */
@@ -29,7 +29,7 @@ export function section(title: string, body: Piece, { actions, note }: { actions
     ${note && html`<p class="quiet">${note}</p>`}${body}</section>`
 }
 
-/** A section whose table can be had as CSV. */
+/** A section with a table and a link to it as CSV. */
 export function tableSection(
   view: View,
   name: string,
@@ -48,7 +48,7 @@ interface Step {
   count: number
 }
 
-/** How many are left at each step, as columns of the first one, and how many of those before came so far. */
+/** The count at each step, as a bar, a share of the first step and a share of the step before. */
 export function steps(all: Step[]): Html {
   const first = all[0]?.count ?? 0
   return html`<ol class="steps">${all.map(({ label, count }, n) => {
@@ -63,18 +63,16 @@ export function steps(all: Step[]): Html {
 export function further(view: View, nextCursor: string | undefined): Piece {
   if (nextCursor === undefined)
     return view.query.has('cursor') ? html`<p class="pages"><a href="${firstPage(view)}">First page</a></p>` : ''
-  const next = view.href(view.path, { ...ownChoices(view), cursor: nextCursor })
+  const next = view.href(view.path, { ...allChoices(view), cursor: nextCursor })
   return html`<p class="pages">${view.query.has('cursor') ? html`<a href="${firstPage(view)}">First page</a>` : ''} <a class="button" href="${next}">Next page</a></p>`
 }
 
-const firstPage = (view: View) => view.href(view.path, { ...ownChoices(view), cursor: null })
-const ownChoices = (view: View) =>
-  Object.fromEntries([...view.query].filter(([name]) => !['done', 'csv'].includes(name)))
+const firstPage = (view: View) => view.href(view.path, { ...allChoices(view), cursor: null })
 
 interface Choice {
   name: string
   label: string
-  /** Values and what they are called; without them it is a text. */
+  /** Values with their labels; without them it is a text field. */
   options?: Record<string, string>
   type?: string
 }
@@ -112,7 +110,7 @@ export const facts = (all: Record<string, Piece>) =>
 interface Asking {
   /** Where the form is sent. */
   action: string
-  /** What its button says. */
+  /** The label of its button. */
   button: string
   /** What will happen, in sentences. */
   says: Piece
@@ -120,7 +118,7 @@ interface Asking {
   danger?: boolean
 }
 
-/** A form behind a click: what it does is said before it can be sent. Not shown to those who may only read. */
+/** A form behind a button: it says what will happen before it can be sent. Hidden from keys that may only read. */
 export function asking(view: View, { action, button, says, fields, danger = false }: Asking): Piece {
   if (!view.mayWrite) return ''
   return html`<details class="asking"><summary class="button ${danger ? 'danger' : ''}">${button}…</summary>

@@ -8,6 +8,8 @@ export interface Span {
   /** First day, and the day after the last. */
   from: string
   to: string
+  /** The present day, which is not over. */
+  today: string
   compare: 'previous' | 'year'
   /** How a line over the period is grouped: as was chosen, or so that it has 7 to 70 points. */
   by: 'day' | 'week' | 'month'
@@ -30,14 +32,30 @@ export function choosePeriod(query: URLSearchParams, today: string): Span {
     const from = readDay('from', given)
     const to = addDays(readDay('to', query.get('to') || today), 1)
     if (from >= to) throw new ApiError(400, 'invalid_value', 'The first day must not be after the last.')
-    return { name: 'custom', from, to, compare, by: chosenGrouping(query) ?? grouping(from, to) }
+    return { name: 'custom', from, to, today, compare, by: chosenGrouping(query) ?? grouping(from, to) }
   }
   const name = Object.hasOwn(presets, query.get('period') ?? '') ? query.get('period')! : DEFAULT
   const to = addDays(today, 1)
   const from = name.endsWith('d')
     ? addDays(to, -Number.parseInt(name, 10))
     : monthsBefore(to, Number.parseInt(name, 10))
-  return { name, from, to, compare, by: chosenGrouping(query) ?? grouping(from, to) }
+  return { name, from, to, today, compare, by: chosenGrouping(query) ?? grouping(from, to) }
+}
+
+/** The days that are over, which alone can be compared with others; undefined if none of the period is. */
+export function comparable({ from, to, today }: Span): { from: string; to: string } | undefined {
+  const end = to < today ? to : today
+  return from < end ? { from, to: end } : undefined
+}
+
+/** What the changes on the page compare, in words. */
+export function comparison(span: Span): string {
+  const days = comparable(span)
+  if (!days) return 'nothing to compare before today is over'
+  const count = (Date.parse(days.to) - Date.parse(days.from)) / DAY_MS
+  const length = count === 1 ? '1 day' : `${count} days`
+  const what = days.to === span.to ? length : `${length} until yesterday`
+  return `changes compare ${what} with ${span.compare === 'year' ? 'the same a year earlier' : 'as many before'}`
 }
 
 /** The first of the month so many months before, so that months are whole. */

@@ -1,4 +1,4 @@
-// The addresses of the dashboard: pages, and what forms do.
+// The routes of the dashboard: pages, and the actions of forms.
 import { connect, disconnect, merchantAccounts, setMerchantAccount, startImport, stopImport } from './pages/accounts.ts'
 import { charge, charges, refundCharge, resolveCharge } from './pages/charges.ts'
 import { erasePerson, erasures, receipt } from './pages/erasures.ts'
@@ -6,17 +6,10 @@ import { funnel, funnels } from './pages/funnels.ts'
 import { keys, makeKey, revokeKey, rotateKey } from './pages/keys.ts'
 import { audit, doctor, sync } from './pages/operations.ts'
 import { people, person } from './pages/people.ts'
+import { makeOrganization, makeProject, projects } from './pages/projects.ts'
 import { refunds } from './pages/refunds.ts'
 import { revenue } from './pages/revenue.ts'
-import {
-  makeOrganization,
-  makeProject,
-  rebuild,
-  saveCharges,
-  saveErasures,
-  saveRate,
-  settings,
-} from './pages/settings.ts'
+import { rebuild, saveCharges, saveErasures, saveRate, settings } from './pages/settings.ts'
 import { subscriptions } from './pages/subscriptions.ts'
 import { today } from './pages/today.ts'
 import {
@@ -33,7 +26,7 @@ import type { View } from './view.ts'
 
 export type Route = (view: View) => Promise<Page>
 
-/** Returns where to go then, or a page that is shown only now. */
+/** Returns the address to redirect to, or a page that is shown once. */
 export type Form = (view: View, form: URLSearchParams) => Promise<string | Page>
 
 export const pages: Record<string, Route> = {
@@ -54,6 +47,7 @@ export const pages: Record<string, Route> = {
   '/sync': sync,
   '/doctor': doctor,
   '/audit': audit,
+  '/projects': projects,
   '/keys': keys,
   '/merchant-accounts': merchantAccounts,
   '/settings': settings,
@@ -68,6 +62,8 @@ export const actions: Record<string, Form> = {
   '/webhooks/:webhook_id/test': testEndpoint,
   '/webhooks/:webhook_id/remove': removeEndpoint,
   '/webhooks/events/:event_id/send': sendEvent,
+  '/projects/new': makeProject,
+  '/projects/organizations': makeOrganization,
   '/keys/:owner/:owner_id': makeKey,
   '/keys/:owner/:owner_id/:key_id/rotate': rotateKey,
   '/keys/:owner/:owner_id/:key_id/revoke': revokeKey,
@@ -79,7 +75,5 @@ export const actions: Record<string, Form> = {
   '/settings/charges': saveCharges,
   '/settings/erasures': saveErasures,
   '/settings/rates': saveRate,
-  '/settings/organizations': makeOrganization,
-  '/settings/projects': makeProject,
   '/settings/figures': rebuild,
 }

@@ -34,3 +34,6 @@ export function sendDocument(request: FastifyRequest, reply: FastifyReply, title
     .type('text/html; charset=utf-8')
     .send(document(title, body, theme === 'light' || theme === 'dark' ? theme : undefined))
 }
+
+/** Where a link or redirect may lead: a path of this listener and nothing else. */
+export const ownPath = (path: string | null) => (path && /^\/(?![/\\])[\x21-\x7e]*$/.test(path) ? path : '/')

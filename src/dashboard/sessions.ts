@@ -29,7 +29,7 @@ export async function beginSession(db: Db, operatorId: string): Promise<string> 
   return token
 }
 
-/** The session of a token, while its operator key lives; asked of the database each time. */
+/** The session of a token while its operator key is valid; read from the database each time. */
 export async function findSession(db: Db, token: string): Promise<Session | undefined> {
   const [row] = await db.read(FIND, [hashKey(token)])
   return row && { id: row.text(0)!, name: row.text(1)!, scope: row.text(2) as Scope }
@@ -46,7 +46,7 @@ export async function endSession(db: Db, token: string): Promise<void> {
   await db.query('delete from dashboard_sessions where hash = $1', [hashKey(token)])
 }
 
-/** Makes the token of a link that signs in once, as this operator key, within twelve hours. */
+/** Creates the token of a link that signs in once, as this operator key, within twelve hours. */
 export async function makeLink(query: Query, operatorId: string): Promise<string> {
   const token = makeToken()
   await query('delete from sign_in_links where expires_at < db_clock()')
@@ -58,14 +58,14 @@ export async function makeLink(query: Query, operatorId: string): Promise<string
   return token
 }
 
-/** Where a browser signs in with such a token. A listener on every address is reached by the loopback one. */
+/** The URL that signs in with such a token. A listener on all addresses is reached by the loopback one. */
 export function signInAddress(adminUrl: string, token: string): string {
   const url = new URL('/sign-in', adminUrl.replace(/^(https?:\/\/)(0\.0\.0\.0|\[::\]|::)(?=:|$)/, '$1127.0.0.1'))
   url.searchParams.set('token', token)
   return url.href
 }
 
-/** Makes a link for the one operator key of this name, which is made if there is none; its text is kept nowhere. */
+/** Creates a link for the operator key of this name, which is created if there is none; its secret is not kept. */
 export async function makeOwnLink(query: Query, name: string): Promise<string> {
   const [known] = await query(
     `select id from operator_keys where name = $1 and scope = 'write' and (expires_at is null or expires_at > db_clock())
@@ -75,7 +75,7 @@ export async function makeOwnLink(query: Query, name: string): Promise<string> {
   return makeLink(query, known?.id ?? (await createOperator(query, { name, scope: 'write' })).id)
 }
 
-/** Takes the link of a token, which no one can use again; the operator key that it signs in as, if it was there. */
+/** Deletes the link of a token, so that it works once; returns the operator key it signs in as, if it was valid. */
 export async function takeLink(db: Db, token: string): Promise<string | undefined> {
   const [row] = await db.query(
     `delete from sign_in_links l using operator_keys k

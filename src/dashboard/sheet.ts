@@ -5,13 +5,15 @@ export interface Column {
   label: string
   /** Numbers are aligned at their last digit. */
   number?: boolean
-  /** A bar that shows the number beside it: left out of sheets. */
+  /** A bar that shows the number beside it: left out of CSV. */
   bar?: boolean
+  /** Only in CSV: the page shows it in another way. */
+  sheetOnly?: boolean
 }
 
 export interface Cell {
   shown: Piece
-  /** The plain value, for pictures and sheets. */
+  /** The plain value, for charts and CSV. */
   value?: string | number | null
 }
 
@@ -19,11 +21,13 @@ export interface Table {
   caption: string
   columns: Column[]
   rows: (Cell | Piece)[][]
+  /** The periods that a chart marks because they are shorter than the others, in words; undefined if none is. */
+  shorter?: string
 }
 
 export const isCell = (cell: Cell | Piece): cell is Cell => typeof cell === 'object' && cell !== null && 'shown' in cell
 
-/** A value shown in one way and kept in another. */
+/** A cell whose plain value differs from what is shown. */
 export const cell = (shown: Piece, value: string | number | null | undefined): Cell => ({ shown, value: value ?? null })
 
 /** RFC 4180. What a sheet would take for a formula gets a quote before it. */

@@ -1,12 +1,13 @@
 // The frame of every page: navigation, project and period chooser, search, messages.
 import { type Html, html, type Piece } from './html.ts'
-import { presets } from './period.ts'
-import { type Organization, type View, wholeOf } from './view.ts'
+import { comparison, presets } from './period.ts'
+import { type Organization, wholeOf } from './tenants.ts'
+import { allChoices, type View } from './view.ts'
 
 export interface Page {
   title: string
   body: Html
-  /** What the period chooser is for; pages about the present have none. */
+  /** Whether it has a period chooser; pages about the present have none. */
   hasPeriod?: boolean
   /** Beside the title. */
   actions?: Piece
@@ -47,6 +48,7 @@ const NAVIGATION: [group: string, pages: [path: string, title: string][]][] = [
   [
     'Settings',
     [
+      ['/projects', 'Projects'],
       ['/keys', 'Keys'],
       ['/merchant-accounts', 'Merchant accounts'],
       ['/settings', 'Settings'],
@@ -85,7 +87,7 @@ export function shell(view: View, { title, body, hasPeriod = false, actions }: P
   <div class="wide">${navigation(view)}</div>
   <div class="who">
     <p><span class="quiet">Signed in as</span> ${session.name} <span class="badge flat">${session.scope}</span></p>
-    <form method="post" action="/theme" hx-boost="false"><input type="hidden" name="back" value="${view.href(view.path)}">
+    <form method="post" action="/theme" hx-boost="false"><input type="hidden" name="back" value="${view.href(view.path, allChoices(view))}">
       <button class="link" name="theme" value="light">Light</button><button class="link" name="theme" value="dark">Dark</button><button class="link" name="theme" value="">System</button></form>
     <p hx-boost="false"><a href="/docs">Reference</a> · <a href="/docs/guides">Guides</a></p>
     <form method="post" action="/sign-out" hx-boost="false"><button class="link">Sign out</button></form>
@@ -103,7 +105,7 @@ export function shell(view: View, { title, body, hasPeriod = false, actions }: P
   <main id="content" tabindex="-1">
     <div class="heading"><h1>${title}</h1><div class="actions">${actions}</div></div>
     ${message(query)}
-    ${test && hasPeriod ? html`<p class="note">Sandbox and preview data is included. <a href="${view.href(view.path, { test: null })}">Leave it out</a></p>` : ''}
+    ${test && hasPeriod ? html`<p class="note">Sandbox and preview data is included. <a href="${view.href(view.path, { ...allChoices(view), test: null })}">Leave it out</a></p>` : ''}
     ${hasPeriod ? periodChooser(view) : ''}
     ${body}
   </main>
@@ -124,22 +126,23 @@ function navigation(view: View): Html {
 }
 
 function projectChooser(view: View): Html {
-  const { organizations } = view
+  const { organizations, hasMoreTenants } = view
   if (organizations.length === 0) return html``
   return html`<form class="project" action="${listPath(view.path)}" method="get">
     ${kept(view, ['project'])}
     <label for="project">Project</label>
     <select id="project" name="project" data-submit>${organizations.map((one) => choicesOf(view, one))}</select>
     <button>Show</button>
+    ${hasMoreTenants && html`<a href="${view.href('/projects')}">All projects…</a>`}
   </form>`
 }
 
 /** Its projects, and all of them together unless there is one alone. */
-function choicesOf({ projects, project, organization }: View, one: Organization): Html {
+function choicesOf({ projects, project, organization, hasMoreTenants }: View, one: Organization): Html {
   const own = projects.filter(({ organization_id }) => organization_id === one.id)
   const isWhole = !project && organization?.id === one.id
   return html`<optgroup label="${one.name || one.id}">
-    ${(own.length !== 1 || isWhole) && html`<option value="${wholeOf(one)}"${isWhole ? html` selected` : ''}>${own.length === 0 ? 'No project yet' : 'All projects'}</option>`}
+    ${(own.length !== 1 || isWhole || hasMoreTenants) && html`<option value="${wholeOf(one)}"${isWhole ? html` selected` : ''}>${own.length === 0 && !hasMoreTenants ? 'No project yet' : 'All projects'}</option>`}
     ${own.map(({ id, name }) => html`<option value="${id}"${id === project?.id ? html` selected` : ''}>${name || id}</option>`)}
   </optgroup>`
 }
@@ -149,14 +152,15 @@ const listPath = (path: string) => `/${path.split('/')[1] ?? ''}`
 
 function periodChooser(view: View): Html {
   const { span, query } = view
+  const own = { ...allChoices(view), cursor: null }
   const last = new Date(Date.parse(span.to) - 86_400_000).toISOString().slice(0, 10)
   return html`<div class="period">
     <nav aria-label="Period"><ul>${Object.entries(presets).map(
       ([name, label]) =>
-        html`<li><a href="${view.href(view.path, { period: name, from: null, to: null })}"${name === span.name ? html` aria-current="true"` : ''}>${label}</a></li>`,
+        html`<li><a href="${view.href(view.path, { ...own, period: name, from: null, to: null })}"${name === span.name ? html` aria-current="true"` : ''}>${label}</a></li>`,
     )}</ul></nav>
     <details${span.name === 'custom' ? html` open` : ''}><summary>Dates</summary>
-      <form action="${view.path}" method="get">${kept(view, ['from', 'to', 'period', 'by', 'compare', 'test'])}
+      <form action="${view.path}" method="get">${kept(view, ['from', 'to', 'period', 'by', 'compare', 'test'], own)}
         <label>From <input type="date" name="from" value="${span.from}" required></label>
         <label>to <input type="date" name="to" value="${last}"></label>
         <label>by <select name="by"><option value="">as fits</option>${['day', 'week', 'month'].map((by) => html`<option value="${by}"${query.get('by') === by ? html` selected` : ''}>${by}</option>`)}</select></label>
@@ -164,13 +168,13 @@ function periodChooser(view: View): Html {
         <label><input type="checkbox" name="test" value="1"${query.get('test') === '1' ? html` checked` : ''}> sandbox data</label>
         <button>Show</button>
       </form></details>
-    <p class="quiet">${span.from} to ${last}, UTC, compared with ${span.compare === 'year' ? 'a year earlier' : 'the days before'}</p>
+    <p class="quiet">${span.from} to ${last}, UTC; ${comparison(span)}</p>
   </div>`
 }
 
 /** The choices of the address as hidden fields, without those that the form has itself. */
-export function kept(view: View, without: string[]): Piece {
-  const address = new URL(view.href('/'), 'http://x')
+export function kept(view: View, without: string[], choices: Record<string, string | null> = {}): Piece {
+  const address = new URL(view.href('/', choices), 'http://x')
   return [...address.searchParams]
     .filter(([name]) => !without.includes(name))
     .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
@@ -178,43 +182,36 @@ export function kept(view: View, without: string[]): Piece {
 
 // Sentences about what was done: the address names them, so that it cannot put words into the page.
 const DONE: Record<string, string> = {
-  refunded: 'The refund was asked for. Its outcome is in the timeline.',
-  resolved: 'The charge was ended.',
-  sent: 'The event is on its way again.',
-  tested: 'A test event is on its way.',
-  switched: 'The endpoint was switched.',
+  refunded: 'The refund was requested. Its outcome is in the timeline.',
+  resolved: 'The charge was resolved.',
+  sent: 'The event will be delivered again.',
+  tested: 'A test event was queued.',
+  switched: 'The endpoint was changed.',
   removed: 'The endpoint was removed.',
-  made: 'It was made.',
+  added: 'The endpoint was added.',
   saved: 'The settings were saved.',
-  revoked: 'The key was revoked. It opens nothing any more.',
-  rebuilt: 'The figures were computed again.',
+  revoked: 'The key was revoked. Requests with it are refused.',
+  rebuilt: 'The figures were rebuilt.',
   disconnected: 'The account was disconnected: its keys are gone.',
-  started: 'The import is on its way. Open this page again to see how far it is.',
+  started: 'The import was started. Reload this page to see its progress.',
   stopped: 'The import was stopped.',
 }
 
 const message = (query: URLSearchParams): Piece =>
   Object.hasOwn(DONE, query.get('done') ?? '') && html`<p class="done" role="status">${DONE[query.get('done')!]}</p>`
 
-/** What a page of one project says without it: what to do next. */
+/** The content of a page that needs a project while none is chosen: what to do next. */
 export function noProject(view: View): Html {
   const { organization, projects, path } = view
   const own = projects.filter(({ organization_id }) => organization_id === organization?.id)
   if (own.length > 0)
-    return html`<div class="empty"><h2>Choose a project</h2><p>This page is of one project at a time.</p>
+    return html`<div class="empty"><h2>Choose a project</h2><p>This page shows one project at a time.</p>
       <p class="chips">${own.map(({ id, name }) => html`<a href="${view.href(path, { project: id })}">${name || id}</a> `)}</p></div>`
   return html`<div class="empty"><h2>There is no project yet</h2>
     <p>An organization owns projects, and a project holds funnels, people and subscriptions.</p>
     <p>${
       view.mayWrite
-        ? html`<a class="button" href="/settings">Make the first one</a>`
-        : html`Make one at the command line: <code>tundish org create acme</code>, then <code>tundish project create shop --org acme</code>.`
+        ? html`<a class="button" href="/projects">Create the first one</a>`
+        : html`Create one at the command line: <code>tundish org create acme</code>, then <code>tundish project create shop --org acme</code>.`
     }</p></div>`
-}
-
-/** An error as a page. */
-export function errorBody(status: number, sentence: string): Html {
-  return html`<body class="alone"><main id="content"><h1>${status === 404 ? 'Not found' : status >= 500 ? 'Something went wrong' : 'That did not work'}</h1>
-    <p class="failed" role="alert">${sentence}</p>
-    <p><a href="/">Today</a></p></main></body>`
 }

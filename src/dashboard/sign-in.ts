@@ -52,7 +52,7 @@ export function signingIn(scope: FastifyInstance, app: App): void {
 }
 
 const WRONG_KEY = 'This operator key is not valid.'
-const USED_LINK = 'This link was used already, or is too old. Sign in with an operator key, or make another link.'
+const USED_LINK = 'This link was used already or has expired. Sign in with an operator key, or create another link.'
 
 const SIGNED_IN = html`<body class="alone"><main id="content"><h1>Signed in</h1><p><a class="button" href="/">Open the dashboard</a></p></main></body>`
 
@@ -65,7 +65,7 @@ const form = (failure?: string) => html`<body class="alone"><main id="content">
     <input id="operator_key" type="password" name="operator_key" required maxlength="200" autocomplete="current-password" spellcheck="false" autofocus>
     <button class="button">Sign in</button>
   </form>
-  <p class="quiet">Make a key with <code>tundish operator create --name Ada --scope write</code>, or a link that signs in once
+  <p class="quiet">Create a key with <code>tundish operator create --name Ada --scope write</code>, or a link that signs in once
     with <code>tundish operator link KEY_ID</code>.</p>
   <p class="quiet"><a href="/docs">Reference</a> · <a href="/docs/guides">Guides</a> · <a href="/metrics">Metrics</a></p>
 </main></body>`

@@ -26,7 +26,7 @@ export async function compute(query: Query, projectId: string, name: string, { f
   }
 }
 
-/** Of a family and these days: how many stored rows differ from what the records say now, in either direction. */
+/** How many stored rows of a family and these days differ from the records, in either direction. */
 export async function countDifferences(query: Query, projectId: string, family: Family, { from, to }: Days) {
   const columns = columnsOf(family).join(', ')
   const [row] = await query(

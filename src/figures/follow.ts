@@ -43,7 +43,7 @@ export function followFigures({ db, clock, log }: Context): () => Promise<void> 
 
 const pauseMs = (passMs: number) => Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, passMs * PAUSES_FOR_PASS))
 
-/** Brings the figures of all projects up to date; another process may be at some of them, which are left out. */
+/** Brings the figures of all projects up to date, except those that another process computes at the moment. */
 export async function followAll(db: Db, signal?: AbortSignal): Promise<void> {
   const writers = await followReports(db)
   for (const projectId of await markedProjects(db.query)) {
@@ -70,7 +70,7 @@ function followReports(db: Db): Promise<Writers> {
 
 interface How {
   ifTaken: IfTaken
-  /** Who was writing when charges and refunds last marked their days. */
+  /** The transactions that were writing when charges and refunds last marked their days. */
   writers: Writers
   signal?: AbortSignal | undefined
 }

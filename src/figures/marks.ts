@@ -62,7 +62,7 @@ const MARK_ALL = `
       ...families.map(({ name, table }) => `select '${name}', day from ${table} where project_id = $1 and split = ''`),
     ].join(' union all ')}) days (family, day) where day is not null`
 
-/** How far a pass over the marks of a project has come. */
+/** The progress of a pass over the marks of a project. */
 export interface Pass {
   /** The most days of a run. */
   days: number

@@ -153,10 +153,13 @@ const bucket = (period: Period, standing: boolean) =>
     ? `case when day < $2::date then '' else to_char(date_trunc('${period}', day), 'YYYY-MM-DD') end`
     : `to_char(date_trunc('${period}', day), 'YYYY-MM-DD')`
 
+// Sums of columns, which PostgreSQL computes once for all metrics that have them.
 function expression({ terms, unit }: Sum, money: Question['money']): string {
   const column = (name: string) => (unit === 'money' && money === 'usd' ? `${name}_usd` : name)
-  const parts = terms.map((term) => (term.startsWith('-') ? `- ${column(term.slice(1))}` : `+ ${column(term)}`))
-  return `coalesce(sum(0 ${parts.join(' ')}), 0)`
+  const parts = terms.map((term) =>
+    term.startsWith('-') ? `- sum(${column(term.slice(1))})` : `+ sum(${column(term)})`,
+  )
+  return `coalesce(${parts.join(' ')}, 0)`
 }
 
 type Rows = Record<string, string | null>[]

@@ -4,12 +4,12 @@ import type { Query } from '../lib/pg/types.ts'
 
 const MOST_ORGANIZATIONS = 500
 
-/** Who was writing at a look, as JSON: no change that is committed later is stamped before its writer began, or the look. */
+/** The transactions that were writing at an instant, as JSON. A change that commits later is stamped after its own began, or after that instant. */
 export type Writers = string
 
 /**
- * Marks the days of all charges and refunds that were committed since the last call. Call it in a transaction. Returns who
- * was writing when it began.
+ * Marks the days of all charges and refunds that were committed since the last call. Call it in a transaction. Returns the
+ * transactions that were writing when it began.
  */
 export async function markReports(query: Query): Promise<Writers> {
   const [look] = await query(WRITERS)
@@ -30,7 +30,7 @@ const WRITERS = `
       and (l.locktype = 'advisory' and l.objsubid = 2 and l.classid = write_lock_class()
         or l.locktype = 'relation' and l.relation = 'organization_clocks'::regclass and l.mode = 'RowExclusiveLock')) w`
 
-/** SQL: before which instant these writers can change nothing any more of the projects that the condition names. */
+/** SQL: the instant before which these writers can no longer change the projects that the condition names. */
 export const beforeWriters = (writers: string, isProject: string) => `(
   select min(w.at) from json_to_recordset(${writers}::json) w (project bigint, at timestamptz)
   where w.project is null or w.project ${isProject})`

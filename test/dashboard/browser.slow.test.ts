@@ -29,6 +29,7 @@ const PAGES = [
   '/erasures',
   '/doctor',
   '/audit',
+  '/projects',
   '/keys',
   '/merchant-accounts',
   '/settings',
@@ -105,7 +106,7 @@ describe('the dashboard in a browser', { skip: noBrowser }, () => {
     await page.waitForURL(/q=user_1/)
     await page.waitForSelector('#found')
     await page.goto(`${server.adminUrl}/keys`, { waitUntil: 'networkidle' })
-    await page.focus('summary:has-text("Make a key")')
+    await page.focus('summary:has-text("Create a key")')
     await page.keyboard.press('Enter')
     await page.keyboard.press('Tab')
     await page.keyboard.type('by keyboard')
@@ -141,6 +142,32 @@ describe('the dashboard in a browser', { skip: noBrowser }, () => {
     assert.deepEqual(complaints, [])
   })
 
+  test('the link to a table as CSV downloads it, and the page stays', async () => {
+    const { page } = await visitor(LOOKS[0])
+    await page.goto(`${server.adminUrl}/funnels?period=24m`, { waitUntil: 'load' })
+    await page.waitForSelector('html.scripted')
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click('a:text("CSV")')])
+    assert.equal(download.suggestedFilename(), 'funnels.csv')
+    assert.ok(page.url().endsWith('/funnels?period=24m'))
+    assert.ok(await page.isVisible('#funnels'))
+  })
+
+  test('a chart shows the period that is not over in another way', async () => {
+    const { page } = await visitor(LOOKS[0])
+    await page.goto(`${server.adminUrl}/revenue?period=12m`, { waitUntil: 'load' })
+    await page.waitForSelector('html.scripted')
+    const drawn = (name: string) => `Chart.getChart(document.querySelector('figure[data-table="${name}"] canvas'))`
+    const colors = (await page.evaluate(`${drawn('split')}.data.datasets[0].backgroundColor`)) as string[]
+    assert.equal(colors.length, 12)
+    assert.deepEqual([...new Set(colors.slice(0, 11))], [colors[0]])
+    assert.notEqual(colors[11], colors[0])
+    const dashes = (await page.evaluate(
+      `[...Array(11).keys()].map((n) => ${drawn('revenue')}.config.data.datasets[0].segment.borderDash({ p0DataIndex: n, p1DataIndex: n + 1 }) ?? null)`,
+    )) as unknown[]
+    assert.deepEqual(dashes, [...Array(10).fill(null), [4, 4]])
+    assert.ok(await page.isVisible('text=Dashed: the month that is not over.'))
+  })
+
   test('a table of a page is had as CSV by its link', async () => {
     const { page } = await visitor(LOOKS[0])
     await page.goto(`${server.adminUrl}/funnels?period=24m`, { waitUntil: 'load' })
@@ -148,6 +175,28 @@ describe('the dashboard in a browser', { skip: noBrowser }, () => {
     const csv = await page.evaluate(`fetch('/funnels?period=24m&csv=funnels').then((answer) => answer.text())`)
     assert.ok(rows >= 3)
     assert.equal((csv as string).split('\r\n').length, rows + 2)
+  })
+
+  // The last one: requests of scripts have the cookie of the first visitor in this browser, and it ends all sessions.
+  test('a guide, an error and the sign-in open as documents of their own', async () => {
+    const { page } = await visitor(LOOKS[0])
+    const open = async (path: string, link: string) => {
+      await page.goto(server.adminUrl + path, { waitUntil: 'load' })
+      await page.waitForSelector('html.scripted')
+      await page.click(link)
+    }
+    await open('/funnels?from=2001-01-01&to=2001-01-31', 'main a[href^="/docs/guides"]')
+    await page.waitForURL(/\/docs\/guides\/import/)
+    assert.equal(await page.locator('link[href="/assets/dashboard.css"]').count(), 0)
+    await page.goto(`${server.adminUrl}/revenue?from=2026-01-01&to=2026-01-31`, { waitUntil: 'load' })
+    await page.waitForSelector('html.scripted')
+    await page.fill('.period input[name="from"]', '2026-03-01')
+    await page.click('.period form button')
+    await page.waitForSelector('body.alone h1:text("That did not work")')
+    await page.goto(server.adminUrl, { waitUntil: 'load' })
+    await server.db.query('delete from dashboard_sessions')
+    await page.click('.wide nav a:text("Revenue")')
+    await page.waitForSelector('body.alone #operator_key')
   })
 })
 

@@ -89,8 +89,8 @@ test('settings of charges, erasures and rates are saved, each with its audit ent
   )
   assert.deepEqual(row, { enabled: 't', erase_at_provider: 'on', rate: '7/9' })
   const { text } = await see('/settings')
-  assert.match(text, /EUR 50/)
-  assert.match(text, /empty the customer there/)
+  assert.match(text, /50 EUR/)
+  assert.match(text, /clear the customer there/)
   assert.deepEqual((await actions()).slice(before), [
     'organization.set',
     'organization.set',
@@ -125,12 +125,21 @@ test('an organization with several projects is seen as a whole, and one without 
   const { status, text } = await see(`/?project=all:${organization}`)
   assert.equal(status, 200)
   assert.match(text, new RegExp(`<option value="all:${organization}" selected>All projects</option>`))
-  for (const path of ['/revenue', '/charges', '/refunds', '/keys', '/merchant-accounts', '/settings', '/funnels'])
+  for (const path of [
+    '/revenue',
+    '/charges',
+    '/refunds',
+    '/keys',
+    '/merchant-accounts',
+    '/settings',
+    '/projects',
+    '/funnels',
+  ])
     assert.equal((await see(`${path}?project=all:${organization}`)).status, 200, path)
   const sync = await see(`/sync?project=all:${organization}`)
   assert.match(sync.text, /Choose a project/)
   assert.ok(sync.text.includes(`href="/sync?project=${project.id}"`))
-  await send('/settings/organizations', { id: 'fresh', name: 'Fresh' })
+  await send('/projects/organizations', { id: 'fresh', name: 'Fresh' })
   const fresh = await see('/keys?project=all:fresh')
   assert.match(fresh.text, /Keys of the organization fresh/)
   assert.equal((await see('/?project=all:none')).status, 404)
@@ -142,4 +151,13 @@ test('every address of a page names its project, so that a kept link shows the s
   const links = [...text.matchAll(/href="(\/(?!docs|assets|favicon)[^"]*)"/g)].map(([, href]) => href!)
   assert.ok(links.length > 10)
   for (const href of links) assert.match(href, new RegExp(`project=${project.id}\\b`))
+})
+
+test('another period keeps what is chosen on the page, and drops the place in its list', async () => {
+  const { text } = await see('/revenue?split=product&period=12m')
+  assert.match(text, /href="\/revenue\?[^"]*split=product[^"]*period=90d[^"]*"/)
+  assert.match(text, /<input type="hidden" name="split" value="product">/)
+  const list = await see('/charges?status=failed')
+  assert.match(list.text, /href="\/charges\?[^"]*status=failed[^"]*period=90d[^"]*"/)
+  assert.match(list.text, /name="back" value="\/charges\?[^"]*status=failed[^"]*"/)
 })

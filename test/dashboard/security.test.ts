@@ -38,7 +38,7 @@ test('without a session every page leads to the sign-in, and no form does anythi
 })
 
 test('a key that may only read sees every page and no form of a change', async () => {
-  for (const path of ['/', '/keys', '/settings', '/webhooks', '/merchant-accounts']) {
+  for (const path of ['/', '/keys', '/settings', '/projects', '/webhooks', '/merchant-accounts']) {
     const { status, text } = await dashboard.visit(path, { cookie: reader.cookie })
     assert.equal(status, 200, path)
     assert.deepEqual(
@@ -63,7 +63,7 @@ test('403 for a form that another origin sent, or none', async () => {
     { origin: dashboard.origin.replace('127.0.0.1', 'localhost') },
   ]
   for (const headers of others) {
-    const { status } = await dashboard.visit('/settings/organizations', { cookie: writer.cookie, form, headers })
+    const { status } = await dashboard.visit('/projects/organizations', { cookie: writer.cookie, form, headers })
     assert.equal(status, 403, JSON.stringify(headers))
   }
   assert.deepEqual(await dashboard.server.db.query(`select id from organizations where id = 'evil'`), [])
@@ -101,8 +101,8 @@ test('no page, sheet, refusal or redirect is kept by a cache, and each forbids w
     ['/sign-in', {}],
     ['/', {}],
     ...Object.keys(pages).map((path): [string, object] => [filled(path), { cookie }]),
-    ['/settings?csv=projects', { cookie }],
-    ['/settings?csv=none', { cookie }],
+    ['/projects?csv=projects', { cookie }],
+    ['/projects?csv=none', { cookie }],
     ['/?project=none', { cookie }],
     [`/keys/project/${id}`, { cookie, form: { name: 'of the headers' } }],
     [`/keys/project/${id}`, { cookie, form: { name: '' } }],

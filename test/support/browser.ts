@@ -1,9 +1,11 @@
-// A browser that npm brings along, with the libraries it needs, unpacked for one test file and removed after it.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+// A browser that npm brings along, with the libraries it needs, unpacked once for a test run and removed after it.
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Browser, chromium } from 'playwright-core'
+import { until } from './cluster.ts'
 
 export interface OpenBrowser {
   browser: Browser
@@ -19,20 +21,39 @@ const ARGUMENTS = ['--no-sandbox', '--no-zygote', '--single-process', '--in-proc
 ARGUMENTS.push('--use-gl=angle', '--use-angle=swiftshader', '--enable-unsafe-swiftshader', '--font-render-hinting=none')
 
 export async function openBrowser(): Promise<OpenBrowser> {
-  const folder = await mkdtemp(join(tmpdir(), 'tundish-browser-'))
-  const remove = () => rm(folder, { recursive: true, force: true })
+  const home = await mkdtemp(join(tmpdir(), 'tundish-browser-'))
+  const remove = () => rm(home, { recursive: true, force: true })
   try {
-    const executablePath = await unpack(folder)
+    const { folder, program } = await unpacked(home)
     const browser = await chromium.launch({
-      executablePath,
+      executablePath: program,
       args: ARGUMENTS,
-      env: { HOME: folder, FONTCONFIG_PATH: join(folder, 'fonts'), LD_LIBRARY_PATH: join(folder, 'al2023', 'lib') },
+      env: { HOME: home, FONTCONFIG_PATH: join(folder, 'fonts'), LD_LIBRARY_PATH: join(folder, 'al2023', 'lib') },
     })
     return { browser, close: () => browser.close().then(remove) }
   } catch (error) {
     await remove()
     throw error
   }
+}
+
+/** Unpacks it once for a whole test run, which names a folder for it; else into `home`. */
+async function unpacked(home: string): Promise<{ folder: string; program: string }> {
+  const shared = process.env['TUNDISH_TEST_BROWSER']
+  if (shared === undefined) return { folder: home, program: await unpack(home) }
+  const folder = join(shared, 'browser')
+  // The first to make the folder unpacks; the others wait for its note, which has the path of the program.
+  const note = join(shared, 'program')
+  const isFirst = await mkdir(folder).then(
+    () => true,
+    () => false,
+  )
+  if (isFirst) {
+    await writeFile(`${note}.draft`, await unpack(folder))
+    await rename(`${note}.draft`, note)
+  }
+  await until('the browser to be unpacked', () => existsSync(note))
+  return { folder, program: await readFile(note, 'utf8') }
 }
 
 /** Answers the path of the program. The package unpacks into the folder for temporary files. */

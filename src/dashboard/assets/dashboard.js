@@ -1,4 +1,4 @@
-// What pages gain by scripts: pictures of their tables, copying, local times, choosers that need no button.
+// What scripts add to pages: charts of their tables, copying, local times, choosers without a button.
 /* global Chart */
 
 const PALETTES = {
@@ -11,12 +11,16 @@ const isDark = () =>
   (document.documentElement.dataset.theme === 'dark' ||
     (document.documentElement.dataset.theme !== 'light' && matchMedia('(prefers-color-scheme: dark)').matches))
 
-/** The numbers of a table: labels of its rows, and a series for each further column. */
+// Series that are the rest of the others, or no longer count.
+const GREY = ['Ended', 'others', 'none']
+
+/** The numbers of a table: labels of its rows, why some are shorter than others, and a series for each further column. */
 function readTable(table) {
   const names = [...table.tHead.rows[0].cells].slice(1).map((cell) => cell.textContent.trim())
   const rows = [...table.tBodies[0].rows]
   return {
-    labels: rows.map((row) => row.cells[0].textContent.trim()),
+    labels: rows.map((row) => row.cells[0].dataset.value),
+    parts: rows.map((row) => row.cells[0].querySelector('.part')?.textContent),
     series: names.map((name, n) => ({
       name,
       values: rows.map((row) => {
@@ -42,6 +46,13 @@ const written = (unit, value) =>
 const onAxis = (unit, value) =>
   unit === 'usd' ? `$${SHORT.format(value)}` : unit === 'percent' ? `${Math.round(value * 100)}%` : SHORT.format(value)
 
+/** The whole color of each series: its first column may be pale. */
+const generateLabels = (chart) =>
+  Chart.defaults.plugins.legend.labels.generateLabels(chart).map((label) => {
+    const { color } = chart.data.datasets[label.datasetIndex]
+    return { ...label, fillStyle: color, strokeStyle: color }
+  })
+
 function draw(figure) {
   const table = document.getElementById(figure.dataset.table)
   const canvas = figure.querySelector('canvas')
@@ -50,21 +61,27 @@ function draw(figure) {
   figure.querySelector('.canvas').hidden = false
   const { chart: kind, unit } = figure.dataset
   const lines = figure.dataset.lines.split('|').filter(Boolean)
-  const { labels, series } = readTable(table)
+  const { labels, parts, series } = readTable(table)
   const colors = PALETTES[isDark() ? 'dark' : 'light']
-  const style = getComputedStyle(document.documentElement)
-  const grid = style.getPropertyValue('--line')
+  const grid = isDark() ? '#2b323e' : '#e1e5eb'
   const probe = getComputedStyle(figure.querySelector('summary')).color
+  const shorter = figure.querySelector('.shorter')
+  if (shorter) shorter.hidden = false
   const unitOf = (name) => (lines.includes(name) ? 'percent' : unit)
   const datasets = series.map(({ name, values }, n) => {
     const isLine = kind === 'line' || lines.includes(name)
+    const color = GREY.includes(name) ? colors.at(-1) : colors[n % (colors.length - 1)]
     return {
       type: isLine ? 'line' : 'bar',
       label: name,
+      color,
       data: values,
       yAxisID: lines.includes(name) ? 'share' : 'y',
-      backgroundColor: isLine ? `${colors[n % colors.length]}1f` : colors[n % colors.length],
-      borderColor: colors[n % colors.length],
+      backgroundColor: isLine ? `${color}1f` : parts.map((part) => (part ? `${color}80` : color)),
+      borderColor: color,
+      segment: {
+        borderDash: ({ p0DataIndex, p1DataIndex }) => (parts[p0DataIndex] || parts[p1DataIndex] ? [4, 4] : undefined),
+      },
       borderWidth: isLine ? 2 : 0,
       borderRadius: kind === 'stacked' ? 0 : 2,
       fill: kind === 'line' && series.length === 1,
@@ -89,10 +106,21 @@ function draw(figure) {
           display: series.length > 1,
           position: 'top',
           align: 'end',
-          labels: { color: probe, font, boxWidth: 10, boxHeight: 10, usePointStyle: true, pointStyle: 'rectRounded' },
+          labels: {
+            color: probe,
+            font,
+            boxWidth: 10,
+            boxHeight: 10,
+            usePointStyle: true,
+            pointStyle: 'rectRounded',
+            generateLabels,
+          },
         },
         tooltip: {
-          callbacks: { label: ({ dataset, raw }) => `${dataset.label}: ${written(unitOf(dataset.label), raw)}` },
+          callbacks: {
+            title: ([{ dataIndex, label }]) => [label, parts[dataIndex]].filter(Boolean).join(', '),
+            label: ({ dataset, raw }) => `${dataset.label}: ${written(unitOf(dataset.label), raw)}`,
+          },
           itemSort: (a, b) => b.raw - a.raw,
         },
       },
@@ -106,7 +134,7 @@ function draw(figure) {
         y: {
           ...axis,
           stacked: kind === 'stacked',
-          grid: { color: isDark() ? '#2b323e' : '#e8ebf0' },
+          grid: { color: grid },
           ticks: { color: probe, font, maxTicksLimit: 6, callback: (value) => onAxis(unit, value) },
         },
         ...(lines.length > 0 && {
@@ -157,6 +185,19 @@ document.addEventListener('keydown', (event) => {
   search.focus()
 })
 
-// Boosted pages replace the body without loading the document again.
+// Boosted pages replace the body; the document stays.
 document.addEventListener('htmx:afterSettle', () => enhance(document))
+
+// An error, the sign-in or a guide has no frame and a style of its own: the browser loads it as a document.
+document.addEventListener('htmx:beforeSwap', (event) => {
+  const { boosted, serverResponse, xhr } = event.detail
+  if (!boosted || serverResponse.includes('<header class="side">')) return
+  event.preventDefault()
+  location.assign(xhr.responseURL)
+})
+
+// The browser says better than a page can why a server cannot be reached.
+document.addEventListener('htmx:sendError', ({ detail: { boosted, pathInfo } }) => {
+  if (boosted) location.assign(pathInfo.finalRequestPath)
+})
 enhance(document)

@@ -1,12 +1,13 @@
-// Merchant accounts: made, connected to their payment provider and disconnected; imports of a Stripe account.
+// Merchant accounts: created, connected to their payment provider, disconnected; imports from Stripe.
 import { adapters } from '../../providers/adapters.ts'
+import { type Answer, allOf } from '../call.ts'
 import { id, number, plural, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { asking, facts, hiddenField, section, selectField, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { table } from '../table.ts'
-import { type Answer, allOf, organizationOf, projectOf, type View } from '../view.ts'
+import { organizationOf, projectOf, type View } from '../view.ts'
 
 const PATH = '/merchant-accounts'
 const PROVIDERS = Object.fromEntries(Object.entries(adapters).map(([psp, adapter]) => [psp, adapter!.title]))
@@ -32,7 +33,7 @@ export async function merchantAccounts(view: View): Promise<Page> {
       changesOf(view, one),
     ]),
   }
-  const empty = html`<h3>No merchant account yet</h3><p>A saved card is charged where it was first paid with. Accounts come with an import of payments, or are made here.</p>`
+  const empty = html`<h3>No merchant account yet</h3><p>A saved card is charged through the account of its first payment. Accounts come with an import of payments, or are added here.</p>`
   return {
     title: 'Merchant accounts',
     body: html`${section(
@@ -45,8 +46,8 @@ export async function merchantAccounts(view: View): Promise<Page> {
       )}
       ${asking(view, {
         action: view.href(PATH),
-        button: 'Make or set an account',
-        says: 'An account that is there already gets these settings.',
+        button: 'Add or change an account',
+        says: 'An existing account gets these settings.',
         fields: html`${textField('psp', 'Provider', { required: true, hint: 'simulator, stripe' })}${textField('psp_merchant_id', 'Account there', { required: true })}${textField('region', 'Region')}${textField('currencies', 'Currencies', { hint: 'EUR, USD; empty: all' })}`,
       })}</div>`,
       { note: 'Keys of a provider are stored encrypted and never shown again.' },
@@ -55,7 +56,7 @@ export async function merchantAccounts(view: View): Promise<Page> {
   }
 }
 
-// More of them are counted, and shown when they are asked for.
+// A longer list is folded.
 const MOST_SHOWN = 8
 
 function currenciesOf(codes: string[]): Piece {
@@ -74,8 +75,7 @@ function changesOf(view: View, one: Answer): Piece {
   return html`${asking(view, {
     action: view.href(`${PATH}/connect`),
     button: 'Replace keys',
-    danger: true,
-    says: 'Every process uses the new keys within a second. What is left empty stays as it is.',
+    says: 'All processes use the new keys within a second. Empty fields stay as they are.',
     fields: html`${which}${hiddenField('sandbox', mode)}${credentials({ isNew: false })}`,
   })}
   ${asking(view, {
@@ -91,15 +91,14 @@ const connecting = (view: View, button: string, fields: Piece) =>
   asking(view, {
     action: view.href(`${PATH}/connect`),
     button,
-    danger: true,
-    says: 'The provider is asked whose key it is. Then cards that are saved there can be charged.',
+    says: 'The key is checked at the provider. Then cards that are saved there can be charged.',
     fields,
   })
 
 const credentials = ({ isNew, mode }: { isNew: boolean; mode?: string }) =>
   html`${mode !== undefined && selectField('sandbox', 'Mode', MODES, mode)}
   ${textField('secret_key', 'Secret key', { type: 'password', required: isNew })}
-  ${textField('webhook_secrets', 'Signing secrets of its notifications', { type: 'password', hint: 'Several separated by blanks, while one is replaced by another.' })}`
+  ${textField('webhook_secrets', 'Signing secrets of its notifications', { type: 'password', hint: 'Several separated by blanks, while one replaces another.' })}`
 
 export async function connect(view: View, form: URLSearchParams): Promise<Page> {
   const secrets = wordsOf(form, 'webhook_secrets')
@@ -113,19 +112,23 @@ export async function connect(view: View, form: URLSearchParams): Promise<Page> 
     },
   })
   return {
-    title: 'The account is connected',
-    body: html`<p class="done" role="status">${PROVIDERS[found.psp]} took the key. It is used from now on.</p>
+    title: 'Account connected',
+    body: html`<p class="done" role="status">${PROVIDERS[found.psp]} accepted the key. It is used from now on.</p>
       ${facts({
         Account: html`${found.provider_account_name} ${id(found.provider_account ?? found.psp_merchant_id)}`,
         Mode: status(found.sandbox ? 'test' : 'live'),
         Key: html`<code>…${found.key_last4}</code>`,
         'May charge':
-          found.charges_enabled === null ? 'not asked' : found.charges_enabled ? 'yes' : 'not yet, says the provider',
+          found.charges_enabled === null
+            ? 'unknown'
+            : found.charges_enabled
+              ? 'yes'
+              : 'not yet, according to the provider',
         Currencies: found.currencies.join(', ') || 'all',
         'Secrets of notifications': number(found.webhook_secrets),
         'Notifications go to': id(found.notifications_path),
       })}
-      <p>Let the provider send its notifications to this path on the address of the billing API. <a href="/docs/guides/stripe">How to set it up</a>.</p>
+      <p>Set this path, at the address of the billing API, as the endpoint of the provider’s notifications. <a href="/docs/guides/stripe">How to set it up</a>.</p>
       <p><a class="button" href="${view.href(PATH)}">To the merchant accounts</a></p>`,
   }
 }
@@ -176,7 +179,7 @@ async function importsOf(view: View, accounts: Answer[]): Promise<Piece> {
         asking(view, {
           action: view.href(`${PATH}/import/stop`),
           button: 'Stop',
-          says: 'What is imported stays. Started again with the same choices it goes on where it stopped.',
+          says: 'Imported records stay. Started again with the same choices, the import continues where it stopped.',
           fields: hiddenField('psp_merchant_id', one.psp_merchant_id),
         }),
     ]),
@@ -191,7 +194,7 @@ async function importsOf(view: View, accounts: Answer[]): Promise<Piece> {
         action: view.href(`${PATH}/import`),
         button: 'Import from Stripe',
         says: 'Customers, products, subscriptions, payments, refunds, disputes and saved cards of the account are read in the background. Repeating it changes nothing twice.',
-        fields: html`${selectField('psp_merchant_id', 'Account', names)}${textField('since', 'Only what was made since', { type: 'date', hint: 'Empty: everything.' })}${selectField('follow', 'Afterwards', { '1': 'follow what changes at Stripe', '': 'end' }, '1')}`,
+        fields: html`${selectField('psp_merchant_id', 'Account', names)}${textField('since', 'Only records created since', { type: 'date', hint: 'Empty: everything.' })}${selectField('follow', 'Afterwards', { '1': 'follow changes at Stripe', '': 'stop' }, '1')}`,
       })
     }`,
   )

@@ -1,4 +1,6 @@
-// Charges: how many are accepted, why others are not, the list, and one with its timeline.
+// Charges: acceptance, reasons of declines, the list, and one charge with its timeline.
+
+import type { Answer } from '../call.ts'
 import { bar, id, milliseconds, moment, money, number, percent, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, seriesTable, show, total } from '../numbers.ts'
@@ -18,8 +20,8 @@ import {
 } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import { picture, table } from '../table.ts'
-import { type Answer, pathOf, type View } from '../view.ts'
+import { chart, table } from '../table.ts'
+import { pathOf, type View } from '../view.ts'
 
 const STATES = { processing: 'In progress', succeeded: 'Succeeded', failed: 'Failed', cancelled: 'Cancelled' }
 
@@ -39,10 +41,9 @@ export async function charges(view: View): Promise<Page> {
     ask({ status: 'processing', limit: 20 }),
     ask({ ...chosen(view, 'status', 'external_id'), limit: 20, ...(cursor && { cursor }) }),
   ])
-  const declines = reasons
-    .filter(({ values }) => values.declined)
-    .sort((a, b) => b.values.declined! - a.values.declined!)
   const allDeclined = sum.values.declined ?? 0
+  const declines = reasons.filter(({ values }) => values.declined)
+  declines.sort((a, b) => b.values.declined! - a.values.declined!)
   const reasonTable: Table = {
     caption: 'Why payments were declined',
     columns: [
@@ -52,7 +53,7 @@ export async function charges(view: View): Promise<Page> {
       { label: 'Share', number: true },
     ],
     rows: declines.map(({ key, values }) => [
-      key ? words(key) : 'not told',
+      key ? words(key) : 'not given',
       cell(bar(values.declined! / declines[0]!.values.declined!), null),
       show('number', values.declined),
       show('percent', allDeclined ? values.declined! / allDeclined : null),
@@ -62,7 +63,7 @@ export async function charges(view: View): Promise<Page> {
     caption: 'By payment provider',
     columns: [
       { label: 'Provider' },
-      ...['Attempts', 'Accepted', 'Declined', 'Acceptance'].map((label) => ({ label, number: true })),
+      ...['Attempts', 'Accepted', 'Declined', 'Acceptance rate'].map((label) => ({ label, number: true })),
     ],
     rows: providers.map(({ key, values }) => [
       key,
@@ -76,16 +77,16 @@ export async function charges(view: View): Promise<Page> {
     title: 'Charges',
     hasPeriod: true,
     body: html`
-      ${open.data.length > 0 && section('In progress', table(view, 'in-progress', orderTable(view, 'Charges in progress', open.data), { hideCaption: true }), { note: 'Their outcome is not known yet. The provider is asked again until it is; nothing is charged twice.' })}
+      ${open.data.length > 0 && section('In progress', table(view, 'in-progress', orderTable(view, 'Charges in progress', open.data), { hideCaption: true }), { note: 'Their outcome is not known yet. It is looked up at the provider until it is; nothing is charged twice.' })}
       ${tiles(
         tile('Attempts', sum, 'attempts', 'number'),
-        tile('Acceptance', sum, 'acceptance_rate', 'percent'),
+        tile('Acceptance rate', sum, 'acceptance_rate', 'percent'),
         tile('Accepted', sum, 'accepted', 'number'),
         tile('Declined', sum, 'declined', 'number', { bad: true }),
       )}
       ${section(
         `Acceptance by ${view.span.by}`,
-        picture(
+        chart(
           view,
           'acceptance',
           seriesTable(view, `Attempts and the share that succeeded, by ${view.span.by}`, lines, [
@@ -94,7 +95,7 @@ export async function charges(view: View): Promise<Page> {
           ]),
           { kind: 'bar', lines: ['Accepted'] },
         ),
-        { note: 'Every payment of the report, imported ones too.' },
+        { note: 'All payments of the report, including imported ones.' },
       )}
       <div class="halves">${tableSection(view, 'reasons', reasonTable, { empty: html`<p>Nothing was declined in this period.</p>`, note: typesOf(types) })}
       ${tableSection(view, 'providers', providerTable)}</div>
@@ -108,7 +109,7 @@ export async function charges(view: View): Promise<Page> {
   }
 }
 
-/** How many of the declined might succeed when they are tried again. */
+/** How many of the declined might succeed if they are tried again. */
 function typesOf(found: Figure[]): Piece {
   const all = found.reduce((sum, { values }) => sum + (values.declined ?? 0), 0)
   const of = (key: string) => found.find((one) => one.key === key)?.values.declined ?? 0
@@ -155,24 +156,23 @@ export async function charge(view: View): Promise<Page> {
         Settled: time(order.settled_at),
         Refunded: money(order.amount_refunded, order.currency_code),
         Provider: `${order.psp}${order.psp_merchant_id ? `, ${order.psp_merchant_id}` : ''}`,
-        'Told to the customer': order.failed_message_for_user || '–',
+        'Message for the customer': order.failed_message_for_user || '–',
         'Idempotency key': id(order.idempotency_key),
-        'Known to the provider as': id(order.provider_key),
+        'Key at the provider': id(order.provider_key),
         Consumable: order.consumable_id
           ? html`${id(order.consumable_id)} ${order.consumable_active ? 'active' : 'revoked'}`
           : '–',
       })}
-      <div class="row">
-      ${
+      <div class="row">${
         order.status === 'succeeded' && left > 0
           ? asking(view, {
               action: `${path}/refund`,
               button: 'Refund',
               danger: true,
-              says: html`This pays money back to ${order.external_id}: ${money(left, order.currency_code)} are left of the charge. When all of it is paid back, what was bought is revoked.`,
+              says: html`This pays money back to ${order.external_id}: at most ${money(left, order.currency_code)}, which is left of the charge. A full refund revokes the consumable.`,
               fields: html`${textField('amount', `Amount in ${order.currency_code}`, { value: String(left), required: true })}
                 ${textField('reason', 'Reason', { hint: 'Kept with the refund.' })}
-                <p class="field"><label><input type="checkbox" name="soft_refund" value="1"> Soft: no money moves, the customer keeps what was bought</label></p>
+                <p class="field"><label><input type="checkbox" name="soft_refund" value="1"> Soft: recorded only. No money moves, and the customer keeps the consumable</label></p>
                 <input type="hidden" name="idempotency_key" value="dashboard-${order.amount_refunded}-${order_id.slice(0, 8)}-${Date.now()}">`,
             })
           : ''
@@ -183,8 +183,8 @@ export async function charge(view: View): Promise<Page> {
               action: `${path}/resolve`,
               button: 'Resolve by hand',
               danger: true,
-              says: 'Only for a charge that no provider can ever tell about. The provider is asked once more; when it can tell, its word holds.',
-              fields: html`${selectField('as', 'What became of it', { succeeded: 'It succeeded', failed: 'It failed', cancelled: 'It was never made' })}${textField('because', 'How you know', { required: true })}`,
+              says: 'Only for a charge whose outcome the provider will never know. It is looked up there once more; if the provider knows it, that outcome is recorded.',
+              fields: html`${selectField('as', 'Outcome', { succeeded: 'It succeeded', failed: 'It failed', cancelled: 'It was never charged' })}${textField('because', 'How do you know?', { required: true })}`,
             })
           : ''
       }
@@ -198,8 +198,8 @@ const WHAT: Record<string, string> = {
   claimed: 'Claimed',
   provider_called: 'Provider called',
   settled: 'Settled',
-  payment: 'Row of the report',
-  refund_begun: 'Refund begun',
+  payment: 'Report row',
+  refund_begun: 'Refund claimed',
   refund_settled: 'Refund settled',
   event: 'Event',
   delivery: 'Delivery',

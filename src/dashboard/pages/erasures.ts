@@ -1,12 +1,13 @@
-// Erasures: a person is erased once the id is typed; who was erased, what became of it at providers, and receipts.
+// Erasures: their list with the state at payment providers, receipts, and the erasure itself, confirmed by typing the id.
 import { ApiError } from '../../lib/errors.ts'
+import type { Answer } from '../call.ts'
 import { id, number, plural, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { facts, further, section } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { table } from '../table.ts'
-import { type Answer, pathOf, projectOf, type View } from '../view.ts'
+import { pathOf, projectOf, type View } from '../view.ts'
 
 export async function erasePerson(view: View, form: URLSearchParams): Promise<string> {
   const { profile_id } = view.params as { profile_id: string }
@@ -28,11 +29,11 @@ export async function erasures(view: View): Promise<Page> {
   ])
   const content: Table = {
     caption: 'Erased people',
-    columns: ['Person', 'Erased', 'In the database', 'At payment providers', 'Receipt'].map((label) => ({ label })),
+    columns: ['Person', 'Erased', 'Profile', 'At payment providers', 'Receipt'].map((label) => ({ label })),
     rows: list.data.map((one: Answer) => [
       cell(id(one.profile_id, view.href(pathOf('people', one.profile_id))), one.profile_id),
       time(one.erased_at),
-      one.is_known ? 'yes, without personal data' : 'no',
+      one.is_known ? 'kept without personal data' : 'not in the database',
       providersOf(one),
       html`<a href="${view.href(pathOf('erasures', one.profile_id))}">Receipt</a>`,
     ]),
@@ -44,11 +45,11 @@ export async function erasures(view: View): Promise<Page> {
     body: html`
       ${facts({
         'In the last seven days': number(state.erasures_of_week),
-        'In all': number(state.erasures),
-        'Waiting for a payment provider': pending === 0 ? 'none of those below' : plural(pending, 'person', 'people'),
+        'In total': number(state.erasures),
+        'Pending at a payment provider': pending === 0 ? 'none of those below' : plural(pending, 'person', 'people'),
         'Ledgers of all projects': agree
           ? html`${status('ok')} Both agree: ${plural(ledgers.in_database, 'erasure')}.`
-          : html`${status('warning')} ${ledgers.missing_in_database} of the file are missing in the database, ${ledgers.missing_in_file} of the database in the file. <a href="${view.href('/doctor')}">The doctor</a> says what to do.`,
+          : html`${status('warning')} The database lacks ${number(ledgers.missing_in_database)} of the file, the file lacks ${number(ledgers.missing_in_file)} of the database. <a href="${view.href('/doctor')}">The doctor</a> says what to do.`,
       })}
       ${section('Erased people', table(view, 'erasures', content, { hideCaption: true, empty: html`<h3>No one was erased yet</h3><p>A person is erased on their own page, by <a href="/docs/guides/erasure">the data API</a>, or at the command line.</p>` }))}
       ${further(view, list.pagination.next_cursor)}`,
@@ -56,7 +57,7 @@ export async function erasures(view: View): Promise<Page> {
 }
 
 function providersOf({ at_provider, at_provider_pending }: Answer): Piece {
-  if (at_provider === 0) return html`<span class="quiet">not asked</span>`
+  if (at_provider === 0) return html`<span class="quiet">nothing to erase</span>`
   return at_provider_pending > 0
     ? html`${status('pending')} ${number(at_provider_pending)} of ${number(at_provider)}`
     : status('done')
@@ -67,12 +68,12 @@ export async function receipt(view: View): Promise<Page> {
   const one: Answer = await view.call('getErasure', { params: { project_id: projectOf(view).id, profile_id } })
   return {
     title: 'Receipt of an erasure',
-    body: html`<article class="receipt"><p>The personal data of the person with the id below was removed for good. Backups that still hold it are erased again when they are restored.</p>
+    body: html`<article class="receipt"><p>The personal data of the person with the id below was permanently removed. Backups that still contain it are erased again when they are restored.</p>
       ${facts({ Person: id(one.profile_id), Project: one.project_id, Erased: time(one.erased_at) })}
       <h2>Removed</h2><ul>${one.removed.map((what: string) => html`<li>${what}</li>`)}</ul>
       <h2>Kept</h2><ul>${one.kept.map((what: string) => html`<li>${what}</li>`)}</ul>
       ${one.at_provider.length > 0 && html`<h2>At payment providers</h2>${table(view, 'at-provider', atProviderTable(one.at_provider), { hideCaption: true })}`}</article>
-      <p class="quiet">Print this page to hand it to the person: the navigation is left out on paper.</p>`,
+      <p class="quiet">Print this page to hand it to the person: only the receipt is printed.</p>`,
   }
 }
 

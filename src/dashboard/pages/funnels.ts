@@ -1,4 +1,4 @@
-// Funnels: how far people come, in all of them and in one.
+// Funnels: how far sessions come, in all of them and in one.
 import { ApiError } from '../../lib/errors.ts'
 import { bar, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
@@ -6,7 +6,7 @@ import { type Figure, figures, namesOf, seriesTable, show, total } from '../numb
 import { section, steps, tableSection, tile, tiles } from '../parts.ts'
 import { type Column, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import { csvLink, picture, table } from '../table.ts'
+import { chart, csvLink, table } from '../table.ts'
 import { pathOf, type View } from '../view.ts'
 
 const STEPS = 'sessions,replied,emails,subscribed,paid'
@@ -26,11 +26,11 @@ export async function funnels(view: View): Promise<Page> {
       { label: 'Funnel' },
       ...countColumns,
       { label: 'Revenue', number: true },
-      { label: 'per session', number: true },
+      { label: 'Per session', number: true },
     ],
     rows: rows.map((figure) => [
       figure.key === ''
-        ? 'without a funnel'
+        ? 'No funnel'
         : cell(
             html`<a href="${view.href(pathOf('funnels', figure.key!))}">${names.funnels[figure.key!] ?? figure.key}</a>`,
             figure.key,
@@ -44,7 +44,7 @@ export async function funnels(view: View): Promise<Page> {
   return {
     title: 'Funnels',
     hasPeriod: true,
-    body: html`${section('From session to payment', stepsOf(sum), { note: 'Of the sessions that began in the period, whenever the rest happened.' })}
+    body: html`${section('From session to payment', stepsOf(sum), { note: 'Of the sessions that began in the period, whenever their later steps happened.' })}
       ${tableSection(view, 'funnels', content, { empty })}`,
   }
 }
@@ -64,7 +64,7 @@ const countColumns: Column[] = [
   { label: 'E-mail', number: true },
   { label: 'Subscribed', number: true },
   { label: 'Paid', number: true },
-  { label: 'Sessions that paid', number: true },
+  { label: 'Conversion', number: true },
 ]
 
 function countCells({ values }: Figure) {
@@ -95,7 +95,7 @@ export async function funnel(view: View): Promise<Page> {
     throw new ApiError(404, 'object_not_found', `There is no funnel "${id}" with sessions in this period.`)
   const series = [
     { label: 'Sessions', metric: 'sessions', unit: 'number' },
-    { label: 'Sessions that paid', metric: 'conversion_rate', unit: 'percent' },
+    { label: 'Conversion', metric: 'conversion_rate', unit: 'percent' },
   ] as const
   const parts: [string, Figure[], (key: string) => string][] = [
     ['Version', version!, (key) => (key === '' ? 'none' : `Version ${key}`)],
@@ -110,25 +110,25 @@ export async function funnel(view: View): Promise<Page> {
     body: html`
       ${tiles(
         tile('Sessions', sum, 'sessions', 'number'),
-        tile('Sessions that paid', sum, 'conversion_rate', 'percent'),
+        tile('Conversion', sum, 'conversion_rate', 'percent'),
         tile('Revenue', sum, 'revenue', 'usd'),
         tile('Revenue per session', sum, 'revenue_per_session', 'usd'),
       )}
       ${section('From session to payment', stepsOf(sum))}
       ${section(
         `Conversion by ${view.span.by}`,
-        picture(
+        chart(
           view,
           'conversion',
           seriesTable(view, `Sessions and the share that paid, by ${view.span.by}`, lines, [...series]),
           {
             kind: 'bar',
-            lines: ['Sessions that paid'],
+            lines: ['Conversion'],
           },
         ),
-        { note: 'The line is the share of sessions that paid, over the columns of all sessions.' },
+        { note: 'Columns are sessions; the line is the share of them that paid.' },
       )}
-      ${section('Screens', screensOf(view, sum, screens), { actions: screens.length > 0 && csvLink(view, 'screens'), note: 'A bar is the sessions that answered on the screen; stopped are those whose last answer was there.' })}
+      ${section('Screens', screensOf(view, sum, screens), { actions: screens.length > 0 && csvLink(view, 'screens'), note: 'A bar shows the sessions that answered on the screen; stopped are those whose last answer was there.' })}
       ${parts.map(([title, found, name]) => partTable(view, title, found, name))}`,
   }
 }
@@ -140,7 +140,7 @@ function screensOf(view: View, sum: Figure, screens: Figure[]): Piece {
     columns: [
       { label: 'Screen' },
       { label: '', bar: true },
-      ...['Answered', 'Of all sessions', 'Stopped here', 'Of those who answered'].map((label) => ({
+      ...['Answered', 'Of all sessions', 'Stopped here', 'Share that stopped'].map((label) => ({
         label,
         number: true,
       })),

@@ -1,11 +1,13 @@
-// Keys of the project and its organization: made, replaced and ended; the operators' own are shown.
+// Keys of the project and its organization: created, rotated and revoked; operator keys are only shown.
+
+import { type Answer, allOf } from '../call.ts'
 import { id, status, time } from '../format.ts'
 import { type Html, html } from '../html.ts'
 import { asking, facts, section, selectField, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { table } from '../table.ts'
-import { type Answer, allOf, organizationOf, pathOf, type View } from '../view.ts'
+import { organizationOf, pathOf, type View } from '../view.ts'
 
 type Owner = 'organization' | 'project'
 
@@ -21,9 +23,9 @@ export async function keys(view: View): Promise<Page> {
   return {
     title: 'Keys',
     body: html`
-      ${ofProject && owned(view, 'project', project_id!, ofProject, 'They open the data API of this project and sign its webhooks.')}
-      ${owned(view, 'organization', organization_id, ofOrganization, 'They open the billing API of the organization.')}
-      ${section('Operator keys', table(view, 'operators', operatorTable(operators), { hideCaption: true }), { note: 'They open this dashboard and the operator’s API. They are made and ended at the command line alone, so that a key cannot make itself successors.' })}`,
+      ${ofProject && owned(view, 'project', project_id!, ofProject, 'For the data API of this project, and the signatures of its webhooks.')}
+      ${owned(view, 'organization', organization_id, ofOrganization, 'For the billing API of the organization.')}
+      ${section('Operator keys', table(view, 'operators', operatorTable(operators), { hideCaption: true }), { note: 'For this dashboard and the operator’s API. They are created and revoked at the command line only, so that a stolen key cannot create others.' })}`,
   }
 }
 
@@ -31,7 +33,7 @@ function owned(view: View, owner: Owner, ownerId: string, data: Answer[], note: 
   const path = pathOf('keys', owner, ownerId)
   const content: Table = {
     caption: `Keys of the ${owner} ${ownerId}`,
-    columns: ['Name', 'Key', 'Made', 'Ends', 'Change'].map((label) => ({ label })),
+    columns: ['Name', 'Key', 'Created', 'Expires', 'Change'].map((label) => ({ label })),
     rows: data.map((one) => [
       one.name || 'first key',
       cell(id(one.id), one.id),
@@ -39,14 +41,14 @@ function owned(view: View, owner: Owner, ownerId: string, data: Answer[], note: 
       time(one.expires_at),
       isOver(one)
         ? status('expired')
-        : html`${asking(view, { action: view.href(`${path}/${one.id}/rotate`), button: 'Rotate', says: 'A new key of the same name is made and shown once. The old one goes on for as long as you say.', fields: selectField('overlap', 'The old key ends', { '0': 'at once', '3600': 'in an hour', '86400': 'in a day', '604800': 'in a week' }, '86400') })}
-          ${asking(view, { action: view.href(`${path}/${one.id}/revoke`), button: 'Revoke', danger: true, says: 'Requests with this key are refused at once. It cannot be undone.' })}`,
+        : html`${asking(view, { action: view.href(`${path}/${one.id}/rotate`), button: 'Rotate', says: 'A new key of the same name is created and shown once. The old one stays valid for as long as you choose.', fields: selectField('overlap', 'The old key expires', { '0': 'at once', '3600': 'in an hour', '86400': 'in a day', '604800': 'in a week' }, '86400') })}
+          ${asking(view, { action: view.href(`${path}/${one.id}/revoke`), button: 'Revoke', danger: true, says: 'Requests with this key are refused from now on. It cannot be undone.' })}`,
     ]),
   }
   return section(
     content.caption,
     html`${table(view, `${owner}-keys`, content, { hideCaption: true })}
-    ${asking(view, { action: view.href(path), button: 'Make a key', says: 'The key is shown once, on the next page.', fields: textField('name', 'What it is for', { required: true }) })}`,
+    ${asking(view, { action: view.href(path), button: 'Create a key', says: 'The key is shown once, on the next page.', fields: textField('name', 'What it is for', { required: true }) })}`,
     { note },
   )
 }
@@ -55,7 +57,7 @@ const isOver = ({ expires_at }: Answer) => expires_at !== null && Date.parse(exp
 
 const operatorTable = (data: Answer[]): Table => ({
   caption: 'Operator keys',
-  columns: ['Name', 'Key', 'Scope', 'Made', 'Last used', 'Ends'].map((label) => ({ label })),
+  columns: ['Name', 'Key', 'Scope', 'Created', 'Last used', 'Expires'].map((label) => ({ label })),
   rows: data.map((one) => [
     one.name,
     cell(id(one.id), one.id),
@@ -74,11 +76,11 @@ function ownerOf(view: View): { owner: Owner; title: string; params: Record<stri
   return { owner, title: OPERATIONS[owner], params }
 }
 
-/** The page that shows a key, the only time it is shown: it is no redirect, and kept nowhere. */
+/** The page that shows a new key, once: it is sent as the response to the form, and not stored. */
 export function shown(view: View, { id: keyId, name, secret_key, webhook_secret }: Answer): Page {
   return {
     title: 'The new key',
-    body: html`<p class="done" role="status">The key ${name ? `“${name}” ` : ''}was made. It is shown only now: keep it where secrets are kept.</p>
+    body: html`<p class="done" role="status">The key ${name ? `“${name}” ` : ''}was created. It is shown only now: store it where you keep secrets.</p>
       ${facts({
         Key: html`<code class="secret">${secret_key}</code>${id('')}<button type="button" class="copy" data-copy="${secret_key}" aria-label="Copy the key" hidden></button>`,
         ...(webhook_secret && { 'For webhook libraries': html`<code class="secret">${webhook_secret}</code>` }),

@@ -1,12 +1,14 @@
-// Operations: the horizon of syncs and who reads by it, the audit log, and what the doctor finds.
+// Operations: the sync horizon with its readers, the audit log, and the findings of the doctor.
+
+import { type Answer, allOf } from '../call.ts'
 import { findingsOf } from '../findings.ts'
 import { duration, id, number, status, time } from '../format.ts'
 import { html } from '../html.ts'
-import { chosen, facts, filters, further, section } from '../parts.ts'
+import { chosen, facts, filters, further, section, tableSection } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import { table } from '../table.ts'
-import { type Answer, allOf, projectOf, type View } from '../view.ts'
+import { csvLink, table } from '../table.ts'
+import { projectOf, type View } from '../view.ts'
 
 export async function sync(view: View): Promise<Page> {
   if (!view.project) return { title: 'Sync', body: noProject(view) }
@@ -38,10 +40,10 @@ export async function sync(view: View): Promise<Page> {
         Horizon: time(state.horizon),
         'Behind the clock': duration(Math.max(0, state.horizon_lag_seconds)),
         'Oldest writer': state.oldest_writer_seconds === null ? 'none' : duration(state.oldest_writer_seconds),
-        'Figures until': time(state.figures_as_of),
+        'Figures as of': time(state.figures_as_of),
       })}
-      <p class="quiet">Every change before the horizon is visible, and none will appear behind it. A long import holds it back until it commits.</p>
-      ${section('Readers', table(view, 'readers', content, { hideCaption: true, empty: html`<h3>No reader in the last 30 days</h3><p>A reader that walks a list with <code>filter[updated_at.from]</code> shows here. <a href="/docs/guides/data-api">How to sync</a>.</p>` }))}`,
+      <p class="quiet">All changes before the horizon are visible, and none will be added before it. A long import holds it back until it commits.</p>
+      ${section('Readers', table(view, 'readers', content, { hideCaption: true, empty: html`<h3>No reader in the last 30 days</h3><p>Clients that read a list with <code>filter[updated_at.from]</code> are listed here. <a href="/docs/guides/data-api">How to sync</a>.</p>` }))}`,
   }
 }
 
@@ -78,12 +80,16 @@ export async function audit(view: View): Promise<Page> {
     title: 'Audit log',
     actions: html`<a href="${view.href('/audit', { verify: '1' })}">Check the chain</a>`,
     body: html`
-      ${verdict && html`<p class="${verdict.wrong.length === 0 ? 'done' : 'failed'}" role="status">${verdict.wrong.length === 0 ? `${verdict.entries} entries, each in its place and as it was written.` : verdict.wrong.join(' ')}</p>`}
-      ${filters(view, [
-        { name: 'target', label: 'Target' },
-        { name: 'actor', label: 'Who' },
-      ])}
-      ${table(view, 'audit', content, { hideCaption: true, empty: html`<p>No entry matches.</p>` })}${further(view, list.pagination.next_cursor)}`,
+      ${verdict && html`<p class="${verdict.wrong.length === 0 ? 'done' : 'failed'}" role="status">${verdict.wrong.length === 0 ? `${verdict.entries} entries, all present and unchanged.` : verdict.wrong.join(' ')}</p>`}
+      ${section(
+        'Entries',
+        html`${filters(view, [
+          { name: 'target', label: 'Target' },
+          { name: 'actor', label: 'Who' },
+        ])}
+        ${table(view, 'audit', content, { hideCaption: true, empty: html`<p>No entry matches.</p>` })}${further(view, list.pagination.next_cursor)}`,
+        { actions: list.data.length > 0 && csvLink(view, 'audit') },
+      )}`,
   }
 }
 
@@ -102,7 +108,7 @@ export async function doctor(view: View): Promise<Page> {
     title: 'Doctor',
     body: html`<ul class="now"><li id="findings" class="${wrong.length === 0 ? 'fine' : 'care'}"><a href="${view.href('/doctor')}">Doctor</a>
       <span>${wrong.length === 0 ? `All ${sorted.length} checks are fine.` : wrong.map(({ message }) => message).join(' ')} <span class="quiet">As of ${time(at)}.</span></span></li></ul>
-      ${table(view, 'doctor', {
+      ${tableSection(view, 'doctor', {
         caption: 'Findings',
         columns: ['Check', 'Level', 'Finding', 'What to do'].map((label) => ({ label })),
         rows: sorted.map(({ check, level, message, fix }) => [check, status(level), message, fix ?? '']),

@@ -1,4 +1,6 @@
-// People: found by e-mail or any id; one person with everything that is known.
+// People: search by e-mail or any id; one person with all records.
+
+import type { Answer } from '../call.ts'
 import { id, minorMoney, money, plural, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Names, namesOf } from '../numbers.ts'
@@ -6,7 +8,7 @@ import { asking, facts, section, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { table } from '../table.ts'
-import { type Answer, pathOf, type View } from '../view.ts'
+import { pathOf, type View } from '../view.ts'
 import { orderTable } from './charges.ts'
 
 export async function people(view: View): Promise<Page> {
@@ -14,12 +16,13 @@ export async function people(view: View): Promise<Page> {
   if (q === '')
     return {
       title: 'People',
-      body: html`<div class="empty"><h2>Find a person</h2><p>Type an e-mail address, or the id of a profile, customer, subscription or order, into the search above. The address or id has to be whole.</p></div>`,
+      body: html`<div class="empty"><h2>Find a person</h2><p>Type an e-mail address, or the id of a profile, customer, subscription, order or project, into the search above. It has to be the whole address or id.</p></div>`,
     }
   const { results }: Answer = await view.call('search', { query: { q } })
+  if (results.length === 0) return { title: 'People', body: nothingFound(q) }
   const content: Table = {
     caption: `Found for ${q}`,
-    columns: ['What', 'Id', 'E-mail', 'State', 'Project', 'Made'].map((label) => ({ label })),
+    columns: ['What', 'Id', 'E-mail', 'State', 'Project', 'Created'].map((label) => ({ label })),
     rows: results.map((one: Answer) => [
       one.kind.replace(/^./, (letter: string) => letter.toUpperCase()),
       cell(id(one.id, linkOf(view, one)), one.id),
@@ -29,14 +32,14 @@ export async function people(view: View): Promise<Page> {
       time(one.created_at),
     ]),
   }
-  const empty = html`<h2>Nothing was found for “${q}”</h2><p>The whole e-mail address or the whole id is needed. An erased person is found by id only.</p>`
-  return {
-    title: 'People',
-    body: section(`Found for “${q}”`, table(view, 'found', content, { hideCaption: true, empty })),
-  }
+  return { title: 'People', body: section(`Found for “${q}”`, table(view, 'found', content, { hideCaption: true })) }
 }
 
+const nothingFound = (q: string) =>
+  html`<div class="empty" id="found"><h2>Nothing was found for “${q}”</h2><p>Search for the whole e-mail address or the whole id. An erased person is found by id only.</p></div>`
+
 function linkOf(view: View, { kind, id, project_id, organization_id, profile_id }: Answer): string | undefined {
+  if (kind === 'project') return view.href('/', { project: id })
   if (kind === 'order') return view.href(pathOf('charges', organization_id, id), { project: project_id })
   return profile_id ? view.href(pathOf('people', profile_id), { project: project_id }) : undefined
 }
@@ -62,8 +65,8 @@ export async function person(view: View): Promise<Page> {
         Country: profile.country ?? '–',
         Language: profile.locale ?? '–',
         Funnel: funnelName(names, profile.funnel_id) ?? '–',
-        Made: time(profile.created_at),
-        Changed: time(profile.updated_at),
+        Created: time(profile.created_at),
+        Updated: time(profile.updated_at),
         ...(isErased && {
           Erased: html`${time(profile.anonymized_at)} <a href="${view.href(pathOf('erasures', profile_id))}">Receipt</a>`,
         }),
@@ -76,7 +79,7 @@ export async function person(view: View): Promise<Page> {
               action: view.href(pathOf('people', profile_id, 'erase')),
               button: 'Erase this person',
               danger: true,
-              says: html`This removes e-mail, phone, addresses, browsers, cookies and every reply of this person for good, and cannot be undone. Transactions, subscriptions and orders stay. ${AT_PROVIDER[organization.erase_at_provider]} Type <code>${profile_id}</code> to confirm.`,
+              says: html`This permanently removes e-mail, phone, IP addresses, browsers, cookies and every reply of this person. It cannot be undone. Transactions, subscriptions and orders stay. ${AT_PROVIDER[organization.erase_at_provider]} Type <code>${profile_id}</code> to confirm.`,
               fields: textField('confirm', 'Id of the profile', { required: true }),
             })
       }
@@ -107,11 +110,12 @@ function recordsOf(view: View, found: Answer, names: Names): Piece {
           ]),
       })}
       ${list(view, 'customers', {
-        caption: 'Customers of billing',
-        columns: ['Customer', 'E-mail', 'Made'].map((label) => ({ label })),
+        caption: 'Billing customers',
+        columns: ['Customer', 'E-mail', 'Saved card', 'Created'].map((label) => ({ label })),
         rows: found.customers.map((one: Answer) => [
           cell(id(one.external_id), one.external_id),
           one.email ?? '',
+          cardOf(one),
           time(one.created_at),
         ]),
       })}
@@ -127,13 +131,16 @@ function recordsOf(view: View, found: Answer, names: Names): Piece {
       })}`
 }
 
+const cardOf = ({ card_network, card_last4, card_expires }: Answer): string =>
+  [card_network, card_last4 && `…${card_last4}`, card_expires && `until ${card_expires}`].filter(Boolean).join(' ')
+
 const AT_PROVIDER: Record<string, string> = {
-  off: 'What payment providers know stays there.',
-  on: 'Payment providers are asked to detach the cards and to empty the customer.',
+  off: 'Data at payment providers stays there.',
+  on: 'Payment providers are asked to detach the cards and to clear the customer’s data.',
   delete: 'Payment providers are asked to delete the customer, which ends subscriptions there.',
 }
 
-/** A list of the person's; one without anything is left out. */
+/** A list of the person's records; an empty one is left out. */
 const list = (view: View, name: string, content: Table): Piece =>
   content.rows.length > 0 &&
   section(content.caption, html`<div class="short">${table(view, name, content, { hideCaption: true })}</div>`)
@@ -141,7 +148,7 @@ const list = (view: View, name: string, content: Table): Piece =>
 const funnelName = ({ funnels }: Names, id: string | null) => (id === null ? undefined : (funnels[id] ?? id))
 
 function sessionsOf(sessions: Answer[], names: Names): Piece {
-  if (sessions.length === 0) return html`<div class="empty"><p>No session is known.</p></div>`
+  if (sessions.length === 0) return html`<div class="empty"><p>No sessions.</p></div>`
   return sessions.map(
     (
       one,
@@ -165,12 +172,12 @@ function sessionsOf(sessions: Answer[], names: Names): Piece {
 }
 
 const answerOf = (value: Answer): Piece =>
-  value === null ? html`<span class="quiet">nothing</span>` : Array.isArray(value) ? value.join(', ') : String(value)
+  value === null ? html`<span class="quiet">no answer</span>` : Array.isArray(value) ? value.join(', ') : String(value)
 
 const subscriptionTable = (data: Answer[]): Table => ({
   caption: 'Subscriptions',
   columns: [
-    ...['Subscription', 'State', 'Product', 'Provider', 'Made', 'Paid until'].map((label) => ({ label })),
+    ...['Subscription', 'State', 'Product', 'Provider', 'Created', 'Paid until'].map((label) => ({ label })),
     { label: 'Price', number: true },
   ],
   rows: data.map((one) => [
@@ -186,7 +193,10 @@ const subscriptionTable = (data: Answer[]): Table => ({
 
 const transactionTable = (data: Answer[]): Table => ({
   caption: 'Transactions',
-  columns: [...['Transaction', 'Subscription', 'Made'].map((label) => ({ label })), { label: 'Amount', number: true }],
+  columns: [
+    ...['Transaction', 'Subscription', 'Created'].map((label) => ({ label })),
+    { label: 'Amount', number: true },
+  ],
   rows: data.map((one) => [
     html`${id(one.id)}${one.sandbox && html` <span class="badge flat">sandbox</span>`}`,
     id(one.subscription_id),

@@ -1,12 +1,14 @@
-// Refunds and disputes: their share of the revenue, their reasons, and the lists.
+// Refunds and disputes: their share of revenue, their reasons, and the lists.
+
+import type { Answer } from '../call.ts'
 import { id, money, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
 import { type Figure, figures, seriesTable, show, total } from '../numbers.ts'
 import { chosen, customerLink, filters, further, section, tableSection, tile, tiles } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import { picture, table } from '../table.ts'
-import { type Answer, organizationOf, pathOf, type View } from '../view.ts'
+import { chart, table } from '../table.ts'
+import { organizationOf, pathOf, type View } from '../view.ts'
 
 export async function refunds(view: View): Promise<Page> {
   if (!view.organization) return { title: 'Refunds and disputes', body: noProject(view) }
@@ -30,14 +32,14 @@ export async function refunds(view: View): Promise<Page> {
       ${tiles(
         tile('Refunds', sum, 'refunds', 'usd', { bad: true }),
         tile('Number of refunds', sum, 'refund_count', 'number', { bad: true }),
-        tile('Refunds to revenue', sum, 'refund_rate', 'percent', { bad: true }),
+        tile('Refund rate', sum, 'refund_rate', 'percent', { bad: true }),
         tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true }),
         tile('Disputes', sum, 'chargeback_count', 'number', { bad: true }),
-        tile('Chargebacks to revenue', sum, 'chargeback_rate', 'percent', { bad: true }),
+        tile('Chargeback rate', sum, 'chargeback_rate', 'percent', { bad: true }),
       )}
       ${section(
         `Money back by ${view.span.by}`,
-        picture(
+        chart(
           view,
           'money-back',
           seriesTable(view, `Refunds and chargebacks by ${view.span.by}, in US dollars`, lines, [
@@ -47,10 +49,10 @@ export async function refunds(view: View): Promise<Page> {
           { kind: 'stacked', unit: 'usd' },
         ),
       )}
-      ${tableSection(view, 'reasons', reasonTable(reasons), { empty: html`<p>No money went back in this period.</p>`, note: 'As the payment provider gave them.' })}
-      ${section('Refunds made here', table(view, 'refunds', refundTable(view, made.data), { hideCaption: true, empty: html`<p>No refund was made here yet. A charge is refunded on its own page.</p>` }))}
+      ${tableSection(view, 'reasons', reasonTable(reasons), { empty: html`<p>No money went back in this period.</p>`, note: 'The payment provider’s codes.' })}
+      ${section('Refunds of custom charges', table(view, 'refunds', refundTable(view, made.data), { hideCaption: true, empty: html`<p>No custom charge was refunded yet. A charge is refunded on its own page.</p>` }))}
       ${section(
-        'Movements of the report',
+        'Refunds and disputes in the report',
         html`${filters(view, [{ name: 'type', label: 'Type', options: { refund: 'Refunds', chargeback: 'Chargebacks', chargeback_reversal: 'Won disputes' } }])}
         ${table(view, 'movements', movementTable(view, back.data), { hideCaption: true, empty: html`<p>No money went back.</p>` })}${further(view, back.pagination.next_cursor)}`,
       )}`,
@@ -64,7 +66,7 @@ function reasonTable(found: Figure[]): Table {
     caption: 'By reason',
     columns: [
       { label: 'Reason' },
-      ...['Refunds', 'Refunded', 'Disputes', 'Taken by disputes'].map((label) => ({ label, number: true })),
+      ...['Refunds', 'Refunded', 'Disputes', 'Charged back'].map((label) => ({ label, number: true })),
     ],
     rows: rows
       .sort((a, b) => sumOf(b) - sumOf(a))
@@ -80,9 +82,9 @@ function reasonTable(found: Figure[]): Table {
 
 function refundTable(view: View, data: Answer[]): Table {
   return {
-    caption: 'Refunds made here',
+    caption: 'Refunds of custom charges',
     columns: [
-      ...['Refund', 'State', 'Customer', 'Reason', 'What was bought', 'Begun'].map((label) => ({ label })),
+      ...['Refund', 'State', 'Customer', 'Reason', 'Consumable', 'Claimed'].map((label) => ({ label })),
       { label: 'Amount', number: true },
     ],
     rows: data.map((one) => [
@@ -99,9 +101,9 @@ function refundTable(view: View, data: Answer[]): Table {
 
 function movementTable(view: View, data: Answer[]): Table {
   return {
-    caption: 'Movements of the report',
+    caption: 'Refunds and disputes in the report',
     columns: [
-      ...['Movement', 'Type', 'State', 'Customer', 'Provider', 'Reason', 'When'].map((label) => ({ label })),
+      ...['Report row', 'Type', 'State', 'Customer', 'Provider', 'Reason', 'When'].map((label) => ({ label })),
       { label: 'Amount', number: true },
     ],
     rows: data.map((one) => [

@@ -1,84 +1,126 @@
-// Revenue: gross, refunds, chargebacks and net, by period and by whatever splits it.
-import { money } from '../format.ts'
-import { html } from '../html.ts'
-import { type Figure, figures, type Names, namesOf, pivotTable, seriesTable, show, total } from '../numbers.ts'
+// Revenue: gross, refunds, chargebacks and net, by period and by each dimension.
+import { addDays } from '../../lib/days.ts'
+import { money, number } from '../format.ts'
+import { type Html, html } from '../html.ts'
+import {
+  type Figure,
+  figures,
+  type Names,
+  namesOf,
+  pivotTable,
+  type Series,
+  seriesTable,
+  show,
+  total,
+} from '../numbers.ts'
 import { section, tableSection, tile, tiles } from '../parts.ts'
+import type { Span } from '../period.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import { picture } from '../table.ts'
+import { chart } from '../table.ts'
 import type { View } from '../view.ts'
 
 const MONEY = 'revenue,refunds,chargebacks,net_revenue,sales'
 const SPLITS = ['product', 'country', 'funnel', 'provider', 'kind'] as const
-// What the first picture can be split by.
-const PICTURED = ['kind', 'product', 'country', 'funnel', 'provider', 'currency']
+// The dimensions of the first chart.
+const CHARTED = ['kind', 'product', 'country', 'funnel', 'provider', 'currency']
 
 export async function revenue(view: View): Promise<Page> {
   if (!view.organization || view.projects.length === 0) return { title: 'Revenue', body: noProject(view) }
   const { by } = view.span
-  const pictured = [...PICTURED, ...(view.project ? [] : ['project'])]
-  const split = pictured.find((name) => name === view.query.get('split')) ?? 'kind'
-  const [names, sum, lines, parts, own, ...splits] = await Promise.all([
+  const choices = [...CHARTED, ...(view.project ? [] : ['project'])]
+  const split = choices.find((name) => name === view.query.get('split')) ?? 'kind'
+  const [names, sum, lines, averages, parts, own, ...splits] = await Promise.all([
     namesOf(view),
-    total(view, `${MONEY},payers,arpu,arppu,refund_rate,without_usd`),
-    figures(view, `${MONEY},payers,arppu`, { by }),
+    total(view, 'revenue,refunds,chargebacks,net_revenue,arpu,arppu,without_usd'),
+    figures(view, 'revenue,refunds,chargebacks,net_revenue', { by }),
+    perPerson(view),
     figures(view, 'revenue', { by: `${by},${split}` }),
     figures(view, MONEY, { by: 'currency', money: 'own' }),
     ...SPLITS.map((split) => figures(view, MONEY, { by: split })),
   ])
   const unknown = sum.values.without_usd ?? 0
   const sold = parts.filter(({ values }) => values.revenue)
+  const summary = tiles(
+    tile('Revenue', sum, 'revenue', 'usd'),
+    tile('Refunds', sum, 'refunds', 'usd', { bad: true }),
+    tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true }),
+    tile('Net revenue', sum, 'net_revenue', 'usd'),
+    tile('Revenue per person', sum, 'arpu', 'usd'),
+    tile('Revenue per payer', sum, 'arppu', 'usd'),
+  )
+  if (own.length === 0) return { title: 'Revenue', hasPeriod: true, body: html`${summary}${NO_REVENUE}` }
   return {
     title: 'Revenue',
     hasPeriod: true,
     body: html`
-      ${tiles(
-        tile('Revenue', sum, 'revenue', 'usd'),
-        tile('Refunds', sum, 'refunds', 'usd', { bad: true }),
-        tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true }),
-        tile('Net revenue', sum, 'net_revenue', 'usd'),
-        tile('Revenue per person', sum, 'arpu', 'usd'),
-        tile('Revenue per payer', sum, 'arppu', 'usd'),
-      )}
-      ${unknown > 0 && html`<p class="note">The value of ${unknown} movements in US dollars is not known: they are in the table by currency only. <a href="/docs/guides/commands#rates">Load exchange rates</a>.</p>`}
+      ${summary}
+      ${unknown > 0 && html`<p class="note">${number(unknown)} movements have no known value in US dollars: only the table by currency has them. <a href="/docs/guides/commands#rates">Load exchange rates</a>.</p>`}
       ${section(
         `Revenue by ${by} and ${split}`,
-        html`<p class="chips">${pictured.map((name) => html`<a href="${view.href(view.path, { split: name })}"${name === split ? html` aria-current="true"` : ''}>${sentence(name)}</a> `)}</p>
-        ${picture(
+        html`<p class="chips">${choices.map((name) => html`<a href="${view.href(view.path, { split: name })}"${name === split ? html` aria-current="true"` : ''}>${sentence(name)}</a> `)}</p>
+        ${chart(
           view,
           'split',
           pivotTable(view, `Revenue by ${by} and ${split}, in US dollars`, sold, {
             metric: 'revenue',
             unit: 'usd',
-            name: (key) => nameOf(split, key, names),
+            name: (key) => nameOf(view, split, key, names),
           }),
           { kind: 'stacked', unit: 'usd' },
         )}`,
       )}
       ${section(
         `Gross and net by ${by}`,
-        picture(
-          view,
-          'revenue',
-          seriesTable(view, `Revenue by ${by}, in US dollars`, lines, [
-            { label: 'Gross', metric: 'revenue', unit: 'usd' },
-            { label: 'Refunds', metric: 'refunds', unit: 'usd' },
-            { label: 'Chargebacks', metric: 'chargebacks', unit: 'usd' },
-            { label: 'Net', metric: 'net_revenue', unit: 'usd' },
-          ]),
-          { kind: 'line', unit: 'usd' },
-        ),
+        chart(view, 'revenue', seriesTable(view, `Revenue by ${by}, in US dollars`, lines, GROSS_TO_NET), {
+          kind: 'line',
+          unit: 'usd',
+        }),
       )}
+      ${averages}
       ${tableSection(view, 'currencies', ownTable(own))}
-      ${SPLITS.map((one, n) => tableSection(view, one, splitTable(one, splits[n]!, names), one === 'product' ? { note: 'Refunds and disputes have no product: they are in the row without one.' } : {}))}`,
+      ${SPLITS.map((one, n) => tableSection(view, one, splitTable(view, one, splits[n]!, names), one === 'product' ? { note: 'Refunds and disputes have no product: they are in the row without one.' } : {}))}`,
   }
+}
+
+const GROSS_TO_NET: Series[] = [
+  { label: 'Gross', metric: 'revenue', unit: 'usd' },
+  { label: 'Refunds', metric: 'refunds', unit: 'usd' },
+  { label: 'Chargebacks', metric: 'chargebacks', unit: 'usd' },
+  { label: 'Net', metric: 'net_revenue', unit: 'usd' },
+]
+
+const NO_REVENUE = html`<div class="empty"><h2>No revenue in this period</h2><p>Sales come in by <a href="/docs/guides/import">an import</a> or as <a href="/docs/guides/charging">custom charges</a>. Choose a longer period to see older ones.</p></div>`
+
+/** The months of the period from the first of a month, a year of them at least: a payer is counted once in each. */
+function wholeMonths({ from, to, ...span }: Span): Span {
+  const yearBefore = new Date(addDays(to, -1))
+  yearBefore.setUTCFullYear(yearBefore.getUTCFullYear(), yearBefore.getUTCMonth() - 11, 1)
+  const first = [from, yearBefore.toISOString()].sort()[0]!
+  return { ...span, from: `${first.slice(0, 7)}-01`, to, by: 'month' }
+}
+
+async function perPerson(view: View): Promise<Html> {
+  const span = wholeMonths(view.span)
+  const found = await figures(view, 'arpu,arppu', { by: 'month', from: span.from, to: span.to })
+  const series: Series[] = [
+    { label: 'Per person', metric: 'arpu', unit: 'usd', isRate: true },
+    { label: 'Per payer', metric: 'arppu', unit: 'usd', isRate: true },
+  ]
+  const caption = 'Revenue per person and per payer by month, in US dollars'
+  return section(
+    'Revenue per person and per payer by month',
+    chart(view, 'averages', seriesTable(view, caption, found, series, { span }), { kind: 'line', unit: 'usd' }),
+    { note: 'Per person: revenue divided by the people who came. Per payer: by those who paid in the month.' },
+  )
 }
 
 const KINDS: Record<string, string> = { new: 'New', renewal: 'Renewal', trial: 'Trial', one_off: 'One-off' }
 const sentence = (name: string) => name.replace(/^./, (letter) => letter.toUpperCase())
 
-function nameOf(split: string, key: string, names: Names): string {
+function nameOf({ projects }: View, split: string, key: string, names: Names): string {
   if (key === '') return 'none'
+  if (split === 'project') return projects.find(({ id }) => id === key)?.name || key
   if (split === 'product') return names.products[key] ?? key
   if (split === 'funnel') return names.funnels[key] ?? key
   return split === 'kind' ? (KINDS[key] ?? sentence(key.replaceAll('_', ' '))) : key
@@ -106,13 +148,13 @@ function ownTable(found: Figure[]): Table {
   }
 }
 
-function splitTable(split: (typeof SPLITS)[number], found: Figure[], names: Names): Table {
+function splitTable(view: View, split: string, found: Figure[], names: Names): Table {
   const rows = [...found].sort((a, b) => (b.values.revenue ?? 0) - (a.values.revenue ?? 0))
   return {
     caption: `By ${split}`,
     columns: columns(sentence(split)),
     rows: rows.map(({ key, values }) => [
-      cell(nameOf(split, key!, names), key),
+      cell(nameOf(view, split, key!, names), key),
       show('usd', values.revenue),
       show('usd', values.refunds),
       show('usd', values.chargebacks),

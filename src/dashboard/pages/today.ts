@@ -1,24 +1,26 @@
-// Today: how the business does against the period before, and what needs a hand right now.
+// Today: the business beside the period before, and what needs attention right now.
+
+import type { Answer } from '../call.ts'
 import { duration, number, plural, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { figures, pivotTable, show, total } from '../numbers.ts'
+import { figures, pivotTable, show, standing, total } from '../numbers.ts'
 import { section, tableSection, tile, tiles } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import { picture } from '../table.ts'
-import type { Answer, View } from '../view.ts'
+import { chart } from '../table.ts'
+import type { View } from '../view.ts'
 
 const SLOW_LAG_SECONDS = 60
 
 export async function today(view: View): Promise<Page> {
   const { project, organization } = view
   if (!organization || view.projects.length === 0) return { title: 'Today', body: noProject(view) }
-  const [sum, standing, byCurrency, state] = await Promise.all([
+  const [sum, level, byCurrency, state] = await Promise.all([
     total(
       view,
       'revenue,net_revenue,sales,new_subscriptions,sessions,conversion_rate,attempts,acceptance_rate,refund_rate,ended',
     ),
-    total(view, 'mrr,paying'),
+    standing(view, 'mrr,paying'),
     figures(view, 'revenue', { by: `${view.span.by},currency` }),
     project && (view.call('getProjectState', { params: { project_id: project.id } }) as Promise<Answer>),
   ])
@@ -26,18 +28,18 @@ export async function today(view: View): Promise<Page> {
     ${tiles(
       tile('Revenue', sum, 'revenue', 'usd'),
       tile('Net revenue', sum, 'net_revenue', 'usd'),
-      tile('MRR', standing, 'mrr', 'usd'),
-      tile('Paying subscriptions', standing, 'paying', 'number'),
+      tile('MRR', level, 'mrr', 'usd'),
+      tile('Paying subscriptions', level, 'paying', 'number'),
       tile('New subscriptions', sum, 'new_subscriptions', 'number'),
       tile('Sessions', sum, 'sessions', 'number'),
-      tile('Sessions that paid', sum, 'conversion_rate', 'percent'),
+      tile('Conversion', sum, 'conversion_rate', 'percent'),
       tile('Sales', sum, 'sales', 'number'),
-      tile('Accepted payments', sum, 'acceptance_rate', 'percent'),
-      tile('Refunds to revenue', sum, 'refund_rate', 'percent', { bad: true }),
+      tile('Acceptance rate', sum, 'acceptance_rate', 'percent'),
+      tile('Refund rate', sum, 'refund_rate', 'percent', { bad: true }),
     )}
     ${section(
       `Revenue by ${view.span.by}`,
-      picture(
+      chart(
         view,
         'revenue-by-currency',
         pivotTable(view, `Revenue by ${view.span.by} and currency, in US dollars`, byCurrency, {
@@ -46,7 +48,7 @@ export async function today(view: View): Promise<Page> {
         }),
         { kind: 'stacked', unit: 'usd' },
       ),
-      { note: 'Stacked by the currency it was paid in, in US dollars.' },
+      { note: 'In US dollars, stacked by the currency of the payment.' },
     )}
     ${state ? section('Right now', rightNow(view, state)) : await projectSection(view)}`
   return { title: project ? 'Today' : `Today, all of ${organization.name || organization.id}`, body, hasPeriod: true }
@@ -62,7 +64,7 @@ async function projectSection(view: View): Promise<Piece> {
     caption: 'By project',
     columns: [
       { label: 'Project' },
-      ...['Revenue', 'Net', 'Sales', 'Sessions', 'That paid', 'New subscriptions', 'Paying', 'MRR'].map((label) => ({
+      ...['Revenue', 'Net', 'Sales', 'Sessions', 'Conversion', 'New subscriptions', 'Paying', 'MRR'].map((label) => ({
         label,
         number: true,
       })),
@@ -109,9 +111,9 @@ function rightNow(view: View, state: Answer): Piece {
           ? html`No failures at ${plural(endpoints, 'endpoint')}; ${plural(state.deliveries_waiting, 'delivery', 'deliveries')} waiting.`
           : html`${number(endpoints_failing)} failing, ${number(state.endpoints_disabled)} switched off, ${plural(state.deliveries_waiting, 'delivery', 'deliveries')} waiting.`,
     )}
-    ${line(lag < SLOW_LAG_SECONDS, 'Sync', '/sync', html`The horizon is ${duration(Math.max(0, lag))} behind.`)}
-    ${line(true, 'Erasures', '/erasures', html`${plural(state.erasures_of_week, 'person', 'people')} in the last seven days, ${number(state.erasures)} in all.`)}
-    <li class="doctor" hx-get="${view.href('/doctor')}" hx-trigger="load" hx-swap="outerHTML" hx-select="#findings"><a href="${view.href('/doctor')}">Doctor</a> <span>What it found is on its page.</span></li>
+    ${line(lag < SLOW_LAG_SECONDS, 'Sync', '/sync', html`The horizon is ${duration(Math.max(0, lag))} behind the clock.`)}
+    ${line(true, 'Erasures', '/erasures', html`${plural(state.erasures_of_week, 'person', 'people')} in the last seven days, ${number(state.erasures)} in total.`)}
+    <li class="doctor" hx-get="${view.href('/doctor')}" hx-trigger="load" hx-swap="outerHTML" hx-select="#findings"><a href="${view.href('/doctor')}">Doctor</a> <span>Its findings are on their own page.</span></li>
   </ul>
   <p class="quiet">${state.figures_as_of ? html`Figures count every change before ${time(state.figures_as_of)}.` : 'No records yet: figures appear some seconds after the first import.'}</p>`
 }

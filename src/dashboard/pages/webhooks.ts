@@ -1,22 +1,24 @@
-// Webhooks: how each endpoint takes its deliveries; one event with its attempts; sending again and switching.
+// Webhooks: endpoints with their success rates, deliveries, one event with its attempts.
+
+import type { Answer } from '../call.ts'
 import { id, milliseconds, number, percent, status, time, url } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { asking, facts, further, section, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { table } from '../table.ts'
-import { type Answer, projectOf, type View } from '../view.ts'
+import { projectOf, type View } from '../view.ts'
 
 export async function webhooks(view: View): Promise<Page> {
   if (!view.project) return { title: 'Webhooks', body: noProject(view) }
   const params = { project_id: projectOf(view).id }
   const cursor = view.query.get('cursor')
-  const status_ = view.query.get('state')
+  const state = view.query.get('state')
   const [statistics, deliveries]: Answer[] = await Promise.all([
     view.call('getWebhookStatistics', { params }),
     view.call('listDeliveries', {
       params,
-      query: { limit: 20, ...(status_ && { status: status_ }), ...(cursor && { cursor }) },
+      query: { limit: 20, ...(state && { status: state }), ...(cursor && { cursor }) },
     }),
   ])
   const content: Table = {
@@ -48,16 +50,16 @@ export async function webhooks(view: View): Promise<Page> {
       ${section(
         'Endpoints',
         html`${table(view, 'endpoints', content, { hideCaption: true, empty: html`<h3>No endpoint yet</h3><p>Events of subscriptions, charges and refunds are posted to each endpoint. <a href="/docs/guides/webhooks">Events and signatures</a>.</p>` })}
-      ${asking(view, { action: view.href('/webhooks/new'), button: 'Add an endpoint', says: 'Every kind of event is sent to it, signed with the keys of the project.', fields: textField('url', 'Address', { required: true, type: 'url', hint: 'https://example.com/tundish' }) })}`,
+      ${asking(view, { action: view.href('/webhooks/new'), button: 'Add an endpoint', says: 'Every event of the project is sent to it, signed with the keys of the project.', fields: textField('url', 'Address', { required: true, type: 'url', hint: 'https://example.com/tundish' }) })}`,
         { note: 'Attempts of the last seven days.' },
       )}
-      ${section('Deliveries', html`<p class="chips">${['pending', 'failed', 'succeeded'].map((one) => html`<a href="${view.href(view.path, { state: one === status_ ? null : one })}"${one === status_ ? html` aria-current="true"` : ''}>${one}</a> `)}</p>${table(view, 'deliveries', deliveryTable(view, deliveries.data), { hideCaption: true, empty: html`<p>No deliveries${status_ ? html` are ${status_}` : ' yet'}.</p>` })}${further(view, deliveries.pagination.next_cursor)}`)}`,
+      ${section('Deliveries', html`<p class="chips">${['pending', 'failed', 'succeeded'].map((one) => html`<a href="${view.href(view.path, { state: one === state ? null : one })}"${one === state ? html` aria-current="true"` : ''}>${one}</a> `)}</p>${table(view, 'deliveries', deliveryTable(view, deliveries.data), { hideCaption: true, empty: html`<p>No deliveries${state ? html` are ${state}` : ' yet'}.</p>` })}${further(view, deliveries.pagination.next_cursor)}`)}`,
   }
 }
 
 const WHY: Record<string, string> = {
   operator: 'by an operator',
-  gone: 'it answered 410',
+  gone: 'it responded 410',
   failing: 'it failed for five days',
 }
 
@@ -65,14 +67,14 @@ function switches(view: View, { endpoint_id, enabled }: Answer): Piece {
   if (!view.mayWrite) return ''
   return html`<form method="post" action="${view.href(`/webhooks/${endpoint_id}/switch`)}" hx-boost="false"><input type="hidden" name="enabled" value="${enabled ? '' : '1'}"><button class="link">${enabled ? 'Switch off' : 'Switch on'}</button></form>
     ${enabled && html`<form method="post" action="${view.href(`/webhooks/${endpoint_id}/test`)}" hx-boost="false"><button class="link">Send a test</button></form>`}
-    ${asking(view, { action: view.href(`/webhooks/${endpoint_id}/remove`), button: 'Remove', danger: true, says: 'Events are not sent to it any more, and its deliveries are gone.' })}`
+    ${asking(view, { action: view.href(`/webhooks/${endpoint_id}/remove`), button: 'Remove', danger: true, says: 'It receives no more events, and its deliveries are deleted.' })}`
 }
 
 function deliveryTable(view: View, data: Answer[]): Table {
   return {
     caption: 'Deliveries',
     columns: [
-      ...['Event', 'Kind', 'State', 'Endpoint', 'Made', 'Next attempt'].map((label) => ({ label })),
+      ...['Event', 'Kind', 'State', 'Endpoint', 'Created', 'Next attempt'].map((label) => ({ label })),
       { label: 'Attempts', number: true },
     ],
     rows: data.map((one) => [
@@ -95,7 +97,7 @@ export async function event(view: View): Promise<Page> {
   ])
   const content: Table = {
     caption: 'Attempts',
-    columns: [...['When', 'Endpoint', 'Answer', 'Body'].map((label) => ({ label })), { label: 'Took', number: true }],
+    columns: [...['When', 'Endpoint', 'Response', 'Body'].map((label) => ({ label })), { label: 'Took', number: true }],
     rows: attempts.data.map((one: Answer) => [
       time(one.attempted_at),
       cell(id(one.endpoint_id), one.endpoint_id),
@@ -109,15 +111,15 @@ export async function event(view: View): Promise<Page> {
     actions: html`<a href="${view.href('/webhooks')}">All webhooks</a>`,
     body: html`
       ${facts({ Event: id(found.id), About: id(found.object_id), Sequence: found.sequence, Written: time(found.created_at) })}
-      ${asking(view, { action: view.href(`/webhooks/events/${found.id}/send`), button: 'Send again', says: 'The event is sent to every endpoint that wants its kind, under the same webhook-id.' })}
-      ${section('Attempts', table(view, 'attempts', content, { hideCaption: true, empty: html`<p>No attempt is known: they are kept for 30 days.</p>` }))}
+      ${asking(view, { action: view.href(`/webhooks/events/${found.id}/send`), button: 'Send again', says: 'The event is sent to every endpoint that receives its kind, under the same webhook-id.' })}
+      ${section('Attempts', table(view, 'attempts', content, { hideCaption: true, empty: html`<p>No attempts. They are kept for 30 days.</p>` }))}
       ${section('Payload', html`<pre>${JSON.stringify(found.data, null, 2)}</pre>`)}`,
   }
 }
 
 export async function addEndpoint(view: View, form: URLSearchParams): Promise<string> {
   await view.call('createWebhook', { params: { project_id: projectOf(view).id }, body: { url: form.get('url') ?? '' } })
-  return view.href('/webhooks', { done: 'made' })
+  return view.href('/webhooks', { done: 'added' })
 }
 
 export async function switchEndpoint(view: View, form: URLSearchParams): Promise<string> {

@@ -1,0 +1,60 @@
+// Calls operations of the operator's API for pages and forms, with the rules of the API.
+import { type Input, isReading, type Operation, perform } from '../admin/operation.ts'
+import { operations } from '../admin/operations.ts'
+import type { App } from '../app.ts'
+import type { Actor } from '../audit/audit.ts'
+import { ApiError } from '../lib/errors.ts'
+import { bodyCheck } from '../lib/http/body.ts'
+import type { Session } from './sessions.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: an answer is what its operation's schema says.
+export type Answer = any
+
+/** Performs the operation with this id. */
+export type Call = (id: string, input?: Partial<Input>) => Promise<Answer>
+
+/** Calls operations as this operator. */
+export const openCall =
+  (app: App, actor: Actor, session: Session): Call =>
+  (id, input = {}) =>
+    callOperation(app, actor, session, id, input)
+
+async function callOperation(app: App, actor: Actor, session: Session, id: string, input: Partial<Input>) {
+  const operation = operations.find((one) => one.id === id)
+  if (!operation) throw new Error(`Bug: there is no operation ${id}.`)
+  if (!mayCall(operation, session)) throw new ApiError(403, 'key_is_read_only', 'This operator key may only read.')
+  const whole: Input = { params: {}, query: {}, body: {}, ...input }
+  checkInput(operation, whole)
+  const answer = await perform(operation, app, actor, whole)
+  return typeof answer === 'string' ? JSON.parse(answer) : answer
+}
+
+const checks = new Map<string, (value: unknown) => void>()
+
+/** Checks the input as the API does: a form may send anything. */
+function checkInput(operation: Operation, { params, query, body }: Input): void {
+  const schema = isReading(operation) ? operation.query : operation.body
+  const check = checks.get(operation.id) ?? bodyCheck(schema ?? {})
+  checks.set(operation.id, check)
+  check(isReading(operation) ? query : body)
+  if (JSON.stringify([params, query, body]).includes('\\u0000'))
+    throw new ApiError(400, 'invalid_value', 'A text must not contain the character U+0000.')
+}
+
+const mayCall = (operation: Operation, { scope }: Session) => isReading(operation) || scope === 'write'
+
+// Keys and accounts of one tenant: more of them than this are not shown.
+const MOST = 1000
+
+/** All items of a list, at most a thousand. */
+export async function allOf(call: Call, id: string, input: Partial<Input> = {}): Promise<Answer[]> {
+  const items: Answer[] = []
+  let cursor: string | undefined
+  do {
+    const query = { ...input.query, limit: 100, ...(cursor !== undefined && { cursor }) }
+    const { data, pagination } = await call(id, { ...input, query })
+    items.push(...data)
+    cursor = pagination.next_cursor
+  } while (cursor !== undefined && items.length < MOST)
+  return items
+}

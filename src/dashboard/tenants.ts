@@ -1,0 +1,82 @@
+// The projects and organizations of a page: the chosen one, and what else the chooser offers.
+import type { Call } from './call.ts'
+
+export interface Project {
+  id: string
+  organization_id: string
+  name: string
+}
+
+export interface Organization {
+  id: string
+  name: string
+}
+
+export interface Tenants {
+  /** The newest projects, at most a hundred; if there are more, also the chosen one and others of its organization. */
+  projects: Project[]
+  /** The newest organizations, and those of the projects. */
+  organizations: Organization[]
+  /** Whether there are more than these: their own page finds all. */
+  hasMoreTenants: boolean
+  /** The one that is chosen; undefined: a whole organization is chosen, or there is none at all. */
+  project: Project | undefined
+  /** That of the chosen project, or the one that is chosen as a whole; undefined: there is none at all. */
+  organization: Organization | undefined
+}
+
+/** What stands before the id of an organization that is chosen with all of its projects. */
+const ALL = 'all:'
+// More in a chooser are found faster by a search. It is the most that one call returns.
+const MOST_CHOICES = 100
+
+/** What the address of a choice is called: of a project, or of a whole organization. */
+export const wholeOf = ({ id }: Organization) => ALL + id
+
+/**
+ * Of a project, its organization; `all:ID` is an organization as a whole. Without a choice the newest project. Throws a
+ * 404 for what does not exist.
+ */
+export async function findTenants(call: Call, wanted: string | null): Promise<Tenants> {
+  const [listed, listedOrganizations, chosen] = await Promise.all([
+    call('listProjects', { query: { limit: MOST_CHOICES } }),
+    call('listOrganizations', { query: { limit: MOST_CHOICES } }),
+    find(call, wanted),
+  ])
+  const project = chosen.project ?? (wanted === null ? (listed.data[0] as Project | undefined) : undefined)
+  const organizations: Organization[] = listedOrganizations.data
+  const ownerId = chosen.organization?.id ?? project?.organization_id ?? organizations[0]?.id
+  const hasMoreTenants = listed.pagination.has_more || listedOrganizations.pagination.has_more
+  const [organization, siblings] = await Promise.all([
+    chosen.organization ?? organizations.find(({ id }) => id === ownerId) ?? findOrganization(call, ownerId),
+    hasMoreTenants ? siblingsOf(call, ownerId!) : [],
+  ])
+  const projects = unique<Project>([...listed.data, ...siblings, ...(project ? [project] : [])])
+  const owners = projects.map(({ organization_id: id }) => ({ id, name: '' }))
+  return {
+    projects,
+    organizations: unique([...organizations, ...(organization ? [organization] : []), ...owners]),
+    hasMoreTenants,
+    project,
+    organization,
+  }
+}
+
+async function find(call: Call, wanted: string | null): Promise<Partial<Pick<Tenants, 'project' | 'organization'>>> {
+  if (wanted === null) return {}
+  if (wanted.startsWith(ALL)) return { organization: await findOrganization(call, wanted.slice(ALL.length)) }
+  return { project: await call('getProject', { params: { project_id: wanted } }) }
+}
+
+const findOrganization = async (call: Call, id: string | undefined): Promise<Organization | undefined> =>
+  id === undefined ? undefined : call('getOrganization', { params: { organization_id: id } })
+
+async function siblingsOf(call: Call, organization_id: string): Promise<Project[]> {
+  return (await call('listProjects', { query: { organization_id, limit: MOST_CHOICES } })).data
+}
+
+/** Each id once, as it comes first. */
+const unique = <T extends { id: string }>(all: T[]): T[] => {
+  const seen = new Set<string>()
+  return all.filter(({ id }) => !seen.has(id) && seen.add(id))
+}

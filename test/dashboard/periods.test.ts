@@ -1,0 +1,90 @@
+// Periods that are not over, or not whole: marked as such, and never compared with whole ones.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { addDays } from '../../src/lib/days.ts'
+import { startDashboard } from '../support/dashboard.ts'
+
+let dashboard: Awaited<ReturnType<typeof startDashboard>>
+let cookie: string
+let today: string
+
+before(async () => {
+  dashboard = await startDashboard()
+  cookie = await dashboard.signIn((await dashboard.operator('read')).key)
+  const { query } = dashboard.server.db
+  // Ten dollars a day for two years, and nothing today.
+  await query(
+    `insert into figures_sales (project_id, split, day, test, key, subkey, currency, sales, gross, refunds, refunded, chargebacks,
+       charged_back, payers, gross_usd, refunded_usd, charged_back_usd, without_usd)
+     select $1, '', (db_clock() at time zone 'UTC')::date - n, false, '', '', 'USD', 1, 1000, 0, 0, 0, 0, 1, 1000, 0, 0, 0
+     from generate_series(1, 800) n`,
+    [dashboard.project.id],
+  )
+  const [now] = await query(`select (db_clock() at time zone 'UTC')::date::text as today`)
+  today = now!.today!
+})
+after(() => dashboard?.stop())
+
+const see = async (path: string) => (await dashboard.visit(path, { cookie })).text
+const changeOf = (text: string, label: string) =>
+  new RegExp(
+    `<dt>${label}</dt><dd><strong>[^<]*</strong>\\s*<span class="quiet"><span class="change[^>]*>([^<]*)<`,
+    's',
+  ).exec(text)![1]
+
+/** What stands beside each period of a table. */
+const partsOf = (text: string, table: string) =>
+  [
+    ...new RegExp(`<table id="${table}">.*?</table>`, 's')
+      .exec(text)![0]
+      .matchAll(/<tr><td[^>]*>[^<]*(?:<span class="part">([^<]*)<)?/g),
+  ].map(([, part]) => part)
+
+test('a steady business is unchanged over every period, though today has hardly begun', async () => {
+  for (const period of ['7d', '30d', '90d', '12m'])
+    assert.equal(changeOf(await see(`/revenue?period=${period}`), 'Revenue'), 'unchanged', period)
+  assert.equal(
+    changeOf(await see(`/revenue?from=${addDays(today, -9)}&to=${addDays(today, -1)}`), 'Revenue'),
+    'unchanged',
+  )
+  assert.equal(changeOf(await see('/revenue?period=30d&compare=year'), 'Revenue'), 'unchanged')
+  const text = await see(`/revenue?from=${today}&to=${today}`)
+  assert.equal(changeOf(text, 'Revenue'), 'no comparison')
+  assert.match(text, /nothing to compare before today is over/)
+  assert.match(await see('/revenue?period=7d'), /changes compare 6 days until yesterday with as many before/)
+})
+
+test('the period that is not over is marked in the table, in the sheet and for the picture, and so is one shown in part', async () => {
+  const months = await see('/revenue?period=12m')
+  assert.deepEqual(partsOf(months, 'revenue'), [...Array(11).fill(undefined), 'so far'])
+  assert.match(months, /Dashed: the month that is not over\./)
+  const days = await see('/revenue?period=30d')
+  assert.deepEqual(partsOf(days, 'revenue'), [...Array(29).fill(undefined), 'so far'])
+  assert.match(days, /today, which is not over/)
+  // From a Tuesday to a Sunday: the first of three weeks is cut.
+  const monday = addDays(today, -((new Date(today).getUTCDay() + 6) % 7))
+  const weeks = await see(`/revenue?from=${addDays(monday, -20)}&to=${addDays(monday, -1)}&by=week`)
+  assert.deepEqual(partsOf(weeks, 'revenue'), ['in part', undefined, undefined])
+  const csv = await see('/revenue?period=12m&csv=revenue')
+  const lines = csv.trim().split('\r\n')
+  assert.equal(lines[0], 'Month,Gross,Refunds,Chargebacks,Net,Complete')
+  assert.match(lines[11]!, /^\d{4}-\d{2},\d+,0,0,\d+,yes$/)
+  assert.match(lines[12]!, new RegExp(`^${today.slice(0, 7)},\\d+,0,0,\\d+,"no, so far"$`))
+})
+
+test('states at the end of a period are not marked: they are not sums over it', async () => {
+  const { query } = dashboard.server.db
+  await query(
+    `insert into figures_subscriptions (project_id, split, day, test, key, subkey, currency, started, trials, converted, began_paying,
+       ended, mrr, mrr_usd)
+     select $1, '', (db_clock() at time zone 'UTC')::date - 100, false, '', '', 'USD', 5, 0, 0, 5, 0, 5000, 5000`,
+    [dashboard.project.id],
+  )
+  await query(
+    `insert into counts (project_id, list, field, value, n) values ($1, 'subscriptions', 'status', 'active', 5)`,
+    [dashboard.project.id],
+  )
+  const text = await see('/subscriptions?period=12m')
+  assert.ok(partsOf(text, 'paying').every((part) => part === undefined))
+  assert.equal(partsOf(text, 'flow').at(-1), 'so far')
+})
