@@ -9,7 +9,7 @@ import { openLog } from './lib/log.ts'
 import { settingsOf } from './lib/pg/client-config.ts'
 import { whyUntrusted } from './lib/pg/database-url.ts'
 import { type Db, openDb } from './lib/pg/db.ts'
-import { isUnavailable } from './lib/pg/errors.ts'
+import { causeOf, isUnavailable } from './lib/pg/errors.ts'
 import { migrate } from './lib/pg/migrate.ts'
 import { reconnect, unsettled } from './lib/pg/pooler.ts'
 import {
@@ -23,7 +23,7 @@ import {
 import { type Limits, openLimits } from './limits/limits.ts'
 import { loadMetrics } from './metrics/load.ts'
 import type { Metrics, WorkerMetrics } from './metrics/metrics.ts'
-import { openProviders } from './providers/open.ts'
+import { loadProviders } from './providers/load.ts'
 import type { Providers } from './providers/provider.ts'
 import { openPlayMoney, registered } from './simulator/play-money.ts'
 import { type KeyCache, openKeyCache } from './tenants/key-cache.ts'
@@ -64,7 +64,7 @@ export interface OpenOptions {
   signal?: AbortSignal | undefined
   /** Short commands need few connections. */
   connections?: { read: number; plain: number }
-  /** Short commands count nothing, because their metrics cannot be read. */
+  /** Short commands count nothing, because their metrics cannot be read, and open payment providers at their first use. */
   unmeasured?: boolean
 }
 
@@ -113,7 +113,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     if (simulator.close) closers.push(simulator.close)
     const stripeSimulator = await openStripeSimulator({ config, db, clock: systemClock, log }, options)
     if (stripeSimulator) closers.push(stripeSimulator.close)
-    const providers = openProviders({
+    const providers = await loadProviders(options, {
       db,
       clock: systemClock,
       seal,
@@ -194,7 +194,7 @@ export async function reachable<T>(promise: Promise<T>): Promise<T> {
     if (untrusted) throw new UsageError(`The database of DATABASE_URL cannot be trusted (${untrusted}): ${TRUST}`)
     // PostgreSQL's sentence names the user or database, never the password.
     throw new UsageError(
-      `The database of DATABASE_URL cannot be used (${message}): check its address, name, user, password and rights.`,
+      `The database of DATABASE_URL cannot be used (${causeOf(error)}): check its address, name, user, password and rights.`,
     )
   }
 }

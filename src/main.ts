@@ -4,7 +4,7 @@ import { guard, watchOutput } from './commands/command.ts'
 import { takeEnvFile } from './commands/env-file.ts'
 import { tundishVersion } from './lib/version.ts'
 
-type Load = () => Promise<{ register: (program: Command) => void }>
+type Load = () => Promise<{ register: (program: Command) => void | Promise<void> }>
 
 /** A text describes a group whose commands are all operations of the operator's API. */
 const COMMANDS: Record<string, Load | string> = {
@@ -44,37 +44,46 @@ const COMMANDS: Record<string, Load | string> = {
 
 const EXIT_USAGE = 2
 
-const program = new Command('tundish')
-  .description(
-    'The backend of web funnels that sell subscriptions. Settings come from the environment; see docs/configuration.md.',
-  )
-  .version(tundishVersion(), '--version', 'show the version')
-  .helpOption('-h, --help', 'show help')
-  .option('--env-file <file>', 'read settings from this file; those of the environment go first')
-  .exitOverride()
-  // Options belong to the command they follow: `import` and `import stripe` both have a --project.
-  .enablePositionalOptions()
-  .showHelpAfterError('(add --help for help)')
-
-const words = process.argv.slice(2)
-const asked = words.find((word) => Object.hasOwn(COMMANDS, word))
-for (const [name, load] of Object.entries(COMMANDS)) {
-  if (asked !== undefined && asked !== name) continue
-  if (typeof load === 'string') (await import('./commands/operations.ts')).addGroup(program, name, load)
-  else (await load()).register(program)
+/** Runs the command of these words to its end, and sets the exit code of the process. */
+export async function runCommand(words: string[]): Promise<void> {
+  const program = await programOf(words)
+  await guard(async () => {
+    const rest = takeEnvFile(words)
+    try {
+      await program.parseAsync(rest, { from: 'user' })
+    } catch (error) {
+      if (!(error instanceof CommanderError)) throw error
+      // Commander has said what is wrong. Help that was asked for is no mistake.
+      process.exitCode = error.exitCode === 0 ? 0 : EXIT_USAGE
+    }
+  })
 }
-// Subcommands take their behaviour at an error from their parent only while they are made.
-for (const command of [program, ...program.commands, ...program.commands.flatMap(({ commands }) => commands)])
-  command.exitOverride()
 
-watchOutput()
-await guard(async () => {
-  const rest = takeEnvFile(words)
-  try {
-    await program.parseAsync(rest, { from: 'user' })
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error
-    // Commander has said what is wrong. Help that was asked for is no mistake.
-    process.exitCode = error.exitCode === 0 ? 0 : EXIT_USAGE
+async function programOf(words: string[]): Promise<Command> {
+  const program = new Command('tundish')
+    .description(
+      'The backend of web funnels that sell subscriptions. Settings come from the environment; see docs/configuration.md.',
+    )
+    .version(tundishVersion(), '--version', 'show the version')
+    .helpOption('-h, --help', 'show help')
+    .option('--env-file <file>', 'read settings from this file; those of the environment go first')
+    .exitOverride()
+    // Options belong to the command they follow: `import` and `import stripe` both have a --project.
+    .enablePositionalOptions()
+    .showHelpAfterError('(add --help for help)')
+  const asked = words.find((word) => Object.hasOwn(COMMANDS, word))
+  for (const [name, load] of Object.entries(COMMANDS)) {
+    if (asked !== undefined && asked !== name) continue
+    if (typeof load === 'string') await (await import('./commands/operations.ts')).addGroup(program, name, load)
+    else await (await load()).register(program)
   }
-})
+  // Subcommands take their behaviour at an error from their parent only while they are made.
+  for (const command of [program, ...program.commands, ...program.commands.flatMap(({ commands }) => commands)])
+    command.exitOverride()
+  return program
+}
+
+if (import.meta.main) {
+  watchOutput()
+  await runCommand(process.argv.slice(2))
+}

@@ -7,7 +7,7 @@ import type { Config } from '../config.ts'
 import { openEmbedded } from '../lib/embedded/embedded.ts'
 import { Refusal } from '../lib/errors.ts'
 import { type Db, openDb } from '../lib/pg/db.ts'
-import { isUnavailable, sqlState } from '../lib/pg/errors.ts'
+import { causeOf, isUnavailable, sqlState } from '../lib/pg/errors.ts'
 import { migrate } from '../lib/pg/migrate.ts'
 import type { Query } from '../lib/pg/types.ts'
 
@@ -40,7 +40,7 @@ export async function withSession<T>(options: SessionOptions, work: (session: Se
     if (options.signal.aborted) throw new Refusal('Interrupted: nothing was changed.')
     const gone = isUnavailable(error) || sqlState(error) === '42501'
     // PostgreSQL's messages of these errors contain no data.
-    throw gone ? new Refusal(`PostgreSQL ended it (${(error as Error).message}): nothing was changed.`) : error
+    throw gone ? new Refusal(`PostgreSQL ended it (${causeOf(error)}): nothing was changed.`) : error
   }
 }
 
@@ -52,7 +52,7 @@ async function opened<T>(
   const databaseUrl = config.directDatabaseUrl ?? config.databaseUrl
   if (!databaseUrl && !create && !existsSync(join(dataDir, 'postgres')))
     throw new Refusal(`There is no database in ${dataDir}.`)
-  const embedded = databaseUrl ? undefined : await openEmbedded({ dataDir, log: QUIET })
+  const embedded = databaseUrl ? undefined : await openEmbedded({ dataDir, log: QUIET, signal })
   const url = embedded?.url ?? databaseUrl!
   const db = openDb({ url, applicationName: name, connections: 1, readConnections: 1 })
   try {

@@ -5,9 +5,9 @@ import { verifyAudit } from '../audit/verify.ts'
 import { action } from './command.ts'
 import { addOperations } from './operations.ts'
 
-export function register(program: Command): void {
+export async function register(program: Command): Promise<void> {
   const audit = program.command('audit').description('the log of operators’ actions')
-  addOperations(audit, ['audit verify'])
+  await addOperations(audit, ['audit verify'])
   action(
     audit.command('verify').description('check that no entry was changed, removed or inserted'),
     async ({ db, seal, config }) => {

@@ -8,6 +8,7 @@ import { type Config, readConfig } from '../config.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { openLog } from '../lib/log.ts'
 import { errorForLog } from '../lib/log-error.ts'
+import { causeOf, isUnavailable } from '../lib/pg/errors.ts'
 import { hideSecrets } from '../tenants/hide-secrets.ts'
 
 /** The result of a command: `text` for a person, `json` for a program, `exitCode` when it is not 0. */
@@ -30,7 +31,7 @@ export function action(
   return withSettings(command, async (config, ...args) => {
     const runWith = (app: App) => run(app, ...(args as never[]))
     // On a database server of its own a command leaves nothing behind: a signal ends it at once, as by default.
-    if (config.databaseUrl !== undefined) return closing(await openApp(config, short(config, options)), runWith)
+    if (config.databaseUrl !== undefined) return withApp(config, runWith, options)
     return untilStopped(config, (app, signal) => Promise.race([runWith(app), failWhenStopped(signal)]), options)
   })
 }
@@ -60,6 +61,15 @@ const short = (config: Config, options: Partial<OpenOptions>): OpenOptions => ({
   unmeasured: true,
   ...options,
 })
+
+/** Runs `run` with everything open, and closes it. */
+export async function withApp<T>(
+  config: Config,
+  run: (app: App) => Promise<T>,
+  options: Partial<OpenOptions> = {},
+): Promise<T> {
+  return closing(await openApp(config, short(config, options)), run)
+}
 
 async function closing<T>(app: App, run: (app: App) => Promise<T>): Promise<T> {
   try {
@@ -115,8 +125,8 @@ export async function guard(run: () => Promise<void>): Promise<void> {
   try {
     await run()
   } catch (error) {
-    const known = aboutFile(error) ?? error
-    if (error instanceof pg.DatabaseError) return printDatabaseError(error)
+    const known = aboutFile(error) ?? aboutDatabase(error) ?? error
+    if (known instanceof pg.DatabaseError) return printDatabaseError(known)
     if (!(known instanceof UsageError || known instanceof Refusal)) throw error
     process.stderr.write(`${hideSecrets(known.message)}\n`)
     process.exitCode = known instanceof UsageError ? EXIT_USAGE : EXIT_REFUSED
@@ -136,6 +146,12 @@ function aboutFile(error: unknown): UsageError | undefined {
   const { syscall, path } = error as NodeJS.ErrnoException
   if (path === undefined || !['open', 'mkdir', 'access'].includes(syscall ?? '')) return undefined
   return new UsageError(fileTrouble(error as NodeJS.ErrnoException))
+}
+
+/** A connection that was lost, or a server that stopped working, in the middle of a command. */
+function aboutDatabase(error: unknown): Refusal | undefined {
+  if (!isUnavailable(error)) return undefined
+  return new Refusal(`The database gave up (${causeOf(error)}): check what the command did before you repeat it.`)
 }
 
 /** Node's error about a file as a sentence. */

@@ -16,7 +16,7 @@ import {
   type StripeImportOptions,
 } from '../ingest/stripe/state.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
-import { isUnavailable } from '../lib/pg/errors.ts'
+import { causeOf, isUnavailable } from '../lib/pg/errors.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
 import { type Result, untilStopped, withSettings } from './command.ts'
 import { commandLine } from './operations.ts'
@@ -197,7 +197,7 @@ function explained(error: unknown, signal: AbortSignal): unknown {
   }
   if (error instanceof Stopped) return new Refusal('The import was stopped by an operator.')
   if (signal.aborted) return new Refusal(GOES_ON)
-  if (isUnavailable(error)) return new Refusal(`The database gave up (${(error as Error).message}). ${GOES_ON}`)
+  if (isUnavailable(error)) return new Refusal(`The database gave up (${causeOf(error)}). ${GOES_ON}`)
   return error
 }
 

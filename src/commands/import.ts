@@ -6,7 +6,7 @@ import { importAudited } from '../admin/audited-import.ts'
 import type { App } from '../app.ts'
 import type { ImportResult, RejectedLine, Source } from '../ingest/load.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
-import { isUnavailable } from '../lib/pg/errors.ts'
+import { causeOf, isUnavailable } from '../lib/pg/errors.ts'
 import { fileTrouble, type Result, untilStopped, withSettings } from './command.ts'
 import { showProgress } from './import-progress.ts'
 import { registerStripe } from './import-stripe.ts'
@@ -172,9 +172,10 @@ function summary(result: ImportResult, { dryRun }: Options, refused: boolean, pa
 }
 
 function explained(error: unknown): unknown {
-  const { path, message } = error as NodeJS.ErrnoException
+  const { path } = error as NodeJS.ErrnoException
   if (error instanceof Refusal || error instanceof UsageError) return error
   if (path !== undefined) return new Refusal(fileTrouble(error as NodeJS.ErrnoException))
-  if (isUnavailable(error)) return new Refusal(`The database gave up (${message}): nothing was written. Import again.`)
+  if (isUnavailable(error))
+    return new Refusal(`The database gave up (${causeOf(error)}): nothing was written. Import again.`)
   return error
 }

@@ -8,9 +8,9 @@ import { action } from './command.ts'
 import { addOperations, commandLine } from './operations.ts'
 import { readSpan } from './span.ts'
 
-export function register(program: Command): void {
+export async function register(program: Command): Promise<void> {
   const keys = program.command('keys').description('secret keys')
-  addOperations(keys)
+  await addOperations(keys)
   action(
     keys
       .command('regenerate')

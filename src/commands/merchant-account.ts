@@ -13,9 +13,9 @@ interface Options {
   from?: string
 }
 
-export function register(program: Command): void {
+export async function register(program: Command): Promise<void> {
   const accounts = program.command('merchant-account').description('merchant accounts of an organization')
-  addOperations(accounts, [CONNECT_COMMAND])
+  await addOperations(accounts, [CONNECT_COMMAND])
   action(
     accounts
       .command('connect <psp> <psp_merchant_id>')
@@ -28,7 +28,7 @@ export function register(program: Command): void {
       ),
     async (app, psp: string, psp_merchant_id: string, { org, sandbox = false, from }: Options) => {
       const lines = await readSecrets(from, ['Secret key', 'Signing secret of the notifications (empty: none)'])
-      const json = await runOperation('connectMerchantAccount', app, {
+      const json = await runOperation('merchant-account', 'connectMerchantAccount', app, {
         params: { organization_id: org, psp, psp_merchant_id },
         body: { sandbox, ...credentialsIn(lines) },
       })

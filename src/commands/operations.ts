@@ -1,12 +1,11 @@
 // Creates commands from the operator's operations. The declaration of the API's route also defines the command's arguments.
 import { hostname, userInfo } from 'node:os'
 import type { Command } from 'commander'
+import { operationsOf } from '../admin/groups.ts'
 import { type Input, isReading, type Operation, perform } from '../admin/operation.ts'
-import { operations } from '../admin/operations.ts'
 import type { App } from '../app.ts'
 import type { Actor } from '../audit/audit.ts'
 import { ApiError, Refusal, UsageError } from '../lib/errors.ts'
-import { bodyCheck } from '../lib/http/body.ts'
 import { HTTP_CODES } from '../lib/http/error-codes.ts'
 import { readQuery } from '../lib/http/query.ts'
 import type { ObjectSchema } from '../lib/shape/schema.ts'
@@ -19,10 +18,20 @@ export function commandLine(): Actor {
   return { kind: 'command line', id: userInfo().username, source: hostname() }
 }
 
-/** Performs an operation for a command: refusals become the errors of the command line, with their exit codes. */
-export async function runOperation(id: string, app: App, input: Partial<Input>): Promise<Record<string, unknown>> {
-  const operation = operations.find((one) => one.id === id)
+/** Performs an operation, one of a group of commands, for a command of it. */
+export async function runOperation(
+  group: string,
+  id: string,
+  app: App,
+  input: Partial<Input>,
+): Promise<Record<string, unknown>> {
+  const operation = (await operationsOf(group)).find((one) => one.id === id)
   if (!operation) throw new Error(`Bug: there is no operation ${id}.`)
+  return run(operation, app, input)
+}
+
+/** Refusals become the errors of the command line, with their exit codes. */
+async function run(operation: Operation, app: App, input: Partial<Input>): Promise<Record<string, unknown>> {
   try {
     const { params = {}, query = {}, body = {} } = input
     const answer = await perform(operation, app, commandLine(), { params, query, body })
@@ -41,16 +50,16 @@ const isBadUsage = (operation: Operation, { status, code }: ApiError) =>
   status === 400 && (!('act' in operation) || Object.hasOwn(HTTP_CODES, code))
 
 /** Registers a group whose commands are all operations, or a single operation that has the group's name. */
-export function addGroup(program: Command, name: string, description: string): void {
+export async function addGroup(program: Command, name: string, description: string): Promise<void> {
   const group = program.command(name).description(description)
-  const [only] = operations.filter(({ command }) => command === name)
+  const only = (await operationsOf(name)).find(({ command }) => command === name)
   if (only) addCommand(group, [only])
-  else addOperations(group)
+  else await addOperations(group)
 }
 
 /** Adds the commands of a group (`webhook create`, `webhook list`, …) to it, but those that `but` names. */
-export function addOperations(group: Command, but: readonly string[] = []): void {
-  const mine = operations.filter(({ command }) => command.split(' ')[0] === group.name() && !but.includes(command))
+export async function addOperations(group: Command, but: readonly string[] = []): Promise<void> {
+  const mine = (await operationsOf(group.name())).filter(({ command }) => !but.includes(command))
   // Keys are an organization's or a project's: two operations, one command.
   for (const [words, alike] of Map.groupBy(mine, ({ command }) => command)) {
     addCommand(group.command(words.split(' ')[1]!), alike)
@@ -91,7 +100,7 @@ function addCommand(command: Command, alike: Operation[]): void {
     const options = given[places.length] as Record<string, string | undefined>
     const values = Object.fromEntries(places.map((name, n) => [name, given[n] as string]))
     const operation = choose(alike, options)
-    const json = await runOperation(operation.id, app, inputOf(operation, options, values))
+    const json = await run(operation, app, await inputOf(operation, options, values))
     return { json, text: describeAnswer(json, isReading(operation) ? operation.columns : undefined) }
   })
 }
@@ -109,11 +118,11 @@ function choose(alike: Operation[], options: Record<string, string | undefined>)
   throw new UsageError('Give either --org or --project.')
 }
 
-function inputOf(
+async function inputOf(
   operation: Operation,
   options: Record<string, string | undefined>,
   places: Record<string, string>,
-): Input {
+): Promise<Input> {
   const params = paramsOf(operation).map((name) => [
     name,
     (isTenant(operation, name) ? options[TENANTS[name]!.option] : places[name])!,
@@ -131,6 +140,8 @@ function inputOf(
       return { ...input, query: readQuery(schema, new URLSearchParams(Object.fromEntries(given)).toString()) }
     const properties = propertiesOf(operation)
     const body = Object.fromEntries(given.map(([name, value]) => [name, readValue(name, properties[name]!, value)]))
+    // Loading what checks bodies takes longer than most commands.
+    const { bodyCheck } = await import('../lib/http/body.ts')
     bodyCheck(schema)(body)
     return { ...input, body }
   } catch (error) {

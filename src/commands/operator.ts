@@ -9,9 +9,9 @@ import { action } from './command.ts'
 import { addOperations, commandLine } from './operations.ts'
 import { readSpan } from './span.ts'
 
-export function register(program: Command): void {
+export async function register(program: Command): Promise<void> {
   const operator = program.command('operator').description("keys of the operator's API")
-  addOperations(operator)
+  await addOperations(operator)
   action(
     operator
       .command('create')

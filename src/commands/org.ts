@@ -13,9 +13,9 @@ interface Rules {
   eraseAtProvider?: string
 }
 
-export function register(program: Command): void {
+export async function register(program: Command): Promise<void> {
   const org = program.command('org').description('organizations, the owners of projects')
-  addOperations(org, ['org create', 'org list', 'org set'])
+  await addOperations(org, ['org create', 'org list', 'org set'])
 
   action(
     org
@@ -23,7 +23,9 @@ export function register(program: Command): void {
       .description('create an organization and print its secret key, once')
       .option('--name <name>', 'a display name'),
     async (app, id: string, { name }: { name?: string }) => {
-      const made = await runOperation('createOrganization', app, { body: { id, ...(name !== undefined && { name }) } })
+      const made = await runOperation('org', 'createOrganization', app, {
+        body: { id, ...(name !== undefined && { name }) },
+      })
       return {
         json: made,
         text: `Organization ${made.id} is made. Its secret key, shown only now:\n${made.secret_key}`,
@@ -68,8 +70,8 @@ export function register(program: Command): void {
       const limited =
         rateLimit === undefined
           ? {}
-          : await runOperation('setOrganizationRateLimit', app, { params, body: { rate_limit: rateLimit } })
-      const settings = await runOperation('setOrganization', app, {
+          : await runOperation('org', 'setOrganizationRateLimit', app, { params, body: { rate_limit: rateLimit } })
+      const settings = await runOperation('org', 'setOrganization', app, {
         params,
         body: {
           ...(enabled !== undefined && { one_off_charge_enabled: enabled }),
@@ -77,7 +79,7 @@ export function register(program: Command): void {
           ...(eraseAtProvider !== undefined && { erase_at_provider: eraseAtProvider }),
         },
       })
-      const shown = await runOperation('getOrganization', app, { params })
+      const shown = await runOperation('org', 'getOrganization', app, { params })
       return { json: { ...settings, ...limited }, text: describeAnswer(shown) }
     },
   )

@@ -5,9 +5,9 @@ import { action } from './command.ts'
 import { addOperations, runOperation } from './operations.ts'
 import { table } from './text.ts'
 
-export function register(program: Command): void {
+export async function register(program: Command): Promise<void> {
   const project = program.command('project').description('projects, each with its own records and key')
-  addOperations(project, ['project create', 'project list', 'project set'])
+  await addOperations(project, ['project create', 'project list', 'project set'])
 
   action(
     project
@@ -16,7 +16,7 @@ export function register(program: Command): void {
       .requiredOption('--org <id>', 'the organization it belongs to')
       .option('--name <name>', 'a display name'),
     async (app, id: string, { org, name }: { org: string; name?: string }) => {
-      const made = await runOperation('createProject', app, {
+      const made = await runOperation('project', 'createProject', app, {
         params: { organization_id: org },
         body: { id, ...(name !== undefined && { name }) },
       })
@@ -36,7 +36,7 @@ export function register(program: Command): void {
       .requiredOption('--rate-limit <limit>', 'requests a second: 200, 200/1000 with how many at once, off, default'),
     async (app, id: string, { rateLimit }: { rateLimit: string }) => {
       const input = { params: { project_id: id }, body: { rate_limit: rateLimit } }
-      const json = await runOperation('setProjectRateLimit', app, input)
+      const json = await runOperation('project', 'setProjectRateLimit', app, input)
       return { json, text: `Each key of project ${id} may send ${describeRate(String(json.rate_limit))}.` }
     },
   )

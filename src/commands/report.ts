@@ -136,6 +136,10 @@ function periodOf(given: PeriodGiven): Period {
   try {
     return readPeriod(given)
   } catch (error) {
-    throw error instanceof ApiError ? new UsageError(error.message) : error
+    throw error instanceof ApiError ? new UsageError(asOptions(error.message)) : error
   }
 }
+
+/** The names of parameters as those of options. */
+const asOptions = (sentence: string) =>
+  sentence.replace(/^(Give )?(month|from|to)\b/, '$1--$2').replace(/\b(or|and) (from|to)\b/g, '$1 --$2')

@@ -1,6 +1,5 @@
 // tundish shards: several databases, each with whole organizations, behind one HAProxy.
 import type { Command } from 'commander'
-import { openApp } from '../app.ts'
 import { audited, type Entry } from '../audit/audit.ts'
 import { UsageError } from '../lib/errors.ts'
 import { openLog } from '../lib/log.ts'
@@ -9,10 +8,8 @@ import { writeMaps } from '../shards/haproxy.ts'
 import { move } from '../shards/move.ts'
 import { type Ran, runOn } from '../shards/on-each.ts'
 import { readShards, type Shard, shardNamed } from '../shards/shard.ts'
-import { abortedWhenStopped, withSettings } from './command.ts'
+import { abortedWhenStopped, withApp, withSettings } from './command.ts'
 import { commandLine } from './operations.ts'
-
-const CONNECTIONS = { read: 1, plain: 2 }
 
 export function register(program: Command): void {
   const group = program.command('shards').description('several databases, each with whole organizations')
@@ -93,11 +90,5 @@ function registerMove(command: Command): void {
 }
 
 /** Adds an entry to the audit log of a shard. */
-async function enter({ config }: Shard, entry: Entry): Promise<void> {
-  const app = await openApp(config, { log: openLog('warn', 2), connections: CONNECTIONS })
-  try {
-    await audited(app, commandLine(), async () => ({ entry, result: undefined }))
-  } finally {
-    await app.close()
-  }
-}
+const enter = ({ config }: Shard, entry: Entry): Promise<void> =>
+  withApp(config, (app) => audited(app, commandLine(), async () => ({ entry, result: undefined })))

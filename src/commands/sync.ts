@@ -7,6 +7,7 @@ import { Tundish } from '../../clients/js/src/client.ts'
 import { TundishConnectionError, TundishError } from '../../clients/js/src/errors.ts'
 import type { Config } from '../config.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
+import { causeOf, isUnavailable } from '../lib/pg/errors.ts'
 import { targetOf } from '../sync/open-target.ts'
 import { countChanges, run } from '../sync/sync.ts'
 import { FORMATS, type Format, type State, type Target } from '../sync/target.ts'
@@ -40,7 +41,9 @@ export function register(program: Command): void {
     const url = addressOf(options, config)
     const tundish = new Tundish({ url, projectKey: keyOf(options, config) })
     const signal = abortedWhenStopped(new Refusal('Stopped. The copy goes on where it is with the next sync.'))
-    const target = await targetOf(options.to, options.format)
+    const target = await targetOf(options.to, options.format).catch((error) => {
+      throw explained(error)
+    })
     try {
       const copy = () => once(tundish, target, url, signal)
       const state = await copy()
@@ -134,6 +137,13 @@ function explained(error: unknown): unknown {
   if (error instanceof TundishConnectionError) {
     return new Refusal(
       `The server cannot be reached (${error.message}). The copy goes on where it is with the next sync.`,
+    )
+  }
+  const { code, message } = error as NodeJS.ErrnoException
+  if (code === 'ERR_SQLITE_ERROR') return new Refusal(`The file of the copy cannot be used (${message}).`)
+  if (isUnavailable(error)) {
+    return new Refusal(
+      `The database of the copy gave up (${causeOf(error)}). The copy goes on where it is with the next sync.`,
     )
   }
   return error

@@ -1,11 +1,11 @@
 // tundish webhook: the endpoints of a project, and `listen`, which forwards its events to a program on this machine.
 import type { Command } from 'commander'
-import { openApp } from '../app.ts'
+import type { App } from '../app.ts'
 import { readConfig } from '../config.ts'
 import { eventTypes } from '../events/catalogue.ts'
 import { forwardEvents } from '../events/forward.ts'
 import { UsageError } from '../lib/errors.ts'
-import { abortedWhenStopped, guard } from './command.ts'
+import { guard, untilStopped } from './command.ts'
 import { addOperations } from './operations.ts'
 
 interface Options {
@@ -14,9 +14,9 @@ interface Options {
   kinds?: string
 }
 
-export function register(program: Command): void {
+export async function register(program: Command): Promise<void> {
   const webhook = program.command('webhook').description('webhook endpoints of a project')
-  addOperations(webhook)
+  await addOperations(webhook)
   webhook
     .command('listen')
     .description('forward new events, signed, to a program on this machine until Ctrl-C; no endpoint is made')
@@ -33,16 +33,16 @@ async function listen({ project, forwardTo, kinds }: Options): Promise<void> {
   const wanted = kinds === undefined ? [...eventTypes] : kinds.split(',')
   const unknown = wanted.find((kind) => !(eventTypes as readonly string[]).includes(kind))
   if (unknown !== undefined) throw new UsageError(`--kinds: there is no kind of event "${unknown}".`)
-  const app = await openApp(readConfig(process.env), { connections: { read: 1, plain: 2 } })
-  try {
-    const say = (line: string) => process.stdout.write(`${line}\n`)
-    const begin = () => say(`Forwarding the events of project ${project} to ${url.href}. Ctrl-C stops it.`)
-    const target = { projectId: project, url: url.href, kinds: wanted, signal: abortedWhenStopped() }
-    for await (const { type, id, outcome, durationMs } of forwardEvents(app, target, begin)) {
-      const result = outcome.status === undefined ? outcome.error : `${outcome.status}, ${Math.round(durationMs)} ms`
-      say(`${type}  ${id}  ${result}`)
-    }
-  } finally {
-    await app.close()
+  const target = { projectId: project, url: url.href, kinds: wanted }
+  const options = { connections: { read: 1, plain: 2 } }
+  await untilStopped(readConfig(process.env), (app, signal) => forward(app, { ...target, signal }), options)
+}
+
+async function forward(app: App, target: Parameters<typeof forwardEvents>[1]): Promise<void> {
+  const say = (line: string) => process.stdout.write(`${line}\n`)
+  const begin = () => say(`Forwarding the events of project ${target.projectId} to ${target.url}. Ctrl-C stops it.`)
+  for await (const { type, id, outcome, durationMs } of forwardEvents(app, target, begin)) {
+    const result = outcome.status === undefined ? outcome.error : `${outcome.status}, ${Math.round(durationMs)} ms`
+    say(`${type}  ${id}  ${result}`)
   }
 }

@@ -1,9 +1,10 @@
 // tundish worker: the background work alone, for those who serve with --no-worker.
+import { once } from 'node:events'
 import type { Command } from 'commander'
 import { openApp } from '../app.ts'
 import { readConfig } from '../config.ts'
 import { startWork } from '../server/server.ts'
-import { guard, stopSignal } from './command.ts'
+import { abortedWhenStopped, guard } from './command.ts'
 
 export function register(program: Command): void {
   program
@@ -13,13 +14,19 @@ export function register(program: Command): void {
 }
 
 async function work(): Promise<void> {
-  const app = await openApp(readConfig(process.env), { simulator: 'embedded' })
+  // Installed before the start, which may take minutes: an interrupted start must clean up.
+  const stopping = abortedWhenStopped()
   try {
-    const stop = startWork(app)
-    app.log.info('The background work has begun.')
-    await stopSignal()
-    await stop()
-  } finally {
-    await app.close()
+    const app = await openApp(readConfig(process.env), { simulator: 'embedded', signal: stopping })
+    try {
+      const stop = startWork(app)
+      app.log.info('The background work has begun.')
+      if (!stopping.aborted) await once(stopping, 'abort')
+      await stop()
+    } finally {
+      await app.close()
+    }
+  } catch (error) {
+    if (error !== stopping.reason) throw error
   }
 }

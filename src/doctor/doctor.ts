@@ -8,6 +8,7 @@ import { systemClock } from '../lib/clock.ts'
 import { openEmbedded } from '../lib/embedded/embedded.ts'
 import { UsageError } from '../lib/errors.ts'
 import { type Db, openDb } from '../lib/pg/db.ts'
+import { causeOf } from '../lib/pg/errors.ts'
 import { masterKeyIn, masterKeyPath, openSeal, type Seal } from '../lib/secrets.ts'
 import { CredentialsUnreadable } from '../providers/account.ts'
 import { openProviders } from '../providers/open.ts'
@@ -16,6 +17,7 @@ import { checkClock, checkMigrations, checkReplication, checkServer, checkSync }
 import { checkFailovers } from './failover.ts'
 import { checkFigures } from './figures.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
+import { checkMoves } from './moves.ts'
 import { checkAccounts, checkCharges, checkMismatches, checkProviders } from './payments.ts'
 import { checkPooler } from './pooler.ts'
 import { checkAudit, checkCounts, checkLedgers, checkMasterKey, fixCounts } from './records.ts'
@@ -28,8 +30,15 @@ const ENOUGH_DISK_BYTES = 2048 * MIB
 const LEAST_DISK_BYTES = 256 * MIB
 const PROVIDER_PATIENCE_MS = 3_000
 
-/** Runs all checks; `fix` corrects the counters first, which is the only thing the doctor can change. */
-export async function examine(config: Config, { fix = false } = {}): Promise<Finding[]> {
+interface Examination {
+  /** Corrects the counters first, which is the only thing the doctor can change. */
+  fix: boolean
+  /** Ends the checks; the promise then rejects with the signal's reason. */
+  signal: AbortSignal | undefined
+}
+
+/** Runs all checks. */
+export async function examine(config: Config, { fix = false, signal }: Partial<Examination> = {}): Promise<Finding[]> {
   const findings = [
     ...checkSettings(config),
     await checkDisk(config),
@@ -41,10 +50,12 @@ export async function examine(config: Config, { fix = false } = {}): Promise<Fin
   }
   let close = async () => {}
   try {
-    const opened = await open(config)
+    const opened = await open(config, signal)
     close = opened.close
-    return [...findings, ...(await checkMasterKeyFile(config)), ...(await examineDatabase(config, opened.db, fix))]
+    findings.push(...(await checkMasterKeyFile(config)))
+    return [...findings, ...(await Promise.race([examineDatabase(config, opened.db, fix), rejectedBy(signal)]))]
   } catch (error) {
+    signal?.throwIfAborted()
     return [...findings, failed('database', ...unreachable(error, config))]
   } finally {
     await close()
@@ -122,9 +133,15 @@ async function checkMasterKeyFile({ masterKey, dataDir }: Config): Promise<Findi
   return [failed('master key', `${path} is readable by other users of this machine.`, `Run: chmod 600 ${path}`)]
 }
 
-async function open(config: Config): Promise<{ db: Db; close: () => Promise<void> }> {
+const rejectedBy = (signal: AbortSignal | undefined) =>
+  new Promise<never>((_resolve, reject) => {
+    if (signal?.aborted) reject(signal.reason)
+    signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+
+async function open(config: Config, signal?: AbortSignal): Promise<{ db: Db; close: () => Promise<void> }> {
   const silent = { info() {}, warn() {} }
-  const embedded = config.databaseUrl ? undefined : await openEmbedded({ dataDir: config.dataDir, log: silent })
+  const embedded = config.databaseUrl ? undefined : await openEmbedded({ dataDir: config.dataDir, log: silent, signal })
   const url = embedded?.url ?? config.databaseUrl!
   const { directDatabaseUrl: directUrl, statementTimeoutMs } = config
   const name = 'tundish doctor'
@@ -150,6 +167,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     await checkClock(db),
     ...(await checkReplication(db, config)),
     ...(await checkFailovers(db)),
+    ...(await checkMoves(db)),
     ...(await checkSync(db)),
     ...(await checkPooler(db, config)),
     ...(await checkReplica(db, config.readDatabaseUrl)),
@@ -189,8 +207,7 @@ async function checkProvidersOf(config: Config, db: Db, seal: Seal | undefined):
 
 /** The cause and the fix. PostgreSQL's messages contain the user or the database, never the password. */
 function unreachable(error: unknown, { databaseUrl }: Config): [message: string, fix: string] {
-  const { message } = error as Error
-  if (error instanceof UsageError) return ['The embedded database cannot be used.', message]
+  if (error instanceof UsageError) return ['The embedded database cannot be used.', error.message]
   const fix = databaseUrl ? 'Check the address, name, user, password and rights in DATABASE_URL.' : 'See the log.'
-  return [`The database cannot be used (${message}).`, fix]
+  return [`The database cannot be used (${causeOf(error)}).`, fix]
 }

@@ -1,6 +1,6 @@
 // The doctor's checks of payments: whether providers respond, and charges whose outcome is unknown.
 import type { Db } from '../lib/pg/db.ts'
-import type { Providers } from '../providers/provider.ts'
+import type { Provider, Providers } from '../providers/provider.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
 
 // By then the provider has been asked four times.
@@ -11,15 +11,11 @@ const MISMATCHES_SHOWN_FOR = '30 days'
 export async function checkProviders(db: Db, providers: Providers, simulatorIsRequired: boolean): Promise<Finding[]> {
   const all = await providers.all()
   const findings = await Promise.all(
-    all.map(async ({ provider }) => {
-      const reachable = await provider.isReachable()
-      if (reachable) return ok('providers', `${provider.name} answers.`)
-      const message = `${provider.name} does not respond.`
-      if (provider.name !== 'simulator') return failed('providers', message, 'Check its status page and your network.')
-      return simulatorIsRequired
-        ? failed('providers', message, 'Start it (tundish simulator), or correct SIMULATOR_URL.')
-        : warning('providers', message, 'It runs while tundish serve runs.')
-    }),
+    all.map(({ organizationId, provider }) =>
+      organizationId === null
+        ? checkSimulator(provider, simulatorIsRequired)
+        : checkAccount(organizationId, provider, provider.describeAccount!()),
+    ),
   )
   const rows = await db.query('select distinct psp from merchant_accounts order by psp')
   const without = rows.map(({ psp }) => psp!).filter((psp) => !all.some(({ provider }) => provider.name === psp))
@@ -28,6 +24,51 @@ export async function checkProviders(db: Db, providers: Providers, simulatorIsRe
     findings.push(warning('providers', message, 'Their history stays in reports; cards saved there cannot be charged.'))
   }
   return findings.length > 0 ? findings : [ok('providers', 'No payment provider is in use.')]
+}
+
+async function checkSimulator(provider: Provider, isRequired: boolean): Promise<Finding> {
+  if (await provider.isReachable()) return ok('providers', 'The simulator responds.')
+  const message = 'The simulator does not respond.'
+  return isRequired
+    ? failed('providers', message, 'Start it (tundish simulator), or correct SIMULATOR_URL.')
+    : warning('providers', message, 'It runs while tundish serve runs.')
+}
+
+const CONNECT_AGAIN = 'Connect it again: tundish merchant-account connect'
+
+/** Finds rejected credentials, a key of the other mode, and an account that may not charge. */
+async function checkAccount(
+  organizationId: string,
+  { name, merchantId, isSandbox }: Provider,
+  description: ReturnType<NonNullable<Provider['describeAccount']>>,
+): Promise<Finding> {
+  const account = `merchant account ${name} ${merchantId} of organization ${organizationId}`
+  const described = await description
+  if (described.outcome !== 'described') {
+    const isRejected = described.outcome === 'not_begun' && described.cause === 'credentials'
+    return isRejected
+      ? failed(
+          'providers',
+          `The key of ${account} is rejected, or may not read the account (${described.why}).`,
+          CONNECT_AGAIN,
+        )
+      : failed(
+          'providers',
+          `The provider of ${account} does not respond (${described.why}).`,
+          'Check its status page and your network.',
+        )
+  }
+  if (described.isSandbox !== isSandbox) {
+    const [is, marked] = described.isSandbox ? ['test', 'live'] : ['live', 'test']
+    return failed(
+      'providers',
+      `The key of ${account} is of the ${is} mode, and the account of the ${marked} mode.`,
+      CONNECT_AGAIN,
+    )
+  }
+  if (!described.chargesEnabled)
+    return failed('providers', `The provider lets ${account} make no charges.`, 'See at the provider what it asks for.')
+  return ok('providers', `The ${account} can charge.`)
 }
 
 /** Finds merchant accounts without a webhook secret or notifications, stuck erasures, and e-mail addresses used as ids. */

@@ -1,5 +1,6 @@
 // The doctor's checks of the replica: it is a standby, of this primary, and follows.
 import { type Db, openDb } from '../lib/pg/db.ts'
+import { causeOf } from '../lib/pg/errors.ts'
 import { pendingMigrations } from '../lib/pg/migrate.ts'
 import { type Finding, ok, warning } from './finding.ts'
 
@@ -15,7 +16,7 @@ export async function checkReplica(primary: Db, url: string | undefined): Promis
     return [await follow(primary, replica)]
   } catch (error) {
     const fix = `Check the address, name, user, password and rights in READ_DATABASE_URL. ${MEANWHILE}`
-    return [warning('replica', `The replica cannot be used (${(error as Error).message}).`, fix)]
+    return [warning('replica', `The replica cannot be used (${causeOf(error)}).`, fix)]
   } finally {
     await replica.close()
   }

@@ -94,10 +94,15 @@ export function openRateLimiter({ db, clock, log }: Shared): RateLimiter {
 
   let isClosed = false
   let stopSharing: (() => Promise<void>) | undefined
-  // Started by the first request: a process without requests has nothing to share.
+  // Runs from a request until all buckets are empty: an idle process has nothing to share and is not woken.
   const startSharing = () => {
     const options = { delayMs: SHARE_EVERY_MS, pauseMs: SHARE_EVERY_MS }
-    return repeat({ clock, log }, { ...options, failure: 'Sharing the request counts of keys failed.' }, share)
+    return repeat({ clock, log }, { ...options, failure: 'Sharing the request counts of keys failed.' }, async () => {
+      await share()
+      if (buckets.size > 0) return
+      void stopSharing?.()
+      stopSharing = undefined
+    })
   }
 
   return {

@@ -5,7 +5,9 @@ import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { reachable } from '../app.ts'
 import { columnList } from '../backup/catalogue.ts'
 import { identifier } from '../backup/sql-names.ts'
+import { Refusal } from '../lib/errors.ts'
 import { clientConfig } from '../lib/pg/client-config.ts'
+import { causeOf } from '../lib/pg/errors.ts'
 import type { NamedRow, Query } from '../lib/pg/types.ts'
 import type { Shard } from './shard.ts'
 import type { TenantTable } from './tenant-tables.ts'
@@ -60,3 +62,9 @@ export async function countRows({ query }: Connection, tables: readonly TenantTa
   }
   return counts
 }
+
+/** The error of a move that lost the connection to a shard. The same command undoes or finishes what is left. */
+export const brokenOff = (organization: string, error: unknown) =>
+  new Refusal(
+    `The move of "${organization}" was broken off (${causeOf(error)}). Run the same command again: it finishes the move, or begins it anew.`,
+  )

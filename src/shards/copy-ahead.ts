@@ -12,9 +12,12 @@ const LOOK_MS = 200
 // What is left to replicate when the last step begins; it is made up in a moment.
 const NEARLY_BYTES = 1024 * 1024
 
+/** What the names of all slots of moves begin with. */
+export const SLOTS = 'tundish_move_'
+
 /** The publication, the subscription and the slot have one name. */
 const nameOf = (organization: string) =>
-  `tundish_move_${createHash('sha256').update(organization).digest('hex').slice(0, 16)}`
+  `${SLOTS}${createHash('sha256').update(organization).digest('hex').slice(0, 16)}`
 
 /** Refuses servers that cannot replicate, with what to do. */
 export async function checkReplication(from: Connection, to: Connection): Promise<void> {

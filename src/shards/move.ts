@@ -1,8 +1,9 @@
 // Moves an organization to another shard while it is served: its writes stand still only for the last step.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { identifier } from '../backup/sql-names.ts'
-import { Refusal } from '../lib/errors.ts'
-import { type Connection, connectTo, copyRows, countRows, inTransaction } from './connection.ts'
+import { Refusal, UsageError } from '../lib/errors.ts'
+import { isUnavailable } from '../lib/pg/errors.ts'
+import { brokenOff, type Connection, connectTo, copyRows, countRows, inTransaction } from './connection.ts'
 import { checkReplication, endCopy, finishCopy, startCopy } from './copy-ahead.ts'
 import { fence, giveKeysBack, type Mark, readMarks, removeMark, setMark } from './mark.ts'
 import type { Shard } from './shard.ts'
@@ -75,8 +76,10 @@ async function moveAll(moving: Moving): Promise<Moved> {
     await untilCharged(source, organization)
     return await cutOver(moving, startMs)
   } catch (error) {
-    await giveUp(moving, ahead)
-    throw error
+    await giveUp(moving, ahead).catch((second) => {
+      throw isUnavailable(second) || second instanceof UsageError ? brokenOff(organization, error) : second
+    })
+    throw isUnavailable(error) ? brokenOff(organization, error) : error
   }
 }
 
@@ -139,7 +142,7 @@ async function giveUp({ organization, ...moving }: Moving, ahead: TenantTable[])
 }
 
 // Class of the advisory locks of moves.
-const MOVE_LOCK = 7485
+export const MOVE_LOCK = 7485
 
 /** Refuses while another process moves it. */
 async function alone({ query }: Connection, organization: string): Promise<void> {

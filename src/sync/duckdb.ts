@@ -42,7 +42,9 @@ interface Connection {
 export async function duckdbTarget(path: string): Promise<Target> {
   const { DuckDBInstance } = await load()
   const isNew = !existsSync(path)
-  const instance = await DuckDBInstance.create(path, SETTINGS)
+  const instance = await DuckDBInstance.create(path, SETTINGS).catch(({ message }: Error) => {
+    throw new Refusal(`The file of the copy cannot be used (${message.split('\n')[0]}).`)
+  })
   if (isNew) chmodSync(path, 0o600)
   const connection = await instance.connect()
   const folder = mkdtempSync(join(tmpdir(), 'tundish-sync-'))

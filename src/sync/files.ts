@@ -1,10 +1,11 @@
 // A copy as a folder of files, one a table: kept in a SQLite file beside them, written anew where something changed.
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { Refusal } from '../lib/errors.ts'
 import { writeTable } from './file-formats.ts'
 import { sqliteTarget } from './sqlite.ts'
 import { TABLES } from './tables.ts'
-import type { Format, Target } from './target.ts'
+import { FORMATS, type Format, type Target } from './target.ts'
 
 /**
  * A file that only grows would keep what was erased. So each file is the present state of its table, replaced in one
@@ -12,8 +13,10 @@ import type { Format, Target } from './target.ts'
  */
 export function filesTarget(folder: string, format: Format): Target {
   const hidden = join(folder, '.tundish')
+  const place = join(hidden, 'copy.sqlite')
+  if (existsSync(place)) refuseOtherFormat(folder, format)
   mkdirSync(hidden, { recursive: true, mode: 0o700 })
-  const copy = sqliteTarget(join(hidden, 'copy.sqlite'))
+  const copy = sqliteTarget(place)
   return {
     ...copy,
     async complete() {
@@ -33,6 +36,16 @@ export function filesTarget(folder: string, format: Format): Target {
       }
     },
   }
+}
+
+/** Files of another format would not be written any more, and keep what was erased. */
+function refuseOtherFormat(folder: string, format: Format): void {
+  const isThere = (other: Format) => TABLES.some(({ name }) => existsSync(join(folder, `${name}.${other}`)))
+  const other = FORMATS.find((one) => one !== format && isThere(one))
+  if (other)
+    throw new Refusal(
+      `The copy in ${folder} has files of the format ${other}: give --format ${other}, name another folder, or remove these files.`,
+    )
 }
 
 function sync(path: string): void {

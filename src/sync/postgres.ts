@@ -5,6 +5,7 @@ import pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { Refusal } from '../lib/errors.ts'
 import { COPY_NULL, copyText } from '../lib/pg/copy-text.ts'
+import { causeOf } from '../lib/pg/errors.ts'
 import { type Column, type ColumnType, TABLES, type Table } from './tables.ts'
 import { type Groups, movedByAnother, quoted, type State, sameState, type Target } from './target.ts'
 
@@ -35,7 +36,7 @@ export function postgresTarget(url: string): Target {
       try {
         await client.connect()
       } catch (error) {
-        throw new Refusal(`The database of the copy cannot be reached (${(error as Error).message}).`)
+        throw new Refusal(`The database of the copy cannot be reached (${causeOf(error)}).`)
       }
       await transaction(client, async () => {
         await client.query(`create schema if not exists ${SCHEMA}`)

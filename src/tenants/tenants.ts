@@ -51,8 +51,19 @@ export async function createOrganization(db: Writing, seal: Seal, { id, name }: 
       query('insert into organizations (id, name) values ($1, $2)', [id, name ?? id]),
     )
     await query('insert into organization_clocks (organization_id) values ($1)', [id])
+    await takeSharedRates(query, id)
     return { id, secret_key: await addKey(query, seal, { organization_id: id, project_id: null }) }
   })
+}
+
+/** Gives a new organization the exchange rates that were loaded for all. A load that is under way is waited for. */
+async function takeSharedRates(query: Query, organization: string): Promise<void> {
+  await query('lock table shared_exchange_rates in share mode')
+  await query(
+    `insert into exchange_rates (organization_id, currency_code, day, per_euro)
+     select $1, currency_code, day, per_euro from shared_exchange_rates`,
+    [organization],
+  )
 }
 
 /** Creates a project of an organization with its first key. Project ids are unique across organizations. */

@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { contents, fill, type Installation, install, kept } from '../support/backup.ts'
 import { tundish } from '../support/cli.ts'
+import { tundishAgain } from '../support/resident.ts'
 import { startTestServer } from '../support/server.ts'
 
 let source: Installation
@@ -24,7 +25,8 @@ after(async () => {
   await target.remove()
 })
 
-const restore = (path: string, ...more: string[]) => target.run('restore', path, '--without-erasures', ...more)
+const restore = (path: string, ...more: string[]) =>
+  tundishAgain(['restore', path, '--without-erasures', ...more], target.env)
 
 /** Whether it was refused with such a sentence, in one line, and the target is as it was. */
 async function refused(sentence: RegExp, path: string, ...more: string[]): Promise<void> {
@@ -82,7 +84,7 @@ describe('a file', () => {
     await refused(/It is cut off/, write('unsealed', zstdCompressSync(unsealed)))
   })
 
-  test('that is something else is no backup', async () => {
+  test('that is something else is refused', async () => {
     await refused(/is not a backup of Tundish/, write('text', 'hello, this is a letter'))
     await refused(/is not a backup of Tundish/, write('empty', ''))
     await refused(/cannot be read \(ENOENT\)/, join(source.folder, 'nowhere'))
@@ -206,7 +208,7 @@ describe('data in the way', () => {
     }
   })
 
-  test('is replaced when that was said', async () => {
+  test('is replaced when --replace is given', async () => {
     const { code, stderr } = await restore(file, '--replace')
     assert.equal(code, 0, stderr)
     assert.deepEqual(await kept(target.db), await kept(source.db))

@@ -94,7 +94,7 @@ describe('with pg_dump on the PATH', { skip }, () => {
     assert.deepEqual(await contents(target.db), before)
   })
 
-  test('our own format is still there for the asking, and for pipes', async () => {
+  test('the format of Tundish is used on request, and for pipes', async () => {
     const own = join(target.folder, 'own.backup')
     const { code, stdout } = await source.run('backup', own, '--format', 'tundish', '--json')
     assert.deepEqual([code, JSON.parse(stdout).format], [0, 'tundish'])

@@ -13,6 +13,7 @@ import { createOrganization, createProject } from '../../src/tenants/tenants.ts'
 import { tundish } from '../support/cli.ts'
 import { BASICS, insert } from '../support/data.ts'
 import { type FreshDatabase, freshDatabase } from '../support/postgres.ts'
+import { tundishAgain } from '../support/resident.ts'
 
 describe('doctor', () => {
   let database: FreshDatabase
@@ -35,7 +36,7 @@ describe('doctor', () => {
   })
 
   async function examine(more: Record<string, string> = {}, ...args: string[]) {
-    const { code, stdout, stderr } = await tundish(['doctor', '--json', ...args], { ...env, ...more })
+    const { code, stdout, stderr } = await tundishAgain(['doctor', '--json', ...args], { ...env, ...more })
     assert.equal(stderr, '')
     const { ok, findings } = JSON.parse(stdout) as { ok: boolean; findings: Finding[] }
     assert.equal(code, ok ? 0 : 1)
@@ -152,7 +153,7 @@ describe('doctor', () => {
     await app.db.query('delete from orders')
   })
 
-  test('1 for a simulator that was named and does not answer', async () => {
+  test('1 for a SIMULATOR_URL that does not respond', async () => {
     assert.deepEqual((await examine({ SIMULATOR_URL: 'http://127.0.0.1:9' })).failed, ['providers'])
   })
 

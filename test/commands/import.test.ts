@@ -1,6 +1,6 @@
-// tundish import as a user runs it: files, standard input, what is printed where, and what is left after a kill.
+// tundish import as a user runs it: files, standard input, and what is printed where.
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import {
@@ -17,13 +17,10 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
-import { tundish } from '../support/cli.ts'
+import { PROGRAM_ENV, program, tundish } from '../support/cli.ts'
 import { type Imports, line, openImports, type Project, textOf } from '../support/imports.ts'
-import { untilLocked } from '../support/locks.ts'
-
-const MAIN = join(import.meta.dirname, '../../src/main.ts')
+import { tundishAgain } from '../support/resident.ts'
 
 let imports: Imports
 let folder: string
@@ -32,7 +29,7 @@ let project: Project
 before(async () => {
   imports = await openImports()
   folder = mkdtempSync(join(tmpdir(), 'tundish-test-import-'))
-  env = { DATABASE_URL: imports.url, DATA_DIR: folder, MASTER_KEY: randomBytes(32).toString('base64') }
+  env = { ...PROGRAM_ENV, DATABASE_URL: imports.url, DATA_DIR: folder, MASTER_KEY: randomBytes(32).toString('base64') }
   project = await imports.project()
 })
 after(async () => {
@@ -40,7 +37,8 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const run = (args: string[], input = '') => tundish(['import', '--project', project.id, ...args], env, input)
+const run = (args: string[]) => tundishAgain(['import', '--project', project.id, ...args], env)
+const feed = (input: string) => tundish(['import', '--project', project.id, '-'], env, input)
 
 function file(name: string, text: string): string {
   const path = join(folder, name)
@@ -61,10 +59,10 @@ test('files: a summary for people, one JSON document for programs, no progress b
 })
 
 test('standard input', async () => {
-  assert.deepEqual(await run(['-'], good), { code: 0, stdout: '2 lines read: 2 written.\n', stderr: '' })
+  assert.deepEqual(await feed(good), { code: 0, stdout: '2 lines read: 2 written.\n', stderr: '' })
 })
 
-test('a bad line: its place and what is wrong on standard error, exit code 1', async () => {
+test('1 and the place of a bad line with the reason on standard error', async () => {
   const [first, second] = [file('first.ndjson', good), file('second.ndjson', `${good}{}\n`)]
   const { code, stdout, stderr } = await run([first, second])
   assert.deepEqual([code, stdout], [1, '1 line of 5 is bad: nothing was written.\n'])
@@ -77,14 +75,14 @@ test('a bad line: its place and what is wrong on standard error, exit code 1', a
 })
 
 test('many bad lines: the first hundred, and nothing is read after them', async () => {
-  const { code, stdout, stderr } = await run(['-'], '{}\n'.repeat(130))
+  const { code, stdout, stderr } = await feed('{}\n'.repeat(130))
   const lines = stderr.trimEnd().split('\n')
   assert.deepEqual([lines.length, lines[0]!.slice(0, 9), lines[100]], [101, 'stdin:1: ', 'The rest was not read.'])
   assert.deepEqual([code, stdout], [1, '100 lines of 100 are bad: nothing was written.\n'])
 })
 
 test('more bad lines than are shown: how many more', async () => {
-  const { stderr } = await run(['-'], textOf(Array.from({ length: 130 }, () => line.session({ profile_id: 'x' }))))
+  const { stderr } = await feed(textOf(Array.from({ length: 130 }, () => line.session({ profile_id: 'x' }))))
   assert.equal(stderr.trimEnd().split('\n')[100], '... and 30 more bad lines.')
 })
 
@@ -144,7 +142,7 @@ test('bad lines that are skipped go to a file of their own beside theirs, for it
 })
 
 test('bad lines of standard input go to a file in the working folder', async () => {
-  const child = spawn(process.execPath, [MAIN, 'import', '--project', project.id, '--skip-bad-lines', '-'], {
+  const child = spawn(...program('import', '--project', project.id, '--skip-bad-lines', '-'), {
     env,
     cwd: folder,
     stdio: ['pipe', 'ignore', 'ignore'],
@@ -164,7 +162,7 @@ test('a dry run leaves no file', async () => {
   assert.equal(existsSync(`${path}.rejected.ndjson`), false)
 })
 
-test('what cannot be imported is told in one sentence', async () => {
+test('2 or 1 and one sentence for what cannot be imported', async () => {
   const path = file('once.ndjson', good)
   mkdirSync(join(folder, 'folder'))
   const refused: [string[], number, RegExp][] = [
@@ -180,72 +178,4 @@ test('what cannot be imported is told in one sentence', async () => {
     assert.match(outcome.stderr, sentence)
     assert.equal(outcome.stdout, '')
   }
-})
-
-/** Feeds lines without end to an import, until `stop` has ended it. */
-async function feed(
-  project: Project,
-  stop: (child: ChildProcess) => void,
-): Promise<{ code: number | null; signal: string | null; stderr: string }> {
-  const child = spawn(process.execPath, [MAIN, 'import', '--project', project.id, '-'], {
-    env,
-    stdio: ['pipe', 'ignore', 'pipe'],
-  })
-  let stderr = ''
-  child.stderr!.on('data', (text) => {
-    stderr += text
-  })
-  child.stdin!.on('error', () => {})
-  const ended = once(child, 'exit')
-  let n = 0
-  const feeding = setInterval(() => child.stdin!.write(textOf([line.profile({ id: `p${n++}` })]).repeat(200)), 10)
-  await untilStaging(true)
-  stop(child)
-  const [code, signal] = await ended
-  clearInterval(feeding)
-  await untilStaging(false)
-  return { code, signal, stderr }
-}
-
-async function untilStaging(expected: boolean): Promise<void> {
-  for (let waited = 0; waited < 300; waited++) {
-    const staged = await imports.rows(
-      `select 1 from pg_stat_activity where datname = current_database() and query like 'copy import_profile%'`,
-    )
-    if (staged.length > 0 === expected) return
-    await sleep(50)
-  }
-  assert.fail(expected ? 'The import stages nothing.' : 'The import goes on after its end.')
-}
-
-test('killed or interrupted while it reads it leaves nothing behind', async () => {
-  const fresh = await imports.project()
-  const killed = await feed(fresh, (child) => child.kill('SIGKILL'))
-  assert.equal(killed.signal, 'SIGKILL')
-  const interrupted = await feed(fresh, (child) => child.kill('SIGINT'))
-  assert.deepEqual(interrupted, { code: 1, signal: null, stderr: 'The import was aborted: nothing was written.\n' })
-  assert.deepEqual(await imports.rows('select 1 from profiles where project_id = $1', [fresh.id]), [])
-})
-
-test('killed while it writes it leaves nothing behind, and the next one is not in its way', async () => {
-  const fresh = await imports.project()
-  await imports.run(fresh, [line.profile({ id: 'locked' })])
-  const { query, release } = await imports.db.connect()
-  await query('begin')
-  await query('select 1 from profiles where project_id = $1 for update', [fresh.id])
-  const path = file('kill.ndjson', textOf([line.funnel(), line.profile({ id: 'locked' }), line.profile()]))
-  const child = spawn(process.execPath, [MAIN, 'import', '--project', fresh.id, path], { env, stdio: 'ignore' })
-  await untilLocked(imports.db.query, 'import_concerned')
-  child.kill('SIGKILL')
-  await once(child, 'exit')
-  // The lock is still held: the server has to notice by itself that nobody waits any more.
-  const next = imports.run(fresh, [line.product()])
-  assert.equal(await Promise.race([next.then(() => 'done'), sleep(10_000, 'stuck', { ref: false })]), 'done')
-  await query('rollback')
-  release()
-  const left = await imports.rows(
-    'select id from profiles where project_id = $1 union all select id from funnels where project_id = $1',
-    [fresh.id],
-  )
-  assert.deepEqual(left, [{ id: 'locked' }])
 })

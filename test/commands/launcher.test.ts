@@ -66,7 +66,7 @@ test('the first start installs without the development tools, the second install
   assert.match(installs()[0]!, /^install --no-save --omit=dev .*--ignore-scripts/)
 })
 
-test('another lockfile, or an install by hand, is looked at again; tools that are there stay', {
+test('another lockfile or an install by hand is checked again; installed tools stay', {
   skip: !PINNED,
 }, (t) => {
   const { root, env, run, installs } = checkout(t)
@@ -98,7 +98,7 @@ test('two first starts at once install once', { skip: !PINNED }, async (t) => {
   assert.equal(installs().length, 1)
 })
 
-test('the lock of a start that was killed is broken, once for all who find it', { skip: !PINNED }, async (t) => {
+test('the lock of a killed start is broken once, whoever finds it', { skip: !PINNED }, async (t) => {
   const { root, env, installs } = checkout(t)
   mkdirSync(join(root, 'node_modules'))
   const dead = spawnSync('true').pid

@@ -83,7 +83,7 @@ describe('master.key', () => {
     assert.equal(await readFile(file, 'utf8'), present)
   })
 
-  test('that another first start makes at this moment is taken', async (t) => {
+  test('that another first start makes at this moment is used', async (t) => {
     const app = await openApp(readConfig(env), { log: openLog('silent') })
     t.after(() => app.close())
     await rename(file, `${file}.kept`)

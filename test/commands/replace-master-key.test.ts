@@ -107,7 +107,7 @@ test('2 with the old key; the audit log is whole with the new one, also after a 
   )
 })
 
-test('an entry from before a replacement that was changed is named', async (t) => {
+test('a changed entry from before a replacement is reported', async (t) => {
   const app = await openApp(readConfig(settings(THIRD)), { log: openLog('silent') })
   t.after(() => app.close())
   await app.db.query(`update audit_log set target = 'project another' where sequence = 2`)

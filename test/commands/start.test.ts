@@ -9,10 +9,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { readConfig } from '../../src/config.ts'
-import { tundish } from '../support/cli.ts'
+import { PROGRAM_ENV, program, tundish } from '../support/cli.ts'
 import { type FreshDatabase, freshDatabase } from '../support/postgres.ts'
-
-const MAIN = join(import.meta.dirname, '../../src/main.ts')
 
 async function occupy(): Promise<{ server: Server; port: number }> {
   const server = createServer().listen(0, '127.0.0.1')
@@ -81,14 +79,15 @@ describe('on a terminal', { skip: why }, () => {
   ] as const) {
     test(`${name}; Ctrl-C says what it does`, async () => {
       const env = {
-        PATH: process.env['PATH'],
+        ...PROGRAM_ENV,
         DATABASE_URL: database.url,
         MASTER_KEY: masterKey,
         DATA_DIR: folder,
         PORT: '0',
         ...setting,
       }
-      const command = `${process.execPath} --disable-warning=ExperimentalWarning ${MAIN} serve`
+      const [node, args] = program('serve')
+      const command = [node, ...args].join(' ')
       const terminal = spawn('script', ['-qfec', command, '/dev/null'], { env })
       let output = ''
       const said = async (pattern: RegExp) => {

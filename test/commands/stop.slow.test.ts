@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -48,6 +48,48 @@ test('while the database is made: 1 and a sentence, no draft and no PostgreSQL; 
 
   const next = await tundish(['org', 'list'], { DATA_DIR: dataDir })
   assert.deepEqual([next.code, next.stderr], [0, ''])
+  assert.equal(isRunning(dataDir), false)
+})
+
+test('while the database is made for the worker: 0, no draft and no PostgreSQL', async () => {
+  const dataDir = join(base, 'worker')
+  const { code, stdout } = await interrupted(dataDir, ['worker'], () => drafts(dataDir).length > 0)
+  assert.equal(code, 0)
+  assert.doesNotMatch(stdout, /The background work has begun/)
+  assert.deepEqual([drafts(dataDir), isRunning(dataDir)], [[], false])
+})
+
+test('while the database is made for webhook listen: 1 and a sentence, no draft and no PostgreSQL', async () => {
+  const dataDir = join(base, 'listen')
+  const listen = ['webhook', 'listen', '--project', 'shop', '--forward-to', 'http://127.0.0.1:9/']
+  const stopped = await interrupted(dataDir, listen, () => drafts(dataDir).length > 0)
+  const stderr = `${STOPPING}Stopped before the command began: it did nothing.\n`
+  assert.deepEqual(stopped, { code: 1, stdout: '', stderr })
+  assert.deepEqual([drafts(dataDir), isRunning(dataDir)], [[], false])
+})
+
+test('while the database is made for a restore: 1 and a sentence, no draft and no PostgreSQL', async () => {
+  const [from, dataDir] = [join(base, 'saved'), join(base, 'restored')]
+  const file = join(base, 'tundish.backup')
+  const org = await tundish(['org', 'create', 'acme'], { DATA_DIR: from })
+  assert.equal(org.code, 0, org.stderr)
+  const saved = await tundish(['backup', file, '--format', 'tundish'], { DATA_DIR: from })
+  assert.equal(saved.code, 0, saved.stderr)
+  mkdirSync(dataDir, { mode: 0o711 })
+  copyFileSync(join(from, 'master.key'), join(dataDir, 'master.key'))
+  const restore = ['restore', file, '--without-erasures']
+  const { code, stderr } = await interrupted(dataDir, restore, () => drafts(dataDir).length > 0)
+  assert.deepEqual([code, stderr], [1, 'Interrupted: nothing was changed.\n'])
+  assert.deepEqual([drafts(dataDir), isRunning(dataDir)], [[], false])
+  assert.equal(existsSync(join(dataDir, 'postgres/data')), false, 'It was made all the same.')
+})
+
+test('while the doctor checks: 1 and a sentence, and PostgreSQL is stopped', async () => {
+  const dataDir = join(base, 'checked')
+  assert.equal((await tundish(['org', 'list'], { DATA_DIR: dataDir })).code, 0)
+  const { code, stderr } = await interrupted(dataDir, ['doctor'], () => isRunning(dataDir))
+  // It may have been a moment too late: then everything was checked.
+  if (stderr !== '') assert.deepEqual([code, stderr], [1, 'Stopped: not everything was checked.\n'])
   assert.equal(isRunning(dataDir), false)
 })
 

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { tundish } from '../support/cli.ts'
 import { type FreshDatabase, freshDatabase } from '../support/postgres.ts'
+import { tundishAgain } from '../support/resident.ts'
 
 const KEY = /^secret_[A-Za-z0-9_-]{43}$/
 
@@ -16,7 +17,7 @@ describe('organizations, projects and keys', () => {
   })
   after(() => database.drop())
 
-  const run = (...args: string[]) => tundish(args, env)
+  const run = (...args: string[]) => tundishAgain(args, env)
   async function json(...args: string[]) {
     const { code, stdout, stderr } = await run(...args, '--json')
     assert.equal(code, 0, stderr)
@@ -24,7 +25,8 @@ describe('organizations, projects and keys', () => {
   }
 
   test('org create prints one JSON document with the key, and nothing else', async () => {
-    const made = await json('org', 'create', 'acme', '--name', 'Acme')
+    const { stdout } = await tundish(['org', 'create', 'acme', '--name', 'Acme', '--json'], env)
+    const made = JSON.parse(stdout)
     assert.deepEqual(Object.keys(made), ['id', 'secret_key'])
     assert.equal(made.id, 'acme')
     assert.match(made.secret_key, KEY)

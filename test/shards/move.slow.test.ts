@@ -1,7 +1,7 @@
 // Moves an organization between two servers under charges: nothing is lost or charged twice, and a move that was killed goes on.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { randomBytes, randomUUID } from 'node:crypto'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -46,6 +46,12 @@ after(async () => {
 
 const move = (from: string, to: string) =>
   tundish(['shards', 'move', 'shop', '--in', settings, '--from', from, '--to', to, '--json'])
+
+async function shardsFindings(at: string): Promise<{ level: string; message: string; fix: string }[]> {
+  const { stdout } = await tundish(['doctor', '--json', '--env-file', join(settings, `${at}.env`)])
+  return JSON.parse(stdout).findings.filter(({ check }: Json) => check === 'shards')
+}
+const shardsFinding = async (at: string) => (await shardsFindings(at))[0]!
 
 async function call(
   at: string,
@@ -139,6 +145,13 @@ test('a move that was killed is begun anew, and the first shard accepts the keys
   await until('the keys to end', ended)
   mover.kill('SIGKILL')
   await once(mover, 'close')
+  await until('the doctor to see that nothing moves it', async () => (await shardsFinding('a')).level === 'failed')
+  const { message, fix } = await shardsFinding('a')
+  assert.match(
+    message,
+    /^The move of "shop" to b was broken off\. Its requests are refused\. Its replication slot tundish_move_[0-9a-f]{16} holds back [0-9]+\.[0-9] MiB of the log/,
+  )
+  assert.equal(fix, 'Finish it: tundish shards move shop --in FOLDER --from SHARD --to b')
   await until('the key to be forgotten', async () => (await charge('a')).status === 401)
   const newer = '9999'
   await clusters['b']!.query(
@@ -152,7 +165,32 @@ test('a move that was killed is begun anew, and the first shard accepts the keys
   const again = await move('a', 'b')
   assert.equal(again.code, 0, again.stderr)
   assert.equal(await rowsOn('a'), 0)
+  assert.equal(await shardsFinding('a'), undefined)
   assert.equal((await charge('b')).body.checkout_status, 'succeeded')
+})
+
+test('the doctor names the slot of a copy that was broken off, and one whose organization is gone', async () => {
+  const slots = ['other', 'nobody'].map(
+    (id) => `tundish_move_${createHash('sha256').update(id).digest('hex').slice(0, 16)}`,
+  )
+  for (const slot of slots)
+    await clusters['b']!.query(`select pg_create_logical_replication_slot('${slot}', 'pgoutput')`)
+  const findings = await shardsFindings('b')
+  assert.deepEqual(
+    findings.map(({ level, message }) => [level, message.replace(/[0-9]+\.[0-9] MiB/, 'N MiB')]).sort(),
+    [
+      `A move of "other" was broken off while it was copied. Its replication slot ${slots[0]}`,
+      `A move of an organization that is not here any more has left something behind. Its replication slot ${slots[1]}`,
+    ].map((message) => ['warning', `${message} holds back N MiB of the log, and more with each write.`]),
+  )
+  assert.deepEqual(
+    findings.map(({ fix }) => fix.replace(/ If the other shard is gone, run here: select pg_drop_\S+;$/, '')).sort(),
+    [
+      `Run on the other shard: drop subscription ${slots[1]};`,
+      'Run the same "tundish shards move" again: it begins anew.',
+    ],
+  )
+  for (const slot of slots) await clusters['b']!.query(`select pg_drop_replication_slot('${slot}')`)
 })
 
 test('1 and a sentence where the organization is not, and where the server cannot replicate', async () => {

@@ -23,28 +23,31 @@ const MAIN = join(import.meta.dirname, '../../src/main.ts')
 // A command that makes an embedded database takes this long only if it hangs, also on a busy machine.
 const PATIENCE_MS = 300_000
 
+/** The program `tundish ARGUMENTS...` with its arguments, for `spawn`. */
+export const program = (...args: string[]): [string, string[]] => [
+  process.execPath,
+  ['--disable-warning=ExperimentalWarning', '--', MAIN, ...args],
+]
+
 /** Runs `tundish ARGUMENTS...`, with `input` as its standard input, until it ends. */
 export function tundish(
   args: string[],
   env: Record<string, string> = {},
   input: string | Buffer = '',
 ): Promise<Outcome> {
-  const program = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--', MAIN, ...args], {
-    env: { ...PROGRAM_ENV, ...env },
-    timeout: PATIENCE_MS,
-  })
+  const child = spawn(...program(...args), { env: { ...PROGRAM_ENV, ...env }, timeout: PATIENCE_MS })
   const outcome: Outcome = { code: null, stdout: '', stderr: '' }
-  program.stdout.setEncoding('utf8').on('data', (text) => {
+  child.stdout.setEncoding('utf8').on('data', (text) => {
     outcome.stdout += text
   })
-  program.stderr.setEncoding('utf8').on('data', (text) => {
+  child.stderr.setEncoding('utf8').on('data', (text) => {
     outcome.stderr += text
   })
   // A program that ends without reading breaks the pipe.
-  program.stdin.on('error', () => {})
-  program.stdin.end(input)
+  child.stdin.on('error', () => {})
+  child.stdin.end(input)
   return new Promise((resolve, reject) => {
-    program.on('error', reject)
-    program.on('close', (code) => resolve({ ...outcome, code }))
+    child.on('error', reject)
+    child.on('close', (code) => resolve({ ...outcome, code }))
   })
 }

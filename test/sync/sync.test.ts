@@ -7,13 +7,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { PROGRAM_ENV, tundish } from '../support/cli.ts'
+import { PROGRAM_ENV, program, tundish } from '../support/cli.ts'
 import { BASICS, insert } from '../support/data.ts'
 import { freshDatabase } from '../support/postgres.ts'
+import { tundishAgain } from '../support/resident.ts'
 import { type Json, type Project, startTestServer, type TestServer } from '../support/server.ts'
 import { metadataTexts, type ReadTable, readerOf } from './copies.ts'
 
-const MAIN = join(import.meta.dirname, '../../src/main.ts')
 const EMAIL = 'ada.lovelace@example.com'
 const PROFILES = 2300
 // Numbers that a double would change.
@@ -154,14 +154,10 @@ describe('a copy', () => {
     const writing = new AbortController()
     const writer = write(project, writing.signal)
     for (let kills = 0; kills < 8; kills += 1) {
-      const child = spawn(
-        process.execPath,
-        ['--disable-warning=ExperimentalWarning', '--', MAIN, 'sync', '--to', target],
-        {
-          env: { ...PROGRAM_ENV, ...env(project) },
-          stdio: 'ignore',
-        },
-      )
+      const child = spawn(...program('sync', '--to', target), {
+        env: { ...PROGRAM_ENV, ...env(project) },
+        stdio: 'ignore',
+      })
       const ended = new Promise((resolve) => child.once('exit', resolve))
       // Until it has opened the copy, then a moment that differs each time.
       while (!existsSync(join(folder, 'killed.sqlite'))) await sleep(5)
@@ -192,7 +188,7 @@ describe('a copy', () => {
     const project = await filled()
     const target = `sqlite:${join(folder, 'followed.sqlite')}`
     const args = ['sync', '--follow', '--every', '1', '--to', target]
-    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--', MAIN, ...args], {
+    const child = spawn(...program(...args), {
       env: { ...PROGRAM_ENV, ...env(project) },
       stdio: ['ignore', 'pipe', 'inherit'],
     })
@@ -213,7 +209,7 @@ describe('a copy', () => {
 
 describe('a sync that cannot be', () => {
   const refused = async (args: string[], settings: Record<string, string>, code: number, sentence: RegExp) => {
-    const outcome = await tundish(['sync', ...args], settings)
+    const outcome = await tundishAgain(['sync', ...args], settings)
     assert.deepEqual([outcome.code, outcome.stdout], [code, ''], outcome.stderr)
     assert.match(outcome.stderr, sentence)
   }
@@ -238,6 +234,19 @@ describe('a sync that cannot be', () => {
     assert.equal(done.code, 0, done.stderr)
     const elsewhere = server.url.replace('127.0.0.1', 'localhost')
     await refused(to, { SYNC_URL: elsewhere, SYNC_KEY: project.key }, 1, /This copy is of http:\/\/127/)
+  })
+
+  test('1 and a sentence for a file that is no copy, and for a folder whose files have another format', async () => {
+    const settings = { SYNC_URL: server.url, SYNC_KEY: (await filled()).key }
+    writeFileSync(join(folder, 'text.sqlite'), 'This is a text, and no database.')
+    const isNone = /^The file of the copy cannot be used \(file is not a database\)\.\n$/
+    await refused(['--to', `sqlite:${join(folder, 'text.sqlite')}`], settings, 1, isNone)
+    const nowhere = /^The file of the copy cannot be used \(unable to open database file\)\.\n$/
+    await refused(['--to', `sqlite:${join(folder, 'nowhere/copy.sqlite')}`], settings, 1, nowhere)
+    const to = ['--to', join(folder, 'formats')]
+    assert.equal((await tundish(['sync', ...to, '--format', 'csv'], settings)).code, 0)
+    await refused(to, settings, 1, /has files of the format csv: give --format csv, name another folder/)
+    assert.equal((await tundish(['sync', ...to, '--format', 'csv'], settings)).code, 0)
   })
 })
 

@@ -45,7 +45,7 @@ describe('the key cache', () => {
     assert.equal(asked, 1)
   })
 
-  test('trusts nothing that was asked for before this process changed a key', async () => {
+  test('trusts no reading from before this process changed a key', async () => {
     await keys.lookUp(project.key)
     keys.forget()
     clock.advance(1)
@@ -79,14 +79,14 @@ describe('the key cache', () => {
     await settle()
   })
 
-  test('rejects when a second has passed and nobody answers', async () => {
+  test('rejects when the database has not responded for a second', async () => {
     await keys.lookUp(project.key)
     fail = true
     clock.advance(1000)
     await assert.rejects(keys.lookUp(project.key), /Connection terminated/)
   })
 
-  test('counts the second from when the proof was asked for, not from when it came', async () => {
+  test('counts the second from the query, not from its result', async () => {
     const slow: Db = {
       ...server.db,
       async read(statement, params) {
@@ -102,7 +102,7 @@ describe('the key cache', () => {
     assert.equal(asked, 2)
   })
 
-  test('remembers no key that is none', async () => {
+  test('does not remember unknown keys', async () => {
     assert.equal(await keys.lookUp('secret_none'), undefined)
     assert.equal(await keys.lookUp('secret_none'), undefined)
     assert.equal(asked, 2)
