@@ -1,5 +1,5 @@
 // The demo's people: each a profile with one to three visits of a funnel and the replies given there.
-
+import { DAY_MS } from '../lib/days.ts'
 import type { Random } from '../lib/seeded-random.ts'
 import { EXPERIMENTS, FUNNELS, type Funnel } from './catalogue.ts'
 import { PLACES, type Place } from './places.ts'
@@ -25,7 +25,6 @@ export interface Person {
   lines: Line[]
 }
 
-const DAY_MS = 86_400_000
 const HISTORY_DAYS = 730
 const NETWORKS = ['192.0.2', '198.51.100', '203.0.113']
 const HOSTS = ['example.com', 'example.org', 'example.net']
@@ -67,7 +66,7 @@ export function makePerson(random: Random, n: number, now: number): Person {
   return { id, place, email, visits, lines }
 }
 
-/** Addresses of the domains for examples: half of those whose script is not Latin write theirs in it. */
+/** An address at a domain for examples. Half of the people have one in their own script, the others in ASCII. */
 function emailOf(random: Random, place: Place, names: string[], n: number): string {
   const latin = names.join('.').normalize('NFD').replace(/\p{M}/gu, '').replaceAll('ı', 'i').replaceAll('ł', 'l')
   const plain = latin.replaceAll('ß', 'ss').replaceAll('’', '')

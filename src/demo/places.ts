@@ -1,4 +1,4 @@
-// Where the demo's people live: names, cities and prices of fifteen countries in eleven scripts.
+// Where the demo's people live: names, cities and prices of fifteen countries in eight scripts.
 
 export interface Place {
   country: string

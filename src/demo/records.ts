@@ -1,4 +1,5 @@
 // The demo's whole data set as lines of an import: a small company that sells better sleep.
+import { DAY_MS } from '../lib/days.ts'
 import { openRandom } from '../lib/seeded-random.ts'
 import { experimentRecords, funnelRecords, guideRecord, PLANS, productRecord } from './catalogue.ts'
 import { MERCHANT, payment } from './payments.ts'
@@ -7,7 +8,6 @@ import { subscriptionLines } from './subscriptions.ts'
 
 const PEOPLE = 2000
 const SEED = 20_240_229
-const DAY_MS = 86_400_000
 
 /** Customers to try charges with, each with a card of the simulator that behaves as the name says. */
 const TRY_CUSTOMERS: Readonly<Record<string, string | null>> = {

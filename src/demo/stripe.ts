@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { App } from '../app.ts'
 import { importRecords } from '../ingest/load.ts'
+import { DAY_MS } from '../lib/days.ts'
 import { encodeForm } from '../lib/http/form.ts'
 import type { Db } from '../lib/pg/db.ts'
 import { STRIPE_SIMULATOR_KEY } from '../providers/adapters.ts'
@@ -14,7 +15,6 @@ const STRIPE_CUSTOMER = 'grace'
 const ID = 'demo'
 const MERCHANT = 'stripe-demo'
 const SECRET_KEY = `${STRIPE_SIMULATOR_KEY}Demo0001`
-const DAY_MS = 86_400_000
 
 /** Connects the account and saves a card there, once; it notifies the server at `url`. Without a simulator nothing is done. */
 export async function addStripeAccount(app: App, url: string): Promise<void> {

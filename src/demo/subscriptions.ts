@@ -1,11 +1,10 @@
 // The demo's sales: subscriptions in every state with the payments that led there, and customers whose card is saved.
+import { DAY_MS } from '../lib/days.ts'
 import type { Random } from '../lib/seeded-random.ts'
 import { inCents, PLANS, type Plan, priceIn } from './catalogue.ts'
 import { DECLINED, DECLINES, declineOf, payment } from './payments.ts'
 import { iso, type Line, type Person, type Visit } from './people.ts'
 import { recordId, uuid } from './random.ts'
-
-const DAY_MS = 86_400_000
 
 // Of a hundred subscriptions.
 const STATUSES = { created: 2, trialing: 6, active: 40, paused: 4, cancelled: 14, expired: 29, unpaid: 5 } as const
@@ -202,7 +201,7 @@ function* customerLines(
   }
 }
 
-// Of a hundred payments.
+// Shares of the payments.
 const DECLINED_FIRST = 0.08
 const WENT_BACK = 0.03
 const RETRY_AFTER_MS = 3_600_000

@@ -1,5 +1,6 @@
 // What a start of the demo prints: where everything is, the keys, and calls to try, ready for a shell.
 import type { App } from '../app.ts'
+import { DAY_MS } from '../lib/days.ts'
 
 /** Undefined when the key was revoked and there is no other. */
 export interface Keys {
@@ -7,7 +8,6 @@ export interface Keys {
   organization: string | undefined
 }
 
-const DAY_MS = 86_400_000
 const NO_KEY = '(none: make one with "tundish keys regenerate")'
 
 export function welcome(

@@ -3,7 +3,7 @@ import type { Db } from '../lib/pg/db.ts'
 
 export type Connection = Awaited<ReturnType<Db['connect']>>
 
-// Beside those of the migrations (7482), the writers (7483), the sweep (7484) and the demo (7485).
+// Beside those of the migrations (7482), the writers (7483), the sweep (7484), and the demo and moves of shards (7485).
 const LOCK_CLASS = 7486
 
 /**

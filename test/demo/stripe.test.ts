@@ -1,5 +1,8 @@
 // The demo's second merchant account: its customer is charged through the Stripe adapter, at a simulator of its own.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
 import { prepareDemo } from '../../src/demo/demo.ts'
 import { tundish } from '../support/cli.ts'
@@ -23,7 +26,7 @@ after(async () => {
   await simulator.cleanUp()
 })
 
-test('grace is charged by Stripe adapter and simulator, once for her key, with her customer there', async () => {
+test("grace is charged through Stripe's simulator, once for a key, as the customer that she is there", async () => {
   const charge = () =>
     server.call('/demo/v1/payment/one_off_charge', {
       method: 'POST',
@@ -44,6 +47,26 @@ test('grace is charged by Stripe adapter and simulator, once for her key, with h
   )
   const intent = await simulator.client().paymentIntents.retrieve(charges[0]!.payment_intent!)
   assert.equal(intent.customer, customers.data[0]!.id)
+})
+
+test('an import of her account reads the simulator: a key of the demo is never sent to Stripe', async () => {
+  const asked: string[] = []
+  const stripe = createServer((request, response) => {
+    asked.push(request.url!)
+    response.writeHead(401).end()
+  }).listen(0, '127.0.0.1')
+  await once(stripe, 'listening')
+  try {
+    const { port } = stripe.address() as AddressInfo
+    await server.db.query(`insert into instance (name, value) values ('stripe simulator url', $1)`, [simulator.url])
+    const words = ['import', 'stripe', '--org', 'demo', '--project', 'demo', '--dry-run', '--json']
+    const env = { ...server.env, STRIPE_API_URL: `http://127.0.0.1:${port}` }
+    const { code, stdout, stderr } = await tundish(words, env)
+    assert.deepEqual([code, stderr, asked], [0, '', []])
+    assert.ok(JSON.parse(stdout).read > 0)
+  } finally {
+    stripe.close()
+  }
 })
 
 test('the finance report has the fee of her payment, and none of those at the simulator', async () => {

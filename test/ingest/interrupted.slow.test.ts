@@ -7,7 +7,7 @@ import { pino } from 'pino'
 import { importRecords, type Progress } from '../../src/ingest/load.ts'
 import { Refusal } from '../../src/lib/errors.ts'
 import { openDb } from '../../src/lib/pg/db.ts'
-import { countsOf, type Imports, line, openImports, type Project, textOf } from '../support/imports.ts'
+import { countsOf, type Imports, line, openImports, textOf } from '../support/imports.ts'
 
 const log = pino({ level: 'silent' })
 const ABORTED = new Refusal('The import was aborted: nothing was written.')
@@ -20,9 +20,6 @@ after(() => imports.stop())
 
 const profiles = (count: number, more: object = {}) =>
   Array.from({ length: count }, (_, n) => line.profile({ id: `profile-${n}`, ...more }))
-
-const countOf = async ({ id }: Project) =>
-  Number((await imports.row('select count(*) as n from profiles where project_id = $1', [id])).n)
 
 /** No import works in the database any more; a statement under way may take a moment to notice. */
 async function quiet(): Promise<void> {
@@ -51,7 +48,7 @@ test('broken off while it reads: nothing', async () => {
   ])
   await assert.rejects(running, ABORTED)
   await quiet()
-  assert.equal(await countOf(project), 0)
+  assert.equal(await imports.count(project, 'profiles'), 0)
 })
 
 test('broken off while it waits for a lock or writes: nothing', async () => {
@@ -69,7 +66,7 @@ test('broken off while it waits for a lock or writes: nothing', async () => {
   await query('rollback')
   release()
   await quiet()
-  assert.equal(await countOf(project), 1)
+  assert.equal(await imports.count(project, 'profiles'), 1)
   const { kept, recounted } = await countsOf(imports, project)
   assert.deepEqual(kept, recounted)
 })
@@ -77,7 +74,7 @@ test('broken off while it waits for a lock or writes: nothing', async () => {
 test('broken off before it began: nothing', async () => {
   const project = await imports.project()
   await assert.rejects(imports.run(project, profiles(1), { signal: AbortSignal.abort() }), ABORTED)
-  assert.equal(await countOf(project), 0)
+  assert.equal(await imports.count(project, 'profiles'), 0)
 })
 
 test('a source that fails on the way ends the import with its own error', async () => {
@@ -88,7 +85,7 @@ test('a source that fails on the way ends the import with its own error', async 
   }
   const source = { name: 'file', stream: () => Readable.from(failing()) }
   await assert.rejects(importRecords({ db: imports.db, log }, { projectId: project.id }, [source]), /the disk is gone/)
-  assert.equal(await countOf(project), 0)
+  assert.equal(await imports.count(project, 'profiles'), 0)
 })
 
 test('a database connection that is lost while it reads: nothing, and an error', async () => {
@@ -102,7 +99,7 @@ test('a database connection that is lost while it reads: nothing, and an error',
   }
   const source = { name: 'file', stream: () => Readable.from(slow()) }
   await assert.rejects(importRecords({ db: imports.db, log }, { projectId: project.id }, [source]))
-  assert.equal(await countOf(project), 0)
+  assert.equal(await imports.count(project, 'profiles'), 0)
 })
 
 test('several sources are one import, and a bad line in one of them keeps all out', async () => {
@@ -113,7 +110,7 @@ test('several sources are one import, and a bad line in one of them keeps all ou
     importRecords({ db: imports.db, log }, { projectId: project.id }, sources)
   const result = await run(source('needs', textOf([line.session()])), good, source('bad', '\n{}'))
   assert.deepEqual(
-    [result.rejects.map(({ source, line }) => `${source}:${line}`), await countOf(project)],
+    [result.rejects.map(({ source, line }) => `${source}:${line}`), await imports.count(project, 'profiles')],
     [['bad:2'], 0],
   )
   assert.equal((await run(source('needs', textOf([line.session()])), good)).written, 2)
@@ -180,7 +177,7 @@ test('two imports of the same records at once: both succeed, everything is there
       results.map(({ read, written }) => read - written),
       [0, 0, 0],
     )
-    assert.equal(await countOf(project), 200)
+    assert.equal(await imports.count(project, 'profiles'), 200)
     const { kept, recounted } = await countsOf(imports, project)
     assert.deepEqual(kept, recounted)
   }

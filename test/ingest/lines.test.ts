@@ -45,7 +45,7 @@ test('a byte order mark is dropped at the start of the stream, and nowhere else'
   ])
 })
 
-test('a line that is not UTF-8 is told among good ones', async () => {
+test('a line that is not UTF-8 is reported, and the others are read', async () => {
   const { lines, unreadable } = await read([
     Buffer.concat([...buffers('a\nb'), Buffer.from([0xff]), ...buffers('\nc\n')]),
   ])
@@ -99,7 +99,7 @@ test('the way a stream is cut changes nothing', async () => {
   )
 })
 
-test('other work is done between the lines of one large piece', async () => {
+test('the event loop is not blocked by the lines of one large chunk', async () => {
   let turns = 0
   let done = false
   const turn = () => {

@@ -34,7 +34,7 @@ async function endAll(runs: { end: () => void }[]): Promise<void> {
 }
 
 describe('what is asked for at the same time', () => {
-  test('goes together at once, the others behind it, and each gets its own answer', async () => {
+  test('goes together at once, later calls in the next batch, and each gets its own result', async () => {
     const { runs, double } = doubling()
     const answers = [2, 4].map((item) => double(db, item))
     await soon()
@@ -72,7 +72,7 @@ describe('what is asked for at the same time', () => {
     assert.equal(await later, 12)
   })
 
-  test('goes in parts when it is very much', async () => {
+  test('goes in parts when there are very many', async () => {
     const { runs, double } = doubling()
     const answers = Array.from({ length: 150 }, (_, n) => double(db, 2 * n))
     await endAll(runs)
@@ -140,7 +140,7 @@ describe('kinds that share lanes', () => {
     )
   })
 
-  test('what is too much for one turn comes again behind the others', async () => {
+  test('what exceeds one turn queues again behind the others', async () => {
     const { runs, claim, settle } = kinds()
     const answers = [...Array.from({ length: 100 }, (_, n) => claim(db, `a${n}`)), settle(db, 'a')]
     await endAll(runs)

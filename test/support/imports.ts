@@ -25,6 +25,12 @@ export interface Imports {
   rows(text: string, params?: Param[]): Promise<NamedRow[]>
   /** The first row of a statement. */
   row(text: string, params?: Param[]): Promise<NamedRow>
+  /** A column of one record of a project. */
+  column(project: Project, table: string, name: string, id: string): Promise<string | null | undefined>
+  /** How many rows of a table a project has. */
+  count(project: Project, table: string): Promise<number>
+  /** The time of the database. */
+  now(): Promise<string>
   stop(): Promise<void>
 }
 
@@ -34,6 +40,7 @@ export async function openImports(): Promise<Imports> {
   const seal = openSeal(randomBytes(32))
   let made = 0
   const rows: Imports['rows'] = (text, params) => db.query(text, params)
+  const row: Imports['row'] = async (text, params) => (await rows(text, params))[0]!
   return {
     db,
     url: database.url,
@@ -50,13 +57,30 @@ export async function openImports(): Promise<Imports> {
       return importRecords({ db, log }, { projectId: project.id, ...options }, [{ name: 'file', stream }])
     },
     rows,
-    row: async (text, params) => (await rows(text, params))[0]!,
+    row,
+    async column({ id: project }, table, name, id) {
+      const text = `select ${name} as value from ${table} where project_id = $1 and id = $2`
+      return (await rows(text, [project, id]))[0]?.value
+    },
+    count: async ({ id }, table) =>
+      Number((await row(`select count(*) as n from ${table} where project_id = $1`, [id])).n),
+    now: async () => (await row('select db_clock() as now')).now!,
     async stop() {
       await db.close()
       await database.drop()
     },
   }
 }
+
+/** The result of an import all of whose lines were written. */
+export const allWritten = (written: number) => ({
+  read: written,
+  written,
+  skipped: 0,
+  erased: 0,
+  rejected: 0,
+  rejects: [],
+})
 
 export const textOf = (lines: Line[]) =>
   lines.map((line) => `${typeof line === 'string' ? line : JSON.stringify(line)}\n`).join('')

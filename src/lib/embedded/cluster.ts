@@ -27,8 +27,15 @@ const SETTINGS = {
   log_timezone: 'UTC',
 }
 
-// For a temporary database, which does not have to survive a crash of the machine.
-const THROWAWAY = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', autovacuum_naptime: '1d' }
+// For a temporary database, which does not have to survive a crash of the machine. Without compression a database is copied
+// in a fifth of the time.
+const THROWAWAY = {
+  fsync: 'off',
+  synchronous_commit: 'off',
+  full_page_writes: 'off',
+  wal_compression: 'off',
+  autovacuum_naptime: '1d',
+}
 
 /** Refuses a cluster of another major version, before anything changes it. */
 export function checkVersion({ cluster }: Home): void {

@@ -90,7 +90,7 @@ function dropStalled(app: FastifyInstance, timeoutMs: number, underWay: SlotSet<
     for (const { socket } of underWay) if (socket && socket.writableLength > 0) yield socket
   }
   app.addHook('onRequest', (_request, _reply, done) => {
-    timer ??= setInterval(look, Math.min(MOST_LATE_MS, timeoutMs)).unref()
+    timer ??= setInterval(look, Math.min(MOST_LATE_MS, timeoutMs / 2)).unref()
     done()
   })
   app.addHook('onClose', async () => stop())

@@ -51,7 +51,7 @@ function asApiError(error: unknown, request: FastifyRequest): ApiError {
 }
 
 /** The code and message of a temporary error of the database; undefined for other errors. */
-function whyLater(error: unknown): [code: string, message: string] | undefined {
+export function whyLater(error: unknown): [code: string, message: string] | undefined {
   if (isTimeout(error)) return ['database_timeout', 'The database took too long: try again, or request less.']
   if (isUnavailable(error)) return ['database_unavailable', 'The database cannot be reached at the moment: try again.']
   if (isClash(error))

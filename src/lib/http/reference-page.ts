@@ -1,16 +1,17 @@
 // Serves the OpenAPI description of a listener as JSON, and the reference page that shows it.
 import { createHash } from 'node:crypto'
 import Fastify, { type FastifyInstance } from 'fastify'
+import { Type } from '../shape/schema.ts'
 import { sendJson } from './send-json.ts'
 
 /** Serves `/openapi.json` and the reference page at `/docs`, which loads nothing from other hosts. */
 export function describePages(listener: FastifyInstance): void {
   let text: string | undefined
-  listener.get('/openapi.json', HIDDEN, async (_request, reply) => {
+  listener.get('/openapi.json', WITHOUT_PARAMETERS, async (_request, reply) => {
     text ??= JSON.stringify(listener.swagger())
     return sendJson(reply.header('x-content-type-options', 'nosniff'), text)
   })
-  listener.get('/docs', HIDDEN, async (_request, reply) =>
+  listener.get('/docs', WITHOUT_PARAMETERS, async (_request, reply) =>
     reply.headers(PAGE_HEADERS).type('text/html; charset=utf-8').send(PAGE),
   )
   // URLs on the page are relative to /docs, so that it also works under a proxy's path.
@@ -23,6 +24,7 @@ export function describePages(listener: FastifyInstance): void {
 }
 
 const HIDDEN = { schema: { hide: true } as object }
+const WITHOUT_PARAMETERS = { schema: { hide: true, querystring: Type.Object({}) } as object }
 
 // The page sends no requests: a secret key must not be typed into a browser.
 const REFERENCE = {

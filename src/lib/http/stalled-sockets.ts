@@ -1,22 +1,32 @@
 // Finds stalled clients: connections without progress for some time.
 import type { Socket } from 'node:net'
 
-/** Returns a check, to be called regularly: it returns the sockets whose `moved` has not changed for `timeoutMs`. */
+// A process that was held up itself has not served its clients meanwhile: of such a time only this share of the timeout counts,
+// so that they have at least one more interval between two checks.
+const MOST_AT_ONCE = 1 / 2
+
+/**
+ * Returns a check, to be called several times in `timeoutMs`: it returns the sockets whose `moved` has not changed for
+ * that long.
+ */
 export function findStalled(
   timeoutMs: number,
   moved: (socket: Socket) => number,
 ): (sockets: Iterable<Socket>) => Set<Socket> {
-  let seen = new Map<Socket, { at: number; sinceMs: number }>()
+  let seen = new Map<Socket, { at: number; forMs: number }>()
+  let checkedMs = performance.now()
   return (sockets) => {
     const nowMs = performance.now()
+    const passedMs = Math.min(nowMs - checkedMs, timeoutMs * MOST_AT_ONCE)
+    checkedMs = nowMs
     const before = seen
     seen = new Map()
     for (const socket of sockets) {
       const last = before.get(socket)
       const at = moved(socket)
-      seen.set(socket, last?.at === at ? last : { at, sinceMs: nowMs })
+      seen.set(socket, { at, forMs: last?.at === at ? last.forMs + passedMs : 0 })
     }
-    return new Set([...seen].filter(([, { sinceMs }]) => nowMs - sinceMs >= timeoutMs).map(([socket]) => socket))
+    return new Set([...seen].filter(([, { forMs }]) => forMs >= timeoutMs).map(([socket]) => socket))
   }
 }
 

@@ -48,3 +48,9 @@ export function isUnavailable(error: unknown): boolean {
     message ?? '',
   )
 }
+
+/** Why a database is unavailable, in a few words. Node's error for a host with several addresses has a code alone. */
+export function causeOf(error: unknown): string {
+  const { code, message } = error as { code?: string; message?: string }
+  return message || code || 'no reason was given'
+}

@@ -4,7 +4,7 @@ import type pg from 'pg'
 import type { Clock } from '../../lib/clock.ts'
 import { clientConfig } from '../../lib/pg/client-config.ts'
 import type { DbOptions } from '../../lib/pg/db.ts'
-import { sqlState } from '../../lib/pg/errors.ts'
+import { causeOf, sqlState } from '../../lib/pg/errors.ts'
 import type { Liveness } from '../../lib/pg/liveness.ts'
 import { openPipelines, type Read } from '../../lib/pg/pipelines.ts'
 import { wireOf } from '../../lib/pg/protocol.ts'
@@ -125,5 +125,5 @@ function reasonOf(error: unknown): string {
   const state = sqlState(error)
   if (state === '42P01' || state === '42703') return OLD_SCHEMA
   // Messages of PostgreSQL and of the network contain users and addresses, never the password.
-  return `cannot be used (${(error as Error).message})`
+  return `cannot be used (${causeOf(error)})`
 }

@@ -1,94 +1,13 @@
-// The embedded PostgreSQL: made, shared, taken over, stopped, and refused with one sentence.
+// The life of the embedded PostgreSQL: made, shared, taken over, started again, stopped.
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  accessSync,
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { after, test } from 'node:test'
+import { chownSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
-import { canEnter } from '../../../src/lib/embedded/account.ts'
-import { type Embedded, openEmbedded } from '../../../src/lib/embedded/embedded.ts'
-import { lastServer } from '../../../src/lib/embedded/server.ts'
-import { UsageError } from '../../../src/lib/errors.ts'
-
-const ROOT = process.getuid?.() === 0
-const NOBODY = { uid: 65534, gid: 65534 }
-const HOLDER = join(import.meta.dirname, '../../support/hold-embedded.ts')
-// A normal user is ourselves, or, as root, nobody, if that one may read the checkout.
-const readable = !ROOT || (await canEnter(NOBODY, import.meta.dirname))
-
-const silent = { info() {}, warn() {} }
-
-const base = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-embedded-'))
-// As root, PostgreSQL's account has to pass.
-chmodSync(base, 0o711)
-let folders = 0
-const opened: Embedded[] = []
-const holders: ChildProcess[] = []
-
-after(async () => {
-  for (const holder of holders) holder.kill('SIGKILL')
-  for (const embedded of opened) await embedded.close()
-  rmSync(base, { recursive: true, force: true })
-})
-
-const newFolder = (name = 'data') => join(base, String(++folders), name)
-
-async function open(dataDir: string, options: { throwaway?: boolean; signal?: AbortSignal } = {}): Promise<Embedded> {
-  const embedded = await openEmbedded({ dataDir, log: silent, throwaway: true, ...options })
-  opened.push(embedded)
-  return embedded
-}
-
-/** Another program on the same folder; `next` is the next thing it says. */
-function hold(dataDir: string, as?: { uid: number; gid: number }) {
-  const program = spawn(process.execPath, [HOLDER, dataDir], {
-    ...as,
-    stdio: ['pipe', 'pipe', 'inherit'],
-    detached: true,
-  })
-  holders.push(program)
-  const lines = createInterface(program.stdout)[Symbol.asyncIterator]()
-  const next = async () => JSON.parse((await lines.next()).value ?? '{}')
-  const leave = async () => {
-    program.stdin.end()
-    await once(program, 'exit')
-  }
-  return { program, next, leave }
-}
-
-async function ask(url: string, sql: string): Promise<string> {
-  const client = new pg.Client({ connectionString: url })
-  client.on('error', () => {})
-  await client.connect()
-  try {
-    const { rows } = await client.query({ text: sql, rowMode: 'array' })
-    return String(rows[0]?.[0])
-  } finally {
-    await client.end()
-  }
-}
-
-const clusterOf = (dataDir: string) => join(dataDir, 'postgres/data')
-const pidOf = (dataDir: string) => lastServer(clusterOf(dataDir))?.pid ?? 0
-const isStopped = (dataDir: string) => lastServer(clusterOf(dataDir)) === undefined
+import { until } from '../../support/cluster.ts'
+import { ask, clusterOf, hold, isStopped, newFolder, open, pidOf, ROOT } from '../../support/embedded.ts'
 
 test('the first start makes the database, and the second finds what was written', async () => {
   const dataDir = newFolder()
@@ -178,9 +97,10 @@ test('a server that dies under a program is started again, with what was committ
   const pid = pidOf(dataDir)
   process.kill(pid, 'SIGKILL')
   let answer: string | undefined
-  for (const giveUpAt = Date.now() + 10_000; answer === undefined && Date.now() < giveUpAt; await sleep(20)) {
+  await until('the next server', async () => {
     answer = await ask(url, 'select n from kept').catch(() => undefined)
-  }
+    return answer !== undefined
+  })
   assert.equal(answer, '42')
   await close()
   assert.ok(isStopped(dataDir))
@@ -215,108 +135,6 @@ test('Ctrl-C reaches the program and not its server', async () => {
   assert.ok(isStopped(dataDir))
 })
 
-for (const [what, name] of [
-  // Where the programs are copied into DATA_DIR, they do not run under such a name.
-  ['spaces, commas and quotes', readable ? `a b, 'c' "d" $HOME` : `a b, 'c'`],
-  ['letters of other scripts', 'Müller-данные-データ'],
-  ['a path too long for a socket', 'x'.repeat(120)],
-] as const) {
-  test(`${what} in DATA_DIR are no obstacle`, async () => {
-    const dataDir = newFolder(name)
-    const { url, connection, close } = await open(dataDir)
-    assert.equal(await ask(url, 'select 1'), '1')
-    assert.ok(Buffer.byteLength(connection.host) < 100)
-    await close()
-    assert.ok(isStopped(dataDir))
-    if (!connection.host.startsWith(dataDir)) rmSync(connection.host, { recursive: true })
-  })
-}
-
-test('a database of another major version is refused with what to do', async () => {
-  const dataDir = newFolder()
-  mkdirSync(clusterOf(dataDir), { recursive: true })
-  writeFileSync(join(dataDir, 'postgres.password'), 'secret\n')
-  writeFileSync(join(clusterOf(dataDir), 'PG_VERSION'), '15\n')
-  await assert.rejects(open(dataDir), (error) => {
-    assert.ok(error instanceof UsageError)
-    assert.match(error.message, /created by PostgreSQL 15, and this Tundish includes PostgreSQL 18: save it/)
-    return true
-  })
-})
-
-test('a password that is missing or wrong is a sentence', async () => {
-  const dataDir = newFolder()
-  await (await open(dataDir)).close()
-  const file = join(dataDir, 'postgres.password')
-  writeFileSync(file, 'another\n')
-  await assert.rejects(
-    open(dataDir),
-    (error) => error instanceof UsageError && /is not that of the database/.test(error.message),
-  )
-  assert.ok(isStopped(dataDir), 'a server that was started for nothing is stopped again')
-  rmSync(file)
-  await assert.rejects(
-    open(dataDir),
-    (error) => error instanceof UsageError && /postgres.password is missing/.test(error.message),
-  )
-})
-
-test('a link to a database that is gone is a sentence, not an empty database', async () => {
-  const dataDir = newFolder()
-  mkdirSync(dataDir, { recursive: true })
-  symlinkSync('/nonexistent/tundish', join(dataDir, 'postgres'))
-  await assert.rejects(open(dataDir), (error) => error instanceof UsageError && /which is missing/.test(error.message))
-})
-
-test('a file in the place of DATA_DIR is a sentence', async () => {
-  const file = join(base, 'file')
-  writeFileSync(file, '')
-  await assert.rejects(open(file), (error) => error instanceof UsageError && /is not a folder/.test(error.message))
-})
-
-test('as root under a folder that only root may enter, the database lives elsewhere and says so', {
-  skip: !ROOT,
-}, async (t) => {
-  const closed = mkdtempSync(join(base, 'closed-'))
-  const dataDir = join(closed, 'data')
-  const first = await open(dataDir)
-  const elsewhere = realpathSync(join(dataDir, 'postgres'))
-  t.after(() => rmSync(elsewhere, { recursive: true, force: true }))
-  assert.match(elsewhere, /^\/var\/lib\/tundish\/data-/)
-  assert.match(first.notice ?? '', new RegExp(`cannot enter .*: the database is in ${elsewhere}`))
-  await ask(first.url, 'create table kept as select 42 as n')
-  await first.close()
-
-  const second = await open(dataDir)
-  assert.equal(await ask(second.url, 'select n from kept'), '42')
-  await second.close()
-})
-
-test('a normal user needs nobody else', { skip: !readable }, async () => {
-  const dataDir = newFolder()
-  mkdirSync(dataDir, { recursive: true })
-  if (ROOT) chownSync(dataDir, NOBODY.uid, NOBODY.gid)
-  const { next, leave } = hold(dataDir, ROOT ? NOBODY : undefined)
-  const { url, notice } = await next()
-  assert.equal(notice, undefined)
-  assert.equal(await ask(url, 'select 1'), '1')
-  assert.equal(statSync(clusterOf(dataDir)).uid, ROOT ? NOBODY.uid : process.getuid?.())
-  if (ROOT) {
-    // Root joins, and when it has to start the server, runs it as the owner.
-    await leave()
-    const { close } = await open(dataDir)
-    assert.equal(statSync(`/proc/${pidOf(dataDir)}`).uid, NOBODY.uid)
-    await close()
-  } else await leave()
-  assert.ok(isStopped(dataDir))
-})
-
-test('a folder below /proc is a sentence, and no endless loop', { skip: !existsSync('/proc/self') }, async () => {
-  await assert.rejects(open('/proc/foo'), (error) => {
-    return error instanceof UsageError && /^\/proc\/foo cannot be created/.test(error.message)
-  })
-})
-
 test('a start that is given up leaves neither a draft nor a server', async () => {
   for (const file of ['postgres/data/PG_VERSION', 'postgres/data/postmaster.pid']) {
     const dataDir = newFolder()
@@ -336,28 +154,4 @@ test('a start that is given up leaves neither a draft nor a server', async () =>
       [],
     )
   }
-})
-
-test('a folder that cannot be made is a sentence', async () => {
-  const gone = newFolder('gone')
-  mkdirSync(dirname(gone))
-  symlinkSync(join(base, 'nowhere', 'at', 'all'), gone)
-  await assert.rejects(open(join(gone, 'data')), (error) => {
-    assert.ok(error instanceof UsageError)
-    assert.match(error.message, /gone cannot be created, possibly because the disk is read-only: set DATA_DIR/)
-    return true
-  })
-})
-
-test('a folder that cannot be written is a sentence', { skip: !readable }, async () => {
-  const dataDir = newFolder()
-  mkdirSync(dataDir, { recursive: true })
-  chmodSync(dataDir, 0o555)
-  const { next, leave } = hold(dataDir, ROOT ? NOBODY : undefined)
-  const { error, message } = await next()
-  assert.equal(error, 'UsageError')
-  assert.match(message, /cannot be used by this user \(EACCES\): give it the right/)
-  await leave()
-  accessSync(dataDir)
-  assert.ok(!existsSync(join(dataDir, 'postgres')))
 })

@@ -17,7 +17,7 @@ after(async () => {
   await database.drop()
 })
 
-test('one that waits has more time than a statement of its role', async () => {
+test('a migration that waits has more time than the statement timeout of its role', async () => {
   const held = await db.connect()
   await held.query('select pg_advisory_lock(7482)')
   const separator = database.url.includes('?') ? '&' : '?'

@@ -40,7 +40,7 @@ describe(`behind PgBouncer in transaction mode${noPgBouncer ? ` (skipped: ${noPg
     assert.equal((await walk({ get }, '/profiles', sync)).length, 61)
   })
 
-  test('gives everybody their own answer, however many ask and however much they send', async () => {
+  test('returns each caller its own result, however many call and however much they send', async () => {
     const ask = async (n: number) => {
       // Longer than any buffer on the way.
       const email = `person-${n % 60}@example.com${' '.repeat(n % 3 === 0 ? 8000 : 0)}`
@@ -121,7 +121,7 @@ describe(`behind PgBouncer in transaction mode${noPgBouncer ? ` (skipped: ${noPg
     assert.ok(!levels.some((one: string) => one.endsWith('failed')), stdout)
   })
 
-  test('while PgBouncer is away callers get 503, and all is well at its return', async () => {
+  test('503 while PgBouncer is away, and 200 again when it is back', async () => {
     await bouncer.stop()
     const away = await get('/profiles/person-1')
     assert.equal(away.status, 503, away.text)

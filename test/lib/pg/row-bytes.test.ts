@@ -122,7 +122,7 @@ describe('a row', () => {
     }
   })
 
-  test('comes to whoever asked for it, also beside statements that fail', async () => {
+  test('comes to its own caller, also beside statements that fail', async () => {
     const asked = Array.from({ length: 300 }, (_, n) =>
       n % 3 === 0
         ? db.read({ text: `select ${n} / 0` }, []).catch(({ code }) => code as string)

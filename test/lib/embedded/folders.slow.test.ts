@@ -1,0 +1,157 @@
+// The folder of the embedded PostgreSQL: odd names, other accounts, and what is refused with one sentence.
+import assert from 'node:assert/strict'
+import {
+  accessSync,
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+import { UsageError } from '../../../src/lib/errors.ts'
+import {
+  ask,
+  base,
+  clusterOf,
+  hold,
+  isStopped,
+  NOBODY,
+  newFolder,
+  open,
+  pidOf,
+  ROOT,
+  readable,
+} from '../../support/embedded.ts'
+
+for (const [what, name] of [
+  // Where the programs are copied into DATA_DIR, they do not run under such a name.
+  ['spaces, commas and quotes', readable ? `a b, 'c' "d" $HOME` : `a b, 'c'`],
+  ['letters of other scripts', 'Müller-данные-データ'],
+  ['a path too long for a socket', 'x'.repeat(120)],
+] as const) {
+  test(`${what} in DATA_DIR are no obstacle`, async () => {
+    const dataDir = newFolder(name)
+    const { url, connection, close } = await open(dataDir)
+    assert.equal(await ask(url, 'select 1'), '1')
+    assert.ok(Buffer.byteLength(connection.host) < 100)
+    await close()
+    assert.ok(isStopped(dataDir))
+    if (!connection.host.startsWith(dataDir)) rmSync(connection.host, { recursive: true })
+  })
+}
+
+test('a database of another major version is refused with what to do', async () => {
+  const dataDir = newFolder()
+  mkdirSync(clusterOf(dataDir), { recursive: true })
+  writeFileSync(join(dataDir, 'postgres.password'), 'secret\n')
+  writeFileSync(join(clusterOf(dataDir), 'PG_VERSION'), '15\n')
+  await assert.rejects(open(dataDir), (error) => {
+    assert.ok(error instanceof UsageError)
+    assert.match(error.message, /created by PostgreSQL 15, and this Tundish includes PostgreSQL 18: save it/)
+    return true
+  })
+})
+
+test('a password that is missing or wrong is a sentence', async () => {
+  const dataDir = newFolder()
+  await (await open(dataDir)).close()
+  const file = join(dataDir, 'postgres.password')
+  writeFileSync(file, 'another\n')
+  await assert.rejects(
+    open(dataDir),
+    (error) => error instanceof UsageError && /is not that of the database/.test(error.message),
+  )
+  assert.ok(isStopped(dataDir), 'a server that was started for nothing is stopped again')
+  rmSync(file)
+  await assert.rejects(
+    open(dataDir),
+    (error) => error instanceof UsageError && /postgres.password is missing/.test(error.message),
+  )
+})
+
+test('a link to a database that is gone is a sentence, not an empty database', async () => {
+  const dataDir = newFolder()
+  mkdirSync(dataDir, { recursive: true })
+  symlinkSync('/nonexistent/tundish', join(dataDir, 'postgres'))
+  await assert.rejects(open(dataDir), (error) => error instanceof UsageError && /which is missing/.test(error.message))
+})
+
+test('a file in the place of DATA_DIR is a sentence', async () => {
+  const file = join(base, 'file')
+  writeFileSync(file, '')
+  await assert.rejects(open(file), (error) => error instanceof UsageError && /is not a folder/.test(error.message))
+})
+
+test('as root under a folder that only root may enter, the database lives elsewhere and says so', {
+  skip: !ROOT,
+}, async (t) => {
+  const closed = mkdtempSync(join(base, 'closed-'))
+  const dataDir = join(closed, 'data')
+  const first = await open(dataDir)
+  const elsewhere = realpathSync(join(dataDir, 'postgres'))
+  t.after(() => rmSync(elsewhere, { recursive: true, force: true }))
+  assert.match(elsewhere, /^\/var\/lib\/tundish\/data-/)
+  assert.match(first.notice ?? '', new RegExp(`cannot enter .*: the database is in ${elsewhere}`))
+  await ask(first.url, 'create table kept as select 42 as n')
+  await first.close()
+
+  const second = await open(dataDir)
+  assert.equal(await ask(second.url, 'select n from kept'), '42')
+  await second.close()
+})
+
+test('a normal user needs nobody else', { skip: !readable }, async () => {
+  const dataDir = newFolder()
+  mkdirSync(dataDir, { recursive: true })
+  if (ROOT) chownSync(dataDir, NOBODY.uid, NOBODY.gid)
+  const { next, leave } = hold(dataDir, ROOT ? NOBODY : undefined)
+  const { url, notice } = await next()
+  assert.equal(notice, undefined)
+  assert.equal(await ask(url, 'select 1'), '1')
+  assert.equal(statSync(clusterOf(dataDir)).uid, ROOT ? NOBODY.uid : process.getuid?.())
+  if (ROOT) {
+    // Root joins, and when it has to start the server, runs it as the owner.
+    await leave()
+    const { close } = await open(dataDir)
+    assert.equal(statSync(`/proc/${pidOf(dataDir)}`).uid, NOBODY.uid)
+    await close()
+  } else await leave()
+  assert.ok(isStopped(dataDir))
+})
+
+test('a folder below /proc is a sentence, and no endless loop', { skip: !existsSync('/proc/self') }, async () => {
+  await assert.rejects(open('/proc/foo'), (error) => {
+    return error instanceof UsageError && /^\/proc\/foo cannot be created/.test(error.message)
+  })
+})
+
+test('a folder that cannot be made is a sentence', async () => {
+  const gone = newFolder('gone')
+  mkdirSync(dirname(gone))
+  symlinkSync(join(base, 'nowhere', 'at', 'all'), gone)
+  await assert.rejects(open(join(gone, 'data')), (error) => {
+    assert.ok(error instanceof UsageError)
+    assert.match(error.message, /gone cannot be created, possibly because the disk is read-only: set DATA_DIR/)
+    return true
+  })
+})
+
+test('a folder that cannot be written is a sentence', { skip: !readable }, async () => {
+  const dataDir = newFolder()
+  mkdirSync(dataDir, { recursive: true })
+  chmodSync(dataDir, 0o555)
+  const { next, leave } = hold(dataDir, ROOT ? NOBODY : undefined)
+  const { error, message } = await next()
+  assert.equal(error, 'UsageError')
+  assert.match(message, /cannot be used by this user \(EACCES\): give it the right/)
+  await leave()
+  accessSync(dataDir)
+  assert.ok(!existsSync(join(dataDir, 'postgres')))
+})

@@ -1,0 +1,27 @@
+// Lines of an import as they are read: the columns that a line becomes, or what is said of a bad one.
+import { columnsOf, readRow } from '../../src/ingest/row.ts'
+import { BadLine } from '../../src/records/import/fields.ts'
+
+/** The latest time that a line may have. */
+export const LATEST = '2026-06-01T00:00:00.000000Z'
+
+/** The columns of a line as COPY gets them. */
+export function columns(text: string): Record<string, string> {
+  const row = readRow(text, { latest: LATEST })
+  const values = row.text.split('\t')
+  return Object.fromEntries(columnsOf(row.kind).map(({ name }, n) => [name, values[n]!]))
+}
+
+export function problem(text: string): string {
+  try {
+    readRow(text, { latest: LATEST })
+  } catch (error) {
+    if (error instanceof BadLine) return error.message
+    throw error
+  }
+  return 'none'
+}
+
+export type Builder = (data?: Record<string, unknown>) => object
+export const problemOf = (kind: Builder, data: Record<string, unknown>) => problem(JSON.stringify(kind(data)))
+export const columnsFor = (kind: Builder, data: Record<string, unknown> = {}) => columns(JSON.stringify(kind(data)))
