@@ -77,7 +77,7 @@ test('200 for an erasure', async () => {
   assert.deepEqual([answer.status, answer.body], [200, { message: '1 profile anonymized.' }], answer.text)
 })
 
-test('a key that is told only once', async () => {
+test('200 for a new key, which is shown only once', async () => {
   const { key } = await billing.db.tx((query) => createOperator(query, { name: 'test', scope: 'write' }))
   const answer = await fetch(`${billing.server.adminUrl}/admin/v1/projects/${shop.projectId}/keys`, {
     method: 'POST',

@@ -19,7 +19,7 @@ after(() => billing.stop())
 const sourceOf = async (action: string) =>
   (await server.db.query('select source from audit_log where action = $1', [action])).map(({ source }) => source)
 
-test('of an erasure', async () => {
+test('an erasure has the address of the caller', async () => {
   const project = await server.project()
   await insert(server.db, project, { profiles: [{ id: 'a' }] })
   const { status } = await server.api('/profiles/anonymize', {
@@ -31,7 +31,7 @@ test('of an erasure', async () => {
   assert.deepEqual([status, await sourceOf('profiles.erased')], [200, [CALLER]])
 })
 
-test('of a refund', async () => {
+test('a refund has the address of the caller', async () => {
   const organization = await billing.organization()
   const user = await organization.customer()
   const { order_id } = (await organization.charge(user)).body
@@ -43,7 +43,7 @@ test('of a refund', async () => {
   assert.deepEqual([status, await sourceOf('refund.begun')], [200, [CALLER]])
 })
 
-test('of what an operator does', async () => {
+test('an operation has the address of the operator', async () => {
   const { key } = await server.db.tx((query) => createOperator(query, { name: 'test', scope: 'write' }))
   const { status } = await fetch(`${server.adminUrl}/admin/v1/organizations`, {
     method: 'POST',

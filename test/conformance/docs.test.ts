@@ -1,6 +1,6 @@
 // Reads the docs beside the program: what the one knows, the other tells, and no link leads nowhere.
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, test } from 'node:test'
 import { FLOORS } from '../../scripts/floors.ts'
@@ -101,6 +101,21 @@ describe('the docs', () => {
       assert.deepEqual(dead, [])
     })
   }
+})
+
+test('every file of the source that a page names is there', () => {
+  const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...files('docs', '.md')]
+  const named = pages.flatMap((page) => {
+    const paths = matches(read(page), /`((?:src|lib|test|scripts|bench|migrations|deploy)\/[\w./-]+\.\w+)`/g)
+    // RECORD, NOUN and NAME stand for any.
+    const real = paths.filter((path) => !/[A-Z]{4}/.test(path))
+    return real.map((path) => ({ page, path: path.startsWith('lib/') ? `src/${path}` : path }))
+  })
+  assert.ok(named.length >= 30)
+  assert.deepEqual(
+    named.filter(({ path }) => !existsSync(join(ROOT, path))),
+    [],
+  )
 })
 
 function leadsSomewhere(page: string, link: string): boolean {

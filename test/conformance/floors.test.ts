@@ -54,7 +54,7 @@ describe('the floors', () => {
     })
   }
 
-  test('nothing that was not planted', () => {
+  test('reports nothing that was not planted', () => {
     const planted = PLANTED.flatMap(([, files]) => Object.keys(files).map((path) => `src/${path} `))
     assert.deepEqual(
       found.filter((line) => !planted.some((path) => line.includes(path))),

@@ -8,7 +8,7 @@ import type { Db } from '../../src/lib/pg/db.ts'
 import { connectAccount } from '../../src/providers/connect.ts'
 import { setOrganization } from '../../src/tenants/tenants.ts'
 import type { Organization } from '../support/billing.ts'
-import { differences } from '../support/stripe-import.ts'
+import { differences, storedRecords } from '../support/stripe-import.ts'
 import { savedCard, TEST_KEY } from '../support/stripe-simulator.ts'
 import type { Ground, Victim } from './victim.ts'
 import { ACTOR, doWork, type Subject } from './works.ts'
@@ -33,31 +33,15 @@ async function begun(ground: Ground): Promise<{ name: ImportName; subject: Subje
   return { name, subject: { project: projectId } }
 }
 
-/** All that an import stores, without the times at which it did. */
-const stored = (db: Db, { organizationId, projectId }: ImportName) =>
-  db.query(
-    `select 'profile' as kind, id, row(created_at, email, phone, country, locale)::text as content
-     from profiles where project_id = $1
-     union all select 'customer', external_id, row(email, profile_id)::text from customers where organization_id = $2
-     union all select 'subscription', id, row(status, renews, price, currency, period_ends_at, profile_id, product_id)::text
-     from subscriptions where project_id = $1
-     union all select 'transaction', id, row(created_at, price, currency, profile_id, subscription_id)::text
-     from transactions where project_id = $1
-     union all select 'payment', trx_id::text,
-       row(amount, currency_code, status, psp_transaction_type, psp_date, payment_method_token, meta_subs_id)::text
-     from report_transactions where organization_id = $2
-     union all select 'count', list, sum(n)::text from counts where project_id = $1 and field = '' group by list
-     order by 1, 2`,
-    [projectId, organizationId],
-  )
+const recordsOf = (db: Db, { organizationId, projectId }: ImportName) => storedRecords(db, organizationId, projectId)
 
 /** What an import stores that nothing disturbs. */
-const wholes = new WeakMap<Ground, Promise<Awaited<ReturnType<typeof stored>>>>()
+const wholes = new WeakMap<Ground, Promise<Awaited<ReturnType<typeof recordsOf>>>>()
 
 async function importWhole(ground: Ground) {
   const { name, subject } = await begun(ground)
   await doWork('stripe import', ground.billing.server.env, subject)
-  return stored(ground.billing.db, name)
+  return recordsOf(ground.billing.db, name)
 }
 
 export async function unimportedAccount(ground: Ground): Promise<Victim> {
@@ -69,14 +53,14 @@ export async function unimportedAccount(ground: Ground): Promise<Victim> {
     subject,
     async left() {
       const known = new Set(whole.map((row) => `${row.kind} ${row.id}`))
-      const strange = (await stored(db, name)).filter((row) => !known.has(`${row.kind} ${row.id}`))
+      const strange = (await recordsOf(db, name)).filter((row) => !known.has(`${row.kind} ${row.id}`))
       assert.deepEqual(strange, [], 'rows that the account does not have')
     },
     async done() {
       const state = (await findState(db.query, name))!
       assert.deepEqual([state.status, state.error, differences(state)], ['done', null, []])
       assert.ok(whole.length > 0)
-      assert.deepEqual(await stored(db, name), whole)
+      assert.deepEqual(await recordsOf(db, name), whole)
     },
   }
 }

@@ -12,13 +12,6 @@ export const batchMutants: Mutants = {
     bug: `resolve(results[0])`,
     foundBy: 'simulation',
   },
-  'customers-of-other-tenants': {
-    does: 'claims for the customer of that external id in any organization of the batch',
-    file: 'billing/charge/claim.ts',
-    code: 'left join customers c on c.organization_id = a.organization_id and c.external_id = a.external_id',
-    bug: 'left join customers c on c.organization_id = any($3) and c.external_id = a.external_id',
-    foundBy: tenants,
-  },
   'settles-behind-other-tenants': {
     does: 'lets a settlement wait for a lock of another organization in its batch',
     file: 'billing/charge/settle.ts',

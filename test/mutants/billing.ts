@@ -2,6 +2,7 @@
 import type { Mutants } from './mutant.ts'
 
 const charges = ['test/billing/one-off-charge.test.ts']
+const checks = ['test/billing/charge-checks.test.ts']
 
 export const billingMutants: Mutants = {
   'time-out-is-failure': {
@@ -149,14 +150,14 @@ export const billingMutants: Mutants = {
     file: 'billing/charge/claim.ts',
     code: 'when a.amount > ${MAXIMUM}::numeric then',
     bug: 'when a.amount > ${MAXIMUM}::numeric * 2 then',
-    foundBy: ['test/billing/rules.test.ts', ...charges],
+    foundBy: ['test/billing/rules.test.ts', ...checks],
   },
   'disabled-organization-charges': {
     does: 'charges for an organization that has custom charges switched off',
     file: 'billing/charge/claim.ts',
     code: `when not g.one_off_charge_enabled then 'one_off_charge_disabled'`,
     bug: `when g.id is null then 'one_off_charge_disabled'`,
-    foundBy: charges,
+    foundBy: checks,
   },
   'card-of-an-older-payment': {
     does: 'charges the oldest saved card instead of the latest',
@@ -180,11 +181,11 @@ export const billingMutants: Mutants = {
     foundBy: 'simulation',
   },
   'refund-outlives-its-claim': {
-    does: 'takes a refund in progress that another process has',
+    does: 'takes a charge or refund in progress that another process has',
     file: 'billing/unknown/in-progress-statements.ts',
     code: `const free = \`(\${a}.lease_until is null or \${a}.lease_until <= (select db_clock()))\``,
     bug: `const free = 'true'`,
-    foundBy: 'simulation',
+    foundBy: ['test/billing/two-steps.test.ts'],
   },
   'reused-key-charges': {
     does: 'answers a reused key with the order of another amount',

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { mutants } from './mutants.ts'
 
 const SRC = join(import.meta.dirname, '../../src')
+const PAGE = join(import.meta.dirname, '../../docs/decisions/0011-simulation.md')
 
 test('each mutant changes exactly one place of the source', () => {
   const places = Object.entries(mutants).map(([name, { file, code }]) => {
@@ -17,4 +18,12 @@ test('each mutant changes exactly one place of the source', () => {
     places.filter((place) => !place.endsWith(': 1')),
     [],
   )
+})
+
+test('decision 11 says of each mutant what found it, and how many there are', () => {
+  const page = readFileSync(PAGE, 'utf8')
+  const rows = [...page.matchAll(/^\| `([a-z-]+)` \| .{4,} \|$/gm)].map((row) => row[1]!)
+  const names = Object.keys(mutants)
+  assert.deepEqual(rows.sort(), [...names].sort())
+  assert.match(page, new RegExp(`plants ${names.length} small bugs alone`))
 })

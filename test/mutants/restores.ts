@@ -5,6 +5,7 @@ const clocks = ['test/backup/promises.slow.test.ts']
 const erased = ['test/backup/erased.slow.test.ts']
 const forgotten = ['test/billing/forgotten-charges.test.ts', 'test/billing/stripe-forgotten.test.ts']
 const failover = ['test/failover/failover.slow.test.ts']
+const twoProcesses = ['test/failover/two-processes.test.ts']
 
 export const restoreMutants: Mutants = {
   'restored-not-marked': {
@@ -82,7 +83,14 @@ export const restoreMutants: Mutants = {
     file: 'failover/watch.ts',
     code: `!isOther && number < known.number`,
     bug: `!isOther && number < 0n`,
-    foundBy: failover,
+    foundBy: twoProcesses,
+  },
+  'possible-loss-stays-possible': {
+    does: 'believes the process that recorded the failover first, although it knew less',
+    file: 'failover/watch.ts',
+    code: `known !== undefined && generation !== known.generation`,
+    bug: `known !== undefined && generation < known.generation`,
+    foundBy: twoProcesses,
   },
   'lost-commits-untold': {
     does: 'writes no event about lost commits',

@@ -78,9 +78,9 @@ export const syncMutants: Mutants = {
   'deliveries-to-disabled-endpoints': {
     does: 'sends events to an endpoint that was switched off',
     file: 'events/queue.ts',
-    code: `where e.enabled and (e.failing_since is not null) = $1`,
-    bug: `where (e.failing_since is not null) = $1`,
-    foundBy: ['test/events/dispatcher.test.ts'],
+    code: `e.id = f.endpoint_id and e.enabled and (e.failing_since`,
+    bug: `e.id = f.endpoint_id and (e.failing_since`,
+    foundBy: ['test/events/retries.test.ts'],
   },
   'endpoint-receives-all-kinds': {
     does: 'sends an endpoint kinds of events that it did not ask for',

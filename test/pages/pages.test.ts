@@ -24,7 +24,7 @@ for (const side of ['public', 'operator'] as const) {
       await listener.close()
     })
 
-    test('an icon, also under the name that browsers ask for', async () => {
+    test('the icon is served, also as /favicon.ico', async () => {
       for (const name of ['favicon.svg', 'favicon.ico']) {
         const answer = await fetch(`${url}/${name}`)
         assert.equal(answer.status, 200, name)

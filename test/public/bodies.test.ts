@@ -140,7 +140,7 @@ describe('a body', () => {
     assert.deepEqual([answer.status, answer.body], [413, { message: 'The body is larger than 1 MiB.' }])
   })
 
-  test('413 above 1 MiB in chunks that nobody announced', async () => {
+  test('413 above 1 MiB in chunks, without Content-Length', async () => {
     const head = `POST /public/v1/profiles/anonymize HTTP/1.1\r\nHost: x\r\nService-Secret: ${project.key}\r\nTransfer-Encoding: chunked\r\n\r\n`
     const answer = await sendBytes(
       server.url,

@@ -168,7 +168,7 @@ describe('a list', () => {
     await refusal('/products', { cursor: 'only-theirs' })
   })
 
-  test('the item under the cursor may go or change: the walk goes on behind its place', async () => {
+  test('the item of a cursor may be deleted or changed: the walk goes on after its position', async () => {
     const [gone, changed] = [NEWEST_FIRST[4] as string, NEWEST_FIRST[9] as string]
     const seen: string[] = []
     for await (const { items } of pages(project, '/transactions', { limit: '5' })) {

@@ -63,6 +63,15 @@ describe('a query string', () => {
     })
   }
 
+  for (const path of ['/health/live', '/health/ready', '/openapi.json', '/docs']) {
+    test(`400 for an unknown parameter of ${path}`, async () => {
+      const { status, headers, body } = await server.call(`${path}?x=1`)
+      assert.deepEqual([status, headers['x-error-code']], [400, 'unknown_parameter'])
+      assert.equal(body.message, 'Unknown query parameter "x": this endpoint has none.')
+      assert.equal((await server.call(path)).status, 200)
+    })
+  }
+
   test('400 for an unknown parameter of the erasure, which then changes nothing', async () => {
     const body = { profile_ids: ['profile'] }
     const answer = await server.api('/profiles/anonymize?dry_run=true', { key: project.key, method: 'POST', body })

@@ -11,12 +11,14 @@ import { type Project, startTestServer, type TestServer } from '../support/serve
 const PROFILES = 300
 // With these a page has megabytes: more than the sockets on both sides take without a reader.
 const TEXT = 20_000
+// No machine is so busy that a test takes longer.
+const PATIENCE_MS = 600_000
 
-describe('a large page', { timeout: 60_000 }, () => {
+describe('a large page', { timeout: PATIENCE_MS }, () => {
   let server: TestServer
   let projects: Project[]
   before(async () => {
-    server = await startTestServer()
+    server = await startTestServer({ SEND_TIMEOUT_MS: String(PATIENCE_MS) })
     projects = [await server.project(), await server.project(), await server.project()]
     for (const [n, project] of projects.entries()) {
       const profiles = Array.from({ length: PROFILES }, (_, k) => ({
@@ -90,7 +92,7 @@ describe('a large page', { timeout: 60_000 }, () => {
     }
   })
 
-  test('that nobody waits for any more harms nobody', async () => {
+  test('whose client has hung up harms no other', async () => {
     for (let round = 0; round < 10; round++) {
       const leaving = await Promise.all(Array.from({ length: 6 }, (_, n) => ask(n % 3, [500, 500])))
       await Promise.all(projects.map((_, n) => isServed(n, 500)))
@@ -101,7 +103,7 @@ describe('a large page', { timeout: 60_000 }, () => {
   })
 })
 
-describe('a large page, alone on its connection', { timeout: 60_000 }, () => {
+describe('a large page, alone on its connection', { timeout: PATIENCE_MS }, () => {
   const SIZE = 500 * TEXT
   let server: TestServer | undefined
   afterEach(() => server?.stop())
@@ -125,23 +127,50 @@ describe('a large page, alone on its connection', { timeout: 60_000 }, () => {
     return length > SIZE && text.length - text.indexOf('\r\n\r\n') - 4 === length
   }
 
-  test('comes whole to a client that takes it little by little for longer than SEND_TIMEOUT_MS', async () => {
-    const socket = await askAlone({ SEND_TIMEOUT_MS: '1000' })
+  test('comes whole to a client that reads slowly, for longer than SEND_TIMEOUT_MS', () =>
+    onAnyMachine(async (timeoutMs) => {
+      const socket = await askAlone({ SEND_TIMEOUT_MS: String(timeoutMs) })
+      const begun = performance.now()
+      const text = await readAll(socket, timeoutMs / 40)
+      return isWhole(text) && performance.now() - begun > 2 * timeoutMs
+    }))
+
+  test('comes whole when the server itself stood still for longer than SEND_TIMEOUT_MS', () =>
+    onAnyMachine(async (timeoutMs) => {
+      const socket = await askAlone({ SEND_TIMEOUT_MS: String(timeoutMs) })
+      // The server has noticed that something is left to send.
+      await sleep(timeoutMs / 3)
+      standStill(1.5 * timeoutMs)
+      return isWhole(await readAll(socket))
+    }))
+
+  /** The pauses of a client on a busy machine are longer than it means them: it is tried again with more time. */
+  async function onAnyMachine(isFine: (timeoutMs: number) => Promise<boolean>): Promise<void> {
+    for (const timeoutMs of [1_000, 10_000, 60_000]) {
+      if (await isFine(timeoutMs)) return
+      await server?.stop()
+      server = undefined
+    }
+    assert.fail('The page came in part only.')
+  }
+
+  async function readAll(socket: Socket, pauseMs = 0): Promise<string> {
     let text = ''
-    const begun = performance.now()
     for await (const chunk of socket) {
       text += (chunk as Buffer).toString('latin1')
       if (isWhole(text)) break
-      await sleep(25)
+      if (pauseMs > 0) await sleep(pauseMs)
     }
-    assert.ok(isWhole(text), `${text.length} bytes`)
-    assert.ok(performance.now() - begun > 2000)
     socket.destroy()
-  })
+    return text
+  }
+
+  /** Holds up this process, and so the server and its client. */
+  const standStill = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
   for (const more of ['', 'Connection: close\r\n']) {
-    test(`comes whole to a client that reads it late, while the server stops${more && ', and wanted to go'}`, async () => {
-      const { socket, stopped } = await askAndStop({}, more)
+    test(`comes whole to a client that reads it late, while the server stops${more && ', with Connection: close'}`, async () => {
+      const { socket, stopped } = await askAndStop({ REQUEST_TIMEOUT_MS: String(PATIENCE_MS) }, more)
       await sleep(1500)
       const chunks: Buffer[] = []
       for await (const chunk of socket) chunks.push(chunk as Buffer)
@@ -151,10 +180,10 @@ describe('a large page, alone on its connection', { timeout: 60_000 }, () => {
     })
   }
 
-  test('is waited for as long as a request may take by a server that stops, when nobody takes it', async () => {
+  test('that is not read holds up a stopping server for REQUEST_TIMEOUT_MS', async () => {
     const { socket, stopped } = await askAndStop({ HEADERS_TIMEOUT_MS: '2000', REQUEST_TIMEOUT_MS: '2000' })
     const afterMs = await stopped
-    assert.ok(afterMs > 1500 && afterMs < 6000, `stopped after ${afterMs} ms`)
+    assert.ok(afterMs > 1500 && afterMs < 25_000, `stopped after ${afterMs} ms`)
     socket.destroy()
   })
 

@@ -83,7 +83,7 @@ describe('two tenants', () => {
     }
   })
 
-  test('404 for erasing what is theirs, and nobody is erased', async () => {
+  test('404 for erasing their profiles, and none is erased', async () => {
     const answer = await ours.post('/profiles/anonymize', { profile_ids: ['mine', SECRET] })
     assert.deepEqual([answer.status, answer.body.not_found], [404, [SECRET]])
     for (const [project, id] of [

@@ -38,7 +38,7 @@ describe('a statement that takes too long', () => {
     assert.equal((await project.get('/subscriptions')).body.data.length, 1)
   })
 
-  test('pages that no index serves alone keep no other tenant waiting', async () => {
+  test('slow pages of one tenant delay no other', async () => {
     const other = await server.project()
     await locked(async () => {
       const slow = ['active', 'paused', 'unpaid', 'expired'].map((status) =>

@@ -76,7 +76,7 @@ describe('a walk among writers', () => {
       [100, 15],
       [500, 5],
     ] as const) {
-      test(`${order}, limit ${limit}: whoever stayed the same comes exactly once, in order`, async () => {
+      test(`${order}, limit ${limit}: each unchanged record comes exactly once, in order`, async () => {
         const between = fc.array(fc.array(write, { maxLength: 5 }), { minLength: 1, maxLength: ROWS })
         await fc.assert(
           fc.asyncProperty(between, async (writes) => {

@@ -1,4 +1,5 @@
 // The billing API over a simulator of its own: an organization that may charge, customers with cards, calls, the ledger.
+import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { ServerOptions } from '../../src/server/server.ts'
@@ -156,6 +157,13 @@ export async function addPayment(db: Db, organization: string, externalId: strin
     ],
   )
   return orderId
+}
+
+/** The answer must be a 400 of the billing API with this message and code. */
+export function refused(answer: Answer, message: RegExp, code?: string): void {
+  assert.equal(answer.status, 400, answer.text)
+  assert.match(answer.body.message, message)
+  assert.deepEqual(answer.body, { message: answer.body.message, ...(code && { code }) })
 }
 
 /** Asks again until the answer is no longer `processing`. */

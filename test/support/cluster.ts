@@ -25,7 +25,7 @@ export interface Cluster {
   remove(): Promise<void>
 }
 
-const PATIENCE_MS = 30_000
+const PATIENCE_MS = 120_000
 
 /** Makes and starts one, in a folder of its own or in the one given. */
 export async function openCluster(given?: string): Promise<Cluster> {

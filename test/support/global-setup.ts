@@ -13,10 +13,14 @@ const TEMPLATE = `tundish_template_${process.pid}`
 
 let embedded: Embedded | undefined
 let folder: string | undefined
+/** Where the first test that needs a browser unpacks it. */
+let browser: string | undefined
 
 /** A server of your own may be named by `TUNDISH_TEST_DATABASE`; its role has to be allowed to make databases. */
 export async function globalSetup(): Promise<void> {
   const url = process.env['TUNDISH_TEST_DATABASE'] ?? (await startServer())
+  browser = mkdtempSync(join(realpathSync(tmpdir()), `${PREFIX}${process.pid}-`))
+  process.env['TUNDISH_TEST_BROWSER'] = browser
   await query(url, `create database ${TEMPLATE}`)
   await migrate(databaseUrl(url, TEMPLATE))
   process.env['TUNDISH_TEST_DATABASE'] = url
@@ -28,8 +32,9 @@ export async function globalTeardown(): Promise<void> {
   if (!embedded && url) await query(url, `drop database if exists ${TEMPLATE}`)
   await embedded?.close()
   embedded = undefined
-  if (folder) rmSync(folder, { recursive: true, force: true })
+  for (const one of [folder, browser]) if (one) rmSync(one, { recursive: true, force: true })
   folder = undefined
+  browser = undefined
 }
 
 async function startServer(): Promise<string> {
@@ -46,6 +51,7 @@ async function startServer(): Promise<string> {
 /** After Ctrl-C or a failure, when the program ends and nothing can be awaited any more. */
 function removeAtOnce(): void {
   if (folder) stopAndRemove(folder)
+  if (browser) rmSync(browser, { recursive: true, force: true })
 }
 
 function stopAndRemove(dataDir: string): void {

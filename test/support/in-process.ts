@@ -1,4 +1,5 @@
 // Charges without a server: requests as the billing API reads them, and billing over a provider that a test scripts.
+import { type Order, ordersInProgress } from '../../src/billing/charge/orders.ts'
 import type { ChargeRequest } from '../../src/billing/charge/request.ts'
 import type { BillingContext } from '../../src/billing/context.ts'
 import { readAmount } from '../../src/lib/money.ts'
@@ -22,4 +23,35 @@ export const chargeOf = (externalId: string, amount = '10.50', idempotencyKey = 
 export function contextOf(db: Db, provider: Provider, more: Partial<BillingContext> = {}): BillingContext {
   const providers = fixedProviders([provider])
   return { db, providers, clock: new HandClock(), log: silent, providerTimeoutMs: 1_000, ...more }
+}
+
+/** The customer's only order; `due_in` are the seconds from its claim, or from the last look, to the next one. */
+export async function orderOf(db: Db, organizationId: string, externalId: string) {
+  const [row] = await db.query(
+    `select order_id, status, lease_until, amount, looks, next_look_at,
+       round(extract(epoch from next_look_at - greatest(created_at, begun_at, handed_over_at))) as due_in
+     from orders where organization_id = $1 and external_id = $2`,
+    [organizationId, externalId],
+  )
+  return row
+}
+
+/** Makes no charge in progress due for a day: those of earlier tests are not for the next one. */
+export const postponeLooks = (db: Db) =>
+  db.query(`update orders set next_look_at = db_clock() + interval '1 day' where status = 'processing'`)
+
+// No machine is so busy that a lease passes while a test runs.
+export const LONG_LEASE_MS = 600_000
+
+/** Takes due charges as a worker does. */
+export const takeDue = (db: Db, most: number) =>
+  ordersInProgress.takeDue(db, { most, perAccount: most, accounts: [] }, LONG_LEASE_MS)
+
+/** Makes the customer's charge in progress due, whoever has it, and takes it. */
+export async function takeNow(db: Db, externalId: string): Promise<Order | undefined> {
+  await db.query(
+    `update orders set next_look_at = db_clock(), lease_until = null where external_id = $1 and status = 'processing'`,
+    [externalId],
+  )
+  return (await takeDue(db, 1))[0]
 }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { ChargeRequest, RefundRequest, Settled } from '../../src/providers/provider.ts'
+import type { Charging } from './charging.ts'
 
 export function chargeRequest(token: string, more: Partial<ChargeRequest> = {}): ChargeRequest {
   return {
@@ -34,4 +35,11 @@ export function assertSettled(answer: { outcome: string }, outcome: Settled['out
     outcome,
     JSON.stringify(answer, (_k, v) => (typeof v === 'bigint' ? String(v) : v)),
   )
+}
+
+/** Charges a card that is good, and returns what was settled. */
+export async function charged(driver: Charging, token: string): Promise<Settled> {
+  const answer = await driver.charge(chargeRequest(token))
+  assertSettled(answer, 'succeeded')
+  return answer
 }
