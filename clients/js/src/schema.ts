@@ -1646,7 +1646,7 @@ export interface components {
             funds_withdrawn_at: string | null;
             /**
              * Format: date-time
-             * @description When the amount was returned.
+             * @description When the amount was returned, or of a lost dispute the part that had been refunded before.
              */
             funds_reinstated_at: string | null;
             /**
