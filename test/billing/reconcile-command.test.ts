@@ -1,5 +1,6 @@
 // tundish reconcile: settles what was forgotten, and reports what differs from the provider.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
 import type { Movement } from '../../src/providers/provider.ts'
@@ -97,6 +98,40 @@ describe('reconcile', () => {
       ['duplicate'],
     )
     assert.ok(!looked.includes(order))
+  })
+
+  test('keeps the mark of a restored backup while a refund there has to wait for the order of its charge', async () => {
+    const other = await billing.organization()
+    const user = await other.customer({ token: 'sim_charge_then_drop' })
+    const { order_id } = (await other.charge(user, { idempotency_key: 'k' })).body
+    const charge = (await billing.ledger(order_id))[0]!
+    const back = { key: 'b'.repeat(64), reference: randomUUID(), amount_minor: '1050', currency_code: 'USD' }
+    const at = { merchant_id: 'merchant-1', region: 'eu', charge_transaction_id: charge.psp_transaction_id }
+    await fetch(`${billing.simulator.url}/refunds`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...back, ...at }),
+    })
+    await billing.db.query('update organizations set restored_from = db_clock() where id = $1', [other.id])
+    const leaseEnds = (interval: string) =>
+      billing.db.query(`update orders set lease_until = db_clock() + interval '${interval}' where order_id = $1`, [
+        order_id,
+      ])
+    const isMarked = async () => {
+      const [row] = await billing.db.query('select restored_from from organizations where id = $1', [other.id])
+      return row!.restored_from !== null
+    }
+
+    await leaseEnds('1 hour')
+    const first = JSON.parse((await run('reconcile', '--since', all, '--json')).stdout)
+    assert.deepEqual([first.in_progress, await isMarked()], [1, true])
+    await leaseEnds('-1 second')
+    const second = JSON.parse((await run('reconcile', '--since', all, '--json')).stdout)
+    assert.deepEqual([second.settled, second.adopted, await isMarked()], [1, 1, false])
+    assert.equal(
+      (await other.refund(user, order_id)).body.message,
+      'The charge is paid back already: nothing is left of it.',
+    )
   })
 
   test('0 when all agree; 1 when the provider cannot be asked; 2 for what is no time', async () => {

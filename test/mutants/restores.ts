@@ -36,6 +36,13 @@ export const restoreMutants: Mutants = {
     bug: `where $1::timestamptz is not null and`,
     foundBy: forgotten,
   },
+  'mark-cleared-beside-an-order-in-progress': {
+    does: 'clears the mark of a restore although a refund there waits for the order of its charge',
+    file: 'billing/unknown/reconcile.ts',
+    code: `if (organizationId !== undefined) pass.incomplete.add`,
+    bug: `if (organizationId === 'none') pass.incomplete.add`,
+    foundBy: ['test/billing/reconcile-command.test.ts'],
+  },
   'mark-cleared-while-incomplete': {
     does: 'clears the mark of a restore although a charge is missing',
     file: 'billing/unknown/reconcile.ts',

@@ -37,6 +37,7 @@ interface CustomerGiven {
 export interface Movement {
   reference: string
   type: 'charge' | 'refund'
+  psp_transaction_id: string
   amount: number
   currency_code: string
   at: string

@@ -40,6 +40,12 @@ interface Pass {
   at: AtProvider
   /** Type and key of the movements so far. */
   seen: Set<string>
+  /** The organizations of charges that are in progress here and have succeeded there, by the provider's id of the charge. */
+  unsettled: Map<string, string>
+  /** Refunds of charges that no settled order here has. */
+  withoutOrder: Movement[]
+  /** Organizations that the provider has more of than is here: a later reconciliation has to find it. */
+  incomplete: Set<string>
   result: Reconciliation
 }
 
@@ -49,19 +55,19 @@ const BATCH = 500
 /** Throws `ProviderError` when a provider cannot tell. */
 export async function reconcile(context: BillingContext, since: string): Promise<Reconciliation> {
   const result: Reconciliation = { match: 0, settled: 0, adopted: 0, in_progress: 0, findings: [] }
-  const incomplete: string[] = []
+  const incomplete = new Set<string>()
   const compared = new Set<string | null>()
   for (const { organizationId, provider } of await context.providers.all()) {
     const at: AtProvider = [provider.name, provider.merchantId, organizationId]
     const before = result.findings.length
-    await compareAccount({ context, provider, at, seen: new Set(), result }, since)
+    const empty = { seen: new Set<string>(), unsettled: new Map<string, string>(), withoutOrder: [] }
+    await compareAccount({ context, provider, at, ...empty, incomplete, result }, since)
     compared.add(organizationId)
-    if (organizationId !== null && result.findings.slice(before).some(isForgottenCharge))
-      incomplete.push(organizationId)
+    if (organizationId !== null && result.findings.slice(before).some(isForgottenCharge)) incomplete.add(organizationId)
   }
   await context.db.query(CLEAR_RESTORED, [
     since,
-    incomplete,
+    [...incomplete],
     compared.has(null),
     [...compared].filter((id) => id !== null),
   ])
@@ -83,6 +89,7 @@ async function compareAccount(pass: Pass, since: string): Promise<void> {
     await compareBatch(pass, CHARGE, batch)
     await compareBatch(pass, REFUND, batch)
   }
+  for (const refund of pass.withoutOrder) await compareWithoutOrder(pass, refund)
   if (provider.listDisputes) result.adopted += await recordDisputes(context, at, provider.listDisputes(since))
   await storeFeesSince(pass, since)
   await findMissingThere(pass, CHARGE, await findCharges(context.db.query, at, since))
@@ -127,20 +134,37 @@ function report({ provider, result }: Pass, movement: Movement, difference: Diff
   result.findings.push({ difference, psp: provider.name, type: movement.type, reference, what })
 }
 
-/** Adopts a refund of an order that is here. A movement that was not made by us, of no order here, is none of ours. */
+/** What is not here: a refund is adopted if its order is here. A movement that was not made by us, of no order here, is none of ours. */
 async function compareMissing(pass: Pass, movement: Movement): Promise<void> {
-  const { chargeTransactionId, key, type } = movement
-  if (type === 'refund' && chargeTransactionId !== undefined) {
-    const adoptions = await adoptRefundsOfCharge(pass.context, pass.provider, pass.at, chargeTransactionId)
-    if (adoptions?.includes('mismatch'))
-      return report(pass, movement, 'mismatch', `${worth(movement)} there, which cannot be settled here`)
-    if (adoptions) {
-      pass.result.adopted += adoptions.filter((one) => one === 'adopted' || one === 'failed_later').length
-      return
-    }
-  }
-  if (key !== null) report(pass, movement, 'missing_here', `${worth(movement)} that nothing here stands for`)
+  if (movement.type === 'refund' && (await adopt(pass, movement))) return
+  if (movement.type === 'refund') pass.withoutOrder.push(movement)
+  else if (movement.key !== null) reportMissing(pass, movement)
 }
+
+/**
+ * A refund once more, after all charges: its order may be settled by now. If another process holds the order still, the
+ * refund is adopted by a later reconciliation, and until then nothing may be paid back without asking the provider.
+ */
+async function compareWithoutOrder(pass: Pass, refund: Movement): Promise<void> {
+  if (await adopt(pass, refund)) return
+  const organizationId = pass.unsettled.get(refund.chargeTransactionId ?? '')
+  if (organizationId !== undefined) pass.incomplete.add(organizationId)
+  if (refund.key !== null) reportMissing(pass, refund)
+}
+
+/** False: no settled order here has the charge of the refund. */
+async function adopt(pass: Pass, refund: Movement): Promise<boolean> {
+  if (refund.chargeTransactionId === undefined) return false
+  const adoptions = await adoptRefundsOfCharge(pass.context, pass.provider, pass.at, refund.chargeTransactionId)
+  if (!adoptions) return false
+  if (adoptions.includes('mismatch'))
+    report(pass, refund, 'mismatch', `${worth(refund)} there, which cannot be settled here`)
+  else pass.result.adopted += adoptions.filter((one) => one === 'adopted' || one === 'failed_later').length
+  return true
+}
+
+const reportMissing = (pass: Pass, movement: Movement) =>
+  report(pass, movement, 'missing_here', `${worth(movement)} that nothing here stands for`)
 
 async function compareOne<Row extends Order | Refund>(
   pass: Pass,
@@ -152,6 +176,8 @@ async function compareOne<Row extends Order | Refund>(
   const isForgotten = row.status === 'processing'
   const now = isForgotten ? await settleForgotten(pass.context, kind, row) : row
   const differs = (what: string) => report(pass, movement, 'mismatch', `${worth(movement)} there, ${what}`)
+  if (now === 'unsettled' || !now || now.status === 'processing')
+    pass.unsettled.set(movement.transactionId, row.organization_id)
   if (now === 'unsettled') differs('which cannot be settled here')
   else if (!now) result.in_progress++
   else if (now.status === 'processing') differs('of which nothing certain can be heard')
