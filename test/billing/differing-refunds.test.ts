@@ -1,8 +1,7 @@
 // What becomes of refunds that a provider answers other than asked, turns away, or that were claimed too late.
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { oneOffCharge } from '../../src/billing/charge/charge.ts'
-import type { BillingContext } from '../../src/billing/context.ts'
 import { refund } from '../../src/billing/refund/refund.ts'
 import { refundsInProgress } from '../../src/billing/refund/refunds.ts'
 import type { RefundRequest } from '../../src/billing/refund/request.ts'
@@ -10,39 +9,16 @@ import { look, REFUND } from '../../src/billing/unknown/look.ts'
 import { readAmount } from '../../src/lib/money.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { Provider } from '../../src/providers/provider.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import { HandClock } from '../support/hand-clock.ts'
-import { chargeOf, contextOf } from '../support/in-process.ts'
-import { scriptedProvider, verdict } from '../support/scripted-provider.ts'
+import { setUpCharges } from '../support/in-process.ts'
+import { honest, verdict } from '../support/scripted-provider.ts'
 
-let billing: Billing
-let shop: Organization
-let user: string
-const errors: unknown[] = []
-before(async () => {
-  billing = await startBilling({}, { worker: false })
-  shop = await billing.organization()
-})
-beforeEach(async () => {
-  user = await shop.customer()
-  errors.length = 0
-})
-after(() => billing.stop())
-
-const request = (amount?: string, key?: string) => chargeOf(user, amount, key)
-const log = { info() {}, warn() {}, error: (about: unknown) => void errors.push(about) } as BillingContext['log']
-const context = (script: Partial<Provider>, more: Partial<BillingContext> = {}) =>
-  contextOf(billing.db, scriptedProvider(script), { log, ...more })
-
-/** Charges as asked, under our reference. */
-const honest: Partial<Provider> = {
-  charge: async ({ reference, amountMinor, currencyCode }) =>
-    verdict('succeeded', { reference, amountMinor, currencyCode }),
-}
+const setup = setUpCharges()
+const { context, request } = setup
 
 describe('refunds', () => {
   const asked = (orderId: string, idempotencyKey: string | null = 'r', amount?: string): RefundRequest => ({
-    externalId: user,
+    externalId: setup.user,
     orderId,
     amount: amount === undefined ? undefined : readAmount(amount),
     isSoft: false,
@@ -50,36 +26,36 @@ describe('refunds', () => {
     comment: '',
     idempotencyKey,
   })
-  const charged = async () => (await oneOffCharge(context(honest), shop.id, request())).order_id
+  const charged = async () => (await oneOffCharge(context(honest), setup.shop.id, request())).order_id
   const paysBack: Provider['refund'] = async ({ reference, amountMinor, currencyCode }) =>
     verdict('succeeded', { reference, amountMinor, currencyCode })
 
   async function lookAgain(refundId: string, script: Partial<Provider>) {
-    await billing.db.query('update refunds set lease_until = null where refund_id = $1', [refundId])
-    const found = await refundsInProgress.find(billing.db.query, refundId)
-    const taken = await refundsInProgress.take(billing.db, found!, 5_000)
+    await setup.db.query('update refunds set lease_until = null where refund_id = $1', [refundId])
+    const found = await refundsInProgress.find(setup.db.query, refundId)
+    const taken = await refundsInProgress.take(setup.db, found!, 5_000)
     return look(context(script), REFUND, taken!)
   }
 
   test('in another currency settle nothing, and an operator is told', async () => {
     const orderId = await charged()
     const other = context({ refund: async ({ reference }) => verdict('succeeded', { reference, currencyCode: 'EUR' }) })
-    const answer = await refund(other, shop.id, asked(orderId))
+    const answer = await refund(other, setup.shop.id, asked(orderId))
     assert.equal(answer.refund_status, 'processing')
-    const [row] = await billing.db.query(
+    const [row] = await setup.db.query(
       'select refunds.provider_mismatch, amount_refunded from refunds join orders using (order_id) where refund_id = $1',
       [answer.refund_id],
     )
-    assert.deepEqual([row!.provider_mismatch, row!.amount_refunded, errors.length], ['currency', '0', 1])
-    assert.equal((await shop.consumables(user))[0].is_active, true)
+    assert.deepEqual([row!.provider_mismatch, row!.amount_refunded, setup.errors.length], ['currency', '0', 1])
+    assert.equal((await setup.shop.consumables(setup.user))[0].is_active, true)
   })
 
   test('turned away before they began leave the key free', async () => {
     const orderId = await charged()
     const busy = context({ refund: async () => ({ outcome: 'not_begun', why: 'answered 401', cause: 'credentials' }) })
-    await assert.rejects(refund(busy, shop.id, asked(orderId)), { status: 503 })
-    assert.equal(errors.length, 1, 'wrong credentials are logged as an error')
-    const answer = await refund(context({ refund: paysBack }), shop.id, asked(orderId))
+    await assert.rejects(refund(busy, setup.shop.id, asked(orderId)), { status: 503 })
+    assert.equal(setup.errors.length, 1, 'wrong credentials are logged as an error')
+    const answer = await refund(context({ refund: paysBack }), setup.shop.id, asked(orderId))
     assert.deepEqual([answer.refund_status, answer.idempotent_replay], ['succeeded', false])
   })
 
@@ -90,10 +66,10 @@ describe('refunds', () => {
     // The claim alone takes as long as the margin of its lease.
     const tx: Db['tx'] = (work) => {
       if (claims++ === 0) clock.advance(5_000)
-      return billing.db.tx(work)
+      return setup.db.tx(work)
     }
-    const slow = context({ refund: paysBack }, { clock, db: { ...billing.db, tx } })
-    assert.equal((await refund(slow, shop.id, asked(orderId))).refund_status, 'succeeded')
+    const slow = context({ refund: paysBack }, { clock, db: { ...setup.db, tx } })
+    assert.equal((await refund(slow, setup.shop.id, asked(orderId))).refund_status, 'succeeded')
   })
 
   test('that no call could be made for in time are begun by the next look, not failed', async () => {
@@ -104,12 +80,12 @@ describe('refunds', () => {
       return work()
     }
     const db: Db = {
-      ...billing.db,
-      tx: (work) => late(() => billing.db.tx(work)),
-      query: ((...given) => late(() => billing.db.query(...given))) as Db['query'],
+      ...setup.db,
+      tx: (work) => late(() => setup.db.tx(work)),
+      query: ((...given) => late(() => setup.db.query(...given))) as Db['query'],
     }
     const never = async (): Promise<never> => assert.fail('must not be called')
-    const answer = await refund(context({ refund: never }, { clock, db }), shop.id, asked(orderId))
+    const answer = await refund(context({ refund: never }, { clock, db }), setup.shop.id, asked(orderId))
     assert.equal(answer.refund_status, 'processing')
     const settled = await lookAgain(answer.refund_id, { refund: paysBack, lookUpRefund: never, refuseRefund: never })
     assert.equal(settled.status, 'succeeded')
@@ -125,18 +101,18 @@ describe('refunds', () => {
         return verdict(isFirst ? 'failed' : 'succeeded', { reference, amountMinor })
       },
     })
-    assert.equal((await refund(failsOnce, shop.id, asked(orderId, null))).refund_status, 'failed')
-    assert.equal((await refund(failsOnce, shop.id, asked(orderId, null))).refund_status, 'succeeded')
+    assert.equal((await refund(failsOnce, setup.shop.id, asked(orderId, null))).refund_status, 'failed')
+    assert.equal((await refund(failsOnce, setup.shop.id, asked(orderId, null))).refund_status, 'succeeded')
     assert.equal(new Set(keys).size, 2)
   })
 
   test('have a row in the report each', async () => {
     const orderId = await charged()
     const made = context({ refund: paysBack })
-    await refund(made, shop.id, asked(orderId, 'one', '4'))
-    await refund(made, shop.id, asked(orderId, 'two', '4'))
-    await refund(made, shop.id, asked(orderId, 'rest'))
-    const rows = (await shop.report({ order_id: orderId })).filter(({ status }) => status === 'refunded')
+    await refund(made, setup.shop.id, asked(orderId, 'one', '4'))
+    await refund(made, setup.shop.id, asked(orderId, 'two', '4'))
+    await refund(made, setup.shop.id, asked(orderId, 'rest'))
+    const rows = (await setup.shop.report({ order_id: orderId })).filter(({ status }) => status === 'refunded')
     assert.deepEqual(
       rows.map(({ amount }) => amount),
       [4, 4, 2.5],
@@ -146,12 +122,12 @@ describe('refunds', () => {
   test('that are soft ask no provider and move no money', async () => {
     const orderId = await charged()
     const never = async (): Promise<never> => assert.fail('a soft refund moves no money')
-    const answer = await refund(context({ refund: never, admits: () => false }), shop.id, {
+    const answer = await refund(context({ refund: never, admits: () => false }), setup.shop.id, {
       ...asked(orderId),
       isSoft: true,
     })
     assert.deepEqual([answer.refund_status, answer.consumable_revoked], ['succeeded', false])
-    const [, row] = await shop.report({ order_id: orderId })
+    const [, row] = await setup.shop.report({ order_id: orderId })
     assert.deepEqual([row.status, row.psp_transaction_type, row.amount], ['refunded', 'soft_refund', 10.5])
   })
 })

@@ -1,47 +1,20 @@
 // What a charge does when its outcome is unknown, or the database is lost after the provider was called.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { oneOffCharge } from '../../src/billing/charge/charge.ts'
-import type { Order } from '../../src/billing/charge/orders.ts'
-import type { BillingContext } from '../../src/billing/context.ts'
-import { CHARGE, look } from '../../src/billing/unknown/look.ts'
 import { ApiError } from '../../src/lib/errors.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
-import type { Provider } from '../../src/providers/provider.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
-import { chargeOf, contextOf, orderOf, postponeLooks, takeNow } from '../support/in-process.ts'
-import { scriptedProvider, unheard, verdict } from '../support/scripted-provider.ts'
+import { lookInto, never, setUpCharges } from '../support/in-process.ts'
+import { unheard, verdict } from '../support/scripted-provider.ts'
 
-let billing: Billing
-let shop: Organization
-let user: string
-before(async () => {
-  // Only the test looks at unknown outcomes.
-  billing = await startBilling({}, { worker: false })
-  shop = await billing.organization()
-})
-beforeEach(async () => {
-  await postponeLooks(billing.db)
-  user = await shop.customer()
-})
-after(() => billing.stop())
-
-const request = (amount?: string, key?: string) => chargeOf(user, amount, key)
-const context = (script: Partial<Provider>, more: Partial<BillingContext> = {}) =>
-  contextOf(billing.db, scriptedProvider(script), more)
-const order = () => orderOf(billing.db, shop.id, user)
-const take = async () => (await takeNow(billing.db, user))!
-const lookInto = (at: BillingContext, order: Order) => look(at, CHARGE, order)
-
-const never = async (): Promise<never> => {
-  throw new Error('must not be called')
-}
+const setup = setUpCharges()
+const { context, order, request, take } = setup
 
 describe('nothing is begun', () => {
   test('503 while the circuit is open, and the key stays free', async () => {
     const closed = context({ admits: () => false, charge: never })
-    await assert.rejects(oneOffCharge(closed, shop.id, request()), (error) => {
+    await assert.rejects(oneOffCharge(closed, setup.shop.id, request()), (error) => {
       assert.ok(error instanceof ApiError)
       assert.deepEqual([error.status, error.headers['retry-after']], [503, '5'])
       return true
@@ -52,16 +25,16 @@ describe('nothing is begun', () => {
   test('the trial of an open circuit is not spent on a request that breaks a rule', async () => {
     let asked = 0
     const counting = context({ circuitIsOpen: () => true, admits: () => ++asked > 0, charge: never })
-    await assert.rejects(oneOffCharge(counting, shop.id, request('0')))
+    await assert.rejects(oneOffCharge(counting, setup.shop.id, request('0')))
     assert.equal(asked, 0)
   })
 
   test('the trial of an open circuit is not spent on a customer with a charge in progress', async () => {
-    await oneOffCharge(context({}), shop.id, request())
+    await oneOffCharge(context({}), setup.shop.id, request())
     let asked = 0
     const counting = context({ circuitIsOpen: () => true, admits: () => ++asked > 0, charge: never })
     const another = { ...request(), idempotencyKey: randomUUID() }
-    await assert.rejects(oneOffCharge(counting, shop.id, another), { status: 503 })
+    await assert.rejects(oneOffCharge(counting, setup.shop.id, another), { status: 503 })
     assert.equal(asked, 0)
   })
 })
@@ -69,7 +42,7 @@ describe('nothing is begun', () => {
 describe('an unknown outcome', () => {
   test('is handed over at once, and looked at after 1 s, 5 s, 15 s, 1 min, 5 min, then every 15 min', async () => {
     const lost = context({})
-    const answer = await oneOffCharge(lost, shop.id, request())
+    const answer = await oneOffCharge(lost, setup.shop.id, request())
     assert.equal(answer.checkout_status, 'processing')
     const pauses: number[] = []
     for (let look = 0; look < 8; look++) {
@@ -87,12 +60,12 @@ describe('an unknown outcome', () => {
         throw new TypeError('a bug')
       },
     })
-    assert.equal((await oneOffCharge(buggy, shop.id, request())).checkout_status, 'processing')
+    assert.equal((await oneOffCharge(buggy, setup.shop.id, request())).checkout_status, 'processing')
     assert.equal((await order())!.status, 'processing')
   })
 
   test('never seen by the provider: refused first, and only when it agrees cancelled', async () => {
-    await oneOffCharge(context({}), shop.id, request())
+    await oneOffCharge(context({}), setup.shop.id, request())
     const calls: string[] = []
     const notYet = context({
       async lookUp() {
@@ -115,38 +88,41 @@ describe('an unknown outcome', () => {
   })
 
   test('charged before the refusal arrived: succeeded', async () => {
-    await oneOffCharge(context({}), shop.id, request())
+    await oneOffCharge(context({}), setup.shop.id, request())
     const late = context({ lookUp: async () => ({ outcome: 'not_found' }), refuse: async () => verdict('succeeded') })
     assert.equal((await lookInto(late, await take())).status, 'succeeded')
-    assert.equal((await shop.consumables(user)).length, 1)
+    assert.equal((await setup.shop.consumables(setup.user)).length, 1)
   })
 })
 
 describe('the database is lost after the provider was called', () => {
   test('200 processing, never failed; a look finds the outcome', async () => {
     const db: Db = {
-      ...billing.db,
+      ...setup.db,
       tx: async () => {
         throw Object.assign(new Error('Connection terminated unexpectedly'), {})
       },
     }
     const charged = context({ charge: async () => verdict('failed') }, { db })
-    assert.equal((await oneOffCharge(charged, shop.id, request())).checkout_status, 'processing')
+    assert.equal((await oneOffCharge(charged, setup.shop.id, request())).checkout_status, 'processing')
     const told = context({ lookUp: async () => verdict('succeeded') })
     assert.equal((await lookInto(told, await take())).status, 'succeeded')
   })
 
   test('when the answer to the commit was lost the replay returns the outcome', async () => {
     const db: Db = {
-      ...billing.db,
+      ...setup.db,
       tx: async (work) => {
-        await billing.db.tx(work)
+        await setup.db.tx(work)
         throw new Error('Connection terminated unexpectedly')
       },
     }
     const charged = context({ charge: async () => verdict('succeeded') }, { db })
-    assert.equal((await oneOffCharge(charged, shop.id, request())).checkout_status, 'processing')
-    assert.equal((await oneOffCharge(context({ charge: never }), shop.id, request())).checkout_status, 'succeeded')
-    assert.equal((await shop.consumables(user)).length, 1)
+    assert.equal((await oneOffCharge(charged, setup.shop.id, request())).checkout_status, 'processing')
+    assert.equal(
+      (await oneOffCharge(context({ charge: never }), setup.shop.id, request())).checkout_status,
+      'succeeded',
+    )
+    assert.equal((await setup.shop.consumables(setup.user)).length, 1)
   })
 })

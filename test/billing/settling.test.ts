@@ -1,64 +1,37 @@
 // Settling a charge: twice, by a verdict that does not fit, and when a restored backup has forgotten it.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { oneOffCharge } from '../../src/billing/charge/charge.ts'
-import type { Order } from '../../src/billing/charge/orders.ts'
-import type { BillingContext } from '../../src/billing/context.ts'
-import { CHARGE, look } from '../../src/billing/unknown/look.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
 import { findEither, resolve } from '../../src/billing/unknown/resolve.ts'
 import type { ApiError } from '../../src/lib/errors.ts'
-import type { Provider } from '../../src/providers/provider.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
-import { chargeOf, contextOf, orderOf, postponeLooks, takeNow } from '../support/in-process.ts'
-import { scriptedProvider, verdict } from '../support/scripted-provider.ts'
+import { lookInto, never, setUpCharges } from '../support/in-process.ts'
+import { verdict } from '../support/scripted-provider.ts'
 
-let billing: Billing
-let shop: Organization
-let user: string
-before(async () => {
-  // Only the test looks at unknown outcomes.
-  billing = await startBilling({}, { worker: false })
-  shop = await billing.organization()
-})
-beforeEach(async () => {
-  await postponeLooks(billing.db)
-  user = await shop.customer()
-})
-after(() => billing.stop())
-
-const request = (amount?: string, key?: string) => chargeOf(user, amount, key)
-const context = (script: Partial<Provider>, more: Partial<BillingContext> = {}) =>
-  contextOf(billing.db, scriptedProvider(script), more)
-const order = () => orderOf(billing.db, shop.id, user)
-const take = async () => (await takeNow(billing.db, user))!
-const lookInto = (at: BillingContext, order: Order) => look(at, CHARGE, order)
-
-const never = async (): Promise<never> => {
-  throw new Error('must not be called')
-}
+const setup = setUpCharges()
+const { context, order, request, take } = setup
 
 describe('settling', () => {
   test('twice changes nothing, whatever the second verdict', async () => {
-    await oneOffCharge(context({}), shop.id, request())
+    await oneOffCharge(context({}), setup.shop.id, request())
     const [one, two] = [await take(), await take()]
     const yes = context({ lookUp: async () => verdict('succeeded') })
     const no = context({ lookUp: async () => ({ outcome: 'refused' }) })
     const [first, second] = await Promise.all([lookInto(yes, one), lookInto(yes, two)])
     assert.deepEqual([first.status, second.status], ['succeeded', 'succeeded'])
     assert.equal((await lookInto(no, one)).status, 'succeeded', 'a refused reference reads the order’s state')
-    assert.equal((await shop.consumables(user)).length, 1)
-    assert.equal((await shop.report({ order_id: one.order_id })).length, 1)
-    const events = await billing.db.query(`select type from events where object_id = $1`, [one.order_id])
+    assert.equal((await setup.shop.consumables(setup.user)).length, 1)
+    assert.equal((await setup.shop.report({ order_id: one.order_id })).length, 1)
+    const events = await setup.db.query(`select type from events where object_id = $1`, [one.order_id])
     assert.equal(events.length, 1)
   })
 
   test('a reference refused by another process while the charge was on its way: cancelled, not failed', async () => {
     const refused = context({ charge: async () => ({ outcome: 'refused' }) })
-    const answer = await oneOffCharge(refused, shop.id, request())
+    const answer = await oneOffCharge(refused, setup.shop.id, request())
     assert.deepEqual([answer.checkout_status, answer.failed_message_for_user], ['cancelled', ''])
-    assert.deepEqual(await shop.report({ order_id: answer.order_id }), [])
+    assert.deepEqual(await setup.shop.report({ order_id: answer.order_id }), [])
   })
 
   test('fields of the provider that fit no column are left out, for money has moved', async () => {
@@ -69,8 +42,8 @@ describe('settling', () => {
       network: 'a\0b',
     }
     const odd = context({ charge: async () => verdict('succeeded', { details }) })
-    const { order_id } = await oneOffCharge(odd, shop.id, request())
-    const [row] = await shop.report({ order_id })
+    const { order_id } = await oneOffCharge(odd, setup.shop.id, request())
+    const [row] = await setup.shop.report({ order_id })
     assert.deepEqual([row.status, row.psp_date, row.pm_data_first6, row.network], ['succeeded', null, null, null])
   })
 })
@@ -80,13 +53,13 @@ describe('a verdict that cannot be settled by', () => {
   const absurd = verdict('succeeded', { amountMinor: 10n ** 24n })
   const told = () => context({ lookUp: async () => absurd })
   const begin = async () => {
-    await billing.db.query(
+    await setup.db.query(
       `insert into profiles (project_id, id, created_at, updated_at) values ($1, $2, db_clock(), db_clock())`,
-      [shop.projectId, user],
+      [setup.shop.projectId, setup.user],
     )
-    await billing.db.query('update customers set profile_id = external_id where external_id = $1', [user])
-    await oneOffCharge(context({}), shop.id, request())
-    await billing.db.query('update orders set next_look_at = db_clock() where external_id = $1', [user])
+    await setup.db.query('update customers set profile_id = external_id where external_id = $1', [setup.user])
+    await oneOffCharge(context({}), setup.shop.id, request())
+    await setup.db.query('update orders set next_look_at = db_clock() where external_id = $1', [setup.user])
   }
 
   test('is looked at again after a pause that grows, without a lease meanwhile', async () => {
@@ -99,17 +72,17 @@ describe('a verdict that cannot be settled by', () => {
   test('can be resolved by the operator', async () => {
     await begin()
     const { order_id } = (await order())!
-    await resolve(told(), await findEither(billing.db, order_id!), 'succeeded', 'bank statement')
+    await resolve(told(), await findEither(setup.db, order_id!), 'succeeded', 'bank statement')
     assert.deepEqual([(await order())!.status, (await order())!.amount], ['succeeded', '10.50'])
-    assert.equal((await shop.consumables(user)).length, 1)
+    assert.equal((await setup.shop.consumables(setup.user)).length, 1)
   })
 
   test('is a finding of the reconciliation, which goes on', async () => {
     await begin()
     const odd = (await order())!.order_id!
-    const [fine, key] = [await shop.customer(), randomUUID()]
-    await oneOffCharge(context({}), shop.id, { ...request(), externalId: fine, idempotencyKey: key })
-    const rows = await billing.db.query<{ order_id: string; provider_key: string }>(
+    const [fine, key] = [await setup.shop.customer(), randomUUID()]
+    await oneOffCharge(context({}), setup.shop.id, { ...request(), externalId: fine, idempotencyKey: key })
+    const rows = await setup.db.query<{ order_id: string; provider_key: string }>(
       `select order_id, provider_key from orders where order_id = $1 or idempotency_key = $2 order by order_id <> $1`,
       [odd, key],
     )
@@ -139,16 +112,16 @@ describe('a verdict that cannot be settled by', () => {
   })
 
   test('is not one that a concurrent transaction kept from being settled', async () => {
-    await oneOffCharge(context({}), shop.id, request())
+    await oneOffCharge(context({}), setup.shop.id, request())
     const { order_id } = (await order())!
     const known = context({ lookUp: async () => verdict('succeeded') })
     let clashes = 1
-    const tx: typeof billing.db.tx = async (work) => {
+    const tx: typeof setup.db.tx = async (work) => {
       if (clashes-- > 0) throw Object.assign(new Error('deadlock detected'), { code: '40P01' })
-      return billing.db.tx(work)
+      return setup.db.tx(work)
     }
-    const found = await findEither(billing.db, order_id!)
-    await assert.rejects(resolve({ ...known, db: { ...billing.db, tx } }, found, 'cancelled', 'a guess'), /deadlock/)
+    const found = await findEither(setup.db, order_id!)
+    await assert.rejects(resolve({ ...known, db: { ...setup.db, tx } }, found, 'cancelled', 'a guess'), /deadlock/)
     await assert.rejects(resolve(known, found, 'cancelled', 'a guess'), /The provider can tell: .* is succeeded now/)
   })
 })
@@ -156,18 +129,18 @@ describe('a verdict that cannot be settled by', () => {
 describe('after a restored backup the provider knows the key', () => {
   test('with the same amount: its outcome is returned, and nothing is charged again', async () => {
     const known = context({ charge: async () => verdict('succeeded', { reference: 'order-before-the-backup' }) })
-    assert.equal((await oneOffCharge(known, shop.id, request())).checkout_status, 'succeeded')
-    assert.equal((await shop.consumables(user)).length, 1)
+    assert.equal((await oneOffCharge(known, setup.shop.id, request())).checkout_status, 'succeeded')
+    assert.equal((await setup.shop.consumables(setup.user)).length, 1)
   })
 
   test('with another amount: idempotency_key_reused, and the order is what was charged', async () => {
     const known = context({ charge: async () => ({ outcome: 'conflict' }), lookUp: async () => verdict('succeeded') })
-    await assert.rejects(oneOffCharge(known, shop.id, request('99')), (error) => {
+    await assert.rejects(oneOffCharge(known, setup.shop.id, request('99')), (error) => {
       assert.deepEqual((error as ApiError).extra, { code: 'idempotency_key_reused' })
       return true
     })
     assert.deepEqual([(await order())!.status, (await order())!.amount], ['succeeded', '10.50'])
-    const replay = await oneOffCharge(context({ charge: never }), shop.id, request('10.5'))
+    const replay = await oneOffCharge(context({ charge: never }), setup.shop.id, request('10.5'))
     assert.deepEqual([replay.checkout_status, replay.idempotent_replay], ['succeeded', true])
   })
 
@@ -179,10 +152,10 @@ describe('after a restored backup the provider knows the key', () => {
         return verdict('succeeded')
       },
     })
-    await oneOffCharge(record, shop.id, request())
-    await billing.db.query('delete from consumables where external_id = $1', [user])
-    await billing.db.query('delete from orders where external_id = $1', [user])
-    await oneOffCharge(record, shop.id, request())
+    await oneOffCharge(record, setup.shop.id, request())
+    await setup.db.query('delete from consumables where external_id = $1', [setup.user])
+    await setup.db.query('delete from orders where external_id = $1', [setup.user])
+    await oneOffCharge(record, setup.shop.id, request())
     assert.match(keys[0]!, /^[0-9a-f]{64}$/)
     assert.equal(keys[0], keys[1])
   })

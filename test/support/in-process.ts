@@ -1,12 +1,16 @@
 // Charges without a server: requests as the billing API reads them, and billing over a provider that a test scripts.
+import { after, before, beforeEach } from 'node:test'
 import { type Order, ordersInProgress } from '../../src/billing/charge/orders.ts'
 import type { ChargeRequest } from '../../src/billing/charge/request.ts'
 import type { BillingContext } from '../../src/billing/context.ts'
+import { CHARGE, look } from '../../src/billing/unknown/look.ts'
 import { readAmount } from '../../src/lib/money.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { Provider } from '../../src/providers/provider.ts'
+import { type Billing, type Organization, startBilling } from './billing.ts'
 import { fixedProviders } from './fixed-providers.ts'
 import { HandClock } from './hand-clock.ts'
+import { scriptedProvider } from './scripted-provider.ts'
 import { silent } from './simulator.ts'
 
 /** A charge of 10.50 USD under the key `k`, unless told otherwise. */
@@ -54,4 +58,56 @@ export async function takeNow(db: Db, externalId: string): Promise<Order | undef
     [externalId],
   )
   return (await takeDue(db, 1))[0]
+}
+
+/** Looks at a charge that was taken. */
+export const lookInto = (context: BillingContext, order: Order) => look(context, CHARGE, order)
+
+/** For a call to the provider that must not be made. */
+export const never = async (): Promise<never> => {
+  throw new Error('must not be called')
+}
+
+/**
+ * For the tests of a file or a `describe`: an organization, and a new customer for each test, whose charges are made in this
+ * process. No worker looks at unknown outcomes: only the test does.
+ */
+export function setUpCharges() {
+  let billing: Billing
+  let shop: Organization
+  let user: string
+  const errors: unknown[] = []
+  const log = { info() {}, warn() {}, error: (about: unknown) => void errors.push(about) } as BillingContext['log']
+  before(async () => {
+    billing = await startBilling({}, { worker: false })
+    shop = await billing.organization()
+  })
+  beforeEach(async () => {
+    await postponeLooks(billing.db)
+    user = await shop.customer()
+    errors.length = 0
+  })
+  after(() => billing.stop())
+  return {
+    get billing() {
+      return billing
+    },
+    get db() {
+      return billing.db
+    },
+    get shop() {
+      return shop
+    },
+    /** The customer of this test. */
+    get user() {
+      return user
+    },
+    /** The errors that this test has logged. */
+    errors,
+    request: (amount?: string, key?: string) => chargeOf(user, amount, key),
+    context: (script: Partial<Provider>, more: Partial<BillingContext> = {}) =>
+      contextOf(billing.db, scriptedProvider(script), { log, ...more }),
+    order: () => orderOf(billing.db, shop.id, user),
+    take: async () => (await takeNow(billing.db, user))!,
+  }
 }

@@ -42,3 +42,9 @@ export function verdict(outcome: 'succeeded' | 'failed', more: Partial<Settled> 
   const details = { ...noDetails, psp_transaction_id: 'there-1', ...more.details }
   return { outcome, reference: 'there', amountMinor: 1050n, currencyCode: 'USD', ...more, details }
 }
+
+/** Charges as asked, under our reference. */
+export const honest: Partial<Provider> = {
+  charge: async ({ reference, amountMinor, currencyCode }) =>
+    verdict('succeeded', { reference, amountMinor, currencyCode }),
+}
