@@ -12,9 +12,6 @@ before(async () => {
 })
 after(() => billing.stop())
 
-const setShop = (column: string, value: string | boolean) =>
-  billing.db.query(`update organizations set ${column} = $2 where id = $1`, [shop.id, value])
-
 describe('the checks, each before the next', () => {
   // Each case breaks a rule and every later one.
   test('401 before anything is said about the body', async () => {
@@ -65,10 +62,10 @@ describe('the checks, each before the next', () => {
       )
     }
     const bad = { external_id: 'nobody', amount: 0, currency_code: 'ZZZ' }
-    await setShop('one_off_charge_enabled', false)
+    await shop.set('one_off_charge_enabled', false)
     refused(await shop.charge('nobody', { ...bad, idempotency_key: '' }), /idempotency_key must not be empty/)
     refused(await shop.charge('nobody', bad), /not enabled/, 'one_off_charge_disabled')
-    await setShop('one_off_charge_enabled', true)
+    await shop.set('one_off_charge_enabled', true)
     refused(await shop.charge('nobody', bad), /amount must be greater than 0, got 0\./)
     refused(await shop.charge('nobody', { ...bad, amount: '5000.5' }), /"ZZZ" is not a currency/)
     refused(
@@ -124,23 +121,23 @@ describe('the checks, each before the next', () => {
 
   test('no maximum allows more than a transaction can hold', async () => {
     const user = await shop.customer()
-    await setShop('one_off_charge_max_amount', '{"*": 999999999999999}')
+    await shop.set('one_off_charge_max_amount', '{"*": 999999999999999}')
     refused(
       await shop.charge(user, { amount: '922337203685477.5808', currency_code: 'CLF' }),
       /must be at most 922337203685477.5807 CLF/,
     )
     const most = await shop.charge(user, { amount: '922337203685477.5807', currency_code: 'CLF' })
     assert.equal(most.body.checkout_status, 'succeeded')
-    await setShop('one_off_charge_max_amount', '{"*":"1000"}')
+    await shop.set('one_off_charge_max_amount', '{"*":"1000"}')
   })
 
   test('the maximum is for every currency that has none of its own', async () => {
     const user = await shop.customer()
-    await setShop('one_off_charge_max_amount', '{"*": 20, "JPY": "500"}')
+    await shop.set('one_off_charge_max_amount', '{"*": 20, "JPY": "500"}')
     assert.equal((await shop.charge(user, { amount: '20.00' })).status, 200)
     refused(await shop.charge(user, { amount: '20.01' }), /maximum of 20 USD/)
     assert.equal((await shop.charge(user, { amount: 500, currency_code: 'JPY' })).status, 200)
     refused(await shop.charge(user, { amount: 501, currency_code: 'JPY' }), /maximum of 500 JPY/)
-    await setShop('one_off_charge_max_amount', '{"*":"1000"}')
+    await shop.set('one_off_charge_max_amount', '{"*":"1000"}')
   })
 })

@@ -11,9 +11,6 @@ before(async () => {
 })
 after(() => billing.stop())
 
-const setShop = (column: string, value: string | boolean) =>
-  billing.db.query(`update organizations set ${column} = $2 where id = $1`, [shop.id, value])
-
 describe('a charge and its replay', () => {
   test('a charge succeeds; its replay tells of it and charges nothing', async () => {
     const user = await shop.customer()
@@ -82,12 +79,12 @@ describe('a charge and its replay', () => {
   test('a replay is answered although charges are no longer enabled, the maximum is lower and the card is gone', async () => {
     const user = await shop.customer()
     const first = await shop.charge(user, { idempotency_key: 'k' })
-    await setShop('one_off_charge_enabled', false)
-    await setShop('one_off_charge_max_amount', '{"*":"1"}')
+    await shop.set('one_off_charge_enabled', false)
+    await shop.set('one_off_charge_max_amount', '{"*":"1"}')
     const again = await shop.charge(user, { idempotency_key: 'k' })
     refused(await shop.charge(user), /not enabled/, 'one_off_charge_disabled')
-    await setShop('one_off_charge_enabled', true)
-    await setShop('one_off_charge_max_amount', '{"*":"1000"}')
+    await shop.set('one_off_charge_enabled', true)
+    await shop.set('one_off_charge_max_amount', '{"*":"1000"}')
     assert.deepEqual(again.body, { ...first.body, idempotent_replay: true })
   })
 

@@ -174,9 +174,9 @@ describe('rules', () => {
 
   test('refunds go on when charges are no longer enabled', async () => {
     const [user, order_id] = await charged()
-    await billing.db.query('update organizations set one_off_charge_enabled = false where id = $1', [shop.id])
+    await shop.set('one_off_charge_enabled', false)
     assert.equal((await shop.refund(user, order_id)).body.refund_status, 'succeeded')
-    await billing.db.query('update organizations set one_off_charge_enabled = true where id = $1', [shop.id])
+    await shop.set('one_off_charge_enabled', true)
   })
 })
 

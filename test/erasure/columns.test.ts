@@ -1,9 +1,8 @@
 // Every text column of the database is wiped by an erasure or was decided not to be: a new one fails here until somebody decides.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { type Db, openDb } from '../../src/lib/pg/db.ts'
+import { test } from 'node:test'
 import { PERSONAL } from '../support/person.ts'
-import { type FreshDatabase, freshDatabase } from '../support/postgres.ts'
+import { setUpDb } from '../support/postgres.ts'
 
 // What an erasure keeps on purpose in the tables with people: with what is personal, every text column of them.
 const KEPT: Record<string, string> = {
@@ -67,19 +66,10 @@ const IMPERSONAL: Record<string, string> = {
   webhook_endpoints: 'project_id url kinds disabled_because',
 }
 
-let database: FreshDatabase
-let db: Db
-before(async () => {
-  database = await freshDatabase()
-  db = openDb({ url: database.url, applicationName: 'test' })
-})
-after(async () => {
-  await db.close()
-  await database.drop()
-})
+const fresh = setUpDb()
 
 test('every text column is wiped by an erasure, or kept on purpose', async () => {
-  const rows = await db.query(
+  const rows = await fresh.db.query(
     `select table_name as table, string_agg(column_name, ' ' order by column_name collate "C") as columns
      from information_schema.columns
      where table_schema = 'public' and data_type in ('text', 'json', 'jsonb', 'character varying', 'bytea', 'ARRAY', 'inet')

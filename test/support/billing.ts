@@ -21,6 +21,8 @@ export interface Organization {
   report(more?: object): Promise<Json[]>
   /** A customer with a successful payment; `token: null` is a card that was not saved. */
   customer(given?: CustomerGiven): Promise<string>
+  /** Sets a column of the organization. */
+  set(column: string, value: string | boolean): Promise<unknown>
 }
 
 interface CustomerGiven {
@@ -112,6 +114,7 @@ async function makeOrganization(server: TestServer, id: string): Promise<Organiz
     report: async (more = {}) =>
       (await post('/transaction_report', { last_transaction_date: '2000-01-01T00:00:00Z', ...more })).body.transactions,
     customer: (given) => addCustomer(db, id, project.id, given),
+    set: (column, value) => db.query(`update organizations set ${column} = $2 where id = $1`, [id, value]),
   }
 }
 

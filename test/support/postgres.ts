@@ -1,6 +1,8 @@
 // A database of its own for each test file: a clone of the migrated template that global-setup.ts made.
+import { after, before } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { type Db, type DbOptions, openDb } from '../../src/lib/pg/db.ts'
 
 export interface FreshDatabase {
   url: string
@@ -36,6 +38,28 @@ async function clone(server: string, template: string, name: string): Promise<vo
       if ((error as pg.DatabaseError).code !== BUSY || attempt === ATTEMPTS) throw error
       await sleep(100)
     }
+  }
+}
+
+/** For the tests of a file or a `describe`: a fresh database, opened with these options. */
+export function setUpDb(options: Partial<DbOptions> = {}) {
+  let database: FreshDatabase
+  let db: Db
+  before(async () => {
+    database = await freshDatabase()
+    db = openDb({ url: database.url, applicationName: 'test', ...options })
+  })
+  after(async () => {
+    await db.close()
+    await database.drop()
+  })
+  return {
+    get url() {
+      return database.url
+    },
+    get db() {
+      return db
+    },
   }
 }
 

@@ -7,7 +7,7 @@ import { from as copyFrom } from 'pg-copy-streams'
 import { type Db, openDb } from '../../../src/lib/pg/db.ts'
 import { sqlState } from '../../../src/lib/pg/errors.ts'
 import type { Query } from '../../../src/lib/pg/types.ts'
-import { freshDatabase } from '../../support/postgres.ts'
+import { freshDatabase, setUpDb } from '../../support/postgres.ts'
 import { openProxy } from '../../support/proxy.ts'
 
 describe('a database address with settings of its own', () => {
@@ -36,23 +36,14 @@ describe('a database address with settings of its own', () => {
 })
 
 describe('a transaction', () => {
-  let database: Awaited<ReturnType<typeof freshDatabase>>
-  let db: Db
-  before(async () => {
-    database = await freshDatabase()
-    // One connection: whatever a transaction leaves behind, the next statement meets.
-    db = openDb({ url: database.url, applicationName: 'test', connections: 1 })
-    await db.query('create table notes (n int primary key)')
-  })
-  after(async () => {
-    await db.close()
-    await database.drop()
-  })
+  // One connection: whatever a transaction leaves behind, the next statement meets.
+  const fresh = setUpDb({ connections: 1 })
+  before(() => fresh.db.query('create table notes (n int primary key)'))
   const note = (query: Query, n: number) => query('insert into notes values ($1) returning n', [n])
-  const notes = async () => (await db.query('select n from notes order by n')).map(({ n }) => Number(n))
+  const notes = async () => (await fresh.db.query('select n from notes order by n')).map(({ n }) => Number(n))
 
   test('does what it is asked together in that order, and each gets its own answer', async () => {
-    const answers = await db.tx(async (query) => {
+    const answers = await fresh.db.tx(async (query) => {
       const answers = await Promise.all([1, 2, 3].map((n) => note(query, n)))
       return [...answers, await query('select count(*) as n from notes')]
     })
@@ -62,7 +53,7 @@ describe('a transaction', () => {
 
   test('of which one statement fails does nothing, says why, and leaves the connection as good as new', async () => {
     const failing = (n: number) =>
-      db.tx((query) => Promise.all([note(query, n), query('select 1 / $1::int', [0]), note(query, n + 1)]))
+      fresh.db.tx((query) => Promise.all([note(query, n), query('select 1 / $1::int', [0]), note(query, n + 1)]))
     for (let n = 10; n < 20; n += 2) {
       await assert.rejects(failing(n), (error) => sqlState(error) === '22012')
       assert.deepEqual(await notes(), [1, 2, 3])
@@ -71,14 +62,16 @@ describe('a transaction', () => {
 
   test('of which one value cannot be written does nothing either', async () => {
     const unwritable = { toPostgres: () => assert.fail('unwritable') } as unknown as string
-    const failing = db.tx((query) => Promise.all([note(query, 30), query('select $1', [unwritable]), note(query, 31)]))
+    const failing = fresh.db.tx((query) =>
+      Promise.all([note(query, 30), query('select $1', [unwritable]), note(query, 31)]),
+    )
     await assert.rejects(failing, /unwritable/)
     assert.deepEqual(await notes(), [1, 2, 3])
   })
 
   test('leaves a connection that takes COPY', async () => {
-    await db.tx((query) => note(query, 4))
-    const { client, release } = await db.connect()
+    await fresh.db.tx((query) => note(query, 4))
+    const { client, release } = await fresh.db.connect()
     await pipeline(Readable.from(['5\n', '6\n']), client.query(copyFrom('copy notes from stdin')))
     release()
     assert.deepEqual(await notes(), [1, 2, 3, 4, 5, 6])
@@ -87,7 +80,7 @@ describe('a transaction', () => {
   test('sends its beginning with its first statement, and what is asked together at one go with one sync', async () => {
     const sent: string[] = []
     // The proxy shows its pattern every piece that goes to the database.
-    const proxy = await openProxy(database.url, { pattern: { test: (text: string) => !sent.push(text) } as RegExp })
+    const proxy = await openProxy(fresh.url, { pattern: { test: (text: string) => !sent.push(text) } as RegExp })
     const other = openDb({ url: proxy.url, applicationName: 'test', connections: 1 })
     const add = (query: Query, numbers: number[]) =>
       Promise.all(numbers.map((n) => query(`insert into notes values (${n})`)))
@@ -112,7 +105,7 @@ describe('a transaction', () => {
   test('whose commit goes along is done when it is answered, and undone when one of its statements fails', async () => {
     const before = await notes()
     const twice = (n: number, other: number) =>
-      db.tx(async (query, commit) => {
+      fresh.db.tx(async (query, commit) => {
         const noted = Promise.all([note(query, n), note(query, other), note(query, n + 1)])
         commit()
         await noted
@@ -127,14 +120,14 @@ describe('a transaction', () => {
 
   test('of which a failure is passed over is no success, whether its commit went along or came behind', async () => {
     const before = await notes()
-    const careless = db.tx(async (query, commit) => {
+    const careless = fresh.db.tx(async (query, commit) => {
       const lost = query('select 1 / $1::int', [0]).catch(() => {})
       const noted = note(query, 95).catch(() => {})
       commit()
       await Promise.all([lost, noted])
     })
     await assert.rejects(careless, (error) => sqlState(error) === '22012')
-    const later = db.tx(async (query) => {
+    const later = fresh.db.tx(async (query) => {
       await query('select 1 / $1::int', [0]).catch(() => {})
     })
     await assert.rejects(later, /ended with ROLLBACK/)
@@ -143,16 +136,7 @@ describe('a transaction', () => {
 })
 
 describe('a statement with a name', () => {
-  let database: Awaited<ReturnType<typeof freshDatabase>>
-  let db: Db
-  before(async () => {
-    database = await freshDatabase()
-    db = openDb({ url: database.url, applicationName: 'test', connections: 2 })
-  })
-  after(async () => {
-    await db.close()
-    await database.drop()
-  })
+  const fresh = setUpDb({ connections: 2 })
   const numbers = {
     name: 'numbers',
     text: `select n as one, nullif(10 / n, 5) as two, n as "Three 3" from unnest($1::int[]) as n`,
@@ -167,30 +151,30 @@ describe('a statement with a name', () => {
     const ask = (query: Query, ...given: number[]) => query(numbers, [given.map(String)])
     const divided = (error: unknown) => sqlState(error) === '22012'
     for (let time = 0; time < 3; time += 1) {
-      await assert.rejects(ask(db.query, 1, 0), divided)
-      assert.deepEqual(await ask(db.query), [])
-      assert.deepEqual(await ask(db.query, 1, 2), [row(1, 10), row(2, null)])
+      await assert.rejects(ask(fresh.db.query, 1, 0), divided)
+      assert.deepEqual(await ask(fresh.db.query), [])
+      assert.deepEqual(await ask(fresh.db.query, 1, 2), [row(1, 10), row(2, null)])
       // Two at once take the other connection too; in a transaction they go one behind the other.
-      const apart = Promise.all([ask(db.query, 10), ask(db.query, 3)])
-      const together = db.tx((query) => Promise.all([ask(query, 5), ask(query), ask(query, 4, 2)]))
+      const apart = Promise.all([ask(fresh.db.query, 10), ask(fresh.db.query, 3)])
+      const together = fresh.db.tx((query) => Promise.all([ask(query, 5), ask(query), ask(query, 4, 2)]))
       assert.deepEqual(await apart, [[row(10, 1)], [row(3, 3)]])
       assert.deepEqual(await together, [[row(5, 2)], [], [row(4, 2), row(2, null)]])
       await assert.rejects(
-        db.tx((query) => Promise.all([ask(query, 0), ask(query, 1)])),
+        fresh.db.tx((query) => Promise.all([ask(query, 0), ask(query, 1)])),
         divided,
       )
     }
   })
 
   test('that answers no rows can be run again', async () => {
-    await db.query('create table counted (n int)')
+    await fresh.db.query('create table counted (n int)')
     const add = { name: 'add', text: 'insert into counted values ($1)' }
-    for (let n = 1; n <= 3; n += 1) assert.deepEqual(await db.query(add, [n]), [])
-    assert.deepEqual(await db.query('select sum(n) as n from counted'), [{ n: '6' }])
+    for (let n = 1; n <= 3; n += 1) assert.deepEqual(await fresh.db.query(add, [n]), [])
+    assert.deepEqual(await fresh.db.query('select sum(n) as n from counted'), [{ n: '6' }])
   })
 
   test('whose columns were changed meanwhile fails, and answers nothing under a wrong name', async () => {
-    const one = openDb({ url: database.url, applicationName: 'test', connections: 1 })
+    const one = openDb({ url: fresh.url, applicationName: 'test', connections: 1 })
     await one.query('create table named (a int, b int); insert into named values (1, 2)')
     const all = { name: 'all', text: 'select * from named' }
     assert.deepEqual(await one.query(all), [{ a: '1', b: '2' }])

@@ -1,22 +1,13 @@
 // Which errors of PostgreSQL mean that the database is away, so that a caller may try again.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import pg from 'pg'
-import { type Db, openDb } from '../../../src/lib/pg/db.ts'
+import { openDb } from '../../../src/lib/pg/db.ts'
 import { isUnavailable, sqlState } from '../../../src/lib/pg/errors.ts'
-import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
+import { setUpDb } from '../../support/postgres.ts'
 
-let database: FreshDatabase
-let db: Db
-before(async () => {
-  database = await freshDatabase()
-  db = openDb({ url: database.url, applicationName: 'test', connections: 1 })
-})
-after(async () => {
-  await db.close()
-  await database.drop()
-})
+const fresh = setUpDb({ connections: 1 })
 
 const failure = (work: Promise<unknown>) =>
   work.then(
@@ -26,7 +17,11 @@ const failure = (work: Promise<unknown>) =>
 
 test('not a statement with the wrong number of parameters', async () => {
   const text = 'select $1::int + $2::int as n'
-  const ways = [() => db.query(text, ['1']), () => db.read({ text }, ['1']), () => db.tx((query) => query(text, ['1']))]
+  const ways = [
+    () => fresh.db.query(text, ['1']),
+    () => fresh.db.read({ text }, ['1']),
+    () => fresh.db.tx((query) => query(text, ['1'])),
+  ]
   for (const ask of ways) {
     const error = await failure(ask())
     assert.deepEqual([sqlState(error), isUnavailable(error)], ['08P01', false])
@@ -34,7 +29,7 @@ test('not a statement with the wrong number of parameters', async () => {
 })
 
 test('a connection that is ended for a violation of the protocol, which poolers give as the reason', async () => {
-  const client = new pg.Client(database.url)
+  const client = new pg.Client(fresh.url)
   await client.connect()
   const ended = once(client, 'error')
   client.on('error', () => {})
@@ -45,11 +40,11 @@ test('a connection that is ended for a violation of the protocol, which poolers 
 })
 
 test('a connection that an administrator ended', async () => {
-  const other = openDb({ url: database.url, applicationName: 'victim', connections: 1 })
+  const other = openDb({ url: fresh.url, applicationName: 'victim', connections: 1 })
   const asked = failure(other.query('select pg_sleep(60)'))
   const end = `select pg_terminate_backend(pid) as is_ended from pg_stat_activity
     where application_name = 'victim' and query like '%pg_sleep%' and state = 'active'`
-  while ((await db.query(end)).length === 0);
+  while ((await fresh.db.query(end)).length === 0);
   const error = await asked
   assert.deepEqual([sqlState(error), isUnavailable(error)], ['57P01', true])
   await other.close()
@@ -57,7 +52,7 @@ test('a connection that an administrator ended', async () => {
 
 test('a transaction that was ended because its process stood still', async () => {
   const error = await failure(
-    db.tx(async (query) => {
+    fresh.db.tx(async (query) => {
       await query('set local idle_in_transaction_session_timeout = 50')
       const first = query('select pg_sleep(0.2)')
       await new Promise(setImmediate)

@@ -1,9 +1,8 @@
 // Statements on rows that come as parameters: what one row and several rows become in PostgreSQL.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { type Db, openDb } from '../../../src/lib/pg/db.ts'
+import { describe, test } from 'node:test'
 import { type GivenRow, onGivenRows } from '../../../src/lib/pg/given-rows.ts'
-import { freshDatabase } from '../../support/postgres.ts'
+import { setUpDb } from '../../support/postgres.ts'
 
 // Everything that an array of PostgreSQL or a list of values could take for its own syntax.
 const TEXTS = ['plain', '', 'NULL', '{a,b}', 'a "quoted" \\ one', "it's, $1", 'Zoë\n☃', null]
@@ -18,29 +17,20 @@ const ECHO = onGivenRows(
 const rowOf = (text: string | null, n: number): GivenRow<'n' | 'text' | 'sure'> => ({ n: String(n), text, sure: 't' })
 
 describe('a statement on given rows', () => {
-  let database: Awaited<ReturnType<typeof freshDatabase>>
-  let db: Db
-  before(async () => {
-    database = await freshDatabase()
-    db = openDb({ url: database.url, applicationName: 'test' })
-  })
-  after(async () => {
-    await db.close()
-    await database.drop()
-  })
+  const fresh = setUpDb()
 
   test('reads one row and several with the same values, behind its first parameters', async () => {
     const all = TEXTS.map(rowOf)
     const echoed = (rows: typeof all) => rows.map((row) => ({ ...row, first: 'first' }))
-    for (const row of all) assert.deepEqual(await db.query(...ECHO([row], 'first')), echoed([row]))
-    assert.deepEqual(await db.query(...ECHO(all, 'first')), echoed(all))
-    assert.deepEqual(await db.query(...ECHO([], 'first')), [])
+    for (const row of all) assert.deepEqual(await fresh.db.query(...ECHO([row], 'first')), echoed([row]))
+    assert.deepEqual(await fresh.db.query(...ECHO(all, 'first')), echoed(all))
+    assert.deepEqual(await fresh.db.query(...ECHO([], 'first')), [])
   })
 
   test('is planned without a set for one row', async () => {
     const steps = async (rows: ReturnType<typeof rowOf>[]) => {
       const [{ text }] = ECHO(rows, 'first')
-      const plan = await db.query(`explain (generic_plan) ${text}`)
+      const plan = await fresh.db.query(`explain (generic_plan) ${text}`)
       return plan.filter((line) => /cost=/.test(line['QUERY PLAN']!)).length
     }
     assert.equal(await steps(TEXTS.slice(0, 1).map(rowOf)), 1)

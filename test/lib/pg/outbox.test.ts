@@ -1,30 +1,21 @@
 // Reads of one turn of the event loop share a batch: what that saves must not be seen in what they answer.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { type Db, openDb } from '../../../src/lib/pg/db.ts'
+import { before, describe, test } from 'node:test'
+import { openDb } from '../../../src/lib/pg/db.ts'
 import { sqlState } from '../../../src/lib/pg/errors.ts'
-import { freshDatabase } from '../../support/postgres.ts'
+import { setUpDb } from '../../support/postgres.ts'
 
 /** The beginning of the transaction that a read was done in. */
 const NOW = 'select extract(epoch from now())::text'
 
 describe('reads that are asked for together', () => {
-  let database: Awaited<ReturnType<typeof freshDatabase>>
-  let db: Db
-  before(async () => {
-    database = await freshDatabase()
-    db = openDb({ url: database.url, applicationName: 'test', readConnections: 1 })
-    await db.query('create table notes (n int unique deferrable initially deferred)')
-  })
-  after(async () => {
-    await db.close()
-    await database.drop()
-  })
+  const fresh = setUpDb({ readConnections: 1 })
+  before(() => fresh.db.query('create table notes (n int unique deferrable initially deferred)'))
   const read = async (text: string, name?: string) => {
-    const rows = await db.read({ ...(name !== undefined && { name }), text }, [])
+    const rows = await fresh.db.read({ ...(name !== undefined && { name }), text }, [])
     return rows.map((row) => row.text(0))
   }
-  const notes = async () => (await db.query('select n from notes order by n')).map(({ n }) => Number(n))
+  const notes = async () => (await fresh.db.query('select n from notes order by n')).map(({ n }) => Number(n))
   const outcomes = async (asked: Promise<(string | null)[]>[]) =>
     (await Promise.allSettled(asked)).map((one) => (one.status === 'fulfilled' ? one.value : sqlState(one.reason)))
 
@@ -46,7 +37,7 @@ describe('reads that are asked for together', () => {
 
   test('are all answered when the value of one cannot be written', async () => {
     const unwritable = { toPostgres: () => assert.fail('unwritable') } as unknown as string
-    const bad = assert.rejects(db.read({ text: 'select $1' }, [unwritable]), /unwritable/)
+    const bad = assert.rejects(fresh.db.read({ text: 'select $1' }, [unwritable]), /unwritable/)
     assert.deepEqual(await outcomes([read('select 1'), read('select 2', 'two')]), [['1'], ['2']])
     await bad
     assert.deepEqual(await read('select 2', 'two'), ['2'])
@@ -55,7 +46,9 @@ describe('reads that are asked for together', () => {
   test('get each row once, though their batch is sent again', async () => {
     const taken: (string | null)[] = []
     const failing = read('select 1 / (3 - n) from generate_series(1, 3) n')
-    const taking = db.read({ text: 'select n from generate_series(1, 3) n' }, [], (row) => taken.push(row.text(0)))
+    const taking = fresh.db.read({ text: 'select n from generate_series(1, 3) n' }, [], (row) =>
+      taken.push(row.text(0)),
+    )
     assert.deepEqual(await outcomes([failing]), ['22012'])
     await taking
     assert.deepEqual(taken, ['1', '2', '3'])
@@ -77,12 +70,12 @@ describe('reads that are asked for together', () => {
     const clash = 'insert into notes values (1) returning n'
     const asked = [read('select 1'), read(clash, 'clash'), read('select 2')]
     assert.deepEqual(await outcomes(asked), [['1'], '23505', ['2']])
-    await assert.rejects(db.query({ name: 'clash too', text: clash }), (error) => sqlState(error) === '23505')
+    await assert.rejects(fresh.db.query({ name: 'clash too', text: clash }), (error) => sqlState(error) === '23505')
     assert.deepEqual(await notes(), [1, 2])
   })
 
   test('are sent before their connection is closed', async () => {
-    const other = openDb({ url: database.url, applicationName: 'test', readConnections: 1 })
+    const other = openDb({ url: fresh.url, applicationName: 'test', readConnections: 1 })
     await other.read({ text: 'select 1' }, [])
     const last = other.read({ text: 'select 2' }, [])
     await Promise.all([last, other.close()])

@@ -1,10 +1,10 @@
 // Rows on their way from PostgreSQL to JSON: whatever lies in the columns, however the bytes arrive.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { type Db, openDb } from '../../../src/lib/pg/db.ts'
 import { boolean, instant, integer, json, object, shape, text } from '../../../src/lib/shape/shape.ts'
-import { freshDatabase } from '../../support/postgres.ts'
+import { setUpDb } from '../../support/postgres.ts'
 
 const nullableText = text('A text.', { sql: '$1::text', nullable: true })
 
@@ -41,16 +41,7 @@ const micros = fc
   )
 
 describe('a row', () => {
-  let database: Awaited<ReturnType<typeof freshDatabase>>
-  let db: Db
-  before(async () => {
-    database = await freshDatabase()
-    db = openDb({ url: database.url, applicationName: 'test', readConnections: 1 })
-  })
-  after(async () => {
-    await db.close()
-    await database.drop()
-  })
+  const fresh = setUpDb({ readConnections: 1 })
 
   test('becomes the JSON of its values, whatever they are', async () => {
     const anything = fc.record({
@@ -61,7 +52,7 @@ describe('a row', () => {
     })
     await fc.assert(
       fc.asyncProperty(anything, async ({ first, flag, maybe, last }) => {
-        const [row] = await db.read({ name: 'thing', text: `select 'before', ${thing.columns}` }, [
+        const [row] = await fresh.db.read({ name: 'thing', text: `select 'before', ${thing.columns}` }, [
           first,
           flag,
           maybe?.id ?? null,
@@ -89,7 +80,7 @@ describe('a row', () => {
   })
 
   test('stands in a list in its place, between what belongs around it', async () => {
-    const rows = await db.read(
+    const rows = await fresh.db.read(
       { text: `select ${thing.columns} from generate_series(1, 3000) n`.replace('$7::text', "n || '\"'") },
       ['é', true, null, null, null, null],
     )
@@ -103,7 +94,7 @@ describe('a row', () => {
 
   test('is refused where a time is none of the years 1 to 9999', async () => {
     for (const time of ['infinity', '-infinity', '10000-01-01 00:00:00+00', '0044-03-15 00:00:00+00 BC']) {
-      const [row] = await db.read({ text: `select ${thing.columns}` }, [null, true, 'id', time, null, null, ''])
+      const [row] = await fresh.db.read({ text: `select ${thing.columns}` }, [null, true, 'id', time, null, null, ''])
       assert.throws(() => thing.write(row!), /Bug: the database wrote the time/, time)
     }
   })
@@ -114,7 +105,7 @@ describe('a row', () => {
       const rows = await read({ ...(name !== undefined && { name }), text, most }, [])
       return rows.map((row) => row.text(0)).join('')
     }
-    for (const read of [db.read, db.readLong]) {
+    for (const read of [fresh.db.read, fresh.db.readLong]) {
       for (const name of [undefined, 'nine']) {
         const all = await Promise.all([3, 9, 1, 12].map((most) => first(read, name, most)))
         assert.deepEqual(all, ['123', '123456789', '1', '123456789'])
@@ -125,8 +116,8 @@ describe('a row', () => {
   test('comes to its own caller, also beside statements that fail', async () => {
     const asked = Array.from({ length: 300 }, (_, n) =>
       n % 3 === 0
-        ? db.read({ text: `select ${n} / 0` }, []).catch(({ code }) => code as string)
-        : db
+        ? fresh.db.read({ text: `select ${n} / 0` }, []).catch(({ code }) => code as string)
+        : fresh.db
             .read(
               {
                 name: n % 2 ? 'series' : undefined,
@@ -144,7 +135,7 @@ describe('a row', () => {
   })
 
   test('that is read alone does not wait behind large reads', async () => {
-    const three = openDb({ url: database.url, applicationName: 'test', readConnections: 3 })
+    const three = openDb({ url: fresh.url, applicationName: 'test', readConnections: 3 })
     try {
       const order: string[] = []
       const read = (what: string, large: boolean, text: string) =>
