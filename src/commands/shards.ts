@@ -32,12 +32,14 @@ function registerDirectory(command: Command): void {
     const options = given as { in: string; to: string; haproxy?: string[]; follow?: boolean }
     const shards = readShards(options.in)
     if (!options.follow) {
-      const directory = await readDirectory(shards)
+      const directory = await readDirectory(shards, options.to)
       writeMaps(options.to, directory)
-      const { organizations, keys, conflicts } = directory
+      const { organizations, keys, conflicts, unreachable } = directory
       const counts = { shards: shards.length, organizations: organizations.size, keys: keys.size }
       const text = `${counts.organizations} organizations and ${counts.keys} keys on ${counts.shards} shards.`
-      return { json: { ...counts, conflicts }, text: [text, ...conflicts].join('\n'), exitCode: conflicts.length && 1 }
+      const problems = [...conflicts, ...unreachable]
+      const json = { ...counts, conflicts, unreachable }
+      return { json, text: [text, ...problems].join('\n'), exitCode: problems.length && 1 }
     }
     const log = openLog(config.logLevel)
     await follow({ shards, folder: options.to, sockets: options.haproxy ?? [], log, signal: abortedWhenStopped() })

@@ -8,6 +8,7 @@ import { identifier } from '../backup/sql-names.ts'
 import { Refusal } from '../lib/errors.ts'
 import { clientConfig } from '../lib/pg/client-config.ts'
 import { causeOf } from '../lib/pg/errors.ts'
+import { wireOf } from '../lib/pg/protocol.ts'
 import type { NamedRow, Query } from '../lib/pg/types.ts'
 import type { Shard } from './shard.ts'
 import type { TenantTable } from './tenant-tables.ts'
@@ -17,17 +18,24 @@ export interface Connection {
   client: pg.Client
   query: Query
   close(): Promise<void>
+  /** Breaks it: the statement that is under way fails. */
+  destroy(): void
 }
 
-export async function connectTo(shard: Shard): Promise<Connection> {
-  const client = new pg.Client(clientConfig({ url: shard.databaseUrl, applicationName: 'tundish move' }))
+/** Connects; an aborted `signal` breaks the connection, also while it is made. */
+export async function connectTo(shard: Shard, signal?: AbortSignal): Promise<Connection> {
+  const settings = { url: shard.databaseUrl, applicationName: 'tundish shards' }
+  const client = new pg.Client(clientConfig(signal ? { ...settings, connectTimeoutMs: 0 } : settings))
   // A broken connection fails the statement that is under way.
   client.on('error', () => {})
+  const destroy = () => void wireOf(client).stream.destroy()
+  signal?.addEventListener('abort', destroy, { once: true })
   await reachable(client.connect())
   const query = (async (text: string, params: unknown[] = []) =>
     (await client.query<NamedRow>(text, params)).rows) as unknown as Query
   for (const setting of ['statement_timeout', 'idle_in_transaction_session_timeout']) await query(`set ${setting} = 0`)
-  return { shard, client, query, close: () => client.end().catch(() => {}) }
+  signal?.removeEventListener('abort', destroy)
+  return { shard, client, query, close: () => client.end().catch(() => {}), destroy }
 }
 
 /** Runs `work` in a transaction, which is rolled back if it throws. */

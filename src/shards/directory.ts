@@ -14,12 +14,20 @@ export interface Part {
   marks: Map<string, Mark>
 }
 
-export interface Directory {
-  /** The shard of each organization and of each key; `MOVING` for a moment of a move. */
+/** The shard of each organization and of each key; `MOVING` for a moment of a move. */
+export interface Places {
   organizations: Map<string, string>
   keys: Map<string, string>
+}
+
+export interface Directory extends Places {
   /** Ids that two shards have: a sentence for each. */
   conflicts: string[]
+}
+
+/** What the maps said before, for the shards that have not responded. */
+export interface Before extends Places {
+  silent: ReadonlySet<string>
 }
 
 /** Changes when an organization, project or key is added, and with every step of a move. Cheap to ask for. */
@@ -46,9 +54,9 @@ export async function readPart(query: Query): Promise<Part> {
 
 /**
  * The directory of all shards, by name. An organization that two have is where the mark of its move says; without one its
- * requests are refused, because either may have what the other has not.
+ * requests are refused, because either may have what the other has not. A shard that has not responded keeps its entries.
  */
-export function directoryOf(parts: ReadonlyMap<string, Part>): Directory {
+export function directoryOf(parts: ReadonlyMap<string, Part>, before?: Before): Directory {
   const organizations = new Map<string, string>()
   const conflicts: string[] = []
   for (const [shard, part] of parts) {
@@ -59,11 +67,35 @@ export function directoryOf(parts: ReadonlyMap<string, Part>): Directory {
       organizations.set(id, place ?? MOVING)
     }
   }
+  for (const [id, place] of before?.organizations ?? []) {
+    const kept = keptPlace(id, place, organizations.get(id), parts, before!.silent)
+    if (kept !== undefined) organizations.set(id, kept)
+  }
   const keys = new Map<string, string>()
   for (const part of parts.values()) {
     for (const [hash, id] of part.keys) keys.set(hash, organizations.get(id)!)
   }
+  for (const [hash, place] of before?.keys ?? []) {
+    if (!keys.has(hash)) keys.set(hash, before!.silent.has(place) ? place : MOVING)
+  }
   return { organizations, keys, conflicts: [...conflicts, ...sharedProjects(parts)] }
+}
+
+/** Where requests of an organization of the old maps go while a shard is silent; undefined: where the others say. */
+function keptPlace(
+  id: string,
+  place: string,
+  now: string | undefined,
+  parts: ReadonlyMap<string, Part>,
+  silent: ReadonlySet<string>,
+): string | undefined {
+  // No shard removes an organization but by a move: the silent one has got it.
+  if (now === undefined) return silent.has(place) ? place : MOVING
+  if (!silent.has(place) && place !== MOVING) return undefined
+  const [mark] = [...parts.values()].flatMap(({ marks }) => marks.get(id) ?? [])
+  if (mark) return silent.has(place) && mark.to === place ? place : undefined
+  // Two may have it, and which of them is right only the silent one knows.
+  return MOVING
 }
 
 function placeOfBoth(id: string, parts: ReadonlyMap<string, Part>): string | undefined {

@@ -1,10 +1,13 @@
 // Keeps the maps of HAProxy current while keys and organizations are created and moved.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { UsageError } from '../lib/errors.ts'
+import { causeOf } from '../lib/pg/errors.ts'
 import { type Connection, connectTo } from './connection.ts'
-import { type Directory, directoryOf, type Part, readPart, stateOf } from './directory.ts'
-import { loadMaps, writeMaps } from './haproxy.ts'
+import { type Directory, directoryOf, type Part, type Places, readPart, stateOf } from './directory.ts'
+import { loadMaps, readMaps, writeMaps } from './haproxy.ts'
 import type { Shard } from './shard.ts'
+import { askShard, breakable, withinLimit } from './time-limit.ts'
 
 export interface Following {
   shards: readonly Shard[]
@@ -19,81 +22,131 @@ export interface Following {
 // A mover waits longer than this for all directories.
 const LOOK_MS = 500
 
-/** The directory as it is now. Throws when a shard cannot be reached. */
-export async function readDirectory(shards: readonly Shard[]): Promise<Directory> {
-  const parts = await Promise.all(
-    shards.map(async (shard) => {
-      const connection = await connectTo(shard)
-      try {
-        return [shard.name, await readPart(connection.query)] as const
-      } finally {
-        await connection.close()
-      }
-    }),
-  )
-  return directoryOf(new Map(parts))
+/** The directory as it is now. A shard that cannot be reached keeps the entries of the maps in `folder`, and is named. */
+export async function readDirectory(
+  shards: readonly Shard[],
+  folder: string,
+): Promise<Directory & { unreachable: string[] }> {
+  const parts = new Map<string, Part>()
+  const unreachable: string[] = []
+  const read = async (shard: Shard) => {
+    try {
+      parts.set(shard.name, await askShard(shard, ({ query }) => readPart(query)))
+    } catch (error) {
+      unreachable.push(`${cannotBeReached(shard, error)} Its entries stay as they were.`)
+    }
+  }
+  await Promise.all(shards.map(read))
+  return { ...directoryWith(parts, shards, readMaps(folder)), unreachable: unreachable.sort() }
+}
+
+const cannotBeReached = ({ name }: Shard, error: unknown) =>
+  `The shard ${name} cannot be reached (${error instanceof UsageError ? error.message : causeOf(error)}).`
+
+/** The shards that have no part yet keep their places of before. */
+function directoryWith(parts: ReadonlyMap<string, Part>, shards: readonly Shard[], before: Places): Directory {
+  const silent = new Set(shards.map(({ name }) => name).filter((name) => !parts.has(name)))
+  return directoryOf(parts, silent.size > 0 ? { ...before, silent } : undefined)
 }
 
 /**
- * Writes the maps whenever something has changed, until `signal`. A shard that cannot be reached keeps its entries. Begins
- * when every shard was reached once.
+ * Writes the maps whenever something has changed, until `signal`. A shard that cannot be reached keeps its entries, those of
+ * the files at first. Begins when every shard has responded or has not within its time.
  */
 export async function follow({ shards, folder, sockets, log, signal }: Following): Promise<void> {
-  const looks = shards.map((shard) => ({ shard, look: watch(shard, log) }))
+  const before = readMaps(folder)
   const parts = new Map<string, Part>()
-  let stale = new Set<string>()
+  const tried = new Set<string>()
+  let changed = false
+  let wake = () => {}
+  const watching = shards.map((shard) =>
+    watch(shard, log, signal, (part) => {
+      tried.add(shard.name)
+      wake()
+      if (!part) return
+      parts.set(shard.name, part)
+      changed = true
+    }),
+  )
+  let stale: readonly string[] = []
   let said = ''
   while (!signal.aborted) {
-    const found = await Promise.all(looks.map(async ({ shard, look }) => ({ shard, part: await look() })))
-    const changed = found.filter(({ part }) => part !== undefined)
-    for (const { shard, part } of changed) parts.set(shard.name, part!)
-    if (parts.size === shards.length && (changed.length > 0 || stale.size > 0)) {
-      const directory = directoryOf(parts)
-      if (changed.length > 0) writeMaps(folder, directory)
-      stale = await loadAll(changed.length > 0 ? sockets : [...stale], folder, directory, log)
+    if (tried.size === shards.length && (changed || stale.length > 0)) {
+      const directory = directoryWith(parts, shards, before)
+      const isNew = changed
+      changed = false
+      if (isNew) writeMaps(folder, directory)
+      stale = await loadAll(isNew ? sockets : stale, folder, directory, log)
       if (directory.conflicts.join() !== said) for (const conflict of directory.conflicts) log.error(conflict)
       said = directory.conflicts.join()
       const { organizations, keys } = directory
-      if (changed.length > 0) log.info({ organizations: organizations.size, keys: keys.size }, 'The maps are current.')
+      if (isNew) log.info({ organizations: organizations.size, keys: keys.size }, 'The maps are current.')
     }
-    await sleep(LOOK_MS, undefined, { signal }).catch(() => {})
+    const woken = new Promise<void>((resolve) => {
+      wake = resolve
+    })
+    await Promise.race([woken, pause(signal)])
   }
-  await Promise.all(looks.map(({ look }) => look('close')))
+  await Promise.all(watching)
 }
+
+const pause = (signal: AbortSignal) => sleep(LOOK_MS, undefined, { signal }).catch(() => {})
 
 /** Returns the sockets that could not be loaded. */
-async function loadAll(sockets: readonly string[], folder: string, directory: Directory, log: Following['log']) {
-  const failed = new Set<string>()
-  for (const socket of sockets) {
-    await loadMaps(socket, folder, directory).catch((error: Error) => {
-      failed.add(socket)
-      log.warn(`The maps could not be loaded: ${error.message}`)
-    })
-  }
-  return failed
+async function loadAll(
+  sockets: readonly string[],
+  folder: string,
+  directory: Directory,
+  log: Following['log'],
+): Promise<string[]> {
+  const failed = await Promise.all(
+    sockets.map(async (socket) => {
+      try {
+        await loadMaps(socket, folder, directory)
+        return []
+      } catch (error) {
+        log.warn(`The maps could not be loaded: ${(error as Error).message}`)
+        return [socket]
+      }
+    }),
+  )
+  return failed.flat()
 }
 
-/** Returns what the shard has when that has changed, else undefined. Connects again after a failure. */
-function watch(shard: Shard, log: Following['log']): (close?: 'close') => Promise<Part | undefined> {
+/**
+ * Passes on what the shard has at first and after each change, until `signal`; undefined when it cannot be reached. Connects
+ * again after a failure.
+ */
+async function watch(
+  shard: Shard,
+  log: Following['log'],
+  signal: AbortSignal,
+  found: (part: Part | undefined) => void,
+): Promise<void> {
   let connection: Connection | undefined
   let state: string | undefined
   let isAway = false
-  return async (close) => {
-    if (close) return void (await connection?.close())
-    try {
-      connection ??= await connectTo(shard)
-      const now = await stateOf(connection.query)
-      isAway = false
-      if (now === state) return undefined
-      const part = await readPart(connection.query)
-      state = now
-      return part
-    } catch (error) {
-      await connection?.close()
-      connection = undefined
-      if (!isAway) log.warn(`The shard ${shard.name} cannot be reached: ${(error as Error).message}`)
-      isAway = true
-      return undefined
-    }
+  const look = async (limit: AbortSignal) => {
+    connection ??= await connectTo(shard, limit)
+    const { query } = connection
+    const now = await breakable(connection, limit, () => stateOf(query))
+    if (now === state) return
+    const part = await breakable(connection, limit, () => readPart(query))
+    state = now
+    found(part)
   }
+  while (!signal.aborted) {
+    try {
+      await withinLimit(look, signal)
+      isAway = false
+    } catch (error) {
+      connection?.destroy()
+      connection = undefined
+      if (!isAway && !signal.aborted) log.warn(cannotBeReached(shard, error))
+      isAway = true
+      found(undefined)
+    }
+    await pause(signal)
+  }
+  connection?.destroy()
 }

@@ -1,9 +1,9 @@
 // HAProxy's maps: the directory as two files, and the same in the memory of a HAProxy that runs.
-import { renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { makeFolder } from '../lib/files.ts'
-import type { Directory } from './directory.ts'
+import type { Directory, Places } from './directory.ts'
 
 /** The names of the files, as in `haproxy.cfg`. */
 const MAPS = { organizations: 'organizations.map', keys: 'keys.map' } as const
@@ -23,6 +23,16 @@ export function writeMaps(folder: string, directory: Directory): void {
     writeFileSync(`${file}.new`, linesOf(directory, name).join(''), { flush: true, mode: 0o644 })
     renameSync(`${file}.new`, file)
   }
+}
+
+/** What the files say now. Without a file: nothing. */
+export function readMaps(folder: string): Places {
+  const [organizations, keys] = NAMES.map((name) => {
+    const file = join(folder, MAPS[name])
+    const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []
+    return new Map(lines.filter((line) => line !== '').map((line) => line.split(' ') as [string, string]))
+  })
+  return { organizations: organizations!, keys: keys! }
 }
 
 /**

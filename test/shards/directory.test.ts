@@ -57,7 +57,7 @@ test('the maps have every organization, and every key by its hash, with the shar
   for (const shard of ['north', 'south']) keys[shard] = await create(shard, `${shard}-org`)
   const { code, stdout } = await directory()
   assert.equal(code, 0)
-  assert.deepEqual(JSON.parse(stdout), { shards: 2, organizations: 2, keys: 4, conflicts: [] })
+  assert.deepEqual(JSON.parse(stdout), { shards: 2, organizations: 2, keys: 4, conflicts: [], unreachable: [] })
   assert.equal(mapOf('organizations'), 'north-org north\nsouth-org south\n')
   const expected = Object.entries(keys).flatMap(([shard, all]) => all.map((key) => `${hashOf(key)} ${shard}\n`))
   assert.equal(mapOf('keys'), expected.sort().join(''))

@@ -7,6 +7,8 @@ export interface DatabaseProxy {
   /** Breaks every connection and refuses new ones. */
   cut(): Promise<void>
   mend(): Promise<void>
+  /** Passes nothing on and accepts new connections, as a frozen server does. */
+  freeze(): void
 }
 
 /** With `cutAt`, a connection breaks before what is sent to the database and matches goes on. */
@@ -21,10 +23,12 @@ export async function openProxy(databaseUrl: string, cutAt?: { pattern: RegExp |
     sockets.add(socket)
     socket.on('error', () => {}).on('close', () => sockets.delete(socket))
   }
+  let isFrozen = false
   const listen = (port: number) => {
     const server = createServer((near) => {
-      const far = connect(target)
       keep(near)
+      if (isFrozen) return
+      const far = connect(target)
       keep(far)
       near.on('data', (chunk) => {
         if (cutAt?.pattern?.test(chunk.toString('latin1'))) near.destroy()
@@ -48,7 +52,12 @@ export async function openProxy(databaseUrl: string, cutAt?: { pattern: RegExp |
       await closed
     },
     async mend() {
+      isFrozen = false
       server = await listen(port)
+    },
+    freeze() {
+      isFrozen = true
+      for (const socket of sockets) socket.pause()
     },
   }
 }
