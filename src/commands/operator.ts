@@ -1,13 +1,30 @@
 // tundish operator: creates, lists and revokes keys of the operator's API.
+import { existsSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import { audited } from '../audit/audit.ts'
 import { makeLink, signInAddress } from '../dashboard/sessions.ts'
 import { ApiError, Refusal, UsageError } from '../lib/errors.ts'
-import { createOperator, endOperator, findOperator, type Scope } from '../tenants/operator-keys.ts'
+import { writeNew } from '../lib/new-file.ts'
+import {
+  createOperator,
+  endOperator,
+  findOperator,
+  isOperatorKey,
+  makeOperatorKey,
+  type Scope,
+} from '../tenants/operator-keys.ts'
 import { checkName } from '../tenants/tenants.ts'
 import { action } from './command.ts'
 import { addOperations, commandLine } from './operations.ts'
+import { readSecrets } from './secrets.ts'
 import { readSpan } from './span.ts'
+
+interface NewKey {
+  name: string
+  scope: Scope
+  expires?: string
+  keyFile?: string
+}
 
 export async function register(program: Command): Promise<void> {
   const operator = program.command('operator').description("keys of the operator's API")
@@ -18,16 +35,26 @@ export async function register(program: Command): Promise<void> {
       .description('create a key and print it, once')
       .requiredOption('--name <name>', 'who uses it, or what for')
       .addOption(new Option('--scope <scope>', 'what it may do').choices(['read', 'write']).default('read'))
-      .option('--expires <time>', 'how long it is valid: 12h, 90d'),
-    async (app, { name, scope, expires }: { name: string; scope: Scope; expires?: string }) => {
+      .option('--expires <time>', 'how long it is valid: 12h, 90d')
+      .option(
+        '--key-file <file>',
+        'a file with the key, which is created if it is not there: the same key on several shards',
+      ),
+    async (app, { name, scope, expires, keyFile }: NewKey) => {
       checkName(name)
       const seconds = expires === undefined ? undefined : readSpan('--expires', expires)
       if (seconds === 0) throw new UsageError('--expires must be more than 0.')
+      const key = keyFile === undefined ? undefined : await keyOf(keyFile)
       const made = await audited(app, commandLine(), async (query) => {
-        const result = await createOperator(query, { name, scope, seconds })
+        const result = await createOperator(query, { name, scope, seconds, key })
         const after = { name, scope, ...(expires !== undefined && { expires_in: expires }) }
         return { entry: { action: 'operator.created', target: `operator key ${result.id}`, after }, result }
       })
+      if (keyFile !== undefined)
+        return {
+          json: { id: made.id, name, scope, key_file: keyFile },
+          text: `Operator key ${made.id} is made: it is in ${keyFile}.`,
+        }
       return {
         json: { id: made.id, name, scope, operator_key: made.key },
         text: `Operator key ${made.id} is made, shown only now:\n${made.key}`,
@@ -58,4 +85,13 @@ export async function register(program: Command): Promise<void> {
       return { json: { url }, text: `This link signs in once, within 12 hours:\n${url}` }
     },
   )
+}
+
+/** The key in the file. A file that is not there is created with a new key, for its owner alone to read. */
+async function keyOf(file: string): Promise<string> {
+  if (!existsSync(file)) writeNew(file, makeOperatorKey())
+  const [key, ...more] = await readSecrets(file, [])
+  if (more.length > 0 || !isOperatorKey(key!))
+    throw new UsageError(`${file} must have one operator key, as "tundish operator create" makes it, and nothing else.`)
+  return key!
 }

@@ -1,15 +1,19 @@
 // tundish shards: several databases, each with whole organizations, behind one HAProxy.
 import type { Command } from 'commander'
+import { operationsOf } from '../admin/groups.ts'
+import { isReading } from '../admin/operation.ts'
 import { audited, type Entry } from '../audit/audit.ts'
 import { UsageError } from '../lib/errors.ts'
 import { openLog } from '../lib/log.ts'
 import { follow, readDirectory } from '../shards/follow.ts'
 import { writeMaps } from '../shards/haproxy.ts'
+import { documentOf, merge } from '../shards/merge.ts'
 import { move } from '../shards/move.ts'
 import { type Ran, runOn } from '../shards/on-each.ts'
 import { readShards, type Shard, shardNamed } from '../shards/shard.ts'
-import { abortedWhenStopped, withApp, withSettings } from './command.ts'
+import { abortedWhenStopped, type Result, withApp, withSettings } from './command.ts'
 import { commandLine } from './operations.ts'
+import { table } from './text.ts'
 
 export function register(program: Command): void {
   const group = program.command('shards').description('several databases, each with whole organizations')
@@ -48,24 +52,45 @@ function registerDirectory(command: Command): void {
 }
 
 function registerRun(command: Command): void {
+  command.option('--merge', 'print the lists of all shards as one, with a column "shard"')
   withSettings(command, async (_config, ...given) => {
-    const [words, options] = given as [string[], { in: string; json?: boolean }]
+    const [words, { in: folder, json, merge: isMerged }] = given as [string[], RunOptions]
     const ran: Ran[] = []
-    for (const shard of readShards(options.in)) {
-      const one = await runOn(shard, options.json ? [...words, '--json'] : words)
+    for (const shard of readShards(folder)) {
+      const one = await runOn(shard, json || isMerged ? [...words, '--json'] : words)
       ran.push(one)
-      if (!options.json) process.stdout.write(`${shard.name}:\n${one.output}`)
+      if (!json && !isMerged) process.stdout.write(`${shard.name}:\n${one.output}`)
     }
-    return {
-      json: options.json && ran.map(asJson),
-      text: '',
-      exitCode: Math.max(...ran.map(({ exitCode }) => exitCode)),
-    }
+    const exitCode = Math.max(...ran.map((one) => one.exitCode))
+    if (isMerged) return { ...(await describeMerged(ran, words)), exitCode }
+    return { json: json && ran.map(asJson), text: '', exitCode }
   })
 }
 
-function asJson({ shard, exitCode, output }: Ran) {
-  return { shard, exit_code: exitCode, output: output.trim() === '' ? null : JSON.parse(output) }
+interface RunOptions {
+  in: string
+  json?: boolean
+  merge?: boolean
+}
+
+const asJson = (ran: Ran) => ({ shard: ran.shard, exit_code: ran.exitCode, output: documentOf(ran) ?? null })
+
+/** One list of all shards. What is not in it is said on standard error, in both forms. */
+async function describeMerged(ran: Ran[], words: readonly string[]): Promise<Result> {
+  const { rows, further } = merge(ran)
+  const failed = ran.filter(({ exitCode, output }) => exitCode !== 0 && output.trim() === '')
+  for (const { shard, exitCode } of failed) process.stderr.write(`${shard}: ended with ${exitCode}.\n`)
+  for (const [shard, cursor] of further) process.stderr.write(`There are more on ${shard}: --cursor ${cursor}\n`)
+  if (rows.length === 0) return { json: rows, text: 'There is nothing.' }
+  const columns = (await columnsOf(words)) ?? rows.flatMap((row) => Object.keys(row))
+  return { json: rows, text: table(rows, [...new Set(['shard', ...columns])]) }
+}
+
+/** The columns of the command's own table, if it is a list of the operator's API. */
+async function columnsOf(words: readonly string[]): Promise<readonly string[] | undefined> {
+  const operations = await operationsOf(words[0]!)
+  const own = operations.find(({ command }) => command.split(' ').every((word, n) => word === words[n]))
+  return own && isReading(own) ? own.columns : undefined
 }
 
 function registerMove(command: Command): void {

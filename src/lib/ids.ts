@@ -1,4 +1,5 @@
 // Makes and recognizes ids: UUIDs of version 7, and ULIDs behind a prefix.
+import { hash } from 'node:crypto'
 import { randomPiece } from './random.ts'
 
 // Crockford's alphabet, in the order of ASCII, so that ids sort by the time they were made.
@@ -8,7 +9,14 @@ const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 export function makeUuid(): string {
   const bytes = randomPiece(16)
   bytes.writeUIntBE(Date.now(), 0, 6)
-  bytes[6] = (bytes[6]! & 0x0f) | 0x70
+  return written(bytes, 7)
+}
+
+/** A UUID of version 8 (RFC 9562) that is always the same for a secret's hash, and does not reveal any of it. */
+export const uuidOf = (secretHash: Buffer): string => written(hash('sha256', secretHash, 'buffer').subarray(0, 16), 8)
+
+function written(bytes: Buffer, version: number): string {
+  bytes[6] = (bytes[6]! & 0x0f) | (version << 4)
   bytes[8] = (bytes[8]! & 0x3f) | 0x80
   const hex = bytes.toString('hex')
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')

@@ -1,7 +1,7 @@
 // Operator keys: create, list, end, authenticate. They give access to the operator's API, not to a tenant's data API.
 import { randomBytes } from 'node:crypto'
-import { ApiError } from '../lib/errors.ts'
-import { makeUuid } from '../lib/ids.ts'
+import { ApiError, Refusal } from '../lib/errors.ts'
+import { makeUuid, uuidOf } from '../lib/ids.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Query, Statement } from '../lib/pg/types.ts'
 import { instant, shape, text } from '../lib/shape/shape.ts'
@@ -24,17 +24,33 @@ export const operatorKey = shape('OperatorKey', 'k', {
   last_used_at: instant('When it was last used, to the minute.', { nullable: true }),
 })
 
+export interface NewOperator {
+  name: string
+  scope: Scope
+  seconds?: number
+  /** A key of `makeOperatorKey()` that another installation has too; its id is the same there. By default a new one. */
+  key?: string
+}
+
 /** Creates a key that is valid for `seconds`, or until it is ended. Only its hash is stored. */
-export async function createOperator(query: Query, settings: { name: string; scope: Scope; seconds?: number }) {
-  const id = makeUuid()
-  const key = `operator_${randomBytes(32).toString('base64url')}`
-  await query(
+export async function createOperator(query: Query, settings: NewOperator) {
+  const key = settings.key ?? makeOperatorKey()
+  const id = settings.key === undefined ? makeUuid() : uuidOf(hashKey(settings.key))
+  const rows = await query(
     `insert into operator_keys (id, name, hash, scope, created_at, expires_at)
-     select $1, $2, $3, $4, at, at + make_interval(secs => $5::float8) from (select db_clock() as at) now`,
+     select $1, $2, $3, $4, at, at + make_interval(secs => $5::float8) from (select db_clock() as at) now
+     on conflict do nothing returning 1`,
     [id, settings.name, hashKey(key), settings.scope, settings.seconds ?? null],
   )
+  if (rows.length === 0) throw new Refusal(`This key has been created before, with the id ${id}.`)
   return { id, key }
 }
+
+/** `operator_` and 32 random bytes in base64url. */
+export const makeOperatorKey = () => `operator_${randomBytes(32).toString('base64url')}`
+
+/** Whether it has the form of a key that was made here: a chosen one could be guessed. */
+export const isOperatorKey = (text: string) => /^operator_[A-Za-z0-9_-]{43}$/.test(text)
 
 /** Ends a valid key at once. */
 export async function endOperator(query: Query, id: string): Promise<void> {

@@ -1,52 +1,14 @@
 // The directory of several shards: who has an organization and its keys, what a mistake in the settings says, and every command on each.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
-import { parseEnv } from 'node:util'
-import { openApp } from '../../src/app.ts'
-import { readConfig } from '../../src/config.ts'
-import { openLog } from '../../src/lib/log.ts'
-import { createOrganization, createProject } from '../../src/tenants/tenants.ts'
+import { test } from 'node:test'
 import { tundish } from '../support/cli.ts'
-import { ask, type FreshDatabase, freshDatabase } from '../support/postgres.ts'
+import { ask } from '../support/postgres.ts'
+import { setUpShards } from './databases.ts'
 
-const masterKey = randomBytes(32).toString('base64')
-const folder = mkdtempSync(join(tmpdir(), 'tundish-directory-'))
-const settings = join(folder, 'settings')
-const databases: Record<string, FreshDatabase> = {}
-
-before(async () => {
-  mkdirSync(settings)
-  for (const name of ['north', 'south']) {
-    databases[name] = await freshDatabase()
-    writeSettings(name, { DATABASE_URL: databases[name].url, MASTER_KEY: masterKey, DATA_DIR: join(folder, name) })
-  }
-})
-after(async () => {
-  for (const database of Object.values(databases)) await database.drop()
-  rmSync(folder, { recursive: true, force: true })
-})
-
-function writeSettings(name: string, env: Record<string, string>): void {
-  const lines = Object.entries(env).map(([key, value]) => `${key}=${value}\n`)
-  writeFileSync(join(settings, `${name}.env`), lines.join(''))
-}
-
-/** Creates an organization with a project, and returns their keys. */
-async function create(shard: string, id: string): Promise<string[]> {
-  const env = parseEnv(readFileSync(join(settings, `${shard}.env`), 'utf8')) as Record<string, string>
-  const app = await openApp(readConfig(env), { log: openLog('silent') })
-  try {
-    const organization = await createOrganization(app.db, app.seal, { id })
-    const project = await createProject(app.db, app.seal, { id: `${id}-${shard}`, organization: id })
-    return [organization.secret_key, project.secret_key]
-  } finally {
-    await app.close()
-  }
-}
+const { folder, settings, masterKey, databases, write, create } = setUpShards()
 
 const directory = () => tundish(['shards', 'directory', '--in', settings, '--to', join(folder, 'maps'), '--json'])
 const mapOf = (name: string) => readFileSync(join(folder, 'maps', `${name}.map`), 'utf8')
@@ -54,7 +16,7 @@ const hashOf = (key: string) => createHash('sha256').update(key).digest('hex').t
 
 test('the maps have every organization, and every key by its hash, with the shard', async () => {
   const keys: Record<string, string[]> = {}
-  for (const shard of ['north', 'south']) keys[shard] = await create(shard, `${shard}-org`)
+  for (const shard of ['north', 'south'] as const) keys[shard] = await create(shard, `${shard}-org`)
   const { code, stdout } = await directory()
   assert.equal(code, 0)
   assert.deepEqual(JSON.parse(stdout), { shards: 2, organizations: 2, keys: 4, conflicts: [], unreachable: [] })
@@ -64,7 +26,7 @@ test('the maps have every organization, and every key by its hash, with the shar
 })
 
 test('an organization on two shards is served by neither, and is named', async () => {
-  for (const shard of ['north', 'south']) await create(shard, 'twin')
+  for (const shard of ['north', 'south'] as const) await create(shard, 'twin')
   const { code, stdout } = await directory()
   assert.equal(code, 1)
   assert.deepEqual(JSON.parse(stdout).conflicts, ['The organization "twin" is on more than one shard.'])
@@ -82,7 +44,7 @@ test('an organization on two shards is served by neither, and is named', async (
 })
 
 test('the mark of a move decides between two, and stops requests before', async () => {
-  const { url } = databases['north']!
+  const { url } = databases.north
   const mark = JSON.stringify({ to: 'south', keys: {} })
   await ask(url, `insert into instance (name, value) values ('move twin', '${mark}'), ('move north-org', '${mark}')`)
   const { stdout } = await directory()
@@ -103,14 +65,14 @@ test('run returns the highest exit code, and puts the name of the shard into the
 })
 
 test('2 for settings that do not fit together', async () => {
-  const { url } = databases['south']!
+  const { url } = databases.south
   const cases: [Record<string, string>, RegExp][] = [
     [{ DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') }, /another MASTER_KEY than north/],
     [{ DATABASE_URL: url, MASTER_KEY: masterKey }, /west has the database of another shard/],
     [{ MASTER_KEY: masterKey }, /west\.env: DATABASE_URL is required/],
   ]
   for (const [env, sentence] of cases) {
-    writeSettings('west', env)
+    write('west', env)
     const { code, stderr } = await directory()
     assert.equal(code, 2)
     assert.match(stderr, sentence)

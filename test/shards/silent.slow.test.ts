@@ -1,50 +1,26 @@
 // A shard that does not respond: the others get their entries and their commands, its own entries stay, and it is named.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import pg from 'pg'
-import { openApp } from '../../src/app.ts'
-import { readConfig } from '../../src/config.ts'
-import { openLog } from '../../src/lib/log.ts'
-import { createOrganization } from '../../src/tenants/tenants.ts'
 import { PROGRAM_ENV, program, tundish } from '../support/cli.ts'
 import { until } from '../support/cluster.ts'
-import { ask, type FreshDatabase, freshDatabase } from '../support/postgres.ts'
+import { ask } from '../support/postgres.ts'
 import { type DatabaseProxy, openProxy } from '../support/proxy.ts'
+import { setUpShards } from './databases.ts'
 
-const MASTER_KEY = randomBytes(32).toString('base64')
-const folder = mkdtempSync(join(tmpdir(), 'tundish-silent-'))
-const settings = join(folder, 'settings')
-const databases: Record<string, FreshDatabase> = {}
+const { folder, settings, databases, envOf, write, create } = setUpShards({}, cutIn)
 let way: DatabaseProxy
 
-before(async () => {
-  mkdirSync(settings)
-  for (const name of ['north', 'south']) databases[name] = await freshDatabase()
-  way = await openProxy(databases['north']!.url)
-  for (const [name, url] of Object.entries({ north: way.url, south: databases['south']!.url })) {
-    const env = { DATABASE_URL: url, MASTER_KEY, DATA_DIR: join(folder, name) }
-    const lines = Object.entries(env).map(([key, value]) => `${key}=${value}\n`)
-    writeFileSync(join(settings, `${name}.env`), lines.join(''))
-    await create(name, `${name}-org`)
-  }
-})
-after(async () => {
-  await way.cut()
-  for (const database of Object.values(databases)) await database.drop()
-  rmSync(folder, { recursive: true, force: true })
-})
-
-async function create(shard: string, id: string): Promise<void> {
-  const env = { DATABASE_URL: databases[shard]!.url, MASTER_KEY, DATA_DIR: join(folder, shard) }
-  const app = await openApp(readConfig(env), { log: openLog('silent') })
-  await createOrganization(app.db, app.seal, { id }).finally(() => app.close())
+async function cutIn(): Promise<void> {
+  way = await openProxy(databases.north.url)
+  for (const name of ['north', 'south'] as const) await create(name, `${name}-org`)
+  write('north', { ...envOf('north'), DATABASE_URL: way.url })
 }
+after(() => way.cut())
 
 const mapOf = (name: string) => readFileSync(join(folder, 'maps', `${name}.map`), 'utf8')
 const keysOn = (shard: string) => mapOf('keys').match(new RegExp(` ${shard}$`, 'gm'))?.length
@@ -77,7 +53,7 @@ test('1, with the entries of the silent shard and what is new on the others; an 
   assert.deepEqual(JSON.parse(stdout), {
     shards: 2,
     organizations: 6,
-    keys: 4,
+    keys: 8,
     conflicts: [],
     unreachable: ['The shard north cannot be reached (no response within 10 seconds). Its entries stay as they were.'],
   })
@@ -90,11 +66,11 @@ test('1, with the entries of the silent shard and what is new on the others; an 
     'underway-org moving',
   ]
   assert.equal(mapOf('organizations'), expected.map((line) => `${line}\n`).join(''))
-  assert.deepEqual([keysOn('north'), keysOn('south')], [1, 3])
+  assert.deepEqual([keysOn('north'), keysOn('south')], [2, 6])
 })
 
 test('an organization that the silent shard had is refused, unless a mark says where it is', async () => {
-  const { url } = databases['south']!
+  const { url } = databases.south
   await create('south', 'north-org')
   await create('south', 'back-org')
   writeFileSync(join(folder, 'maps/organizations.map'), `${mapOf('organizations')}back-org north\n`)
@@ -116,7 +92,7 @@ test('run leaves out the silent shard, and names it', async () => {
 test('a command during which its shard stops to respond is ended, and the next shard has its turn', async () => {
   await way.cut()
   await way.mend()
-  const holder = new pg.Client({ connectionString: databases['north']!.url })
+  const holder = new pg.Client({ connectionString: databases.north.url })
   await holder.connect()
   await holder.query('begin; lock table products in access exclusive mode')
   const running = tundish(['shards', 'run', '--in', settings, '--', 'backup', join(folder, '{shard}.backup')])
@@ -137,6 +113,6 @@ test('a shard whose database refuses connections keeps its entries too', async (
   await way.mend()
   assert.equal(code, 1)
   assert.match(stdout, /The shard north cannot be reached \(.*ECONNREFUSED.*Its entries stay as they were\./)
-  // Its own, and that of the organization that is on its way to it.
-  assert.equal(keysOn('north'), 2)
+  // Its own, and those of the organization that is on its way to it.
+  assert.equal(keysOn('north'), 4)
 })
