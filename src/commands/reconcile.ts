@@ -1,6 +1,7 @@
 // tundish reconcile: compares orders and refunds with the payment providers, and settles what is missing here.
 import type { Command } from 'commander'
-import { type Difference, reconcile } from '../billing/unknown/reconcile.ts'
+import type { Difference } from '../billing/unknown/compare.ts'
+import { reconcile } from '../billing/unknown/reconcile.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
 import { ProviderError } from '../providers/provider.ts'

@@ -38,7 +38,7 @@ export const restoreMutants: Mutants = {
   },
   'mark-cleared-beside-an-order-in-progress': {
     does: 'clears the mark of a restore although a refund there waits for the order of its charge',
-    file: 'billing/unknown/reconcile.ts',
+    file: 'billing/unknown/compare.ts',
     code: `if (organizationId !== undefined) pass.incomplete.add`,
     bug: `if (organizationId === 'none') pass.incomplete.add`,
     foundBy: ['test/billing/reconcile-command.test.ts'],
