@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
-import type { Movement } from '../../src/providers/provider.ts'
+import { type Movement, noDetails } from '../../src/providers/provider.ts'
 import { type Billing, startBilling } from '../support/billing.ts'
 import { fixedProviders } from '../support/fixed-providers.ts'
 import { tundishAgain } from '../support/resident.ts'
@@ -132,6 +132,34 @@ describe('reconcile', () => {
       (await other.refund(user, order_id)).body.message,
       'The charge is paid back already: nothing is left of it.',
     )
+  })
+
+  test('adopts a refund that the provider lists long before the charge in progress that it pays back', async () => {
+    const other = await billing.organization()
+    const user = await other.customer({ token: 'sim_charge_then_drop' })
+    const { order_id } = (await other.charge(user, { idempotency_key: 'k' })).body
+    await billing.db.query(`update orders set lease_until = db_clock() - interval '1 s' where order_id = $1`, [
+      order_id,
+    ])
+    const [row] = await billing.db.query('select provider_key from orders where order_id = $1', [order_id])
+    const money = { amountMinor: 1050n, currencyCode: 'USD', at: all }
+    const back = { key: null, reference: null, transactionId: 'back', ...money }
+    const provider = scriptedProvider({
+      async *list() {
+        yield { type: 'refund', chargeTransactionId: 'charge', ...back }
+        for (let n = 0; n < 500; n++)
+          yield { type: 'charge', key: null, reference: null, transactionId: `foreign-${n}`, ...money }
+        yield { type: 'charge', key: row!.provider_key!, reference: order_id, transactionId: 'charge', ...money }
+      },
+      lookUp: async () =>
+        verdict('succeeded', { reference: order_id, details: { ...noDetails, psp_transaction_id: 'charge' } }),
+      refundsOf: async () => [{ ...back, status: 'succeeded', details: noDetails }],
+    })
+    const { app } = billing.server
+    const context = { ...app, providers: fixedProviders([provider]), log: silent, providerTimeoutMs: 1_000 }
+    const { settled, adopted } = await reconcile(context, '2100-01-01T00:00:00Z')
+    assert.deepEqual([settled, adopted], [1, 1])
+    assert.equal((await other.consumables(user))[0].is_active, false)
   })
 
   test('0 when all agree; 1 when the provider cannot be asked; 2 for what is no time', async () => {
