@@ -80,6 +80,7 @@ const order = shape('PersonOrder', 'o', {
   external_id: text('The customer.'),
   created_at: instant('When it was claimed.'),
   status: text('State.'),
+  psp: text('Payment provider.'),
   amount: decimal('Amount in major units.'),
   amount_refunded: decimal('Sum of the refunds that succeeded.'),
   currency_code: text('Currency.'),

@@ -45,11 +45,13 @@ function waysOn(status: number, { method, url, headers }: FastifyRequest): Html 
     const back = html`<p class="row"><a class="button" href="${pageBefore(headers)}">Back to the form</a> ${today}</p>`
     return status < 500 ? back : html`<p>It may have been done: look before you send the form again.</p>${back}`
   }
-  if (status < 500) return html`<p>${today}</p>`
+  const before = pageBefore(headers)
+  if (status < 500)
+    return html`<p class="row">${before !== '/' && html`<a class="button" href="${before}">Back</a>`} ${today}</p>`
   return html`<p class="row"><a class="button" href="${ownPath(url)}">Try again</a> ${today}</p>`
 }
 
-/** The page that a form was on: browsers name it to the listener that it came from. */
+/** The page that a form or link was on: browsers name it to the listener that it came from. */
 function pageBefore({ referer, host }: FastifyRequest['headers']): string {
   const page = referer !== undefined && URL.canParse(referer) ? new URL(referer) : undefined
   return page?.host === host ? ownPath(page!.pathname + page!.search) : '/'

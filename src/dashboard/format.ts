@@ -71,6 +71,12 @@ export function time(instant: string | null | undefined): Piece {
   return html`<time datetime="${instant}" title="${instant}">${instant.slice(0, 10)} ${instant.slice(11, 16)}</time>`
 }
 
+/** The day alone, where the time of day matters little. */
+export function day(instant: string | null | undefined): Piece {
+  if (!instant) return NONE
+  return html`<time datetime="${instant}" title="${instant}">${instant.slice(0, 10)}</time>`
+}
+
 /** The same to the second, for what happens within one. */
 export function moment(instant: string): Piece {
   return html`<time datetime="${instant}" title="${instant}">${instant.slice(0, 10)} ${instant.slice(11, 19)}</time>`
@@ -87,6 +93,7 @@ const UNITS: [seconds: number, name: string][] = [
 export function duration(seconds: number | null | undefined): Piece {
   if (seconds === null || seconds === undefined) return NONE
   const [size, name] = UNITS.find(([unit]) => seconds >= unit) ?? [1, 's']
+  if (seconds < 0.05) return '0 s'
   const count = seconds / size
   return `${count.toFixed(count < 10 ? 1 : 0)} ${name}`
 }
@@ -138,8 +145,17 @@ export function bar(share: number, tone = ''): Html {
   return html`<svg class="bar ${tone}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" height="8"/><rect class="fill" width="${width}" height="8"/></svg>`
 }
 
-/** An address, shortened where it is long. */
-export const url = (text: string) => html`<span class="url" title="${text}">${text}</span>`
+/** A text of one line, cut where it is long. */
+export const cut = (text: string) => html`<span class="cut" title="${text}">${text}</span>`
+
+const COUNTRIES = new Intl.DisplayNames('en', { type: 'region', fallback: 'code' })
+const LANGUAGES = new Intl.DisplayNames('en', { type: 'language', fallback: 'code' })
+
+/** The name of a country, or the text itself if it is no code of one. */
+export const country = (code: string) => (/^[A-Z]{2}$/.test(code) ? COUNTRIES.of(code)! : code)
+
+/** The name of a language, or the text itself if it is no code of one. */
+export const language = (code: string) => (/^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$/.test(code) ? LANGUAGES.of(code)! : code)
 
 /** Words of a snake_case name. */
 export const words = (name: string) => name.replaceAll('_', ' ').replace(/^./, (letter) => letter.toUpperCase())

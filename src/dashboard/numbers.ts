@@ -80,6 +80,8 @@ export interface Series {
   unit: Unit
   /** Whether it is an average or a share: a period without anything has none. */
   isRate?: boolean
+  /** Whether it is the sum of the others. */
+  sum?: boolean
 }
 
 interface Rows {
@@ -107,13 +109,13 @@ export function seriesTable(
       ),
     }
   })
-  const labels = series.map(({ label }) => label)
-  return standing ? periodTable(caption, span, labels, rows.map(whole)) : periodTable(caption, span, labels, rows)
+  const columns = series.map(({ label, sum = false }) => ({ label, sum }))
+  return periodTable(caption, span, columns, standing ? rows.map(whole) : rows)
 }
 
 const whole = ({ period, cells }: PeriodRow): PeriodRow => ({ period: { ...period, part: undefined }, cells })
 
-/** A row a period, a column each of the largest keys and one for all others. */
+/** A row a period, a column each of the largest keys, one for all others, and their total. */
 export function pivotTable(
   view: View,
   caption: string,
@@ -131,16 +133,22 @@ export function pivotTable(
   const shown = sorted.slice(0, sorted.length > most + 1 ? most : sorted.length)
   const others = sorted.slice(shown.length)
   const columns = [...shown.map((key) => [key]), ...(others.length > 0 ? [others] : [])]
+  if (columns.length > 1) columns.push(sorted)
   const byPeriod = Map.groupBy(found, ({ period }) => period)
   const rows = periodsOf(view.span).map((period) => {
     const here = byPeriod.get(period.start) ?? []
     const sumOf = (keys: string[]) =>
-      here.filter(({ key }) => keys.includes(key!)).reduce((sum, { values }) => sum + (values[metric] ?? 0), 0)
+      tidy(here.filter(({ key }) => keys.includes(key!)).reduce((sum, { values }) => sum + (values[metric] ?? 0), 0))
     return { period, cells: columns.map((keys) => show(unit, sumOf(keys))) }
   })
   const labels = [...shown.map(name), ...(others.length > 0 ? ['others'] : [])]
-  return periodTable(caption, view.span, labels, sorted.length === 0 ? [] : rows)
+  const heads = labels.map((label) => ({ label }))
+  const total = columns.length > 1 ? [{ label: 'Total', sum: true }] : []
+  return periodTable(caption, view.span, [...heads, ...total], sorted.length === 0 ? [] : rows)
 }
+
+/** Without the error of binary fractions: no amount has more decimals. */
+const tidy = (sum: number) => Math.round(sum * 1e4) / 1e4
 
 export interface Names {
   funnels: Record<string, string>

@@ -8,6 +8,9 @@ import { kept } from './shell.ts'
 import { csvLink, table } from './table.ts'
 import { allChoices, type View } from './view.ts'
 
+// Characters that fit into a tile at its usual size.
+const LONG_FIGURE = 12
+
 /** A figure of the period with its change. */
 export function tile(
   label: string,
@@ -17,7 +20,9 @@ export function tile(
   { bad = false, note }: { bad?: boolean; note?: Piece } = {},
 ): Html {
   const value = figure.values[metric] ?? (unit === 'percent' ? null : 0)
-  return html`<div class="tile"><dt>${label}</dt><dd><strong>${show(unit, value).shown}</strong>
+  const { shown } = show(unit, value)
+  const isLong = typeof shown === 'string' && shown.length > LONG_FIGURE
+  return html`<div class="tile"><dt>${label}</dt><dd><strong${isLong && html` class="long"`}>${shown}</strong>
     <span class="quiet">${note ?? change(figure.compared?.[metric], figure.previous?.[metric], { bad, isShare: unit === 'percent' })}</span></dd></div>`
 }
 
@@ -101,7 +106,7 @@ export function chosen(view: View, ...names: string[]): Record<string, string> {
 
 /** A customer of billing, as a link to the person. */
 export const customerLink = (view: View, externalId: string) =>
-  html`<a href="${view.href('/people', { q: externalId })}">${externalId}</a>`
+  html`<a class="cut" href="${view.href('/people', { q: externalId })}" title="${externalId}">${externalId}</a>`
 
 /** Names and values of one object. */
 export const facts = (all: Record<string, Piece>) =>

@@ -2,7 +2,7 @@
 import { addDays } from '../lib/days.ts'
 import { html } from './html.ts'
 import type { Span } from './period.ts'
-import { type Cell, cell, type Table } from './sheet.ts'
+import { type Cell, type Column, cell, type Table } from './sheet.ts'
 
 interface Period {
   /** Its first day. */
@@ -45,13 +45,13 @@ function endOf(start: string, by: Span['by']): string {
 const LABELS = { day: 'Day', week: 'Week from', month: 'Month' }
 
 /** A row a period, which names those that are shorter; sheets say it in a column of their own. */
-export function periodTable(caption: string, { by }: Span, labels: string[], rows: PeriodRow[]): Table {
+export function periodTable(caption: string, { by }: Span, series: Column[], rows: PeriodRow[]): Table {
   const shorter = shorterOnes(rows, by)
   return {
     caption,
     columns: [
       { label: LABELS[by] },
-      ...labels.map((label) => ({ label, number: true })),
+      ...series.map((column) => ({ ...column, number: true })),
       { label: 'Complete', sheetOnly: true },
     ],
     rows: rows.map(({ period: { start, part }, cells }) => {

@@ -9,6 +9,8 @@ export interface Column {
   bar?: boolean
   /** Only in CSV: the page shows it in another way. */
   sheetOnly?: boolean
+  /** The sum of the other columns: a chart shows it beside its columns, and draws no column of it. */
+  sum?: boolean
 }
 
 export interface Cell {

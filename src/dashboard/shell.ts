@@ -1,7 +1,8 @@
 // The frame of every page: navigation, project and period chooser, search, messages.
+import { addDays } from '../lib/days.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { comparison, presets } from './period.ts'
-import { type Organization, wholeOf } from './tenants.ts'
+import { type Named, wholeOf } from './tenants.ts'
 import { allChoices, type View } from './view.ts'
 
 export interface Page {
@@ -138,7 +139,7 @@ function projectChooser(view: View): Html {
 }
 
 /** Its projects, and all of them together unless there is one alone. */
-function choicesOf({ projects, project, organization, hasMoreTenants }: View, one: Organization): Html {
+function choicesOf({ projects, project, organization, hasMoreTenants }: View, one: Named): Html {
   const own = projects.filter(({ organization_id }) => organization_id === one.id)
   const isWhole = !project && organization?.id === one.id
   return html`<optgroup label="${one.name || one.id}">
@@ -153,7 +154,7 @@ const listPath = (path: string) => `/${path.split('/')[1] ?? ''}`
 function periodChooser(view: View): Html {
   const { span, query } = view
   const own = { ...allChoices(view), cursor: null }
-  const last = new Date(Date.parse(span.to) - 86_400_000).toISOString().slice(0, 10)
+  const last = addDays(span.to, -1)
   return html`<div class="period">
     <nav aria-label="Period"><ul>${Object.entries(presets).map(
       ([name, label]) =>
@@ -163,7 +164,7 @@ function periodChooser(view: View): Html {
       <form action="${view.path}" method="get">${kept(view, ['from', 'to', 'period', 'by', 'compare', 'test'], own)}
         <label>From <input type="date" name="from" value="${span.from}" required></label>
         <label>to <input type="date" name="to" value="${last}"></label>
-        <label>by <select name="by"><option value="">as fits</option>${['day', 'week', 'month'].map((by) => html`<option value="${by}"${query.get('by') === by ? html` selected` : ''}>${by}</option>`)}</select></label>
+        <label>by <select name="by"><option value="">automatic</option>${['day', 'week', 'month'].map((by) => html`<option value="${by}"${query.get('by') === by ? html` selected` : ''}>${by}</option>`)}</select></label>
         <label>compared with <select name="compare"><option value="previous">the days before</option><option value="year"${span.compare === 'year' ? html` selected` : ''}>a year earlier</option></select></label>
         <label><input type="checkbox" name="test" value="1"${query.get('test') === '1' ? html` checked` : ''}> sandbox data</label>
         <button>Show</button>
@@ -200,10 +201,16 @@ const DONE: Record<string, string> = {
 const message = (query: URLSearchParams): Piece =>
   Object.hasOwn(DONE, query.get('done') ?? '') && html`<p class="done" role="status">${DONE[query.get('done')!]}</p>`
 
+const ownProjects = ({ organization, projects }: View) =>
+  projects.filter(({ organization_id }) => organization_id === organization?.id)
+
+/** Whether the chosen organization has a project. */
+export const hasProjects = (view: View): boolean => ownProjects(view).length > 0
+
 /** The content of a page that needs a project while none is chosen: what to do next. */
 export function noProject(view: View): Html {
-  const { organization, projects, path } = view
-  const own = projects.filter(({ organization_id }) => organization_id === organization?.id)
+  const { path } = view
+  const own = ownProjects(view)
   if (own.length > 0)
     return html`<div class="empty"><h2>Choose a project</h2><p>This page shows one project at a time.</p>
       <p class="chips">${own.map(({ id, name }) => html`<a href="${view.href(path, { project: id })}">${name || id}</a> `)}</p></div>`

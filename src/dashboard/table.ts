@@ -16,19 +16,20 @@ export function table(view: View, name: string, content: Table, { empty, hideCap
   const { caption, columns, rows } = content
   if (rows.length === 0)
     return html`<div class="empty" id="${name}">${empty ?? html`<p>There is nothing yet.</p>`}</div>`
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}"><table id="${name}">
+  const isEven = columns.every((one, n) => n === 0 || one.number || one.sheetOnly)
+  return html`<div class="scroll${isEven && ' even'}" tabindex="0" role="region" aria-label="${caption}"><table id="${name}">
     <caption class="${hideCaption ? 'hidden' : ''}">${caption}</caption>
     <thead><tr>${columns.map(headOf)}</tr></thead>
     <tbody>${rows.map((row) => html`<tr>${row.map((one, n) => cellOf(one, columns[n]!))}</tr>\n`)}</tbody>
   </table></div>`
 }
 
-const headOf = ({ label, number, bar, sheetOnly }: Column) =>
+const headOf = ({ label, number, bar, sheetOnly, sum }: Column) =>
   sheetOnly
     ? ''
     : bar
       ? html`<td class="bars"></td>`
-      : html`<th scope="col" class="${number ? 'number' : ''}">${label}</th>`
+      : html`<th scope="col" class="${number ? 'number' : ''}"${sum && html` data-sum`}>${label}</th>`
 
 function cellOf(one: Cell | Piece, { number, bar, sheetOnly }: Column): Piece {
   if (sheetOnly) return ''

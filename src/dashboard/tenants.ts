@@ -5,18 +5,27 @@ export interface Project {
   id: string
   organization_id: string
   name: string
+  rate_limit: string
 }
 
-export interface Organization {
+/** What a chooser shows of an organization. */
+export interface Named {
   id: string
   name: string
+}
+
+export interface Organization extends Named {
+  rate_limit: string
+  one_off_charge_enabled: boolean
+  one_off_charge_max_amount: Record<string, string>
+  erase_at_provider: 'off' | 'on' | 'delete'
 }
 
 export interface Tenants {
   /** The newest projects, at most a hundred; if there are more, also the chosen one and others of its organization. */
   projects: Project[]
   /** The newest organizations, and those of the projects. */
-  organizations: Organization[]
+  organizations: Named[]
   /** Whether there are more than these: their own page finds all. */
   hasMoreTenants: boolean
   /** The one that is chosen; undefined: a whole organization is chosen, or there is none at all. */
@@ -25,17 +34,17 @@ export interface Tenants {
   organization: Organization | undefined
 }
 
-/** What stands before the id of an organization that is chosen with all of its projects. */
+/** The prefix that marks the id of an organization in the address, of which all projects are shown together. */
 const ALL = 'all:'
 // More in a chooser are found faster by a search. It is the most that one call returns.
 const MOST_CHOICES = 100
 
-/** What the address of a choice is called: of a project, or of a whole organization. */
-export const wholeOf = ({ id }: Organization) => ALL + id
+/** The choice of an organization with all of its projects, as the address has it. */
+export const wholeOf = ({ id }: Named) => ALL + id
 
 /**
- * Of a project, its organization; `all:ID` is an organization as a whole. Without a choice the newest project. Throws a
- * 404 for what does not exist.
+ * `wanted` is the id of a project, or `all:ID` for an organization as a whole; null chooses the newest project. Throws a 404 if it
+ * does not exist.
  */
 export async function findTenants(call: Call, wanted: string | null): Promise<Tenants> {
   const [listed, listedOrganizations, chosen] = await Promise.all([
@@ -55,7 +64,7 @@ export async function findTenants(call: Call, wanted: string | null): Promise<Te
   const owners = projects.map(({ organization_id: id }) => ({ id, name: '' }))
   return {
     projects,
-    organizations: unique([...organizations, ...(organization ? [organization] : []), ...owners]),
+    organizations: unique<Named>([...organizations, ...(organization ? [organization] : []), ...owners]),
     hasMoreTenants,
     project,
     organization,

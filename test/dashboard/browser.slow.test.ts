@@ -11,6 +11,7 @@ import { prepareDemo } from '../../src/demo/demo.ts'
 import { followAll } from '../../src/figures/follow.ts'
 import { createOperator } from '../../src/tenants/operator-keys.ts'
 import { noBrowser, type OpenBrowser, openBrowser } from '../support/browser.ts'
+import { insert } from '../support/data.ts'
 import { startTestServer, type TestServer } from '../support/server.ts'
 
 const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
@@ -97,6 +98,19 @@ describe('the dashboard in a browser', { skip: noBrowser }, () => {
     })
   }
 
+  test('a wide table at 390 px is scrolled, and the name of each row stays in sight', async () => {
+    const { page } = await visitor(LOOKS[2])
+    await page.goto(`${server.adminUrl}/revenue?project=demo&period=12m`, { waitUntil: 'load' })
+    const places = (await page.evaluate(`(() => {
+      const scroll = document.querySelector('#country').closest('.scroll')
+      const left = () => document.querySelector('#country tbody td').getBoundingClientRect().left
+      const before = left()
+      scroll.scrollLeft = 100
+      return [scroll.scrollLeft, left() - before]
+    })()`)) as number[]
+    assert.deepEqual(places, [100, 0])
+  })
+
   test('by keyboard alone: the search by a key, a page by the navigation, a form behind its question', async () => {
     const { page } = await visitor(LOOKS[0])
     await page.goto(server.adminUrl, { waitUntil: 'networkidle' })
@@ -162,7 +176,7 @@ describe('the dashboard in a browser', { skip: noBrowser }, () => {
     assert.deepEqual([...new Set(colors.slice(0, 11))], [colors[0]])
     assert.notEqual(colors[11], colors[0])
     const dashes = (await page.evaluate(
-      `[...Array(11).keys()].map((n) => ${drawn('revenue')}.config.data.datasets[0].segment.borderDash({ p0DataIndex: n, p1DataIndex: n + 1 }) ?? null)`,
+      `[...Array(11).keys()].map((n) => ${drawn('averages')}.config.data.datasets[0].segment.borderDash({ p0DataIndex: n, p1DataIndex: n + 1 }) ?? null)`,
     )) as unknown[]
     assert.deepEqual(dashes, [...Array(10).fill(null), [4, 4]])
     assert.ok(await page.isVisible('text=Dashed: the month that is not over.'))
@@ -175,6 +189,21 @@ describe('the dashboard in a browser', { skip: noBrowser }, () => {
     const csv = await page.evaluate(`fetch('/funnels?period=24m&csv=funnels').then((answer) => answer.text())`)
     assert.ok(rows >= 3)
     assert.equal((csv as string).split('\r\n').length, rows + 2)
+  })
+
+  // Its project is the newest, which pages show unless another is named.
+  test('long names, ids and amounts, with every form and list open, stay within 390 px', async () => {
+    const paths = await longTexts(server)
+    const { page } = await visitor(LOOKS[2])
+    for (const path of paths) {
+      await page.goto(server.adminUrl + path, { waitUntil: 'load' })
+      await page.waitForSelector('html.scripted')
+      await page.evaluate(`document.querySelectorAll('details').forEach((one) => { one.open = true })`)
+      const beyond = await page.evaluate(`[...document.querySelectorAll('main *')]
+        .filter((one) => !one.closest('.scroll') && one.getBoundingClientRect().right > 390.5)
+        .map((one) => one.outerHTML.slice(0, 120))`)
+      assert.deepEqual(beyond, [], path)
+    }
   })
 
   // The last one: requests of scripts have the cookie of the first visitor in this browser, and it ends all sessions.
@@ -234,6 +263,29 @@ async function objectPages({ app, db }: TestServer): Promise<string[]> {
     `/erasures/${gone!.id}`,
     `/webhooks/events/${event!.id}`,
   ]
+}
+
+/** A project with the longest texts that are common; returns its pages. */
+async function longTexts({ db, project: open }: TestServer): Promise<string[]> {
+  const { id, organizationId } = await open()
+  const name = 'Donaudampfschifffahrtsgesellschaftskapitänsmützenverkauf'
+  const profile = `profile_${'0123456789'.repeat(8)}`
+  await db.query('update organizations set name = $2 where id = $1', [organizationId, `${name} mbH & Co. KG`])
+  await db.query('update projects set name = $2 where id = $1', [id, `مشروع ${name}`])
+  await insert(
+    db,
+    { id, organizationId },
+    {
+      funnels: [{ id: 'long', title: name }],
+      profiles: [{ id: profile, email: `${name.toLowerCase()}+newsletter@${'sub.'.repeat(20)}example.com` }],
+      sessions: [{ id: 'session', profile_id: profile, origin: `https://example.com/${'path/'.repeat(40)}` }],
+      replies: [{ session_id: 'session', value: JSON.stringify('x'.repeat(400)) }],
+      products: [{ id: 'product', name: `${name} by the year` }],
+      subscriptions: [{ id: 'sub', profile_id: profile, price: 999_999_999_999, session_id: 'session' }],
+    },
+  )
+  const lists = 'funnels revenue subscriptions charges refunds webhooks projects keys merchant-accounts settings'
+  return ['', ...lists.split(' '), `people/${profile}`].map((path) => `/${path}?project=${id}`)
 }
 
 /** Presses Tab once for each place that can have the focus, of which a date has four; returns what never had it. */

@@ -53,12 +53,12 @@ describe('the figures of the demo on pages', () => {
     assert.deepEqual(shown, expected)
     const worth = paying.reduce((sum, one) => sum + Number(one.worth), 0) / 100
     assert.ok(Math.abs(Number(MRR!.replace(/[$,]/g, '')) - worth) < 0.02, `${MRR} is not ${worth}`)
-    const byMonth = rowsOf(text, 'revenue-by-currency').map(([month, ...parts]) => [
-      month,
-      Math.round(parts.reduce<number>((sum, part) => sum + Number(part) * 100, 0)) / 100,
-    ])
-    for (const [month, value] of byMonth)
-      assert.equal(value, cents(sales!.filter((one) => one.month === month)), `${month}`)
+    const byMonth = rowsOf(text, 'revenue-by-currency')
+    for (const [month, ...parts] of byMonth) {
+      const total = Number(parts.pop())
+      assert.equal(Math.round(parts.reduce((sum, part) => sum + Number(part) * 100, 0)) / 100, total, `${month}`)
+      assert.equal(total, cents(sales!.filter((one) => one.month === month)), `${month}`)
+    }
     assert.ok(byMonth.length >= 7)
   })
 
@@ -71,7 +71,7 @@ describe('the figures of the demo on pages', () => {
         cents(back.filter((one) => one.month === month && one.type === type)),
       )
       const net = Math.round((gross - refunds! - chargebacks!) * 100) / 100
-      assert.deepEqual(shown.map(Number), [gross, refunds, chargebacks, net], `${month}`)
+      assert.deepEqual(shown.map(Number), [net, refunds, chargebacks, gross], `${month}`)
     }
     for (const split of ['product', 'country', 'funnel', 'provider']) {
       const shown = rowsOf(text, split).map(([key, gross, , , , n]) => [key!, Number(gross), Number(n)])

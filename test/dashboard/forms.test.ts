@@ -141,7 +141,7 @@ test('an organization with several projects is seen as a whole, and one without 
   assert.ok(sync.text.includes(`href="/sync?project=${project.id}"`))
   await send('/projects/organizations', { id: 'fresh', name: 'Fresh' })
   const fresh = await see('/keys?project=all:fresh')
-  assert.match(fresh.text, /Keys of the organization fresh/)
+  assert.match(fresh.text, /Keys of the organization Fresh/)
   assert.equal((await see('/?project=all:none')).status, 404)
 })
 

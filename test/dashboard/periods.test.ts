@@ -67,7 +67,7 @@ test('the period that is not over is marked in the table, in the sheet and for t
   assert.deepEqual(partsOf(weeks, 'revenue'), ['in part', undefined, undefined])
   const csv = await see('/revenue?period=12m&csv=revenue')
   const lines = csv.trim().split('\r\n')
-  assert.equal(lines[0], 'Month,Gross,Refunds,Chargebacks,Net,Complete')
+  assert.equal(lines[0], 'Month,Net,Refunds,Chargebacks,Gross,Complete')
   assert.match(lines[11]!, /^\d{4}-\d{2},\d+,0,0,\d+,yes$/)
   assert.match(lines[12]!, new RegExp(`^${today.slice(0, 7)},\\d+,0,0,\\d+,"no, so far"$`))
 })

@@ -14,20 +14,26 @@ const isDark = () =>
 // Series that are the rest of the others, or no longer count.
 const GREY = ['Ended', 'others', 'none']
 
-/** The numbers of a table: labels of its rows, why some are shorter than others, and a series for each further column. */
+// Series that have the same color in every chart.
+const SAME = { Refunds: 1, Chargebacks: 4 }
+
+/** The numbers of a table: labels of its rows, why some are shorter than others, a series for each further column, their sum. */
 function readTable(table) {
-  const names = [...table.tHead.rows[0].cells].slice(1).map((cell) => cell.textContent.trim())
+  const heads = [...table.tHead.rows[0].cells].slice(1)
   const rows = [...table.tBodies[0].rows]
+  const columns = heads.map((head, n) => ({
+    name: head.textContent.trim(),
+    isSum: head.dataset.sum !== undefined,
+    values: rows.map((row) => {
+      const value = row.cells[n + 1].dataset.value
+      return value === undefined ? null : Number(value)
+    }),
+  }))
   return {
     labels: rows.map((row) => row.cells[0].dataset.value),
     parts: rows.map((row) => row.cells[0].querySelector('.part')?.textContent),
-    series: names.map((name, n) => ({
-      name,
-      values: rows.map((row) => {
-        const value = row.cells[n + 1].dataset.value
-        return value === undefined ? null : Number(value)
-      }),
-    })),
+    series: columns.filter(({ isSum }) => !isSum),
+    sum: columns.find(({ isSum }) => isSum),
   }
 }
 
@@ -43,8 +49,10 @@ const written = (unit, value) =>
       : unit === 'percent'
         ? `${(value * 100).toFixed(1)}%`
         : WHOLE.format(value)
-const onAxis = (unit, value) =>
-  unit === 'usd' ? `$${SHORT.format(value)}` : unit === 'percent' ? `${Math.round(value * 100)}%` : SHORT.format(value)
+const onAxis = (unit, value) => {
+  if (unit === 'percent') return `${Math.round(value * 100)}%`
+  return `${value < 0 ? '−' : ''}${unit === 'usd' ? '$' : ''}${SHORT.format(Math.abs(value))}`
+}
 
 /** The whole color of each series: its first column may be pale. */
 const generateLabels = (chart) =>
@@ -61,7 +69,7 @@ function draw(figure) {
   figure.querySelector('.canvas').hidden = false
   const { chart: kind, unit } = figure.dataset
   const lines = figure.dataset.lines.split('|').filter(Boolean)
-  const { labels, parts, series } = readTable(table)
+  const { labels, parts, series, sum } = readTable(table)
   const colors = PALETTES[isDark() ? 'dark' : 'light']
   const grid = isDark() ? '#2b323e' : '#e1e5eb'
   const probe = getComputedStyle(figure.querySelector('summary')).color
@@ -70,7 +78,7 @@ function draw(figure) {
   const unitOf = (name) => (lines.includes(name) ? 'percent' : unit)
   const datasets = series.map(({ name, values }, n) => {
     const isLine = kind === 'line' || lines.includes(name)
-    const color = GREY.includes(name) ? colors.at(-1) : colors[n % (colors.length - 1)]
+    const color = GREY.includes(name) ? colors.at(-1) : colors[SAME[name] ?? n % (colors.length - 1)]
     return {
       type: isLine ? 'line' : 'bar',
       label: name,
@@ -120,6 +128,7 @@ function draw(figure) {
           callbacks: {
             title: ([{ dataIndex, label }]) => [label, parts[dataIndex]].filter(Boolean).join(', '),
             label: ({ dataset, raw }) => `${dataset.label}: ${written(unitOf(dataset.label), raw)}`,
+            footer: ([{ dataIndex }]) => sum && `${sum.name}: ${written(unit, sum.values[dataIndex])}`,
           },
           itemSort: (a, b) => b.raw - a.raw,
         },

@@ -46,8 +46,8 @@ export async function merchantAccounts(view: View): Promise<Page> {
       )}
       ${asking(view, {
         action: view.href(PATH),
-        button: 'Add or change an account',
-        says: 'An existing account gets these settings.',
+        button: 'Set region and currencies',
+        says: 'Of an account in the list, or of one that is added by this. Without keys it takes no charges: its payments come by an import.',
         fields: html`${textField('psp', 'Provider', { required: true, hint: 'simulator, stripe' })}${textField('psp_merchant_id', 'Account there', { required: true })}${textField('region', 'Region')}${textField('currencies', 'Currencies', { hint: 'EUR, USD; empty: all' })}`,
       })}</div>`,
       { note: 'Keys of a provider are stored encrypted and never shown again.' },
@@ -72,7 +72,7 @@ function changesOf(view: View, one: Answer): Piece {
   const which = html`${hiddenField('psp', one.psp)}${hiddenField('psp_merchant_id', one.psp_merchant_id)}`
   const mode = one.sandbox === false ? '' : '1'
   if (!one.connected_at) return connecting(view, 'Connect', html`${which}${credentials({ isNew: true, mode })}`)
-  return html`${asking(view, {
+  return html`<div class="acts">${asking(view, {
     action: view.href(`${PATH}/connect`),
     button: 'Replace keys',
     says: 'All processes use the new keys within a second. Empty fields stay as they are.',
@@ -84,7 +84,7 @@ function changesOf(view: View, one: Answer): Piece {
     danger: true,
     says: 'Its keys are removed. Cards saved there cannot be charged until it is connected again, and refunds in progress wait. Its history stays.',
     fields: which,
-  })}`
+  })}</div>`
 }
 
 const connecting = (view: View, button: string, fields: Piece) =>

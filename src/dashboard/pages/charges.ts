@@ -1,5 +1,4 @@
 // Charges: acceptance, reasons of declines, the list, and one charge with its timeline.
-
 import type { Answer } from '../call.ts'
 import { bar, id, milliseconds, moment, money, number, percent, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
@@ -98,7 +97,7 @@ export async function charges(view: View): Promise<Page> {
         { note: 'All payments of the report, including imported ones.' },
       )}
       <div class="halves">${tableSection(view, 'reasons', reasonTable, { empty: html`<p>Nothing was declined in this period.</p>`, note: typesOf(types) })}
-      ${tableSection(view, 'providers', providerTable)}</div>
+      ${tableSection(view, 'providers', providerTable, { empty: html`<p>No payments in this period.</p>` })}</div>
       ${section(
         'Custom charges',
         html`${filters(view, [
@@ -123,17 +122,18 @@ export function orderTable(view: View, caption: string, data: Answer[]): Table {
   return {
     caption,
     columns: [
-      ...['Order', 'State', 'Customer', 'Provider', 'Claimed'].map((label) => ({ label })),
+      { label: 'Order' },
       { label: 'Amount', number: true },
+      ...['State', 'Customer', 'Created', 'Provider'].map((label) => ({ label })),
       { label: 'Refunded', number: true },
     ],
     rows: data.map((one) => [
       cell(id(one.order_id, view.href(pathOf('charges', one.organization_id, one.order_id))), one.order_id),
+      cell(money(one.amount, one.currency_code), one.amount),
       status(one.status),
       customerLink(view, one.external_id),
-      one.psp ?? '',
       time(one.created_at),
-      cell(money(one.amount, one.currency_code), one.amount),
+      one.psp ?? '',
       cell(one.amount_refunded > 0 ? money(one.amount_refunded, one.currency_code) : '', one.amount_refunded),
     ]),
   }
@@ -152,7 +152,7 @@ export async function charge(view: View): Promise<Page> {
       ${facts({
         Order: id(order.order_id),
         Customer: customerLink(view, order.external_id),
-        Claimed: time(order.created_at),
+        Created: time(order.created_at),
         Settled: time(order.settled_at),
         Refunded: money(order.amount_refunded, order.currency_code),
         Provider: `${order.psp}${order.psp_merchant_id ? `, ${order.psp_merchant_id}` : ''}`,

@@ -1,11 +1,11 @@
 // Funnels: how far sessions come, in all of them and in one.
 import { ApiError } from '../../lib/errors.ts'
-import { bar, percent } from '../format.ts'
+import { bar, country, language, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, namesOf, seriesTable, show, total } from '../numbers.ts'
 import { section, steps, tableSection, tile, tiles } from '../parts.ts'
 import { type Column, cell, type Table } from '../sheet.ts'
-import { noProject, type Page } from '../shell.ts'
+import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart, csvLink, table } from '../table.ts'
 import { pathOf, type View } from '../view.ts'
 
@@ -13,7 +13,7 @@ const STEPS = 'sessions,replied,emails,subscribed,paid'
 const ALL = `${STEPS},reply_rate,email_rate,subscription_rate,conversion_rate`
 
 export async function funnels(view: View): Promise<Page> {
-  if (!view.organization || view.projects.length === 0) return { title: 'Funnels', body: noProject(view) }
+  if (!view.organization || !hasProjects(view)) return { title: 'Funnels', body: noProject(view) }
   const [names, sum, each] = await Promise.all([
     namesOf(view),
     total(view, STEPS),
@@ -44,7 +44,7 @@ export async function funnels(view: View): Promise<Page> {
   return {
     title: 'Funnels',
     hasPeriod: true,
-    body: html`${section('From session to payment', stepsOf(sum), { note: 'Of the sessions that began in the period, whenever their later steps happened.' })}
+    body: html`${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum), { note: 'Of the sessions that began in the period, whenever their later steps happened.' })}
       ${tableSection(view, 'funnels', content, { empty })}`,
   }
 }
@@ -84,7 +84,7 @@ function countCells({ values }: Figure) {
 
 export async function funnel(view: View): Promise<Page> {
   const id = view.params.funnel_id!
-  const [names, sum, lines, screens, version, experiment, locale, country] = await Promise.all([
+  const [names, sum, lines, screens, version, experiment, locales, countries] = await Promise.all([
     namesOf(view),
     total(view, `${ALL},revenue,revenue_per_session`, { funnel: id }),
     figures(view, 'sessions,paid,conversion_rate', { by: view.span.by, funnel: id }),
@@ -100,8 +100,8 @@ export async function funnel(view: View): Promise<Page> {
   const parts: [string, Figure[], (key: string) => string][] = [
     ['Version', version!, (key) => (key === '' ? 'none' : `Version ${key}`)],
     ['Experiment', experiment!, (key) => (key === '' ? 'none' : (names.experiments[key] ?? key))],
-    ['Language', locale!, (key) => key || 'unknown'],
-    ['Country', country!, (key) => key || 'unknown'],
+    ['Language', locales!, (key) => (key ? language(key) : 'unknown')],
+    ['Country', countries!, (key) => (key ? country(key) : 'unknown')],
   ]
   return {
     title: names.funnels[id] ?? id,
@@ -114,7 +114,7 @@ export async function funnel(view: View): Promise<Page> {
         tile('Revenue', sum, 'revenue', 'usd'),
         tile('Revenue per session', sum, 'revenue_per_session', 'usd'),
       )}
-      ${section('From session to payment', stepsOf(sum))}
+      ${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum))}
       ${section(
         `Conversion by ${view.span.by}`,
         chart(
@@ -128,7 +128,7 @@ export async function funnel(view: View): Promise<Page> {
         ),
         { note: 'Columns are sessions; the line is the share of them that paid.' },
       )}
-      ${section('Screens', screensOf(view, sum, screens), { actions: screens.length > 0 && csvLink(view, 'screens'), note: 'A bar shows the sessions that answered on the screen; stopped are those whose last answer was there.' })}
+      ${section('Screens', screensOf(view, sum, screens), { actions: screens.length > 0 && csvLink(view, 'screens'), note: 'A bar shows the sessions that answered on the screen; stopped are those whose last answer was there, on the last screen all.' })}
       ${parts.map(([title, found, name]) => partTable(view, title, found, name))}`,
   }
 }

@@ -23,16 +23,16 @@ export async function keys(view: View): Promise<Page> {
   return {
     title: 'Keys',
     body: html`
-      ${ofProject && owned(view, 'project', project_id!, ofProject, 'For the data API of this project, and the signatures of its webhooks.')}
-      ${owned(view, 'organization', organization_id, ofOrganization, 'For the billing API of the organization.')}
+      ${ofProject && owned(view, 'project', view.project!, ofProject, 'For the data API of this project, and the signatures of its webhooks.')}
+      ${owned(view, 'organization', view.organization, ofOrganization, 'For the billing API of the organization.')}
       ${section('Operator keys', table(view, 'operators', operatorTable(operators), { hideCaption: true }), { note: 'For this dashboard and the operator’s API. They are created and revoked at the command line only, so that a stolen key cannot create others.' })}`,
   }
 }
 
-function owned(view: View, owner: Owner, ownerId: string, data: Answer[], note: string): Html {
-  const path = pathOf('keys', owner, ownerId)
+function owned(view: View, owner: Owner, one: { id: string; name: string }, data: Answer[], note: string): Html {
+  const path = pathOf('keys', owner, one.id)
   const content: Table = {
-    caption: `Keys of the ${owner} ${ownerId}`,
+    caption: `Keys of the ${owner} ${one.name || one.id}`,
     columns: ['Name', 'Key', 'Created', 'Expires', 'Change'].map((label) => ({ label })),
     rows: data.map((one) => [
       one.name || 'first key',
@@ -41,8 +41,8 @@ function owned(view: View, owner: Owner, ownerId: string, data: Answer[], note: 
       time(one.expires_at),
       isOver(one)
         ? status('expired')
-        : html`${asking(view, { action: view.href(`${path}/${one.id}/rotate`), button: 'Rotate', says: 'A new key of the same name is created and shown once. The old one stays valid for as long as you choose.', fields: selectField('overlap', 'The old key expires', { '0': 'at once', '3600': 'in an hour', '86400': 'in a day', '604800': 'in a week' }, '86400') })}
-          ${asking(view, { action: view.href(`${path}/${one.id}/revoke`), button: 'Revoke', danger: true, says: 'Requests with this key are refused from now on. It cannot be undone.' })}`,
+        : html`<div class="acts">${asking(view, { action: view.href(`${path}/${one.id}/rotate`), button: 'Rotate', says: 'A new key of the same name is created and shown once. The old one stays valid for as long as you choose.', fields: selectField('overlap', 'The old key expires', { '0': 'at once', '3600': 'in an hour', '86400': 'in a day', '604800': 'in a week' }, '86400') })}
+          ${asking(view, { action: view.href(`${path}/${one.id}/revoke`), button: 'Revoke', danger: true, says: 'Requests with this key are refused from now on. It cannot be undone.' })}</div>`,
     ]),
   }
   return section(

@@ -1,5 +1,6 @@
 // Operations: the sync horizon with its readers, the audit log, and the findings of the doctor.
 
+import type { Finding } from '../../doctor/finding.ts'
 import { type Answer, allOf } from '../call.ts'
 import { findingsOf } from '../findings.ts'
 import { duration, id, number, status, time } from '../format.ts'
@@ -37,9 +38,10 @@ export async function sync(view: View): Promise<Page> {
     title: 'Sync',
     body: html`
       ${facts({
-        Horizon: time(state.horizon),
+        'Readable up to (horizon)': time(state.horizon),
         'Behind the clock': duration(Math.max(0, state.horizon_lag_seconds)),
-        'Oldest writer': state.oldest_writer_seconds === null ? 'none' : duration(state.oldest_writer_seconds),
+        'Oldest open transaction':
+          state.oldest_writer_seconds === null ? 'none' : duration(state.oldest_writer_seconds),
         'Figures as of': time(state.figures_as_of),
       })}
       <p class="quiet">All changes before the horizon are visible, and none will be added before it. A long import holds it back until it commits.</p>
@@ -78,7 +80,7 @@ export async function audit(view: View): Promise<Page> {
   }
   return {
     title: 'Audit log',
-    actions: html`<a href="${view.href('/audit', { verify: '1' })}">Check the chain</a>`,
+    actions: html`<a href="${view.href('/audit', { verify: '1' })}">Verify the log</a>`,
     body: html`
       ${verdict && html`<p class="${verdict.wrong.length === 0 ? 'done' : 'failed'}" role="status">${verdict.wrong.length === 0 ? `${verdict.entries} entries, all present and unchanged.` : verdict.wrong.join(' ')}</p>`}
       ${section(
@@ -106,12 +108,17 @@ export async function doctor(view: View): Promise<Page> {
   const wrong = sorted.filter(({ level }) => level !== 'ok')
   return {
     title: 'Doctor',
-    body: html`<ul class="now"><li id="findings" class="${wrong.length === 0 ? 'fine' : 'care'}"><a href="${view.href('/doctor')}">Doctor</a>
-      <span>${wrong.length === 0 ? `All ${sorted.length} checks are fine.` : wrong.map(({ message }) => message).join(' ')} <span class="quiet">As of ${time(at)}.</span></span></li></ul>
+    body: html`<p><span id="findings" class="${wrong.length === 0 ? 'fine' : 'care'}">${verdict(sorted.length, wrong)} <span class="quiet">As of ${time(at)}.</span></span></p>
       ${tableSection(view, 'doctor', {
         caption: 'Findings',
         columns: ['Check', 'Level', 'Finding', 'What to do'].map((label) => ({ label })),
         rows: sorted.map(({ check, level, message, fix }) => [check, status(level), message, fix ?? '']),
       })}`,
   }
+}
+
+function verdict(all: number, wrong: Finding[]): string {
+  if (wrong.length === 0) return `All ${all} checks are fine.`
+  const names = [...new Set(wrong.map(({ check }) => check))].join(', ')
+  return `${wrong.length} of ${all} checks ${wrong.length === 1 ? 'needs' : 'need'} attention: ${names}.`
 }

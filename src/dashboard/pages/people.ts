@@ -1,14 +1,14 @@
 // People: search by e-mail or any id; one person with all records.
 
 import type { Answer } from '../call.ts'
-import { id, minorMoney, money, plural, status, time } from '../format.ts'
+import { country, cut, day, id, language, minorMoney, money, plural, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Names, namesOf } from '../numbers.ts'
 import { asking, facts, section, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { table } from '../table.ts'
-import { pathOf, type View } from '../view.ts'
+import { organizationOf, pathOf, type View } from '../view.ts'
 import { orderTable } from './charges.ts'
 
 export async function people(view: View): Promise<Page> {
@@ -20,6 +20,7 @@ export async function people(view: View): Promise<Page> {
     }
   const { results }: Answer = await view.call('search', { query: { q } })
   if (results.length === 0) return { title: 'People', body: nothingFound(q) }
+  const nameOf = (project: string) => view.projects.find(({ id }) => id === project)?.name || project
   const content: Table = {
     caption: `Found for ${q}`,
     columns: ['What', 'Id', 'E-mail', 'State', 'Project', 'Created'].map((label) => ({ label })),
@@ -27,8 +28,8 @@ export async function people(view: View): Promise<Page> {
       one.kind.replace(/^./, (letter: string) => letter.toUpperCase()),
       cell(id(one.id, linkOf(view, one)), one.id),
       one.email ?? '',
-      status(one.status),
-      one.project_id,
+      one.status ? status(one.status) : '',
+      cell(nameOf(one.project_id), one.project_id),
       time(one.created_at),
     ]),
   }
@@ -48,22 +49,22 @@ export async function person(view: View): Promise<Page> {
   const { profile_id } = view.params as { profile_id: string }
   if (!view.project) return { title: 'Person', body: noProject(view) }
   const project_id = view.project.id
-  const [names, found, organization]: [Names, Answer, Answer] = await Promise.all([
+  const [names, found]: [Names, Answer] = await Promise.all([
     namesOf(view),
     view.call('getPerson', { params: { project_id, profile_id } }),
-    view.call('getOrganization', { params: { organization_id: view.project.organization_id } }),
   ])
   const { profile } = found
   const isErased = profile.anonymized_at !== null
   return {
     title: isErased ? 'Erased person' : (profile.email ?? 'Person'),
+    actions: !isErased && view.mayWrite && html`<a href="#erasure">Erase…</a>`,
     body: html`
       ${facts({
         Profile: id(profile.id),
         'E-mail': profile.email ? id(profile.email) : '–',
         Phone: profile.phone ? id(profile.phone) : '–',
-        Country: profile.country ?? '–',
-        Language: profile.locale ?? '–',
+        Country: profile.country ? country(profile.country) : '–',
+        Language: profile.locale ? language(profile.locale) : '–',
         Funnel: funnelName(names, profile.funnel_id) ?? '–',
         Created: time(profile.created_at),
         Updated: time(profile.updated_at),
@@ -72,25 +73,28 @@ export async function person(view: View): Promise<Page> {
         }),
         ...(profile.preview && { Preview: 'Not counted in figures' }),
       })}
-      ${
-        isErased
-          ? ''
-          : asking(view, {
-              action: view.href(pathOf('people', profile_id, 'erase')),
-              button: 'Erase this person',
-              danger: true,
-              says: html`This permanently removes e-mail, phone, IP addresses, browsers, cookies and every reply of this person. It cannot be undone. Transactions, subscriptions and orders stay. ${AT_PROVIDER[organization.erase_at_provider]} Type <code>${profile_id}</code> to confirm.`,
-              fields: textField('confirm', 'Id of the profile', { required: true }),
-            })
-      }
-      ${recordsOf(view, found, names)}`,
+      ${recordsOf(view, found, names)}
+      ${!isErased && view.mayWrite && erasureOf(view, profile_id)}`,
   }
 }
 
-/** Sessions with their answers, and every other record, kind by kind. */
+/** Last on the page: what is rare and cannot be undone is not in the way of what is read. */
+function erasureOf(view: View, profileId: string): Piece {
+  const { erase_at_provider } = organizationOf(view)
+  const form = asking(view, {
+    action: view.href(pathOf('people', profileId, 'erase')),
+    button: 'Erase this person',
+    danger: true,
+    says: html`This permanently removes e-mail, phone, IP addresses, browsers, cookies and every reply of this person. It cannot be undone. Transactions, subscriptions and orders stay. ${AT_PROVIDER[erase_at_provider]} Type <code>${profileId}</code> to confirm.`,
+    fields: textField('confirm', 'Id of the profile', { required: true }),
+  })
+  return html`<div id="erasure">${section('Erasure', form, { note: 'For a person who asks that their data is deleted.' })}</div>`
+}
+
+/** What they bought and paid, then their sessions with replies, then events. */
 function recordsOf(view: View, found: Answer, names: Names): Piece {
-  return html`${section('Sessions', sessionsOf(found.sessions, names))}
-      ${list(view, 'subscriptions', subscriptionTable(found.subscriptions))}
+  const isErased = found.profile.anonymized_at !== null
+  return html`${list(view, 'subscriptions', subscriptionTable(found.subscriptions))}
       ${list(view, 'transactions', transactionTable(found.transactions))}
       ${list(view, 'orders', orderTable(view, 'Custom charges', found.orders))}
       ${list(view, 'consumables', {
@@ -119,6 +123,7 @@ function recordsOf(view: View, found: Answer, names: Names): Piece {
           time(one.created_at),
         ]),
       })}
+      ${section('Sessions', sessionsOf(found.sessions, names, isErased))}
       ${list(view, 'events', {
         caption: 'Events',
         columns: ['Event', 'Kind', 'About', 'Written'].map((label) => ({ label })),
@@ -147,7 +152,7 @@ const list = (view: View, name: string, content: Table): Piece =>
 
 const funnelName = ({ funnels }: Names, id: string | null) => (id === null ? undefined : (funnels[id] ?? id))
 
-function sessionsOf(sessions: Answer[], names: Names): Piece {
+function sessionsOf(sessions: Answer[], names: Names, isErased: boolean): Piece {
   if (sessions.length === 0) return html`<div class="empty"><p>No sessions.</p></div>`
   return sessions.map(
     (
@@ -165,7 +170,7 @@ function sessionsOf(sessions: Answer[], names: Names): Piece {
       })}
       ${
         one.replies.length > 0
-          ? html`<dl class="replies">${one.replies.map((reply: Answer) => html`<div><dt>${reply.element}</dt><dd>${answerOf(reply.value)}</dd></div>`)}</dl>`
+          ? html`<dl class="replies">${one.replies.map((reply: Answer) => html`<div><dt>${reply.element}</dt><dd>${isErased ? html`<span class="quiet">erased</span>` : answerOf(reply.value)}</dd></div>`)}</dl>`
           : ''
       }</details>`,
   )
@@ -177,17 +182,18 @@ const answerOf = (value: Answer): Piece =>
 const subscriptionTable = (data: Answer[]): Table => ({
   caption: 'Subscriptions',
   columns: [
-    ...['Subscription', 'State', 'Product', 'Provider', 'Created', 'Paid until'].map((label) => ({ label })),
+    ...['Subscription', 'State', 'Product'].map((label) => ({ label })),
     { label: 'Price', number: true },
+    ...['Created', 'Paid until', 'Provider'].map((label) => ({ label })),
   ],
   rows: data.map((one) => [
     cell(id(one.id), one.id),
     status(one.status),
-    one.product_name,
-    one.payment_provider ?? '',
-    time(one.created_at),
-    time(one.period_ends_at),
+    cut(one.product_name),
     minorMoney(one.price, one.currency),
+    time(one.created_at),
+    day(one.period_ends_at),
+    one.payment_provider ?? '',
   ]),
 })
 

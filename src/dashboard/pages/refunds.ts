@@ -84,17 +84,18 @@ function refundTable(view: View, data: Answer[]): Table {
   return {
     caption: 'Refunds of custom charges',
     columns: [
-      ...['Refund', 'State', 'Customer', 'Reason', 'Consumable', 'Claimed'].map((label) => ({ label })),
+      { label: 'Refund' },
       { label: 'Amount', number: true },
+      ...['State', 'Customer', 'Created', 'Reason', 'Consumable'].map((label) => ({ label })),
     ],
     rows: data.map((one) => [
       cell(id(one.refund_id, view.href(pathOf('charges', organizationOf(view).id, one.order_id))), one.refund_id),
+      cell(money(one.amount, one.currency_code), one.amount),
       status(one.status),
       customerLink(view, one.external_id),
+      time(one.created_at),
       one.reason,
       one.consumable_revoked ? 'revoked' : one.soft_refund ? 'kept (soft)' : 'kept',
-      time(one.created_at),
-      cell(money(one.amount, one.currency_code), one.amount),
     ]),
   }
 }
@@ -103,18 +104,19 @@ function movementTable(view: View, data: Answer[]): Table {
   return {
     caption: 'Refunds and disputes in the report',
     columns: [
-      ...['Report row', 'Type', 'State', 'Customer', 'Provider', 'Reason', 'When'].map((label) => ({ label })),
+      { label: 'Report row' },
       { label: 'Amount', number: true },
+      ...['Type', 'Customer', 'When', 'Reason', 'State', 'Provider'].map((label) => ({ label })),
     ],
     rows: data.map((one) => [
       cell(id(one.trx_id), one.trx_id),
-      words(one.psp_transaction_type),
-      status(one.status),
-      customerLink(view, one.external_id),
-      one.psp,
-      one.psp_reason_message ?? (one.psp_reason_code ? words(one.psp_reason_code) : ''),
-      time(one.trx_created_at),
       cell(money(one.amount, one.currency_code), one.amount),
+      words(one.psp_transaction_type),
+      customerLink(view, one.external_id),
+      time(one.trx_created_at),
+      one.psp_reason_message ?? (one.psp_reason_code ? words(one.psp_reason_code) : ''),
+      status(one.status),
+      one.psp,
     ]),
   }
 }

@@ -1,6 +1,6 @@
 // Revenue: gross, refunds, chargebacks and net, by period and by each dimension.
 import { addDays } from '../../lib/days.ts'
-import { money, number } from '../format.ts'
+import { country, money, number } from '../format.ts'
 import { type Html, html } from '../html.ts'
 import {
   type Figure,
@@ -16,7 +16,7 @@ import {
 import { section, tableSection, tile, tiles } from '../parts.ts'
 import type { Span } from '../period.ts'
 import { cell, type Table } from '../sheet.ts'
-import { noProject, type Page } from '../shell.ts'
+import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import type { View } from '../view.ts'
 
@@ -26,7 +26,7 @@ const SPLITS = ['product', 'country', 'funnel', 'provider', 'kind'] as const
 const CHARTED = ['kind', 'product', 'country', 'funnel', 'provider', 'currency']
 
 export async function revenue(view: View): Promise<Page> {
-  if (!view.organization || view.projects.length === 0) return { title: 'Revenue', body: noProject(view) }
+  if (!view.organization || !hasProjects(view)) return { title: 'Revenue', body: noProject(view) }
   const { by } = view.span
   const choices = [...CHARTED, ...(view.project ? [] : ['project'])]
   const split = choices.find((name) => name === view.query.get('split')) ?? 'kind'
@@ -71,11 +71,12 @@ export async function revenue(view: View): Promise<Page> {
         )}`,
       )}
       ${section(
-        `Gross and net by ${by}`,
-        chart(view, 'revenue', seriesTable(view, `Revenue by ${by}, in US dollars`, lines, GROSS_TO_NET), {
-          kind: 'line',
+        `Net and gross by ${by}`,
+        chart(view, 'revenue', seriesTable(view, `Revenue by ${by}, in US dollars`, lines, NET_TO_GROSS), {
+          kind: 'stacked',
           unit: 'usd',
         }),
+        { note: 'A whole column is gross: what was kept, and what went back.' },
       )}
       ${averages}
       ${tableSection(view, 'currencies', ownTable(own))}
@@ -83,11 +84,11 @@ export async function revenue(view: View): Promise<Page> {
   }
 }
 
-const GROSS_TO_NET: Series[] = [
-  { label: 'Gross', metric: 'revenue', unit: 'usd' },
+const NET_TO_GROSS: Series[] = [
+  { label: 'Net', metric: 'net_revenue', unit: 'usd' },
   { label: 'Refunds', metric: 'refunds', unit: 'usd' },
   { label: 'Chargebacks', metric: 'chargebacks', unit: 'usd' },
-  { label: 'Net', metric: 'net_revenue', unit: 'usd' },
+  { label: 'Gross', metric: 'revenue', unit: 'usd', sum: true },
 ]
 
 const NO_REVENUE = html`<div class="empty"><h2>No revenue in this period</h2><p>Sales come in by <a href="/docs/guides/import">an import</a> or as <a href="/docs/guides/charging">custom charges</a>. Choose a longer period to see older ones.</p></div>`
@@ -123,6 +124,7 @@ function nameOf({ projects }: View, split: string, key: string, names: Names): s
   if (split === 'project') return projects.find(({ id }) => id === key)?.name || key
   if (split === 'product') return names.products[key] ?? key
   if (split === 'funnel') return names.funnels[key] ?? key
+  if (split === 'country') return country(key)
   return split === 'kind' ? (KINDS[key] ?? sentence(key.replaceAll('_', ' '))) : key
 }
 

@@ -1,26 +1,21 @@
 // Settings: what the billing API may do, how fast keys may call, what erasures do at providers.
-
-import type { Answer } from '../call.ts'
 import { id, number, status } from '../format.ts'
 import { type Html, html } from '../html.ts'
 import { asking, facts, hiddenField, section, selectField, textField } from '../parts.ts'
 import { noProject, type Page } from '../shell.ts'
+import type { Organization, Project } from '../tenants.ts'
 import { organizationOf, projectOf, type View } from '../view.ts'
 
 const AT_PROVIDER = {
-  off: 'none',
+  off: 'nothing is changed there',
   on: 'clear the customer there, detach cards',
   delete: 'delete the customer there',
 }
 const RATE_HINT = 'Requests a second such as 200, or 200/1000 with a burst; off, or default.'
 
 export async function settings(view: View): Promise<Page> {
-  if (!view.organization) return { title: 'Settings', body: noProject(view) }
-  const { id: organization_id } = view.organization
-  const [organization, project]: [Answer, Answer] = await Promise.all([
-    view.call('getOrganization', { params: { organization_id } }),
-    view.project && view.call('getProject', { params: { project_id: view.project.id } }),
-  ])
+  const { organization, project } = view
+  if (!organization) return { title: 'Settings', body: noProject(view) }
   return {
     title: 'Settings',
     body: html`
@@ -29,8 +24,8 @@ export async function settings(view: View): Promise<Page> {
   }
 }
 
-function organizationSettings(view: View, one: Answer): Html {
-  const limits = Object.entries(one.one_off_charge_max_amount as Record<string, string>)
+function organizationSettings(view: View, one: Organization): Html {
+  const limits = Object.entries(one.one_off_charge_max_amount)
   return section(
     `Organization ${one.name || one.id}`,
     html`${facts({
@@ -40,7 +35,7 @@ function organizationSettings(view: View, one: Answer): Html {
         limits
           .map(([currency, amount]) => `${number(Number(amount))} ${currency === '*' ? 'in any currency' : currency}`)
           .join(', ') || 'no limit',
-      'Erasure at payment providers': AT_PROVIDER[one.erase_at_provider as keyof typeof AT_PROVIDER],
+      'Erasure at payment providers': AT_PROVIDER[one.erase_at_provider],
       'Rate limit of its keys': one.rate_limit,
     })}
     <div class="row">${asking(view, {
@@ -59,7 +54,7 @@ function organizationSettings(view: View, one: Answer): Html {
   )
 }
 
-function projectSettings(view: View, one: Answer): Html {
+function projectSettings(view: View, one: Project): Html {
   return section(
     `Project ${one.name || one.id}`,
     html`${facts({ Id: id(one.id), 'Rate limit of each of its keys': one.rate_limit })}

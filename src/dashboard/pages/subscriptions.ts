@@ -1,7 +1,7 @@
 // Subscriptions: created, ended and paying over time, MRR, trials, churn by cohort, and the list.
 import { addDays } from '../../lib/days.ts'
 import type { Answer } from '../call.ts'
-import { id, minorMoney, number, percent, status, time, words } from '../format.ts'
+import { cut, day, id, minorMoney, number, percent, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, namesOf, seriesTable, standing, total } from '../numbers.ts'
 import { chosen, filters, further, section, tableSection, tile, tiles } from '../parts.ts'
@@ -166,18 +166,20 @@ function monthAfter(month: string, months: number): string {
 function listTable(view: View, data: Answer[]): Table {
   return {
     caption: 'Subscriptions',
-    columns: ['Subscription', 'State', 'Product', 'Person', 'Provider', 'Created', 'Paid until']
-      .map((label) => ({ label }))
-      .concat({ label: 'Price', number: true } as never),
+    columns: [
+      ...['Subscription', 'State', 'Person', 'Product'].map((label) => ({ label })),
+      { label: 'Price', number: true },
+      ...['Created', 'Paid until', 'Provider'].map((label) => ({ label })),
+    ],
     rows: data.map((one) => [
       cell(id(one.id), one.id),
       status(one.status),
-      one.product_name,
-      html`<a class="url" href="${view.href(pathOf('people', one.profile_id))}">${one.email ?? one.profile_id}</a>`,
-      one.payment_provider ?? '',
-      time(one.created_at),
-      time(one.period_ends_at),
+      html`<a class="cut" href="${view.href(pathOf('people', one.profile_id))}" title="${one.email ?? one.profile_id}">${one.email ?? one.profile_id}</a>`,
+      cut(one.product_name),
       html`${minorMoney(one.price, one.currency)} <span class="quiet per">/ ${one.billing_interval_count > 1 ? `${one.billing_interval_count} ` : ''}${one.billing_interval}${one.billing_interval_count > 1 ? 's' : ''}</span>`,
+      time(one.created_at),
+      day(one.period_ends_at),
+      one.payment_provider ?? '',
     ]),
   }
 }

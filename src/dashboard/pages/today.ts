@@ -6,15 +6,17 @@ import { html, type Piece } from '../html.ts'
 import { figures, pivotTable, show, standing, total } from '../numbers.ts'
 import { section, tableSection, tile, tiles } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
-import { noProject, type Page } from '../shell.ts'
+import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import type { View } from '../view.ts'
 
 const SLOW_LAG_SECONDS = 60
+// A charge that takes longer needs attention; the doctor has the same limit.
+const LONG_IN_PROGRESS_MS = 10 * 60_000
 
 export async function today(view: View): Promise<Page> {
   const { project, organization } = view
-  if (!organization || view.projects.length === 0) return { title: 'Today', body: noProject(view) }
+  if (!organization || !hasProjects(view)) return { title: 'Today', body: noProject(view) }
   const [sum, level, byCurrency, state] = await Promise.all([
     total(
       view,
@@ -24,7 +26,11 @@ export async function today(view: View): Promise<Page> {
     figures(view, 'revenue', { by: `${view.span.by},currency` }),
     project && (view.call('getProjectState', { params: { project_id: project.id } }) as Promise<Answer>),
   ])
+  const now = state && section('Right now', rightNow(view, state))
+  if (state && !state.figures_as_of) return { title: 'Today', body: html`${firstSteps(view)}${now}` }
+  const isUrgent = state && (isLong(state) || failingOf(state) > 0 || state.horizon_lag_seconds >= SLOW_LAG_SECONDS)
   const body = html`
+    ${isUrgent && now}
     ${tiles(
       tile('Revenue', sum, 'revenue', 'usd'),
       tile('Net revenue', sum, 'net_revenue', 'usd'),
@@ -50,9 +56,23 @@ export async function today(view: View): Promise<Page> {
       ),
       { note: 'In US dollars, stacked by the currency of the payment.' },
     )}
-    ${state ? section('Right now', rightNow(view, state)) : await projectSection(view)}`
+    ${state ? !isUrgent && now : await projectSection(view)}`
   return { title: project ? 'Today' : `Today, all of ${organization.name || organization.id}`, body, hasPeriod: true }
 }
+
+/** Of a project without records: how they come in. */
+function firstSteps(view: View): Piece {
+  return html`<div class="empty"><h2>No records yet</h2>
+    <p>Figures appear some seconds after the first records.</p>
+    <ol class="first">
+      <li><strong>Load records</strong> from files with <a href="/docs/guides/import">an import</a>, or from a connected Stripe account at <a href="${view.href('/merchant-accounts')}">Merchant accounts</a>.</li>
+      <li><strong>Create a key</strong> at <a href="${view.href('/keys')}">Keys</a>: programs read <a href="/docs/guides/data-api">the data API</a> with it.</li>
+      <li><strong>Add an endpoint</strong> at <a href="${view.href('/webhooks')}">Webhooks</a> to receive events.</li>
+    </ol></div>`
+}
+
+const isLong = ({ oldest_charge_at: at }: Answer) => at !== null && Date.parse(at) < Date.now() - LONG_IN_PROGRESS_MS
+const failingOf = ({ endpoints_failing, endpoints_disabled }: Answer): number => endpoints_failing + endpoints_disabled
 
 /** Of a whole organization: each project beside the others. */
 async function projectSection(view: View): Promise<Piece> {
@@ -89,12 +109,12 @@ async function projectSection(view: View): Promise<Piece> {
 function rightNow(view: View, state: Answer): Piece {
   const { charges_in_progress, oldest_charge_at, refunds_in_progress, endpoints, endpoints_failing } = state
   const lag = state.horizon_lag_seconds as number
-  const failing = endpoints_failing + state.endpoints_disabled
+  const failing = failingOf(state)
   const line = (isFine: boolean, title: string, href: string, says: Piece) =>
     html`<li class="${isFine ? 'fine' : 'care'}"><a href="${view.href(href)}">${title}</a> <span>${says}</span></li>`
   return html`<ul class="now">
     ${line(
-      charges_in_progress === 0,
+      !isLong(state),
       'Charges in progress',
       '/charges',
       charges_in_progress === 0
@@ -111,9 +131,9 @@ function rightNow(view: View, state: Answer): Piece {
           ? html`No failures at ${plural(endpoints, 'endpoint')}; ${plural(state.deliveries_waiting, 'delivery', 'deliveries')} waiting.`
           : html`${number(endpoints_failing)} failing, ${number(state.endpoints_disabled)} switched off, ${plural(state.deliveries_waiting, 'delivery', 'deliveries')} waiting.`,
     )}
-    ${line(lag < SLOW_LAG_SECONDS, 'Sync', '/sync', html`The horizon is ${duration(Math.max(0, lag))} behind the clock.`)}
+    ${line(lag < SLOW_LAG_SECONDS, 'Sync', '/sync', lag < 1 ? 'Readers get every change within a second.' : html`Readers do not get the changes of the last ${duration(lag)} yet.`)}
     ${line(true, 'Erasures', '/erasures', html`${plural(state.erasures_of_week, 'person', 'people')} in the last seven days, ${number(state.erasures)} in total.`)}
-    <li class="doctor" hx-get="${view.href('/doctor')}" hx-trigger="load" hx-swap="outerHTML" hx-select="#findings"><a href="${view.href('/doctor')}">Doctor</a> <span>Its findings are on their own page.</span></li>
+    <li><a href="${view.href('/doctor')}">Doctor</a> <span hx-get="${view.href('/doctor')}" hx-trigger="load" hx-select="#findings">Its findings are on their own page.</span></li>
   </ul>
-  <p class="quiet">${state.figures_as_of ? html`Figures count every change before ${time(state.figures_as_of)}.` : 'No records yet: figures appear some seconds after the first import.'}</p>`
+  ${state.figures_as_of && html`<p class="quiet">Figures count every change before ${time(state.figures_as_of)}.</p>`}`
 }

@@ -1,7 +1,7 @@
 // Webhooks: endpoints with their success rates, deliveries, one event with its attempts.
 
 import type { Answer } from '../call.ts'
-import { id, milliseconds, number, percent, status, time, url } from '../format.ts'
+import { cut, id, milliseconds, number, percent, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { asking, facts, further, section, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
@@ -30,7 +30,7 @@ export async function webhooks(view: View): Promise<Page> {
       { label: 'Change' },
     ],
     rows: statistics.data.map((one: Answer) => [
-      cell(html`${url(one.url)}${id(one.endpoint_id)}`, one.url),
+      cell(html`${cut(one.url)}${id(one.endpoint_id)}`, one.url),
       html`${status(one.enabled ? 'enabled' : 'disabled')}${one.disabled_because && html` <span class="quiet">${WHY[one.disabled_because]}</span>`}${one.failing_since && html`<br><span class="quiet">failing since ${time(one.failing_since)}</span>`}`,
       cell(number(one.attempts), one.attempts),
       cell(
@@ -51,7 +51,7 @@ export async function webhooks(view: View): Promise<Page> {
         'Endpoints',
         html`${table(view, 'endpoints', content, { hideCaption: true, empty: html`<h3>No endpoint yet</h3><p>Events of subscriptions, charges and refunds are posted to each endpoint. <a href="/docs/guides/webhooks">Events and signatures</a>.</p>` })}
       ${asking(view, { action: view.href('/webhooks/new'), button: 'Add an endpoint', says: 'Every event of the project is sent to it, signed with the keys of the project.', fields: textField('url', 'Address', { required: true, type: 'url', hint: 'https://example.com/tundish' }) })}`,
-        { note: 'Attempts of the last seven days.' },
+        statistics.data.length > 0 ? { note: 'Attempts and times of the last seven days.' } : {},
       )}
       ${section('Deliveries', html`<p class="chips">${['pending', 'failed', 'succeeded'].map((one) => html`<a href="${view.href(view.path, { state: one === state ? null : one })}"${one === state ? html` aria-current="true"` : ''}>${one}</a> `)}</p>${table(view, 'deliveries', deliveryTable(view, deliveries.data), { hideCaption: true, empty: html`<p>No deliveries${state ? html` are ${state}` : ' yet'}.</p>` })}${further(view, deliveries.pagination.next_cursor)}`)}`,
   }
@@ -65,9 +65,9 @@ const WHY: Record<string, string> = {
 
 function switches(view: View, { endpoint_id, enabled }: Answer): Piece {
   if (!view.mayWrite) return ''
-  return html`<form method="post" action="${view.href(`/webhooks/${endpoint_id}/switch`)}" hx-boost="false"><input type="hidden" name="enabled" value="${enabled ? '' : '1'}"><button class="link">${enabled ? 'Switch off' : 'Switch on'}</button></form>
+  return html`<div class="acts"><form method="post" action="${view.href(`/webhooks/${endpoint_id}/switch`)}" hx-boost="false"><input type="hidden" name="enabled" value="${enabled ? '' : '1'}"><button class="link">${enabled ? 'Switch off' : 'Switch on'}</button></form>
     ${enabled && html`<form method="post" action="${view.href(`/webhooks/${endpoint_id}/test`)}" hx-boost="false"><button class="link">Send a test</button></form>`}
-    ${asking(view, { action: view.href(`/webhooks/${endpoint_id}/remove`), button: 'Remove', danger: true, says: 'It receives no more events, and its deliveries are deleted.' })}`
+    ${asking(view, { action: view.href(`/webhooks/${endpoint_id}/remove`), button: 'Remove', danger: true, says: 'It receives no more events, and its deliveries are deleted.' })}</div>`
 }
 
 function deliveryTable(view: View, data: Answer[]): Table {
@@ -81,7 +81,7 @@ function deliveryTable(view: View, data: Answer[]): Table {
       cell(id(one.event_id, view.href(`/webhooks/events/${one.event_id}`)), one.event_id),
       one.event_type,
       status(one.status),
-      cell(url(one.url), one.url),
+      cell(cut(one.url), one.url),
       time(one.created_at),
       time(one.next_attempt_at),
       cell(number(one.attempts), one.attempts),

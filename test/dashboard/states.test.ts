@@ -1,0 +1,83 @@
+// What pages show of an empty project, of trouble, of an erased person, and of a refused choice.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { followAll } from '../../src/figures/follow.ts'
+import { startDashboard } from '../support/dashboard.ts'
+import { BASICS, insert } from '../support/data.ts'
+import { rowsOf } from '../support/page-numbers.ts'
+
+let dashboard: Awaited<ReturnType<typeof startDashboard>>
+let cookie: string
+
+before(async () => {
+  dashboard = await startDashboard()
+  cookie = await dashboard.signIn((await dashboard.operator('write')).key)
+})
+after(() => dashboard?.stop())
+
+const see = (path: string, headers = {}) => dashboard.visit(path, { cookie, headers })
+test('a project without records shows how they come in, and no figures', async () => {
+  const { id } = await dashboard.server.project()
+  const { text } = await see(`/?project=${id}`)
+  assert.match(text, /<h2>No records yet<\/h2>/)
+  assert.ok(text.includes(`href="/merchant-accounts?project=${id}"`))
+  assert.doesNotMatch(text, /class="tile"/)
+  assert.doesNotMatch((await see(`/funnels?project=${id}`)).text, /From session to payment/)
+})
+
+test('an organization without a project is offered the first one on every page', async () => {
+  await dashboard.visit('/projects/organizations', { cookie, form: { id: 'bare', name: 'Bare' } })
+  for (const path of ['/', '/funnels', '/revenue', '/subscriptions'])
+    assert.match((await see(`${path}?project=all:bare`)).text, /There is no project yet/, path)
+})
+
+test('today begins with what is right now if a charge is in progress for long, else with the figures', async () => {
+  const { server } = dashboard
+  const shop = await server.project()
+  await insert(server.db, shop, { ...BASICS, customers: [{ external_id: 'ada', profile_id: 'profile' }] })
+  await dashboard.visit(`/settings/figures?project=${shop.id}`, { cookie, form: { sure: 'yes' } })
+  await followAll(server.db)
+  const first = async () => {
+    const { text } = await see(`/?project=${shop.id}`)
+    assert.match(text, /class="tile"/)
+    return text.indexOf('<h2>Right now</h2>') < text.indexOf('class="tile"') ? 'right now' : 'figures'
+  }
+  const claim = (ago: string) =>
+    server.db.query(
+      `insert into orders (organization_id, order_id, external_id, project_id, idempotency_key, amount, currency_code, status,
+         psp, payment_method_token, source_trx_id, provider_key, created_at, next_look_at)
+       values ($1, gen_random_uuid(), 'ada', $2, 'key', 1, 'USD', 'processing', 'simulator', 'token', gen_random_uuid(), 'provider key',
+         db_clock() - $3::text::interval, db_clock()) on conflict (organization_id, external_id) where status = 'processing'
+       do update set created_at = excluded.created_at`,
+      [shop.organizationId, shop.id, ago],
+    )
+  assert.equal(await first(), 'figures')
+  await claim('1 second')
+  assert.equal(await first(), 'figures')
+  await claim('1 hour')
+  assert.equal(await first(), 'right now')
+  const person = await see(`/people/profile?project=${shop.id}`)
+  assert.equal(rowsOf(person.text, 'orders')[0]![5], 'simulator')
+})
+
+test('replies of an erased person are shown as erased; country and language by their names', async () => {
+  const { server } = dashboard
+  const shop = await server.project()
+  const profiles = [{ id: 'profile', country: 'BR', locale: 'pt' }]
+  await insert(server.db, shop, { ...BASICS, profiles, replies: [{ session_id: 'session' }] })
+  const path = `/people/profile?project=${shop.id}`
+  const known = (await see(path)).text
+  assert.match(known, /<dd>Brazil<\/dd>.*<dd>Portuguese<\/dd>.*no answer/s)
+  await dashboard.visit(`/people/profile/erase?project=${shop.id}`, { cookie, form: { confirm: 'profile' } })
+  const erased = (await see(path)).text
+  assert.match(erased, /<span class="quiet">erased<\/span>/)
+  assert.doesNotMatch(erased, /no answer|Erase this person/)
+})
+
+test('a refused choice leads back to the page it was made on', async () => {
+  const refused = '/revenue?from=2026-02-01&to=2026-01-01'
+  const { status, text } = await see(refused, { referer: `${dashboard.origin}/revenue?period=12m` })
+  assert.equal(status, 400)
+  assert.ok(text.includes('<a class="button" href="/revenue?period=12m">Back</a>'))
+  assert.doesNotMatch((await see(refused)).text, />Back</)
+})
