@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { followFigures } from '../src/figures/follow.ts'
 import { readFigures } from '../src/figures/read.ts'
 import { importRecords } from '../src/ingest/load.ts'
+import { DAY_MS } from '../src/lib/days.ts'
 import { PROJECT } from './generate.ts'
 import { median, percentile } from './measure.ts'
 import type { Options } from './options.ts'
@@ -90,7 +91,7 @@ function stamps(now: string, n: number, size: number, isNew: boolean) {
     created_at: made,
     updated_at: now,
     period_starts_at: now,
-    period_ends_at: new Date(Date.parse(now) + 30 * 86_400_000).toISOString(),
+    period_ends_at: new Date(Date.parse(now) + 30 * DAY_MS).toISOString(),
   }
 }
 

@@ -28,7 +28,7 @@ const REMOVED = [
 ]
 const KEPT = ['Transactions, subscriptions and orders, as the law requires of merchants', 'The ids of the records']
 
-/** What is handed to a person who asked to be erased: nothing in it is personal. */
+/** The receipt for a person who asked to be erased. It contains no personal data except the id of the profile. */
 async function receiptOf({ db }: Pick<App, 'db'>, projectId: string, profileId: string) {
   const [row] = await db.query('select erased_at from erasures where project_id = $1 and profile_id = $2', [
     projectId,
@@ -100,12 +100,13 @@ interface Comparison {
   missing_in_file: number
 }
 
-// Both ledgers only grow, and to read them whole takes seconds when they are long.
+// Reading both ledgers takes seconds when they are long, so the last comparison is kept. Both are only appended to.
 const comparisons = new WeakMap<App['config'], { of: string; result: Promise<Comparison> }>()
 
 /**
- * Compares the ledgers if either has changed since they were found equal. An erasure adds to the number of its project, and one
- * of somebody unknown a line to the file. The file has its line before the database commits, so a difference may soon be gone.
+ * Compares the ledgers, or returns the last comparison if they agreed then and neither has changed since. Every erasure raises
+ * the number of its project in `erasure_marks`, and adds a line to the file. The line is written before the database commits: a
+ * difference may be gone a moment later, so it is not kept.
  */
 async function ledgersCompared({ db, config }: App): Promise<Comparison> {
   const [sum] = await db.query('select sum(number) as erasures from erasure_marks')

@@ -129,33 +129,37 @@ const FEE = `
     where p.organization_id = m.organization_id and p.psp = m.psp collate "C" and p.psp_merchant_id = m.psp_merchant_id
       and p.transaction_id = m.psp_transaction_id collate "C" and p.move = m.move) f on true`
 
-/** Reads a month, or a first day and the day after the last. Throws a 400. */
-export function readPeriod({ month, from, to }: PeriodGiven): Period {
+/** What the caller calls the parts of a period, for sentences. */
+type PeriodNames = Record<keyof PeriodGiven, string>
+const PARAMETERS: PeriodNames = { month: 'month', from: 'from', to: 'to' }
+
+/** Reads a month, or a first day and the day after the last. Throws a 400 whose sentence has these names. */
+export function readPeriod({ month, from, to }: PeriodGiven, names = PARAMETERS): Period {
   if (month !== undefined && from === undefined && to === undefined) {
-    const first = dayOf('month', `${month}-01`)
+    const first = instantOf(`${month}-01`, `${names.month} must be a month such as 2026-10, got "${month}".`)
     return { from: first, to: monthsAfter(first, 1) }
   }
   if (month !== undefined || from === undefined || to === undefined)
-    throw new ApiError(400, 'invalid_parameter', 'Give month, or from and to.')
-  const period = { from: dayOf('from', from), to: dayOf('to', to) }
+    throw new ApiError(400, 'invalid_parameter', `Give ${names.month}, or ${names.from} and ${names.to}.`)
+  const dayOf = (name: string, day: string) => instantOf(day, `${name} must be a day such as 2026-10-01, got "${day}".`)
+  const period = { from: dayOf(names.from, from), to: dayOf(names.to, to) }
   if (period.from >= period.to)
-    throw new ApiError(400, 'invalid_parameter', `from must be before to, got ${from} and ${to}.`)
+    throw new ApiError(400, 'invalid_parameter', `${names.from} must be before ${names.to}, got ${from} and ${to}.`)
   if (period.to > monthsAfter(period.from, MOST_MONTHS))
-    throw new ApiError(400, 'invalid_parameter', `from and to must be at most ${MOST_MONTHS} months apart.`)
-  return period
-}
-
-function dayOf(name: string, day: string): string {
-  const date = /^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(day) ? new Date(`${day}T00:00:00Z`) : undefined
-  // JavaScript takes February 30 for March 2.
-  if (!date || Number.isNaN(date.getTime()) || date.toISOString().slice(0, 10) !== day || day < '0001')
     throw new ApiError(
       400,
       'invalid_parameter',
-      name === 'month'
-        ? `month must be a month such as 2026-10, got "${day.slice(0, -3)}".`
-        : `${name} must be a day such as 2026-10-01, got "${day}".`,
+      `${names.from} and ${names.to} must be at most ${MOST_MONTHS} months apart.`,
     )
+  return period
+}
+
+/** The beginning of the day, or a 400 with the sentence. */
+function instantOf(day: string, sentence: string): string {
+  const date = /^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(day) ? new Date(`${day}T00:00:00Z`) : undefined
+  // JavaScript takes February 30 for March 2.
+  if (!date || Number.isNaN(date.getTime()) || date.toISOString().slice(0, 10) !== day || day < '0001')
+    throw new ApiError(400, 'invalid_parameter', sentence)
   return date.toISOString()
 }
 

@@ -9,6 +9,7 @@ import { Refusal, UsageError } from '../lib/errors.ts'
 import { openLog } from '../lib/log.ts'
 import { errorForLog } from '../lib/log-error.ts'
 import { causeOf, isUnavailable } from '../lib/pg/errors.ts'
+import { rejectWhenAborted } from '../lib/when-aborted.ts'
 import { hideSecrets } from '../tenants/hide-secrets.ts'
 
 /** The result of a command: `text` for a person, `json` for a program, `exitCode` when it is not 0. */
@@ -83,13 +84,11 @@ class Interrupted extends Refusal {}
 
 const sayStopping = () => void process.stderr.write('Stopping. Another Ctrl-C or SIGTERM stops at once.\n')
 
-const failWhenStopped = (signal: AbortSignal) =>
-  new Promise<never>((_resolve, reject) => {
-    const fail = () => reject(new Interrupted('Stopped while the command ran: check what it did before you repeat it.'))
-    if (signal.aborted) fail()
-    signal.addEventListener('abort', sayStopping)
-    signal.addEventListener('abort', fail)
-  })
+function failWhenStopped(signal: AbortSignal): Promise<never> {
+  signal.addEventListener('abort', sayStopping)
+  const sentence = 'Stopped while the command ran: check what it did before you repeat it.'
+  return rejectWhenAborted(signal, () => new Interrupted(sentence))
+}
 
 /** The same without opening anything: the command gets the settings alone. */
 export function withSettings(command: Command, run: (config: Config, ...args: unknown[]) => Promise<Result>): Command {

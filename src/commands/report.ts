@@ -134,12 +134,8 @@ function field(value: string | null): string {
 
 function periodOf(given: PeriodGiven): Period {
   try {
-    return readPeriod(given)
+    return readPeriod(given, { month: '--month', from: '--from', to: '--to' })
   } catch (error) {
-    throw error instanceof ApiError ? new UsageError(asOptions(error.message)) : error
+    throw error instanceof ApiError ? new UsageError(error.message) : error
   }
 }
-
-/** The names of parameters as those of options. */
-const asOptions = (sentence: string) =>
-  sentence.replace(/^(Give )?(month|from|to)\b/, '$1--$2').replace(/\b(or|and) (from|to)\b/g, '$1 --$2')

@@ -10,6 +10,7 @@ import { UsageError } from '../lib/errors.ts'
 import { type Db, openDb } from '../lib/pg/db.ts'
 import { causeOf } from '../lib/pg/errors.ts'
 import { masterKeyIn, masterKeyPath, openSeal, type Seal } from '../lib/secrets.ts'
+import { rejectWhenAborted } from '../lib/when-aborted.ts'
 import { CredentialsUnreadable } from '../providers/account.ts'
 import { openProviders } from '../providers/open.ts'
 import { registered } from '../simulator/play-money.ts'
@@ -53,7 +54,7 @@ export async function examine(config: Config, { fix = false, signal }: Partial<E
     const opened = await open(config, signal)
     close = opened.close
     findings.push(...(await checkMasterKeyFile(config)))
-    return [...findings, ...(await Promise.race([examineDatabase(config, opened.db, fix), rejectedBy(signal)]))]
+    return [...findings, ...(await Promise.race([examineDatabase(config, opened.db, fix), rejectWhenAborted(signal)]))]
   } catch (error) {
     signal?.throwIfAborted()
     return [...findings, failed('database', ...unreachable(error, config))]
@@ -132,12 +133,6 @@ async function checkMasterKeyFile({ masterKey, dataDir }: Config): Promise<Findi
   if (!file || (file.mode & 0o077) === 0) return []
   return [failed('master key', `${path} is readable by other users of this machine.`, `Run: chmod 600 ${path}`)]
 }
-
-const rejectedBy = (signal: AbortSignal | undefined) =>
-  new Promise<never>((_resolve, reject) => {
-    if (signal?.aborted) reject(signal.reason)
-    signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 
 async function open(config: Config, signal?: AbortSignal): Promise<{ db: Db; close: () => Promise<void> }> {
   const silent = { info() {}, warn() {} }

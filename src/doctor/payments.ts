@@ -12,9 +12,7 @@ export async function checkProviders(db: Db, providers: Providers, simulatorIsRe
   const all = await providers.all()
   const findings = await Promise.all(
     all.map(({ organizationId, provider }) =>
-      organizationId === null
-        ? checkSimulator(provider, simulatorIsRequired)
-        : checkAccount(organizationId, provider, provider.describeAccount!()),
+      organizationId === null ? checkSimulator(provider, simulatorIsRequired) : checkAccount(organizationId, provider),
     ),
   )
   const rows = await db.query('select distinct psp from merchant_accounts order by psp')
@@ -37,13 +35,9 @@ async function checkSimulator(provider: Provider, isRequired: boolean): Promise<
 const CONNECT_AGAIN = 'Connect it again: tundish merchant-account connect'
 
 /** Finds rejected credentials, a key of the other mode, and an account that may not charge. */
-async function checkAccount(
-  organizationId: string,
-  { name, merchantId, isSandbox }: Provider,
-  description: ReturnType<NonNullable<Provider['describeAccount']>>,
-): Promise<Finding> {
-  const account = `merchant account ${name} ${merchantId} of organization ${organizationId}`
-  const described = await description
+async function checkAccount(organizationId: string, provider: Provider): Promise<Finding> {
+  const account = `merchant account ${provider.name} ${provider.merchantId} of organization ${organizationId}`
+  const described = await provider.describeAccount!()
   if (described.outcome !== 'described') {
     const isRejected = described.outcome === 'not_begun' && described.cause === 'credentials'
     return isRejected
@@ -58,7 +52,7 @@ async function checkAccount(
           'Check its status page and your network.',
         )
   }
-  if (described.isSandbox !== isSandbox) {
+  if (described.isSandbox !== provider.isSandbox) {
     const [is, marked] = described.isSandbox ? ['test', 'live'] : ['live', 'test']
     return failed(
       'providers',
@@ -125,7 +119,7 @@ const ACCOUNTS = `
 
 export async function checkCharges(db: Db): Promise<Finding> {
   const [row] = await db.query(
-    `select count(*) as n, min(created_at)::text as oldest,
+    `select count(*) as n, to_char(min(created_at) at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"') as oldest,
        count(*) filter (where created_at < db_clock() - $1::interval) as stuck
      from (select created_at from orders where status = 'processing'
            union all select created_at from refunds where status = 'processing') as in_progress`,

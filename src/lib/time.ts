@@ -1,4 +1,5 @@
 // Date-times to the microsecond as text: read from RFC 3339 and from PostgreSQL, always in one canonical form.
+import { DAY_MS } from './days.ts'
 
 /**
  * The message is the phrase after the field's name:
@@ -99,5 +100,5 @@ function refuseImpossible(year: number, month: number, day: number): void {
 }
 
 function startsMonth(utc: Date): boolean {
-  return utc.getUTCDate() === 1 && utc.getTime() % 86_400_000 === 0
+  return utc.getUTCDate() === 1 && utc.getTime() % DAY_MS === 0
 }

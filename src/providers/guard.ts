@@ -1,6 +1,7 @@
 // Limits the calls to one provider: a deadline for each call, a maximum of concurrent and of queued calls, an optional rate
 // limit, and a circuit breaker.
 import { type Clock, systemClock } from '../lib/clock.ts'
+import { rejectWhenAborted } from '../lib/when-aborted.ts'
 import { Circuit, type CircuitLimits } from './circuit.ts'
 import { type NotBegun, ProviderError, type Unknown } from './provider.ts'
 
@@ -108,7 +109,7 @@ export class Guard {
   /** Runs the call and records its outcome in the circuit breaker. The race also ends a call that ignores its signal. */
   async #untilAborted<T>(call: (signal: AbortSignal) => Promise<T>, signal: AbortSignal, moves: boolean): Promise<T> {
     try {
-      const outcome = await Promise.race([call(signal), aborted(signal)])
+      const outcome = await Promise.race([call(signal), rejectWhenAborted(signal)])
       if (moves) this.circuit.succeeded()
       return outcome
     } catch (error) {
@@ -160,11 +161,4 @@ export class Guard {
 function asUnknown(error: unknown): Unknown {
   if (error instanceof ProviderError) return { outcome: 'unknown', why: error.message }
   throw error
-}
-
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }

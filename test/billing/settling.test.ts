@@ -106,7 +106,7 @@ describe('a verdict that cannot be settled by', () => {
     const again = await reconcile(silent, '2100-01-01T00:00:00Z')
     assert.deepEqual(
       again.findings.map(({ difference, reference, what }) => [difference, reference, what]),
-      [['mismatch', odd, '1050 minor units of USD there, of which nothing certain can be heard']],
+      [['mismatch', odd, '1050 minor units of USD there, whose outcome the provider does not know']],
     )
     assert.deepEqual([again.match, again.in_progress], [1, 0])
   })

@@ -47,7 +47,7 @@ export interface Pass {
   result: Reconciliation
 }
 
-/** Compares movements with the rows that they stand for; `compareWithoutOrders` follows after the last of them. */
+/** Compares movements with their rows; `compareWithoutOrders` follows after the last of them. */
 export async function compareMovements(pass: Pass, movements: readonly Movement[]): Promise<void> {
   await compareBatch(pass, CHARGE, movements)
   await compareBatch(pass, REFUND, movements)
@@ -79,7 +79,7 @@ function report({ provider, result }: Pass, movement: Movement, difference: Diff
   result.findings.push({ difference, psp: provider.name, type: movement.type, reference, what })
 }
 
-/** A refund is adopted if its order is here. Other movements that were not made by us are none of ours. */
+/** Adopts a refund if its order is here. Other movements without our key were made by other programs. */
 async function compareMissing(pass: Pass, movement: Movement): Promise<void> {
   if (movement.type === 'refund' && (await adopt(pass, movement))) return
   if (movement.type === 'refund') pass.withoutOrder.push(movement)
@@ -112,7 +112,7 @@ async function adopt(pass: Pass, refund: Movement): Promise<boolean> {
 }
 
 const reportMissing = (pass: Pass, movement: Movement) =>
-  report(pass, movement, 'missing_here', `${worth(movement)} that nothing here stands for`)
+  report(pass, movement, 'missing_here', `${worth(movement)} without a row here`)
 
 async function compareOne<Row extends Order | Refund>(
   pass: Pass,
@@ -127,7 +127,7 @@ async function compareOne<Row extends Order | Refund>(
   const differs = (what: string) => report(pass, movement, 'mismatch', `${worth(movement)} there, ${what}`)
   if (now === 'unsettled') differs('which cannot be settled here')
   else if (!now) result.in_progress++
-  else if (now.status === 'processing') differs('of which nothing certain can be heard')
+  else if (now.status === 'processing') differs('whose outcome the provider does not know')
   else if (now.status !== 'succeeded') differs(`${now.status} here`)
   else if (!isSameMoney(now, movement)) differs(`${now.amount} ${now.currency_code} here`)
   else if (isForgotten) result.settled++

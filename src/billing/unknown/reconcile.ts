@@ -1,4 +1,5 @@
-// Compares our orders and refunds with what the providers did since an instant, both ways, settles and adopts what it can.
+// Compares our orders and refunds since an instant with the movements at the providers, in both directions. Settles rows in
+// progress, adopts refunds that are missing here, and reports all other differences.
 import { storeFees } from '../../providers/fees.ts'
 import { type Movement, ProviderError } from '../../providers/provider.ts'
 import { recordDisputes } from '../adopt/disputes.ts'
@@ -11,7 +12,7 @@ import { CHARGE, type Kind, REFUND } from './look.ts'
 // How many movements are looked up at once.
 const BATCH = 500
 
-/** Throws `ProviderError` when a provider cannot tell. */
+/** Throws `ProviderError` if a provider does not respond or does not know the outcome of a movement. */
 export async function reconcile(context: BillingContext, since: string): Promise<Reconciliation> {
   const result: Reconciliation = { match: 0, settled: 0, adopted: 0, in_progress: 0, findings: [] }
   const incomplete = new Set<string>()
@@ -35,9 +36,9 @@ export async function reconcile(context: BillingContext, since: string): Promise
 
 const isForgottenCharge = ({ difference, type }: Finding) => difference === 'missing_here' && type === 'charge'
 
-// Until then a charge asks the provider for its key before it is made. A forgotten charge of a provider that serves all
-// organizations does not count: that one remembers keys for ever. Where no account was compared the mark stays: the backup may be
-// older than the connection of the account, which then has charges that nothing here tells of.
+// While an organization has `restored_from`, every charge first asks the provider whether its key was charged already. It stays
+// while the comparison is incomplete ($2), and while no account was compared: the backup may be older than the connection of an
+// account that has charges. A provider that serves all organizations ($3) remembers keys for ever and does not count.
 const CLEAR_RESTORED = `
   update organizations set restored_from = null
   where restored_from >= $1::timestamptz and not (id = any($2::text[])) and ($3 or id = any($4::text[]))`
@@ -54,7 +55,7 @@ async function compareAccount(pass: Pass, since: string): Promise<void> {
   await findMissingThere(pass, REFUND, await findRefunds(context.db.query, at, since))
 }
 
-/** Fees that no notification told, and those of what was adopted. */
+/** Stores fees that no notification contained, and those of adopted refunds. */
 async function storeFeesSince({ context, provider, at }: Pass, since: string): Promise<void> {
   const [psp, merchantId, organizationId] = at
   if (!provider.feesSince || organizationId === null) return
@@ -65,7 +66,7 @@ async function storeFeesSince({ context, provider, at }: Pass, since: string): P
   }
 }
 
-/** Rows here without a movement: the provider is asked about each, for it may have moved earlier. */
+/** Looks up each row here that has no movement in the list: the money may have moved before `since`. */
 async function findMissingThere<Row extends Order | Refund>(
   { provider, seen, result }: Pass,
   kind: Kind<Row>,
