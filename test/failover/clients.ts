@@ -1,6 +1,7 @@
 // Clients during the kills: charges repeated with their key until they are decided, reads, and a copy by windows.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Copy, startCopy } from './copy.ts'
 
 export interface Shop {
   url: string
@@ -25,16 +26,13 @@ export interface Clients {
   statuses: Map<string, number>
   /** Charges that were refused because another one of the customer is in progress. */
   inProgress: { customer: string; key: string; sentAt: Date; answeredAt: Date }[]
-  /** What the copy has been given, as `id stamp`, since it last began anew; and how often that was. */
-  copied: string[]
-  begunAnew: number
+  copy: Copy
   /** The longest time without a charge that succeeded, in this span. */
   outageMs(fromMs: number, toMs: number): number
   /** Ends the load; every charge is asked for until it is decided, and the copy goes on until it has read what is there. */
   stop(): Promise<void>
 }
 
-const START = '2000-01-01T00:00:00.000000Z'
 const PATIENCE_MS = 30_000
 
 export function startClients(shop: Shop): Clients {
@@ -42,14 +40,12 @@ export function startClients(shop: Shop): Clients {
     charges: [],
     statuses: new Map(),
     inProgress: [],
-    copied: [],
-    begunAnew: 0,
+    copy: startCopy((path, signal) => get('copy', path, signal)),
   }
   let stopping = false
-  let from = START
 
   async function call(what: string, path: string, init: RequestInit): Promise<Response | undefined> {
-    const signal = AbortSignal.timeout(PATIENCE_MS)
+    const signal = init.signal ?? AbortSignal.timeout(PATIENCE_MS)
     const response = await fetch(`${shop.url}${path}`, { ...init, signal }).catch(() => undefined)
     const code = response?.status === 400 ? ` ${response.headers.get('x-error-code')}` : ''
     const name = `${what} ${response?.status ?? 'broken'}${code}`
@@ -83,7 +79,8 @@ export function startClients(shop: Shop): Clients {
     }
   }
 
-  const get = (what: string, path: string) => call(what, path, { headers: { 'Service-Secret': shop.projectKey } })
+  const get = (what: string, path: string, signal?: AbortSignal) =>
+    call(what, path, { headers: { 'Service-Secret': shop.projectKey }, ...(signal && { signal }) })
 
   async function read(): Promise<void> {
     while (!stopping) {
@@ -92,31 +89,9 @@ export function startClients(shop: Shop): Clients {
     }
   }
 
-  /** One window of the copy; false when it has to be asked for again. */
-  async function copyWindow(): Promise<boolean> {
-    const response = await get('copy', `/public/v1/export?from=${from}`)
-    if (response?.status !== 200) return false
-    const text = await response.text().catch(() => '')
-    const lines = text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]))
-    const { horizon } = lines.at(-1) ?? {}
-    // Without its last line the answer broke off.
-    if (horizon === undefined) return false
-    if (response.headers.has('x-void-from')) {
-      clients.copied = []
-      clients.begunAnew += 1
-      from = START
-      return true
-    }
-    for (const { record, data } of lines) {
-      if (record === 'transaction') clients.copied.push(`${data.id} ${data.updated_at}`)
-    }
-    from = horizon
-    return true
-  }
-
   async function copy(): Promise<void> {
     while (!stopping) {
-      await copyWindow()
+      await clients.copy.window()
       await sleep(200)
     }
   }
@@ -134,7 +109,7 @@ export function startClients(shop: Shop): Clients {
       // The horizon lags by up to a second, and a first window may tell that the copy is void.
       for (let windows = 0; windows < 6; windows += 1) {
         await sleep(1100)
-        while (!(await copyWindow())) await sleep(100)
+        while (!(await clients.copy.window())) await sleep(100)
       }
     },
   })

@@ -36,7 +36,7 @@ export async function judge({ clients, query, simulatorUrl }: Evidence): Promise
   const stored = await query(`
     select id || ' ' || to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as id from transactions`)
   const transactions = stored.map(({ id }) => id!)
-  const copied = clients.copied
+  const copied = clients.copy.transactions
   const newest = newestOf(copied)
 
   const rules: [string, string[]][] = [
@@ -91,6 +91,9 @@ const missing = (these: string[], among: string[]) => {
   return [...new Set(these)].filter((one) => !known.has(one))
 }
 
-const repeated = (all: string[]) => [...new Set(all.filter((one, n) => all.indexOf(one) !== n))]
+function repeated(all: string[]): string[] {
+  const known = new Set<string>()
+  return [...new Set(all.filter((one) => known.size === known.add(one).size))]
+}
 
 const some = (found: string[]) => `${found.length} (${found.slice(0, 3).join(', ')}${found.length > 3 ? ', …' : ''})`

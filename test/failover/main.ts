@@ -100,11 +100,12 @@ async function loseCommits(nodes: Nodes, serving: Serving): Promise<number> {
   print(`Charges told as paid meanwhile: ${unsent.length}. Orders of them that are lost: ${verdict.lostOrders.length}.`)
   print(`Lost orders that reconcile names: ${named.length}.`)
   print(`The doctor: ${finding?.level}: ${finding?.message}`)
-  print(`The copy was told and began anew: ${clients.begunAnew} time(s).`)
+  print(`The copy was told and began anew: ${clients.copy.begunAnew} time(s).`)
   printVerdict(clients, verdict)
   // The rules of a lost order are broken by design; those of the copy must hold.
   const wrong = verdict.broken.filter((rule) => /copy|twice/.test(rule))
-  const noticed = finding?.level === 'failed' && clients.begunAnew > 0 && named.length === verdict.lostOrders.length
+  const noticed =
+    finding?.level === 'failed' && clients.copy.begunAnew > 0 && named.length === verdict.lostOrders.length
   return noticed && wrong.length === 0 && verdict.lostOrders.length > 0 ? 0 : 1
 }
 
@@ -137,7 +138,7 @@ function printVerdict(clients: Clients, { keys, succeeded, movements, broken }: 
   const outcomes = counted(clients.charges.map(({ outcome }) => outcome ?? 'undecided'))
   const answers = [...clients.statuses].sort().map(([name, n]) => `${name}: ${n}`)
   print(`${keys} keys (${outcomes.join(', ')}), ${succeeded} orders paid, ${movements} movements at the provider.`)
-  print(`${clients.copied.length} rows copied. Answers: ${answers.join(', ')}.`)
+  print(`${clients.copy.transactions.length} rows copied. Answers: ${answers.join(', ')}.`)
   print(broken.length === 0 ? 'Nothing was lost, charged twice, missed or repeated.' : `Broken:\n${broken.join('\n')}`)
 }
 

@@ -1,9 +1,11 @@
 // npm run shards: three shards behind HAProxy; moves an organization under charges, reads and a copy, kills a shard, and judges.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type Clients, type Shop, startClients } from '../failover/clients.ts'
+import type { Copy } from '../failover/copy.ts'
 import { judge } from '../failover/judge.ts'
 import { fillShop } from '../failover/shop.ts'
 import { PROGRAM_ENV } from '../support/cli.ts'
@@ -37,15 +39,24 @@ async function run(installation: Installation): Promise<number> {
   const shop = shops.get('a')!
   await addSessions(installation, shop, Number(values.records))
   await until('HAProxy to know every key', async () => (await reads([...shops.values()])).every((code) => code === 200))
-  print(`Three shops on three shards. ${values.records} sessions in "${shop.organizationId}".`)
+  print(`Three shops on three shards. ${values.records} sessions in "${shop.organizationId}". Load: ${load()}.`)
 
   const all = [...shops].map(([name, one]) => ({ name, clients: startClients(one) }))
   await sleep(LOAD_MS)
+  const startMs = performance.now()
   const moved = await moveShop(installation, shop)
-  print(`Moved ${moved.rows} rows in ${(moved.tookMs / 1000).toFixed(1)} s; requests refused for ${moved.stood} ms.`)
+  const own = all.find(({ name }) => name === 'a')!.clients
+  await until(
+    'charges on the new shard',
+    () => own.outageMs(performance.now() - LOAD_MS, performance.now()) < LOAD_MS / 2,
+  )
+  const outage = seconds(own.outageMs(startMs, performance.now()))
+  print(
+    `Moved ${moved.rows} rows in ${seconds(moved.tookMs)}; requests refused for ${seconds(moved.stood)}, ${outage} between two of its charges that succeeded. Load: ${load()}.`,
+  )
   await sleep(LOAD_MS)
-  const outage = await killShard(installation, all)
-  print(`Shard c killed: charges of the others meanwhile ${outage.others}, of its own ${outage.own}.`)
+  const killed = await killShard(installation, all)
+  print(`Shard c killed: charges of the others meanwhile ${killed.others}, of its own ${killed.own}.`)
   for (const { clients } of all) await clients.stop()
 
   const places: Record<string, Name> = { [SHOPS.a]: 'b', [SHOPS.b]: 'b', [SHOPS.c]: 'c' }
@@ -120,19 +131,34 @@ async function judgeAll({ shards, simulatorUrl }: Installation, all: Loads): Pro
   for (const { name, clients } of all) {
     const answers = [...clients.statuses].sort().map(([what, n]) => `${what}: ${n}`)
     print(
-      `${SHOPS[name]}: ${clients.charges.length} keys, ${clients.copied.length} rows copied; ${answers.join(', ')}.`,
+      `${SHOPS[name]}: ${clients.charges.length} keys, ${clients.copy.transactions.length} transactions and ${clients.copy.sessions.size} sessions copied; ${answers.join(', ')}.`,
     )
   }
   const charges = all.flatMap(({ clients }) => clients.charges)
-  const copied = all.flatMap(({ clients }) => clients.copied)
+  const copied = all.flatMap(({ clients }) => clients.copy.transactions)
   const { broken } = await judge({
-    clients: { ...all[0]!.clients, charges, copied, inProgress: [] },
+    clients: { ...all[0]!.clients, charges, inProgress: [], copy: { ...all[0]!.clients.copy, transactions: copied } },
     query,
     simulatorUrl,
   })
   const statuses = all.flatMap(({ clients }) => [...clients.statuses.keys()])
+  const sessions = all.flatMap(({ name, clients }) => judgeSessions(SHOPS[name], clients.copy, query))
+  broken.push(...(await Promise.all(sessions)).flat())
   return [...broken, ...statuses.filter((status) => !/ (200|503|400 charge_in_progress)$/.test(status))]
 }
+
+/** The copy has every session once, as it is in the database. */
+async function judgeSessions(organization: string, { sessions, repeated }: Copy, query: Query): Promise<string[]> {
+  const stored = await query(`
+    select id, to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as stamp
+    from sessions where project_id = '${organization}-app'`)
+  const missed = stored.filter(({ id, stamp }) => sessions.get(id!) !== stamp).length
+  const strange = sessions.size - (stored.length - stored.filter(({ id }) => !sessions.has(id!)).length)
+  const counts = { missed, 'in the copy, and nowhere else': strange, repeated: repeated.length }
+  return Object.entries(counts).flatMap(([what, n]) => (n === 0 ? [] : [`sessions of ${organization} ${what}: ${n}`]))
+}
+
+type Query = (text: string) => Promise<Record<string, string>[]>
 
 /** Rows of an organization on another shard than its own. */
 async function strays({ shards }: Installation, places: Record<string, Name>): Promise<string[]> {
@@ -146,6 +172,14 @@ async function strays({ shards }: Installation, places: Record<string, Name>): P
     }),
   )
   return (await Promise.all(found)).flat()
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`
+}
+
+function load(): string {
+  return loadavg()[0]!.toFixed(1)
 }
 
 function print(line: string): void {
