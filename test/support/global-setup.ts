@@ -1,26 +1,28 @@
 // One PostgreSQL for a whole test run, with a migrated template database; both are gone when the run ends, however it ends.
-import { chmodSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { isAlive } from '../../src/lib/embedded/account.ts'
 import { type Embedded, openEmbedded } from '../../src/lib/embedded/embedded.ts'
 import { isServerOf, lastServer } from '../../src/lib/embedded/server.ts'
 import { migrate } from '../../src/lib/pg/migrate.ts'
+import { bases, makeScratch, PREFIX } from './scratch.ts'
 
-const PREFIX = 'tundish-test-'
 const TEMPLATE = `tundish_template_${process.pid}`
 
 let embedded: Embedded | undefined
 let folder: string | undefined
-/** Where the first test that needs a browser unpacks it. */
-let browser: string | undefined
 
 /** A server of your own may be named by `TUNDISH_TEST_DATABASE`; its role has to be allowed to make databases. */
 export async function globalSetup(): Promise<void> {
-  const url = process.env['TUNDISH_TEST_DATABASE'] ?? (await startServer())
-  browser = mkdtempSync(join(realpathSync(tmpdir()), `${PREFIX}${process.pid}-`))
-  process.env['TUNDISH_TEST_BROWSER'] = browser
+  await removeAbandoned()
+  folder = makeScratch()
+  process.once('exit', removeAtOnce)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
+  const url = process.env['TUNDISH_TEST_DATABASE'] ?? (await startServer(folder))
+  // Where the first test that needs a browser unpacks it.
+  process.env['TUNDISH_TEST_BROWSER'] = join(folder, 'browser')
+  mkdirSync(process.env['TUNDISH_TEST_BROWSER'])
   await query(url, `create database ${TEMPLATE}`)
   await migrate(databaseUrl(url, TEMPLATE))
   process.env['TUNDISH_TEST_DATABASE'] = url
@@ -32,26 +34,18 @@ export async function globalTeardown(): Promise<void> {
   if (!embedded && url) await query(url, `drop database if exists ${TEMPLATE}`)
   await embedded?.close()
   embedded = undefined
-  for (const one of [folder, browser]) if (one) rmSync(one, { recursive: true, force: true })
+  if (folder) rmSync(folder, { recursive: true, force: true })
   folder = undefined
-  browser = undefined
 }
 
-async function startServer(): Promise<string> {
-  await removeAbandoned()
-  folder = mkdtempSync(join(realpathSync(tmpdir()), `${PREFIX}${process.pid}-`))
-  // As root, PostgreSQL's account has to pass.
-  chmodSync(folder, 0o711)
-  process.once('exit', removeAtOnce)
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
-  embedded = await openEmbedded({ dataDir: folder, log: { info() {}, warn: console.error }, throwaway: true })
+async function startServer(dataDir: string): Promise<string> {
+  embedded = await openEmbedded({ dataDir, log: { info() {}, warn: console.error }, throwaway: true })
   return embedded.url
 }
 
 /** After Ctrl-C or a failure, when the program ends and nothing can be awaited any more. */
 function removeAtOnce(): void {
   if (folder) stopAndRemove(folder)
-  if (browser) rmSync(browser, { recursive: true, force: true })
 }
 
 function stopAndRemove(dataDir: string): void {
@@ -67,11 +61,10 @@ function stopAndRemove(dataDir: string): void {
 
 /** Of runs that were killed. */
 async function removeAbandoned(): Promise<void> {
-  const base = realpathSync(tmpdir())
-  for (const name of readdirSync(base)) {
-    const pid = new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1]
+  const folders = bases().flatMap((base) => readdirSync(base).map((name) => join(base, name)))
+  for (const dataDir of folders) {
+    const pid = new RegExp(`/${PREFIX}(\\d+)-[^/]*$`).exec(dataDir)?.[1]
     if (!pid || isAlive(Number(pid))) continue
-    const dataDir = join(base, name)
     const server = lastServer(join(dataDir, 'postgres', 'data'))
     if (!server || (await isServerOf(join(dataDir, 'postgres', 'data'), server.pid))) stopAndRemove(dataDir)
     else rmSync(dataDir, { recursive: true, force: true })
