@@ -1,11 +1,10 @@
-// The pages for people: the home page of both listeners, the icon and the guides, without a script.
+// The pages for people: the home page of both listeners, the icon and the guides, without a script. In a browser: server/browser.slow.test.ts.
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import { unconnectedListener } from '../../scripts/openapi.ts'
-import { noBrowser, openBrowser } from '../support/browser.ts'
 import { type Json, startTestServer } from '../support/server.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -68,27 +67,6 @@ for (const side of ['public', 'operator'] as const) {
         const answer = await fetch(`${url}/docs/guides/${name}`)
         assert.equal(answer.status, 404, name)
         assert.match(((await answer.json()) as { message: string }).message, /no guide of this name/)
-      }
-    })
-
-    const title = 'home page and guides in a browser: no error and no request to another host'
-    test(noBrowser ? `${title} (skipped: ${noBrowser})` : title, { skip: noBrowser !== undefined }, async () => {
-      const { browser, close } = await openBrowser()
-      try {
-        const tab = await browser.newPage({ viewport: { width: 390, height: 800 } })
-        const problems: string[] = []
-        tab.on('console', (message) => message.type() === 'error' && problems.push(message.text()))
-        tab.on('request', (request) => new URL(request.url()).origin === url || problems.push(request.url()))
-        for (const path of [...(side === 'public' ? ['/'] : []), '/docs/guides', '/docs/guides/configuration']) {
-          await tab.goto(url + path)
-          if (process.env['SCREENSHOT'])
-            await tab.screenshot({ path: `${process.env['SCREENSHOT']}${side}${path.replaceAll('/', '-')}.png` })
-          const wide = await tab.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth')
-          assert.equal(wide, false, `${path} is wider than a phone`)
-        }
-        assert.deepEqual(problems, [])
-      } finally {
-        await close()
       }
     })
   })

@@ -8,16 +8,11 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { PROGRAM_ENV, program, tundish } from '../support/cli.ts'
-import { BASICS, insert } from '../support/data.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { tundishAgain } from '../support/resident.ts'
-import { type Json, type Project, startTestServer, type TestServer } from '../support/server.ts'
-import { metadataTexts, type ReadTable, readerOf } from './copies.ts'
-
-const EMAIL = 'ada.lovelace@example.com'
-const PROFILES = 2300
-// Numbers that a double would change.
-const METADATA = '{"list":[1.10,9007199254740993],"number":12345678901234567890.123}'
+import { type Project, startTestServer, type TestServer } from '../support/server.ts'
+import { metadataTexts, readerOf } from './copies.ts'
+import { checkEqual, EMAIL, filled, METADATA, PROFILES, syncEnv } from './source.ts'
 
 const hasDuckDb = (() => {
   try {
@@ -38,73 +33,13 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-async function filled(): Promise<Project> {
-  const project = await server.project()
-  const refers = { profile_id: 'profile', funnel_id: 'funnel', session_id: 'session', experiment_id: 'experiment' }
-  await insert(server.db, project, {
-    ...BASICS,
-    funnels: [
-      { id: 'funnel', tags: ['a, "b"'] },
-      { id: 'gone', title: 'a tab\t, a \\ and \\N', deleted_at: '2026-01-01T00:00:00Z' },
-    ],
-    profiles: [
-      { id: 'profile', email: EMAIL, integrations: { stripe: 'cus_1' } },
-      ...Array.from({ length: PROFILES }, (_, n) => ({ id: `p-${n}`, email: `p${n}@example.com` })),
-    ],
-    replies: [
-      { session_id: 'session', element_id: 'name', value: 'Ada Lovelace' },
-      { session_id: 'session', element_id: 'goals', value: ['sleep', 'calm'] },
-    ],
-    subscriptions: [{ id: 'subscription', product_id: 'product', price: 999_999_999_999, ...refers }],
-    transactions: [{ id: 'transaction', subscription_id: 'subscription', ...refers }],
-  })
-  await server.db.query('update products set metadata = $2 where project_id = $1', [project.id, METADATA])
-  return project
-}
-
-const env = (project: Project) => ({ SYNC_URL: server.url, SYNC_KEY: project.key })
-
 async function sync(project: Project, to: string, ...more: string[]) {
   // The horizon may lag by a second.
   await sleep(1100)
-  const { code, stdout, stderr } = await tundish(['sync', '--json', '--to', to, ...more], env(project))
+  const { code, stdout, stderr } = await tundishAgain(['sync', '--json', '--to', to, ...more], syncEnv(server, project))
   assert.equal(code, 0, stderr)
   return JSON.parse(stdout) as { records: number; horizon: string }
 }
-
-/** Compares the copy with the tables of the server. */
-async function checkEqual(project: Project, read: ReadTable): Promise<void> {
-  for (const [table, columns] of Object.entries(COMPARED)) {
-    const names = columns.split(' ')
-    const source = await server.db.query(`select to_json(t)::text as row from (${SOURCES[table]}) t`, [project.id])
-    const expected = source.map(({ row }) => plain(names, JSON.parse(row!))).sort()
-    assert.deepEqual((await read(table)).map((row) => plain(names, row)).sort(), expected, table)
-  }
-}
-
-const COMPARED: Record<string, string> = {
-  funnels: 'id title tags',
-  experiments: 'id title',
-  products: 'id name',
-  profiles: 'id email country integrations',
-  sessions: 'id profile_id attributes_ip',
-  replies: 'session_id screen_id element_id element_type value',
-  subscriptions: 'id status price profile_id profile_email product_name funnel_title session_id',
-  transactions: 'id subscription_id price funnel_id',
-}
-
-const own = (table: string) => `select * from ${table} where project_id = $1`
-const SOURCES: Record<string, string> = {
-  ...Object.fromEntries('funnels experiments products profiles replies'.split(' ').map((table) => [table, own(table)])),
-  sessions: 'select *, ip as attributes_ip from sessions where project_id = $1',
-  subscriptions: `select s.*, p.email as profile_email, d.name as product_name, f.title as funnel_title from subscriptions s
-    join profiles p on p.project_id = $1 and p.id = profile_id join products d on d.project_id = $1 and d.id = product_id
-    left join funnels f on f.project_id = $1 and f.id = s.funnel_id where s.project_id = $1`,
-  transactions: own('transactions'),
-}
-
-const plain = (names: string[], row: Json) =>
-  JSON.stringify(names.map((name) => (typeof row[name] === 'object' ? row[name] : String(row[name]))))
 
 const TARGETS: Record<string, { to: () => Promise<string>; format?: string; skip?: string }> = {
   sqlite: { to: async () => `sqlite:${join(folder, 'copy.sqlite')}` },
@@ -123,12 +58,12 @@ describe('a copy', () => {
     test(`${name}: everything, then what changed, and the erased are erased${skip ? ` (skipped: ${skip})` : ''}`, {
       skip: skip !== undefined,
     }, async () => {
-      const project = await filled()
+      const project = await filled(server)
       const target = await to()
       const read = readerOf(target, format)
       const run = () => sync(project, target, ...(format ? ['--format', format] : []))
       assert.equal((await run()).records, PROFILES + 1 + 8)
-      await checkEqual(project, read)
+      await checkEqual(server, project, read)
       assert.deepEqual(await metadataTexts(target, format), [METADATA])
       await server.db.query(
         `update profiles set country = 'DE', updated_at = db_clock() where project_id = $1 and id = 'p-7'`,
@@ -138,7 +73,7 @@ describe('a copy', () => {
       await project.post('/profiles/anonymize', { profile_ids: ['profile'] })
       // The profile, its session with replies, and its subscription.
       assert.equal((await run()).records, 4)
-      await checkEqual(project, read)
+      await checkEqual(server, project, read)
       assert.equal((await run()).records, 0)
       if (!target.startsWith('postgres') && !target.startsWith('duckdb')) assert.deepEqual(filesWith(target, EMAIL), [])
     })
@@ -148,48 +83,12 @@ describe('a copy', () => {
     assert.equal(statSync(join(folder, 'copy.sqlite')).mode & 0o077, 0)
   })
 
-  test('a run that is killed again and again loses nothing and repeats nothing', async () => {
-    const project = await filled()
-    const target = `sqlite:${join(folder, 'killed.sqlite')}`
-    const writing = new AbortController()
-    const writer = write(project, writing.signal)
-    for (let kills = 0; kills < 8; kills += 1) {
-      const child = spawn(...program('sync', '--to', target), {
-        env: { ...PROGRAM_ENV, ...env(project) },
-        stdio: 'ignore',
-      })
-      const ended = new Promise((resolve) => child.once('exit', resolve))
-      // Until it has opened the copy, then a moment that differs each time.
-      while (!existsSync(join(folder, 'killed.sqlite'))) await sleep(5)
-      await sleep(200 + kills * 60)
-      child.kill('SIGKILL')
-      await ended
-    }
-    writing.abort()
-    await writer
-    await sync(project, target)
-    await checkEqual(project, readerOf(target))
-  })
-
-  async function write(project: Project, signal: AbortSignal): Promise<void> {
-    for (let n = 0; !signal.aborted; n += 1) {
-      await server.db.tx(async (query) => {
-        await query('select begin_write($1)', [project.id])
-        await query(
-          `update profiles set country = $2, updated_at = greatest(db_clock(), updated_at + interval '1 microsecond')
-           where project_id = $1 and id = $3`,
-          [project.id, n % 2 === 0 ? 'DE' : 'FR', `p-${(n * 37) % PROFILES}`],
-        )
-      })
-    }
-  }
-
   test('--follow brings changes as they come, until it is stopped', async () => {
-    const project = await filled()
+    const project = await filled(server)
     const target = `sqlite:${join(folder, 'followed.sqlite')}`
     const args = ['sync', '--follow', '--every', '1', '--to', target]
     const child = spawn(...program(...args), {
-      env: { ...PROGRAM_ENV, ...env(project) },
+      env: { ...PROGRAM_ENV, ...syncEnv(server, project) },
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
@@ -201,7 +100,7 @@ describe('a copy', () => {
     await waitFor(/^2309 records stored in sqlite:/)
     await project.post('/profiles/anonymize', { profile_ids: ['profile'] })
     await waitFor(/^4 records stored/)
-    await checkEqual(project, readerOf(target))
+    await checkEqual(server, project, readerOf(target))
     child.kill('SIGTERM')
     assert.equal(await ended, 0)
   })
@@ -225,7 +124,7 @@ describe('a sync that cannot be', () => {
   })
 
   test('1 for a wrong key, a server that is away, a copy of another server', async () => {
-    const project = await filled()
+    const project = await filled(server)
     const to = ['--to', `sqlite:${join(folder, 'other.sqlite')}`]
     await refused(to, { SYNC_URL: server.url, SYNC_KEY: 'wrong' }, 1, /The server refused: Unauthorized/)
     const file = join(folder, 'key')
@@ -237,16 +136,16 @@ describe('a sync that cannot be', () => {
   })
 
   test('1 and a sentence for a file that is no copy, and for a folder whose files have another format', async () => {
-    const settings = { SYNC_URL: server.url, SYNC_KEY: (await filled()).key }
+    const settings = { SYNC_URL: server.url, SYNC_KEY: (await filled(server)).key }
     writeFileSync(join(folder, 'text.sqlite'), 'This is a text, and no database.')
     const isNone = /^The file of the copy cannot be used \(file is not a database\)\.\n$/
     await refused(['--to', `sqlite:${join(folder, 'text.sqlite')}`], settings, 1, isNone)
     const nowhere = /^The file of the copy cannot be used \(unable to open database file\)\.\n$/
     await refused(['--to', `sqlite:${join(folder, 'nowhere/copy.sqlite')}`], settings, 1, nowhere)
     const to = ['--to', join(folder, 'formats')]
-    assert.equal((await tundish(['sync', ...to, '--format', 'csv'], settings)).code, 0)
+    assert.equal((await tundishAgain(['sync', ...to, '--format', 'csv'], settings)).code, 0)
     await refused(to, settings, 1, /has files of the format csv: give --format csv, name another folder/)
-    assert.equal((await tundish(['sync', ...to, '--format', 'csv'], settings)).code, 0)
+    assert.equal((await tundishAgain(['sync', ...to, '--format', 'csv'], settings)).code, 0)
   })
 })
 
