@@ -148,7 +148,7 @@ export function pivotTable(
 }
 
 /** Without the error of binary fractions: no amount has more decimals. */
-const tidy = (sum: number) => Math.round(sum * 1e4) / 1e4
+export const tidy = (sum: number) => Math.round(sum * 1e4) / 1e4
 
 export interface Names {
   funnels: Record<string, string>

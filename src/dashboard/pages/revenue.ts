@@ -11,6 +11,7 @@ import {
   type Series,
   seriesTable,
   show,
+  tidy,
   total,
 } from '../numbers.ts'
 import { section, tableSection, tile, tiles } from '../parts.ts'
@@ -30,14 +31,15 @@ export async function revenue(view: View): Promise<Page> {
   const { by } = view.span
   const choices = [...CHARTED, ...(view.project ? [] : ['project'])]
   const split = choices.find((name) => name === view.query.get('split')) ?? 'kind'
+  const charted = figures(view, MONEY, { by: `${by},${split}` })
   const [names, sum, lines, averages, parts, own, ...splits] = await Promise.all([
     namesOf(view),
     total(view, 'revenue,refunds,chargebacks,net_revenue,arpu,arppu,without_usd'),
     figures(view, 'revenue,refunds,chargebacks,net_revenue', { by }),
     perPerson(view),
-    figures(view, 'revenue', { by: `${by},${split}` }),
+    charted,
     figures(view, MONEY, { by: 'currency', money: 'own' }),
-    ...SPLITS.map((split) => figures(view, MONEY, { by: split })),
+    ...SPLITS.map((one) => (one === split ? charted.then(overPeriods) : figures(view, MONEY, { by: one }))),
   ])
   const unknown = sum.values.without_usd ?? 0
   const sold = parts.filter(({ values }) => values.revenue)
@@ -82,6 +84,15 @@ export async function revenue(view: View): Promise<Page> {
       ${tableSection(view, 'currencies', ownTable(own))}
       ${SPLITS.map((one, n) => tableSection(view, one, splitTable(view, one, splits[n]!, names), one === 'product' ? { note: 'Refunds and disputes have no product: they are in the row without one.' } : {}))}`,
   }
+}
+
+/** The figures of a chart over all of its periods, which then need no statement of their own. */
+function overPeriods(found: Figure[]): Figure[] {
+  return [...Map.groupBy(found, ({ key }) => key)].map(([key, own]) => {
+    const sumOf = (metric: string) => tidy(own.reduce((sum, { values }) => sum + (values[metric] ?? 0), 0))
+    const values = Object.fromEntries(MONEY.split(',').map((metric) => [metric, sumOf(metric)]))
+    return { period: null, key, currency: own[0]!.currency, values }
+  })
 }
 
 const NET_TO_GROSS: Series[] = [
