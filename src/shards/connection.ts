@@ -7,7 +7,7 @@ import { columnList } from '../backup/catalogue.ts'
 import { identifier } from '../backup/sql-names.ts'
 import { Refusal } from '../lib/errors.ts'
 import { clientConfig } from '../lib/pg/client-config.ts'
-import { causeOf } from '../lib/pg/errors.ts'
+import { causeOf, sqlState } from '../lib/pg/errors.ts'
 import { wireOf } from '../lib/pg/protocol.ts'
 import type { NamedRow, Query } from '../lib/pg/types.ts'
 import type { Shard } from './shard.ts'
@@ -37,6 +37,22 @@ export async function connectTo(shard: Shard, signal?: AbortSignal): Promise<Con
   signal?.removeEventListener('abort', destroy)
   return { shard, client, query, close: () => client.end().catch(() => {}), destroy }
 }
+
+/**
+ * Writes rows on this connection without checking foreign keys, as replication does: they were checked where they were
+ * written first. Returns false where the role may not.
+ */
+export async function skipForeignKeyChecks({ query }: Connection): Promise<boolean> {
+  try {
+    await query('set session_replication_role = replica')
+    return true
+  } catch (error) {
+    if (sqlState(error) !== INSUFFICIENT_PRIVILEGE) throw error
+    return false
+  }
+}
+
+const INSUFFICIENT_PRIVILEGE = '42501'
 
 /** Runs `work` in a transaction, which is rolled back if it throws. */
 export async function inTransaction<T>({ query }: Connection, work: () => Promise<T>): Promise<T> {

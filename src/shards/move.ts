@@ -3,8 +3,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { identifier } from '../backup/sql-names.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { isUnavailable } from '../lib/pg/errors.ts'
-import { brokenOff, type Connection, connectTo, copyRows, countRows, inTransaction } from './connection.ts'
+import {
+  brokenOff,
+  type Connection,
+  connectTo,
+  copyRows,
+  countRows,
+  inTransaction,
+  skipForeignKeyChecks,
+} from './connection.ts'
 import { checkReplication, endCopy, finishCopy, startCopy } from './copy-ahead.ts'
+import { hold, projectsOf, untilCharged } from './hold.ts'
 import { fence, giveKeysBack, type Mark, readMarks, removeMark, setMark } from './mark.ts'
 import type { Shard } from './shard.ts'
 import { type TenantTable, tenantTables } from './tenant-tables.ts'
@@ -27,9 +36,6 @@ export interface Moved {
 const NOTICE_MS = 1500
 // How long a process trusts a key without asking for it again, and some more.
 const TRUSTED_MS = 1200
-// A charge that its process is still making is waited for: the provider's deadline, and some more.
-const CHARGES_MS = 60_000
-const LOCK_TIMEOUT = '10s'
 
 /** Moves it, or finishes or takes back a move that was interrupted. Throws a `Refusal`; then the old shard serves it. */
 export async function move(move: Move): Promise<Moved> {
@@ -37,6 +43,7 @@ export async function move(move: Move): Promise<Moved> {
   const to = await connectTo(move.to)
   try {
     await alone(from, move.organization)
+    for (const one of [from, to]) if (!(await skipForeignKeyChecks(one))) move.say(checkedAt(one.shard))
     const interrupted = (await readMarks(from.query)).get(move.organization)
     if (interrupted && interrupted.to !== move.to.name)
       throw new Refusal(`"${move.organization}" is on its way to ${interrupted.to}: move it there.`)
@@ -50,6 +57,9 @@ export async function move(move: Move): Promise<Moved> {
     await to.close()
   }
 }
+
+const checkedAt = ({ name }: Shard) =>
+  `Foreign keys are checked on ${name}, which takes longer. To leave that out: grant set on parameter session_replication_role to its role.`
 
 interface Moving extends Move {
   tables: TenantTable[]
@@ -129,6 +139,7 @@ async function takeBack(source: Connection, organization: string, mark: Mark): P
 async function giveUp({ organization, ...moving }: Moving, ahead: TenantTable[]): Promise<void> {
   const source = await connectTo(moving.from)
   const target = await connectTo(moving.to)
+  for (const one of [source, target]) await skipForeignKeyChecks(one)
   try {
     if (await has(target, organization)) return
     const mark = (await readMarks(source.query)).get(organization)
@@ -148,11 +159,6 @@ export const MOVE_LOCK = 7485
 async function alone({ query }: Connection, organization: string): Promise<void> {
   const [row] = await query(`select pg_try_advisory_lock(${MOVE_LOCK}, hashtext($1)) as alone`, [organization])
   if (row!.alone !== 't') throw new Refusal(`"${organization}" is being moved by another process.`)
-}
-
-async function projectsOf({ query }: Pick<Connection, 'query'>, organization: string): Promise<string[]> {
-  const rows = await query('select id from projects where organization_id = $1 order by id', [organization])
-  return rows.map(({ id }) => id!)
 }
 
 /** The projects of the organization. Refuses when it is not on the one shard, or cannot be on the other. */
@@ -177,40 +183,6 @@ async function sameSchema(from: Connection, to: Connection): Promise<void> {
 
 async function has({ query }: Connection, organization: string): Promise<boolean> {
   return (await query('select 1 from organizations where id = $1', [organization])).length > 0
-}
-
-/** Waits for the charges and refunds that processes of the old shard are making. */
-async function untilCharged({ query }: Connection, organization: string): Promise<void> {
-  const giveUpAt = performance.now() + CHARGES_MS
-  for (;;) {
-    const rows = await query(
-      `select 1 from orders where organization_id = $1 and status = 'processing' and lease_until > db_clock()
-       union all
-       select 1 from refunds where organization_id = $1 and status = 'processing' and lease_until > db_clock()`,
-      [organization],
-    )
-    if (rows.length === 0) return
-    if (performance.now() > giveUpAt) throw new Refusal('A charge does not end: move the organization later.')
-    await sleep(100)
-  }
-}
-
-/**
- * Locks out imports and erasures by the locks of its projects, and background work by its rows. A new order refers to its
- * customer, so that none can be made.
- */
-async function hold({ query }: Connection, tables: TenantTable[], organization: string, projects: string[]) {
-  await query(`set local lock_timeout = '${LOCK_TIMEOUT}'`)
-  await query(
-    `select pg_advisory_xact_lock(write_lock_class(), number) from projects where organization_id = $1 order by number`,
-    [organization],
-  )
-  for (const { name, condition, ahead } of tables) {
-    if (ahead && name !== 'customers') continue
-    await query(`select count(*) from (select 1 from ${identifier(name)} where ${condition} for update) held`)
-  }
-  const now = await projectsOf({ query }, organization)
-  if (now.length !== projects.length) throw new Refusal('A project was created meanwhile: move the organization again.')
 }
 
 /** Nothing is stamped earlier than on the old shard, whatever the clock of the new one says. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -44,8 +44,18 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const move = (from: string, to: string) =>
-  tundish(['shards', 'move', 'shop', '--in', settings, '--from', from, '--to', to, '--json'])
+const wordsOfMove = (from: string, to: string, folderOfSettings = settings) => [
+  'shards',
+  'move',
+  'shop',
+  '--in',
+  folderOfSettings,
+  '--from',
+  from,
+  '--to',
+  to,
+]
+const move = (from: string, to: string) => tundish([...wordsOfMove(from, to), '--json'])
 
 async function shardsFindings(at: string): Promise<{ level: string; message: string; fix: string }[]> {
   const { stdout } = await tundish(['doctor', '--json', '--env-file', join(settings, `${at}.env`)])
@@ -134,9 +144,42 @@ test('back again with charges until it stops: each is paid once, in the order an
   for (const id of paid) assert.ok(orders.includes(id))
 })
 
+test('a role that may not leave out the checks of foreign keys moves with them, and a sentence says what to grant', async () => {
+  const cluster = clusters['b']!
+  await cluster.query(`
+    create role plain login password 'plain' in role pg_create_subscription;
+    grant create on database tundish to plain;
+    grant create on schema public to plain;
+    do $$ declare name text; begin
+      for name in select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') loop
+        execute format('alter table %I owner to plain', name);
+      end loop;
+    end $$`)
+  const plain = join(folder, 'plain')
+  cpSync(settings, plain, { recursive: true })
+  const file = join(plain, 'b.env')
+  const url = Object.assign(new URL(cluster.url), { username: 'plain', password: 'plain' }).href
+  writeFileSync(file, readFileSync(file, 'utf8').replace(/^DATABASE_URL=.*$/m, `DATABASE_URL='${url}'`))
+  const checked = await tundish(wordsOfMove('a', 'b', plain))
+  assert.equal(checked.code, 0, checked.stderr)
+  assert.match(
+    checked.stderr,
+    /^Foreign keys are checked on b, which takes longer\. To leave that out: grant set on parameter session_replication_role to its role\.\nCopying\n/,
+  )
+  assert.equal(await rowsOn('a'), 0)
+  await cluster.query('grant set on parameter session_replication_role to plain')
+  const unchecked = await tundish(wordsOfMove('b', 'a', plain))
+  assert.equal(unchecked.code, 1)
+  assert.doesNotMatch(unchecked.stderr, /Foreign keys are checked/)
+  await cluster.query('reassign owned by plain to tundish')
+  assert.equal((await move('b', 'a')).code, 0)
+})
+
 test('a move that was killed is begun anew, and the first shard accepts the keys if it cannot be', async () => {
-  const words = ['shards', 'move', 'shop', '--in', settings, '--from', 'a', '--to', 'b']
-  const mover = spawn(process.execPath, [MAIN, ...words], { env: PROGRAM_ENV, stdio: ['ignore', 'ignore', 'pipe'] })
+  const mover = spawn(process.execPath, [MAIN, ...wordsOfMove('a', 'b')], {
+    env: PROGRAM_ENV,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
   // Its keys have ended by then.
   const ended = async () => {
     const [row] = await clusters['a']!.query(`select value from instance where name = 'move shop'`)
