@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { tundish } from '../support/cli.ts'
 import { type Imports, openImports, type Project } from '../support/imports.ts'
+import { tundishAgain } from '../support/resident.ts'
 import { openStripeSimulator, type StripeSimulator, TEST_KEY } from '../support/stripe-simulator.ts'
 
 let imports: Imports
@@ -36,7 +37,7 @@ after(async () => {
 })
 
 const run = (...args: string[]) =>
-  tundish(['import', 'stripe', '--org', project.organizationId, '--project', project.id, ...args], env)
+  tundishAgain(['import', 'stripe', '--org', project.organizationId, '--project', project.id, ...args], env)
 const stored = async () =>
   Number((await imports.row('select count(*) as n from profiles where project_id = $1', [project.id])).n)
 

@@ -15,6 +15,7 @@ import { openSeal } from '../../src/lib/secrets.ts'
 import { credentialsOf, findAccount, findWebhookSecrets, webhookSecretsOf } from '../../src/providers/account.ts'
 import { tundish } from '../support/cli.ts'
 import { type FreshDatabase, freshDatabase } from '../support/postgres.ts'
+import { tundishAgain } from '../support/resident.ts'
 
 const ACCOUNT = { organizationId: 'acme', psp: 'stripe', merchantId: 'main' }
 const [FIRST, SECOND, THIRD] = [1, 2, 3].map(() => randomBytes(32).toString('base64')) as [string, string, string]
@@ -22,7 +23,8 @@ const [FIRST, SECOND, THIRD] = [1, 2, 3].map(() => randomBytes(32).toString('bas
 let database: FreshDatabase
 let folder: string
 const settings = (masterKey: string) => ({ DATABASE_URL: database.url, DATA_DIR: folder, MASTER_KEY: masterKey })
-const run = (masterKey: string, args: string[], input = '') => tundish(args, settings(masterKey), input)
+const run = (masterKey: string, args: string[], input = '') =>
+  input ? tundish(args, settings(masterKey), input) : tundishAgain(args, settings(masterKey))
 const sealOf = (masterKey: string) => openSeal(Buffer.from(masterKey, 'base64'))
 before(async () => {
   database = await freshDatabase()

@@ -10,6 +10,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
+
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -19,6 +20,7 @@ import { insert } from '../support/data.ts'
 import { differences, dump } from '../support/dump.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { openProxy } from '../support/proxy.ts'
+import { tundishAgain } from '../support/resident.ts'
 import { type Project, startTestServer, type TestServer } from '../support/server.ts'
 
 interface Entry {
@@ -113,7 +115,7 @@ describe('the ledgers of erasures', () => {
     })
 
     test('`erasures export` prints the database’s, oldest first', async () => {
-      const { code, stdout } = await tundish(['erasures', 'export'], server.env)
+      const { code, stdout } = await tundishAgain(['erasures', 'export'], server.env)
       const lines = stdout
         .split('\n')
         .filter(Boolean)
@@ -124,7 +126,7 @@ describe('the ledgers of erasures', () => {
         lines.map(({ erased_at }) => erased_at),
         lines.map(({ erased_at }) => erased_at).sort(),
       )
-      const { stdout: json } = await tundish(['erasures', 'export', '--json'], server.env)
+      const { stdout: json } = await tundishAgain(['erasures', 'export', '--json'], server.env)
       assert.deepEqual(JSON.parse(json), lines)
     })
   })
@@ -195,7 +197,7 @@ describe('the ledgers of erasures', () => {
     await insert(second.db, { id, organizationId }, people('later'))
     assert.equal((await erase(call(second), 'between', 'later')).status, 200)
     await second.stop()
-    const exported = await tundish(['erasures', 'export'], { ...env, ERASURE_LEDGER: ledger })
+    const exported = await tundishAgain(['erasures', 'export'], { ...env, ERASURE_LEDGER: ledger })
     const lines = read(ledger)
 
     const restored = { ...env, DATABASE_URL: backup.url, ERASURE_LEDGER: ledger }
@@ -204,19 +206,19 @@ describe('the ledgers of erasures', () => {
       `not JSON\n{"project_id":"elsewhere","profile_id":"x","erased_at":"2026-01-01T00:00:00Z"}\n`,
     )
     const files = [ledger, join(folder, 'more.ndjson')]
-    const { code, stdout } = await tundish(['erasures', 'reapply', ...files, '--json'], restored)
+    const { code, stdout } = await tundishAgain(['erasures', 'reapply', ...files, '--json'], restored)
     const { unreadable, ...result } = JSON.parse(stdout)
     assert.deepEqual([code, result], [1, { erased: 1, already_erased: 1, unknown: 2 }])
     assert.equal(unreadable.length, 1)
     assert.match(unreadable[0], /more\.ndjson:1: /)
 
-    const again = await tundish(['erasures', 'reapply', '--json'], restored)
+    const again = await tundishAgain(['erasures', 'reapply', '--json'], restored)
     assert.deepEqual(
       [again.code, JSON.parse(again.stdout)],
       [0, { erased: 0, already_erased: 2, unknown: 1, unreadable: [] }],
     )
     // The ledger that the backup brought back has everybody again, with the time of the first erasure.
-    assert.equal((await tundish(['erasures', 'export'], restored)).stdout, exported.stdout)
+    assert.equal((await tundishAgain(['erasures', 'export'], restored)).stdout, exported.stdout)
     const all = new Set(read(ledger).map((line) => JSON.stringify(line)))
     assert.deepEqual(all, new Set(lines.map((line) => JSON.stringify(line))))
 
@@ -243,7 +245,7 @@ describe('the ledgers of erasures', () => {
   test('refuses a ledger that is not there', async () => {
     const database = await freshDatabase()
     const env = { DATABASE_URL: database.url, MASTER_KEY: Buffer.alloc(32).toString('base64'), DATA_DIR: folder }
-    const { code, stderr } = await tundish(['erasures', 'reapply', join(folder, 'nowhere')], env)
+    const { code, stderr } = await tundishAgain(['erasures', 'reapply', join(folder, 'nowhere')], env)
     await database.drop()
     assert.deepEqual([code, stderr], [1, `There is no readable ledger at ${join(folder, 'nowhere')}.\n`])
     assert.ok(!existsSync(join(folder, 'nowhere')))

@@ -21,7 +21,7 @@ export const PROGRAM_ENV = {
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
 // A command that makes an embedded database takes this long only if it hangs, also on a busy machine.
-const PATIENCE_MS = 300_000
+export const PATIENCE_MS = 300_000
 
 /** The program `tundish ARGUMENTS...` with its arguments, for `spawn`. */
 export const program = (...args: string[]): [string, string[]] => [

@@ -7,8 +7,8 @@ import { beginState, holdImport, type ImportState, type StripeImportOptions } fr
 import { type Figure, figuresOf } from '../../src/ingest/stripe/tally.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
-import { tundish } from './cli.ts'
 import { type Imports, openImports, type Project } from './imports.ts'
+import { tundishAgain } from './resident.ts'
 import { silent } from './simulator.ts'
 import { openStripeSimulator, type StripeSimulator, TEST_KEY } from './stripe-simulator.ts'
 
@@ -125,7 +125,7 @@ export async function reportedFees(
   const sums = new Map<string, number>()
   for (const from of [year - 2, year - 1, year]) {
     const period = ['--from', `${from}-01-01`, '--to', `${from + 1}-01-01`]
-    const { code, stdout, stderr } = await tundish(
+    const { code, stdout, stderr } = await tundishAgain(
       ['report', '--org', project.organizationId, ...period, '--json'],
       env,
     )
