@@ -164,7 +164,12 @@ export class Matrix {
 
   /** The replay tells the truth, and the ledger, the consumables, the report and the events agree with it. */
   async #judgeOne({ it, user, again, orderId }: Victim): Promise<void> {
-    const { body } = await settled(again, SETTLED_WITHIN_MS)
+    // A victim that died before its claim begins only now, and the provider may not know it either.
+    const askLater = async () => {
+      await this.#stand.passTime()
+      return again()
+    }
+    const { body } = await settled(askLater, SETTLED_WITHIN_MS)
     const status = body.checkout_status ?? body.refund_status
     const id = it.kind === 'charge' ? body.order_id : body.refund_id
     const movements = await this.#stand.movements(it.kind, id)
