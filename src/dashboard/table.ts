@@ -59,7 +59,7 @@ export function chart(view: View, name: string, content: Table, { kind, lines = 
     return html`<div class="empty"><p>Nothing in this period.</p></div>`
   return html`<figure class="chart" data-chart="${kind}" data-lines="${lines.join('|')}" data-unit="${unit}" data-table="${name}">
     <div class="canvas" hidden><canvas role="img" aria-label="${content.caption}; the same numbers are in the table below"></canvas></div>
-    ${content.shorter && html`<p class="quiet shorter" hidden>${kind === 'line' ? 'Dashed' : 'Pale'}: ${content.shorter}.</p>`}
+    ${content.shorter && html`<p class="quiet shorter" hidden>${kind === 'line' ? 'Dashed' : 'Faded'}: ${content.shorter}.</p>`}
     <details><summary>Numbers</summary><p class="actions">${csvLink(view, name)}</p>${rows}</details>
   </figure>`
 }

@@ -7,7 +7,7 @@ export interface Plan {
   name: string
   interval: 'day' | 'week' | 'month' | 'year'
   count: number
-  /** In US dollars; other currencies get a price of their own that looks like one. */
+  /** In US dollars; `priceIn` converts it to a usual price in another currency. */
   dollars: number
   /** Days of trial and its price in US dollars. */
   trial?: { days: number; dollars: number }

@@ -24,7 +24,7 @@ async function isComplete(db: Db): Promise<boolean> {
   return rows.length > 0
 }
 
-/** Two processes that start at once create one demo. */
+/** Creates the missing parts under a lock: two processes that start at once create one demo. */
 async function makeAlone(app: App, url: string): Promise<void> {
   const { query, release } = await app.db.connect()
   try {

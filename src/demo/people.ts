@@ -130,7 +130,7 @@ function* visitLines(
 const GOALS = ['fall_asleep', 'sleep_through', 'wake_rested', 'less_stress', 'fewer_screens']
 const AGES = ['18-24', '25-34', '35-44', '45-54', '55+']
 
-/** Many visitors leave early: the later the screen, the fewer replies it has. */
+/** The replies of a session. Some visitors leave at each screen: the later the screen, the fewer replies it has. */
 function* replyLines(
   random: Random,
   sessionId: string,
@@ -160,7 +160,7 @@ function* replyLines(
   }
 }
 
-// What keeps people awake, in their own words.
+// Replies to the question what keeps a person awake, by language.
 // biome-ignore format: a table.
 const WORRIES: Readonly<Record<string, readonly string[]>> = {
   en: ['The baby.', 'Work, mostly.', 'I keep looking at my phone 📱', 'Neighbours & their dog'],

@@ -38,7 +38,7 @@ function nameAda(lines: Line[]): void {
   }
 }
 
-/** Two years up to `now`, the same chances at every start. */
+/** The records of two years up to `now`. The random numbers are the same at every start. */
 export function* demoRecords(now: number): Iterable<Line> {
   const ago = (days: number) => iso(now - days * DAY_MS)
   const random = openRandom(SEED)

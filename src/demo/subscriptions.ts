@@ -41,7 +41,7 @@ export function subscriptionLines(random: Random, person: Person, n: number, now
   const visit = person.visits.at(-1)!
   if (person.email === null || !random.chance(0.55)) return []
   const made = visit.ms + random.integer(30_000, 600_000)
-  const timeline = tell(random, made, person.place.currency, now)
+  const timeline = makeTimeline(random, made, person.place.currency, now)
   if (!timeline) return []
   const provider = random.weighted(PROVIDERS)
   const id = recordId(random, 'sub', made)
@@ -74,8 +74,8 @@ function sharedFields(person: Person, { id, funnel, experiment }: Visit) {
   }
 }
 
-/** A course of events that ends in a random state, if the time since `made` allows it; else in the nearest one. */
-function tell(random: Random, made: number, currency: string, now: number): Timeline | undefined {
+/** Ends in a random state, or in the nearest one that is possible in the time since `made`; undefined if that is to come. */
+function makeTimeline(random: Random, made: number, currency: string, now: number): Timeline | undefined {
   const plan = random.pick(now - made > ARCHIVED_MS ? PLANS : ON_SALE)
   const wanted = random.weighted(STATUSES)
   if (made >= now) return undefined
@@ -158,7 +158,7 @@ function transaction({ id, ms, price }: Charge & { id: string }, shared: { curre
   return { id, ...shared, price, price_usd, created_at: stamp, updated_at: stamp, subscription_id: subscriptionId }
 }
 
-/** The customer of billing with the payments that the payment provider took, the last one's card being saved. */
+/** The billing customer with the payments of the subscription; the card of the last payment is saved. */
 function* customerLines(
   random: Random,
   person: Person,

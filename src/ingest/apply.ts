@@ -48,10 +48,11 @@ export async function apply(query: Query, kinds: readonly Kind[], scope: Scope, 
   if (emitEvents) await emitNoted(query, projectId)
   const wipes = isAnyErased && kinds.some(isOwned)
   if (wipes) await wipeStored(query, projectId, base)
-  // Payments last: from there on charges of the organization wait, though not for a process that has stopped.
+  // Payments last: those of a feed lock the organization's clock, for which its charges then wait until the commit. If this process
+  // stops meanwhile, the transaction ends.
   if (kinds.some(isPayment)) await endWhenStalled(query)
   for (const kind of kinds.filter(isPayment)) await write(kind)
-  // Then the row that erasures of the project wait for.
+  // The very last, because erasures of the project wait for this row until the commit.
   if (wipes) await mark(query, projectId)
   return { ...total, linked }
 }

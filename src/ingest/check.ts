@@ -5,8 +5,8 @@ import { KINDS } from '../records/records.ts'
 import { REJECTED, staged } from './staging.ts'
 
 /**
- * Rejects lines whose reference will not exist, and lines that claim another project's record. Each of `kinds` comes
- * after those it refers to, so that a line is rejected, too, when it needs one that was.
+ * Rejects lines whose reference will not exist, and lines that claim another project's record. `kinds` are
+ * in the order of their references, so that a line is also rejected if it refers to a rejected one.
  */
 export async function rejectMisfits(query: Query, kinds: readonly Kind[], tenant: Tenant): Promise<void> {
   for (const kind of kinds) {
@@ -22,7 +22,8 @@ export async function rejectMisfits(query: Query, kinds: readonly Kind[], tenant
 }
 
 function rejectUnknown(kind: Kind, column: string, target: Kind, isStaged: boolean, tenant: Tenant): string {
-  // In two steps, independent of the planner: after the first, which stays in memory, few rows or none are left.
+  // First the staged rows without a staged target, then those without a stored one: the first step stays in memory and leaves
+  // few rows, whatever the planner chooses.
   const unstaged = isStaged ? `and not exists (select from ${staged(target)} r where r.id = s.${column})` : ''
   return reject(
     kind,

@@ -27,7 +27,7 @@ export async function wipeErased(
   await query(`create temp table import_concerned (id) on commit drop as ${concerned.join(' union ')}`)
   await query('analyze import_concerned')
   await query(lockProfiles(tenant))
-  // A later statement: it sees what the transactions did that the locks waited for.
+  // A statement of its own sees what was committed while the one before waited for its locks.
   await query(gatherErased(names, tenant))
   const [found] = await query('select exists (select from import_erased) as erased')
   if (found!.erased === 'f') return NO_ONE_ERASED
@@ -93,9 +93,9 @@ const CONCERNED: Record<string, (tenant: Tenant) => string[]> = {
   reply: ({ project_id }) => [
     `select t.profile_id from import_reply s join sessions t on t.project_id = ${project_id} and t.id = s.session_id`,
   ],
-  // Not personal. But an erasure stamps subscriptions, and a row that refers to a profile waits for the erasure of the
-  // profile: all profiles are locked at once and in order, or the two could deadlock. And an event of a subscription
-  // shows the user agent of its session, of any profile.
+  // Subscriptions contain no personal data. But an erasure stamps them, and a row that refers to a profile waits for the erasure of
+  // that profile: unless all profiles are locked at once and in order, the two could deadlock. Also an event of a subscription
+  // contains the user agent of its session, which may be of another profile.
   subscription: ({ project_id }) => [
     'select profile_id from import_subscription',
     `select t.profile_id from import_subscription s join sessions t on t.project_id = ${project_id} and t.id = s.session_id`,

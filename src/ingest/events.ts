@@ -9,7 +9,7 @@ const NOTED = 'import_noted'
 // The most changes in memory at once.
 const BATCH = 5000
 
-/** Creates the table that notes what changes; it ends with the transaction. */
+/** Creates the temporary table for the ids of what changes; it is dropped at the end of the transaction. */
 export async function createNotes(query: Query): Promise<void> {
   await query(`
     create temp table ${NOTED} (

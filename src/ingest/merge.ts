@@ -165,7 +165,7 @@ function updateKnown(kind: Kind, scope: Scope): string {
     const now = `case when ${changed} then ${stamped} else t.updated_at end`
     set.push(`updated_at = ${live ? now : history(kind, scope, now)}`, `${SOURCE} = s.updated_at`)
   } else if (kind.added) set.push(`updated_at = ${stamped}`)
-  // Not whenever it differs from `updated_at`: a stamp that a renamed or erased profile left there has to stay.
+  // Compared with the time of the last line, not with `updated_at`: that may be the stamp of a changed or erased profile, and stays.
   const dated = isDated(kind) ? ` or (s.updated_at is not null and s.updated_at is distinct from t.${SOURCE})` : ''
   return `
     update ${kind.table} t set ${set.join(', ')} from ${staged(kind)} s

@@ -8,7 +8,7 @@ const RENAMED = 'import_renamed'
 const STRIPPED = 'import_stripped'
 const ANSWERED = 'import_answered'
 
-/** Creates the tables that note what changes; they end with the transaction. */
+/** Creates the temporary tables for the ids of what changes; they are dropped at the end of the transaction. */
 export async function beginStamps(query: Query): Promise<void> {
   for (const notes of [RENAMED, STRIPPED, ANSWERED])
     await query(`create temp table ${notes} (id text collate "C") on commit drop`)
@@ -18,7 +18,7 @@ export async function beginStamps(query: Query): Promise<void> {
 export function stampHooks(query: Query, kind: Kind, scope: Scope): MergeHooks {
   if (kind.name === 'profile') return { beforeUpdate: () => query(noteRenamed(kind, scope)) }
   if (kind.name === 'session') return { beforeUpdate: () => query(noteStripped(kind, scope)) }
-  // Only a feed: history is outside the promise of a sync, and keeps the times of its lines.
+  // Only in a feed: records of history keep the times of their lines, and syncs are not promised to see them.
   if (kind.name !== 'reply' || !scope.live) return {}
   return {
     beforeUpdate: () => query(noteAnswered(kind, scope)),
@@ -63,7 +63,7 @@ function noteAnswered(kind: Kind, scope: Scope): string {
     where ${isChanged(kind)}`
 }
 
-/** Sessions that this import has stamped already, or that have a later stamp, are in a sync with their replies. */
+/** Stamps sessions whose replies change; a session with this stamp or a later one is read again by syncs anyway. */
 function stampSessions({ project_id, stamp }: Scope): string {
   return `
     update sessions t set updated_at = ${stamp}

@@ -203,6 +203,8 @@ describe('the dashboard in a browser', { skip: noBrowser }, () => {
         .filter((one) => !one.closest('.scroll') && one.getBoundingClientRect().right > 390.5)
         .map((one) => one.outerHTML.slice(0, 120))`)
       assert.deepEqual(beyond, [], path)
+      // A text beyond the edge is in no element's rectangle.
+      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 390, path)
     }
   })
 
@@ -278,7 +280,9 @@ async function longTexts({ db, project: open }: TestServer): Promise<string[]> {
     {
       funnels: [{ id: 'long', title: name }],
       profiles: [{ id: profile, email: `${name.toLowerCase()}+newsletter@${'sub.'.repeat(20)}example.com` }],
-      sessions: [{ id: 'session', profile_id: profile, origin: `https://example.com/${'path/'.repeat(40)}` }],
+      sessions: [
+        { id: 'session', profile_id: profile, funnel_id: 'long', origin: `https://example.com/${'path/'.repeat(40)}` },
+      ],
       replies: [{ session_id: 'session', value: JSON.stringify('x'.repeat(400)) }],
       products: [{ id: 'product', name: `${name} by the year` }],
       subscriptions: [{ id: 'sub', profile_id: profile, price: 999_999_999_999, session_id: 'session' }],

@@ -54,7 +54,7 @@ const onAxis = (unit, value) => {
   return `${value < 0 ? '−' : ''}${unit === 'usd' ? '$' : ''}${SHORT.format(Math.abs(value))}`
 }
 
-/** The whole color of each series: its first column may be pale. */
+/** The whole color of each series: its first column may be faded. */
 const generateLabels = (chart) =>
   Chart.defaults.plugins.legend.labels.generateLabels(chart).map((label) => {
     const { color } = chart.data.datasets[label.datasetIndex]

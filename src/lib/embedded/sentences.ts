@@ -21,7 +21,7 @@ export function fileSentence(error: unknown, dataDir: string): unknown {
     case 'EEXIST':
       return new UsageError(`${path} is not a folder: set DATA_DIR to one.`)
     case 'ENOENT':
-      // So Node calls it when it makes folders on a disk that is read-only, too.
+      // Node also reports this code when it cannot make folders because the disk is read-only.
       if (syscall !== 'mkdir') return error
       return new UsageError(
         `${path} cannot be created, possibly because the disk is read-only: set DATA_DIR to a writable folder.`,
