@@ -1,4 +1,5 @@
 // One person: everything that is stored about them.
+import { savedCardOf } from '../billing/saved-card.ts'
 import type { Row } from '../lib/pg/row-bytes.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, json, type Shape, shape, text } from '../lib/shape/shape.ts'
@@ -112,14 +113,11 @@ const customer = shape('PersonCustomer', 'c', {
   }),
 })
 
-// The card of the latest successful payment that saved one; a card that changed at the provider has a row of its own.
+// The card that a charge uses; a card that changed at the provider has a row of its own.
 const CARD = `
   left join lateral (
     select r.organization_id, r.psp, r.psp_merchant_id, r.payment_method_token, r.network, r.pm_data_last4, r.pm_data_expiration_date
-    from report_transactions r
-    where r.organization_id = c.organization_id and r.external_id = c.external_id and r.psp_transaction_type = 'sale'
-      and r.status = 'succeeded' and r.payment_method_token is not null and c.cards_erased_at is null
-    order by r.trx_created_at desc limit 1) r on true
+    ${savedCardOf('c', 'c')}) r on true
   left join saved_cards k on k.organization_id = r.organization_id and k.token = r.payment_method_token and k.psp = r.psp
     and k.psp_merchant_id = r.psp_merchant_id
   cross join lateral (

@@ -8,6 +8,7 @@ import { limitWaits } from '../../lib/pg/lock-timeout.ts'
 import type { Query } from '../../lib/pg/types.ts'
 import { chargeKey } from '../keys.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
+import { paymentsOf, savedCardOf } from '../saved-card.ts'
 import { chargeLanes, ORDER_COLUMNS, type Order } from './orders.ts'
 import type { ChargeRequest } from './request.ts'
 import type { Refusal } from './rules.ts'
@@ -99,9 +100,6 @@ function rowOf({ organizationId, request, amount, leaseMs, ready }: Ask, id: str
   }
 }
 
-const PAYMENTS = `from report_transactions r where r.organization_id = a.organization_id and r.external_id = a.external_id
-  and r.psp_transaction_type = 'sale' and r.status = 'succeeded'`
-
 const MAXIMUM = `coalesce(g.one_off_charge_max_amount ->> a.currency_code, g.one_off_charge_max_amount ->> '*', '0')`
 
 const READY = `a.ready::jsonb @> jsonb_build_array(
@@ -115,7 +113,7 @@ const BROKEN_RULE = `case
   when a.amount > ${MAXIMUM}::numeric then 'amount_above_maximum'
   when c.project_id is null then 'unknown_customer'
   when card.trx_id is null then
-    case when (select true ${PAYMENTS} limit 1) is not null then 'no_saved_card' else 'no_successful_payment' end
+    case when (select true ${paymentsOf('a')} limit 1) is not null then 'no_saved_card' else 'no_successful_payment' end
   when coalesce(json_array_length(m.currencies), 0) > 0 and not m.currencies::jsonb ? a.currency_code
     then 'currency_not_offered'
   when not ${READY} then 'provider_not_ready' end`
@@ -148,7 +146,7 @@ const CLAIM = onGivenRows(
       left join customers c on c.organization_id = a.organization_id and c.external_id = a.external_id
       left join lateral (
         select r.trx_id, r.psp, r.psp_merchant_id, r.region, r.payment_method_token, r.psp_customer_id
-        ${PAYMENTS} and r.payment_method_token is not null and c.cards_erased_at is null order by r.trx_created_at desc limit 1) card on true
+        ${savedCardOf('a', 'c')}) card on true
       left join merchant_accounts m on m.organization_id = a.organization_id and m.psp = card.psp
         and m.psp_merchant_id = card.psp_merchant_id
     ), made as (
