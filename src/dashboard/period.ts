@@ -53,9 +53,10 @@ export function comparison(span: Span): string {
   const days = comparable(span)
   if (!days) return 'nothing to compare before today is over'
   const count = (Date.parse(days.to) - Date.parse(days.from)) / DAY_MS
-  const length = count === 1 ? '1 day' : `${count} days`
-  const what = days.to === span.to ? length : `${length} until yesterday`
-  return `changes compare ${what} with ${span.compare === 'year' ? 'the same a year earlier' : 'as many before'}`
+  const length = count === 1 ? 'the day' : `the ${count} days`
+  const what = days.to === span.to ? length : count === 1 ? 'yesterday' : `${length} until yesterday`
+  const other = span.compare === 'year' ? 'the same a year earlier' : `${length} before`
+  return `changes compare ${what} with ${other}`
 }
 
 /** The first of the month so many months before, so that months are whole. */

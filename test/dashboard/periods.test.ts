@@ -51,7 +51,7 @@ test('a steady business is unchanged over every period, though today has hardly 
   const text = await see(`/revenue?from=${today}&to=${today}`)
   assert.equal(changeOf(text, 'Revenue'), 'no comparison')
   assert.match(text, /nothing to compare before today is over/)
-  assert.match(await see('/revenue?period=7d'), /changes compare 6 days until yesterday with as many before/)
+  assert.match(await see('/revenue?period=7d'), /changes compare the 6 days until yesterday with the 6 days before/)
 })
 
 test('the period that is not over is marked in the table, in the sheet and for the picture, and so is one shown in part', async () => {
