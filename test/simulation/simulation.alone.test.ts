@@ -9,7 +9,7 @@ replaceSources()
 const { simulate } = await import('./world.ts')
 const world = await import('./database.ts')
 
-const SEEDS = 4
+const SEEDS = 12
 
 let fresh: FreshDatabase
 let database: Database
