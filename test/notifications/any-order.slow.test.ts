@@ -1,33 +1,16 @@
 // Stripe's notifications late, twice, out of order or never: whatever arrives, and when, the end is what happened at Stripe.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import fc from 'fast-check'
 import { signature } from '../../src/simulator/stripe/events.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import { until } from '../support/cluster.ts'
-import { connectStripe, type StripeAccount } from '../support/connected-stripe.ts'
-import { openStripeSimulator, type StripeSimulator } from '../support/stripe-simulator.ts'
+import { setUpStripeShop } from '../support/connected-stripe.ts'
 import { openWorld, type Purchase, STEPS } from './purchase.ts'
 
 const RUNS = 5
 const PURCHASES = 12
 
-let stripe: StripeSimulator
-let billing: Billing
-let shop: Organization
-let account: StripeAccount
-before(async () => {
-  stripe = await openStripeSimulator()
-  billing = await startBilling({ STRIPE_API_URL: stripe.url })
-  shop = await billing.organization()
-  account = await connectStripe(billing, shop, stripe)
-  // The test delivers by itself.
-  await stripe.control('/events', { isOff: true })
-})
-after(async () => {
-  await billing.stop()
-  await stripe.cleanUp()
-})
+const setup = setUpStripeShop()
 
 /** What happens to a purchase at Stripe, and which of its events arrive after each step: by number, as often as it comes. */
 const story = fc.array(
@@ -40,7 +23,9 @@ const story = fc.array(
 )
 
 test('every order of notifications, with copies and gaps, ends as it is at Stripe', { timeout: 600_000 }, async () => {
-  const world = openWorld(stripe, shop, account)
+  // The test delivers by itself.
+  await setup.stripe.control('/events', { isOff: true })
+  const world = openWorld(setup.stripe, setup.shop, setup.account)
   await fc.assert(
     fc.asyncProperty(fc.array(story, { minLength: PURCHASES, maxLength: PURCHASES }), async (stories) => {
       const purchases: Purchase[] = []
@@ -68,17 +53,17 @@ test('every order of notifications, with copies and gaps, ends as it is at Strip
 
 /** As Stripe does: what was refused is sent again later, which here is the reading of the list. */
 async function deliver(body: string): Promise<void> {
-  const header = signature(body, [account.secret], Math.floor(Date.now() / 1000))
+  const header = signature(body, [setup.account.secret], Math.floor(Date.now() / 1000))
   const headers = { 'content-type': 'application/json', 'stripe-signature': header }
-  const { status } = await fetch(account.eventsUrl, { method: 'POST', headers, body })
+  const { status } = await fetch(setup.account.eventsUrl, { method: 'POST', headers, body })
   assert.ok(status === 200 || status === 503, String(status))
 }
 
 /** Has the server read Stripe's list of events, in which what never arrived is found. */
 async function readMissed(): Promise<void> {
-  await billing.db.query('update merchant_accounts set notifications_due_at = null')
+  await setup.billing.db.query('update merchant_accounts set notifications_due_at = null')
   await until('the list of events to be read', async () => {
-    const rows = await billing.db.query(
+    const rows = await setup.billing.db.query(
       "select from merchant_accounts where notifications_due_at > db_clock() + interval '2 minutes'",
     )
     return rows.length > 0
@@ -86,7 +71,7 @@ async function readMissed(): Promise<void> {
 }
 
 async function stateOf({ orderId, user }: Purchase): Promise<object> {
-  const { db } = billing
+  const { db } = setup.billing
   const [order] = await db.query(
     `select o.status, trim_scale(amount_refunded)::text as refunded, (select d.status from disputes d where d.order_id = o.order_id) as dispute,
        (select (e.data ->> 'is_active')::text from events e where e.data ->> 'order_id' = o.order_id::text
@@ -96,12 +81,12 @@ async function stateOf({ orderId, user }: Purchase): Promise<object> {
      from orders o where o.order_id = $1`,
     [orderId],
   )
-  const rows = await shop.report({ order_id: orderId })
+  const rows = await setup.shop.report({ order_id: orderId })
   const count = (type: string, status: string) =>
     rows.filter((row) => row.psp_transaction_type === type && row.status === status).length
   return {
     ...order,
-    active: (await shop.consumables(user))[0]?.is_active,
+    active: (await setup.shop.consumables(user))[0]?.is_active,
     sales: count('sale', 'succeeded'),
     // A refund that failed later has both rows, one that had failed before it was known has none.
     refunds: count('refund', 'refunded') - count('refund', 'failed'),

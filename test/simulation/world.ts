@@ -6,11 +6,12 @@ import { type Audit, openAudit } from '../../src/audit/audit.ts'
 import { openSeal } from '../../src/lib/secrets.ts'
 import { follow, happen, type Stage } from './actors.ts'
 import { Clients, type Server } from './clients.ts'
-import type { Database, DatabaseFaults } from './database.ts'
+import type { Database } from './database.ts'
+import { CALM, crash, faultsOf, strike } from './faults.ts'
 import { Invariants } from './invariants.ts'
 import { Ledger } from './ledger.ts'
 import { strayMoney } from './money-rules.ts'
-import { type NetworkFaults, OwnersCalls } from './provider.ts'
+import { OwnersCalls } from './provider.ts'
 import { Random } from './random.ts'
 import { planRestore } from './restore.ts'
 import { Process, Scheduler, settleDown } from './scheduler.ts'
@@ -28,16 +29,6 @@ export interface Outcome {
 }
 
 const DEADLINE_MS = 2_000
-const CALM: DatabaseFaults & NetworkFaults = {
-  before: 0,
-  after: 0,
-  crash: 0,
-  lost: 0,
-  late: 0,
-  unanswered: 0,
-  declined: 0.1,
-  partial: 0.05,
-}
 // More than any seed needs: a seed that needs more does not come to rest.
 const MOST_STEPS = 20_000
 // Faults end after this many steps, so that everything can come to rest.
@@ -121,15 +112,7 @@ class World {
     const isRestored = this.#random.chance(RESTORED)
     await this.#database.begin(isRestored)
     for (const { shop } of this.#tenants) await openShop(this.#database, shop)
-    const some = (most: number) => (this.#random.chance(0.5) ? this.#random.next() * most : 0)
-    Object.assign(this.#faults, {
-      before: some(0.012),
-      after: some(0.02),
-      crash: some(0.01),
-      lost: some(0.3),
-      late: some(0.3),
-      unanswered: some(0.4),
-    })
+    Object.assign(this.#faults, faultsOf(this.#random))
     for (let n = 0; n < this.#random.between(2, 3); n++) this.#start()
     const tenants = this.#tenants.map((tenant) => this.#open(tenant))
     if (isRestored) planRestore({ tenants, stopAll: () => this.#stopAll(), restored: () => this.#restored() })
@@ -165,7 +148,7 @@ class World {
     let steps = 0
     for (; steps < MOST_STEPS && this.#violation === undefined; steps++) {
       if (steps === ROUGH_STEPS) this.#calmDown()
-      if (steps < ROUGH_STEPS) this.#misfortune()
+      if (steps < ROUGH_STEPS) strike(this.#scheduler, this.#running, DEADLINE_MS)
       if (!(await this.#goOn())) break
       if (this.#isDirty && this.#random.chance(CHECKED)) await this.#check(false)
     }
@@ -224,28 +207,10 @@ class World {
     this.#violation ??= text
   }
 
-  /** Now and then a process dies, or stands still for longer than its leases last. */
-  #misfortune(): void {
-    const chance = this.#random.next()
-    if (this.#running.size === 0) return
-    const unlucky = this.#random.pick([...this.#running])
-    if (chance < 0.002) this.#crash(unlucky)
-    else if (chance < 0.008) {
-      const ms = this.#random.between(1, 3 * DEADLINE_MS)
-      this.#scheduler.tell(`${unlucky.process.name} stands still for ${ms} ms`)
-      unlucky.process.pausedUntilMs = this.#scheduler.nowMs + ms
-    }
-  }
-
   /** As for a restore: what was on its way to the database never arrives. */
   #stopAll(): void {
     this.#isDirty = true
-    for (const one of this.#running) this.#crash(one)
-  }
-
-  #crash(one: { process: Process }): void {
-    this.#scheduler.tell(`${one.process.name} dies`)
-    one.process.crash()
+    for (const one of this.#running) crash(this.#scheduler, one.process)
   }
 
   #calmDown(): void {

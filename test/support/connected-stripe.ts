@@ -1,7 +1,8 @@
 // A merchant account at the Stripe simulator, connected to an organization, with notifications that reach the server.
+import { after, before } from 'node:test'
 import { connectAccount } from '../../src/providers/connect.ts'
-import type { Billing, Organization } from './billing.ts'
-import { type StripeSimulator, savedCard, TEST_KEY } from './stripe-simulator.ts'
+import { type Billing, type Organization, startBilling } from './billing.ts'
+import { openStripeSimulator, type StripeSimulator, savedCard, TEST_KEY } from './stripe-simulator.ts'
 
 export const MERCHANT = 'acct_1TundishDialect0'
 
@@ -48,4 +49,46 @@ export async function connectStripe(billing: Billing, shop: Organization, stripe
     },
   }
   return account
+}
+
+/** For the tests of a file: an organization with such an account, on a server and a simulator of their own. */
+export function setUpStripeShop() {
+  let stripe: StripeSimulator
+  let billing: Billing
+  let shop: Organization
+  let account: StripeAccount
+  before(async () => {
+    stripe = await openStripeSimulator()
+    billing = await startBilling({ STRIPE_API_URL: stripe.url })
+    shop = await billing.organization()
+    account = await connectStripe(billing, shop, stripe)
+  })
+  after(async () => {
+    await billing.stop()
+    await stripe.cleanUp()
+  })
+  return {
+    get stripe() {
+      return stripe
+    },
+    get billing() {
+      return billing
+    },
+    get shop() {
+      return shop
+    },
+    get account() {
+      return account
+    },
+    /** A successful charge of 10.50 USD, and its id at Stripe. */
+    async charged() {
+      const { user, card } = await account.customer()
+      const { body, text } = await shop.charge(user)
+      if (body.checkout_status !== 'succeeded') throw new Error(text)
+      const orderId: string = body.order_id
+      const movement = (await stripe.ledger()).find(({ metadata }) => metadata['tundish_order'] === orderId)
+      return { user, card, orderId, charge: movement!.id }
+    },
+    isActive: async (user: string): Promise<boolean> => (await shop.consumables(user))[0].is_active,
+  }
 }
