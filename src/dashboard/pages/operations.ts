@@ -87,7 +87,7 @@ export async function audit(view: View): Promise<Page> {
         'Entries',
         html`${filters(view, [
           { name: 'target', label: 'Target' },
-          { name: 'actor', label: 'Who' },
+          { name: 'actor', label: 'Who (id)' },
         ])}
         ${table(view, 'audit', content, { hideCaption: true, empty: html`<p>No entry matches.</p>` })}${further(view, list.pagination.next_cursor)}`,
         { actions: list.data.length > 0 && csvLink(view, 'audit') },

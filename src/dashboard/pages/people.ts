@@ -200,13 +200,14 @@ const subscriptionTable = (data: Answer[]): Table => ({
 const transactionTable = (data: Answer[]): Table => ({
   caption: 'Transactions',
   columns: [
-    ...['Transaction', 'Subscription', 'Created'].map((label) => ({ label })),
+    { label: 'Transaction' },
     { label: 'Amount', number: true },
+    ...['Created', 'Subscription'].map((label) => ({ label })),
   ],
   rows: data.map((one) => [
     html`${id(one.id)}${one.sandbox && html` <span class="badge flat">sandbox</span>`}`,
-    id(one.subscription_id),
-    time(one.created_at),
     minorMoney(one.price, one.currency),
+    time(one.created_at),
+    id(one.subscription_id),
   ]),
 })
