@@ -28,9 +28,9 @@ export const batchMutants: Mutants = {
   },
   'cards-of-other-tenants': {
     does: 'charges the card that the customer of that id has in any organization of the batch',
-    file: 'billing/charge/claim.ts',
-    code: 'from report_transactions r where r.organization_id = a.organization_id and',
-    bug: 'from report_transactions r where r.organization_id = any($3) and',
+    file: 'billing/saved-card.ts',
+    code: 'where r.organization_id = ${of}.organization_id and',
+    bug: 'where r.organization_id = any($3) and',
     foundBy: tenants,
   },
   'one-failure-fails-all': {

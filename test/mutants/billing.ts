@@ -161,9 +161,9 @@ export const billingMutants: Mutants = {
   },
   'card-of-an-older-payment': {
     does: 'charges the oldest saved card instead of the latest',
-    file: 'billing/charge/claim.ts',
-    code: 'order by r.trx_created_at desc limit 1) card',
-    bug: 'order by r.trx_created_at limit 1) card',
+    file: 'billing/saved-card.ts',
+    code: 'order by r.trx_created_at desc limit 1',
+    bug: 'order by r.trx_created_at limit 1',
     foundBy: charges,
   },
   'confirmed-before-stored': {
