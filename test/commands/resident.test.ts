@@ -16,6 +16,8 @@ after(() => database.close())
 const isFine = async () => assert.equal((await tundishAgain(['--version'])).code, 0)
 
 test('killed in the middle of a command: this one fails, the next one runs', async () => {
+  // What an earlier command has written is not told of this one.
+  assert.notEqual((await tundishAgain(['nothing'])).stderr, '')
   const { port } = database.address() as AddressInfo
   const url = `postgresql://x:y@127.0.0.1:${port}/none`
   const running = tundishAgain(['org', 'list'], { DATABASE_URL: url, MASTER_KEY: Buffer.alloc(32).toString('base64') })

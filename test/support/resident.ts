@@ -10,6 +10,8 @@ interface Resident {
   child: ChildProcess
   /** Rejects when the program ends, whatever it does then. */
   ended: Promise<never>
+  /** Remembers where in its standard error a command begins. */
+  begin(): void
 }
 
 let resident: Promise<Resident> | undefined
@@ -37,21 +39,21 @@ export async function killResident(): Promise<void> {
 async function run(args: string[], env: Record<string, string>): Promise<Outcome> {
   try {
     resident ??= start()
-    const { child, ended } = await resident
-    return await answerOf(child, ended, { args, env })
+    return await answerOf(await resident, { args, env })
   } catch (error) {
     resident = undefined
     throw new Error(`tundish ${args.join(' ')}: ${(error as Error).message}`)
   }
 }
 
-async function answerOf(child: ChildProcess, ended: Promise<never>, command: object): Promise<Outcome> {
+async function answerOf({ child, ended, begin }: Resident, command: object): Promise<Outcome> {
   // It keeps this process running only while it has something to do.
   child.ref()
   child.channel?.ref()
   const late = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS)
   try {
     const answer = once(child, 'message')
+    begin()
     // What cannot be sent any more shows as the end of the program.
     answer.catch(() => {})
     child.send(command, () => {})
@@ -78,22 +80,26 @@ async function start(): Promise<Resident> {
   unlinkSync(stderr)
   child.setMaxListeners(0)
   process.once('exit', () => child.kill())
+  let from = 0
+  const begin = () => {
+    // The file is closed when the program has ended.
+    if (child.exitCode === null && child.signalCode === null) from = fstatSync(descriptor).size
+  }
   const ended = new Promise<never>((_, reject) => {
     child.once('exit', (code, signal) => {
       const how = signal ? `by ${signal}` : `with ${code}`
-      reject(new Error(`the resident program has ended ${how}. ${lastWords(descriptor)}`.trim()))
+      reject(new Error(`the resident program has ended ${how}. ${lastWords(descriptor, from)}`.trim()))
     })
   })
   ended.catch(() => {})
   await Promise.race([once(child, 'message'), ended])
-  return { child, ended }
+  return { child, ended, begin }
 }
 
-/** What it has written at last, such as an error that ended it. */
-function lastWords(descriptor: number): string {
-  const { size } = fstatSync(descriptor)
-  const bytes = Buffer.alloc(Math.min(size, 2000))
-  readSync(descriptor, bytes, 0, bytes.length, size - bytes.length)
+/** What it has written since the last command began, such as an error that ended it. */
+function lastWords(descriptor: number, from: number): string {
+  const bytes = Buffer.alloc(fstatSync(descriptor).size - from)
+  readSync(descriptor, bytes, 0, bytes.length, from)
   closeSync(descriptor)
   return bytes.toString()
 }
