@@ -73,6 +73,8 @@ export async function startTestServer(
   options: ServerOptions = {},
   view = (db: Db) => db,
 ): Promise<TestServer> {
+  // Loaded in this mode only, which "npm run shards -- suite" sets.
+  const front = process.env['TUNDISH_TEST_FRONT'] ? await import('../shards/front.ts') : undefined
   const database = env.DATABASE_URL ? undefined : await freshDatabase()
   const folder = mkdtempSync(join(tmpdir(), 'tundish-test-server-'))
   const settings = {
@@ -81,15 +83,19 @@ export async function startTestServer(
     MASTER_KEY: randomBytes(32).toString('base64'),
     PORT: '0',
     ADMIN_PORT: '0',
+    ...front?.BEHIND,
     ...env,
   }
   const lines: string[] = []
   const log = openLog('info', { write: (line) => lines.push(line) })
   const app = await openApp(readConfig(settings), { log })
   const running = await startServer({ ...app, db: view(app.db) }, options)
+  const between = await front?.openFront(running.url, settings.DATABASE_URL)
+  const url = between?.url ?? running.url
   const agent = new Agent({ keepAlive: true })
   const call = async (path: string, given: Call = {}) => {
-    const answer = await send(agent, running.url, path, given)
+    await between?.refresh()
+    const answer = await send(agent, url, path, given)
     checkErrorCode('public', answer.status, answer.headers['x-error-code'] as string | undefined)
     return answer
   }
@@ -97,7 +103,7 @@ export async function startTestServer(
   return {
     app,
     db: app.db,
-    url: running.url,
+    url,
     adminUrl: running.adminUrl!,
     ledger: app.config.erasureLedger,
     env: settings,
@@ -107,6 +113,7 @@ export async function startTestServer(
     project: (organizationId) => makeProject(app, api, organizationId),
     async stop() {
       agent.destroy()
+      await between?.stop()
       await running.stop()
       await app.close()
       await database?.drop()

@@ -1,0 +1,132 @@
+// HAProxy in front of a test's server, with the maps of its database and another shard beside it.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { openApp } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+import { openLog } from '../../src/lib/log.ts'
+import { clientConfig } from '../../src/lib/pg/client-config.ts'
+import type { NamedRow, Query } from '../../src/lib/pg/types.ts'
+import { startServer } from '../../src/server/server.ts'
+import { directoryOf, readPart, stateOf } from '../../src/shards/directory.ts'
+import { loadMaps, writeMaps } from '../../src/shards/haproxy.ts'
+import { until } from '../support/cluster.ts'
+import { freshDatabase } from '../support/postgres.ts'
+import { freePort } from './free-port.ts'
+import { HAPROXY } from './haproxy-path.ts'
+
+const FILES = join(import.meta.dirname, '../../deploy/shards')
+// For requests that a test sends without `call`.
+const LOOK_MS = 100
+
+/** The settings of a server behind HAProxy. */
+export const BEHIND = { SECRET_HEADER_CASE: 'any', TRUST_PROXY: '127.0.0.1' }
+
+export interface Front {
+  url: string
+  /** Brings the maps up to date, so that a new key is found at once. */
+  refresh(): Promise<void>
+  stop(): Promise<void>
+}
+
+export async function openFront(serverUrl: string, databaseUrl: string): Promise<Front> {
+  const folder = mkdtempSync(join(tmpdir(), 'tundish-front-'))
+  const maps = join(folder, 'maps')
+  mkdirSync(maps)
+  copyFileSync(join(FILES, '503.http'), join(maps, '503.http'))
+  writeMaps(maps, directoryOf(new Map()))
+  const other = await openOther()
+  const socket = join(folder, 'haproxy.sock')
+  const url = `http://127.0.0.1:${await freePort()}`
+  const haproxy = startHaproxy({
+    HAPROXY_ADDRESS: new URL(url).host,
+    HAPROXY_MAPS: maps,
+    HAPROXY_SOCKET: socket,
+    SHARD_A: new URL(serverUrl).host,
+    SHARD_B: new URL(other.url).host,
+    SHARD_C: new URL(other.url).host,
+  })
+  await until('HAProxy to listen', () => existsSync(socket))
+  const asking = openAsking(databaseUrl)
+  let state: string | undefined
+  let turn = Promise.resolve()
+  async function look(): Promise<void> {
+    const now = await asking.run(stateOf)
+    if (now === state) return
+    await loadMaps(socket, maps, directoryOf(new Map([['a', await asking.run(readPart)]])))
+    state = now
+  }
+  // A database that a test has cut has no new keys.
+  const refresh = () => {
+    turn = turn.then(look).catch(() => {})
+    return turn
+  }
+  const timer = setInterval(() => void refresh(), LOOK_MS)
+  return {
+    url,
+    refresh,
+    async stop() {
+      clearInterval(timer)
+      await turn
+      await asking.close()
+      haproxy.kill('SIGKILL')
+      await other.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+function startHaproxy(env: Record<string, string>): ChildProcess {
+  return spawn(HAPROXY!, ['-q', '-db', '-f', join(FILES, 'haproxy.cfg')], { env, stdio: 'ignore' })
+}
+
+/** Another shard, without organizations. */
+async function openOther() {
+  const database = await freshDatabase()
+  const folder = mkdtempSync(join(tmpdir(), 'tundish-other-'))
+  const masterKey = randomBytes(32).toString('base64')
+  const env = { DATABASE_URL: database.url, DATA_DIR: folder, MASTER_KEY: masterKey, PORT: '0', ADMIN_PORT: '0' }
+  const app = await openApp(readConfig({ ...env, ...BEHIND }), { log: openLog('silent') })
+  const running = await startServer(app, { worker: false })
+  return {
+    url: running.url,
+    async stop() {
+      await running.stop()
+      await app.close()
+      await database.drop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** One connection, opened again after a failure. */
+function openAsking(url: string) {
+  let client: pg.Client | undefined
+  const close = async () => {
+    await client?.end().catch(() => {})
+    client = undefined
+  }
+  async function connected(): Promise<pg.Client> {
+    const made = new pg.Client(clientConfig({ url, applicationName: 'directory' }))
+    made.on('error', () => {})
+    await made.connect()
+    return made
+  }
+  return {
+    close,
+    async run<T>(work: (query: Query) => Promise<T>): Promise<T> {
+      client ??= await connected()
+      const asked = client
+      const query = async (text: string, params: unknown[] = []) => (await asked.query<NamedRow>(text, params)).rows
+      try {
+        return await work(query as unknown as Query)
+      } catch (error) {
+        await close()
+        throw error
+      }
+    },
+  }
+}

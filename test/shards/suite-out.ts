@@ -1,0 +1,20 @@
+// The tests that do not pass through HAProxy, each with its reason.
+
+/** By file and name. */
+export const OUT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'test/public/answers.test.ts': {
+    'even when the request was no HTTP': 'HAProxy refuses it itself, with its own 400, without X-Request-Id.',
+  },
+  'test/public/bodies.test.ts': {
+    '413 above 1 MiB in chunks, without Content-Length':
+      'HAProxy keeps the connection open after the response, and the test waits for its end.',
+  },
+  'test/public/outage.test.ts': {
+    '503 with Retry-After for every kind of call, and not ready but alive':
+      'Paths of no shard, as those of the health checks, go to another shard that is ready.',
+  },
+  'test/public/queries.test.ts': {
+    'text outside ASCII is percent-encoded UTF-8; raw it is 400':
+      'HAProxy refuses a raw path outside ASCII itself, with its own 400.',
+  },
+}
