@@ -1,15 +1,18 @@
 // Three shards, each a PostgreSQL and a server, behind HAProxy with the files of deploy/shards; all on this machine.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { PROGRAM_ENV } from '../support/cli.ts'
 import { type Cluster, openCluster, until } from '../support/cluster.ts'
 import { type ServerProcess, startProcess } from '../support/process.ts'
+import { type DatabaseProxy, openProxy } from '../support/proxy.ts'
 import { openSimulator } from '../support/simulator.ts'
+import { freePort } from './free-port.ts'
+import { HAPROXY } from './haproxy-path.ts'
 
 const FILES = join(import.meta.dirname, '../../deploy/shards')
 export const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
@@ -23,6 +26,11 @@ export interface TestShard {
   server: ServerProcess
 }
 
+export interface Restartable {
+  kill(): Promise<void>
+  start(): Promise<void>
+}
+
 export interface Installation {
   /** Of HAProxy. */
   url: string
@@ -31,12 +39,12 @@ export interface Installation {
   settings: string
   maps: string
   shards: Record<Name, TestShard>
-  haproxy: ChildProcess
+  haproxy: Restartable
+  /** Between HAProxy and the server of shard c. */
+  network: DatabaseProxy
   directory: ChildProcess
   close(): Promise<void>
 }
-
-export const HAPROXY = ['/usr/sbin/haproxy', '/usr/local/sbin/haproxy'].find((path) => existsSync(path))
 
 export async function openInstallation(): Promise<Installation> {
   const folder = mkdtempSync(join(tmpdir(), 'tundish-shards-'))
@@ -65,23 +73,44 @@ export async function openInstallation(): Promise<Installation> {
     const socket = join(folder, 'haproxy.sock')
     copyFileSync(join(FILES, '503.http'), join(maps, '503.http'))
     for (const name of ['keys.map', 'organizations.map']) writeFileSync(join(maps, name), '')
-    const addresses = NAMES.map((name) => [`SHARD_${name.toUpperCase()}`, new URL(shards[name].server.url).host])
-    const haproxy = start(HAPROXY!, ['-db', '-f', join(FILES, 'haproxy.cfg')], {
+    const network = await openProxy(shards.c.server.url)
+    closers.push(network.cut)
+    const addressOf = (name: Name) => new URL(name === 'c' ? network.url : shards[name].server.url).host
+    const haproxy = haproxyWith(socket, {
       HAPROXY_ADDRESS: `127.0.0.1:${port}`,
       HAPROXY_MAPS: maps,
       HAPROXY_SOCKET: socket,
-      ...Object.fromEntries(addresses),
+      ...Object.fromEntries(NAMES.map((name) => [`SHARD_${name.toUpperCase()}`, addressOf(name)])),
     })
-    closers.push(() => void haproxy.kill('SIGKILL'))
-    await until('HAProxy to listen', () => existsSync(socket))
+    closers.push(haproxy.kill)
+    await haproxy.start()
     const words = ['shards', 'directory', '--in', settings, '--to', maps, '--haproxy', socket, '--follow']
     const directory = start(process.execPath, [MAIN, ...words], { ...PROGRAM_ENV, LOG_LEVEL: 'warn' })
     closers.push(() => void directory.kill('SIGTERM'))
     const url = `http://127.0.0.1:${port}`
-    return { url, simulatorUrl: simulator.url, settings, maps, shards, haproxy, directory, close }
+    return { url, simulatorUrl: simulator.url, settings, maps, shards, haproxy, network, directory, close }
   } catch (error) {
     await close()
     throw error
+  }
+}
+
+/** HAProxy with the settings of deploy/shards, to be killed and started again. */
+function haproxyWith(socket: string, env: Record<string, string>): Restartable {
+  let running: ChildProcess | undefined
+  return {
+    async kill() {
+      if (!running) return
+      const ended = once(running, 'exit')
+      running.kill('SIGKILL')
+      await ended
+      running = undefined
+      rmSync(socket, { force: true })
+    },
+    async start() {
+      running = start(HAPROXY!, ['-db', '-f', join(FILES, 'haproxy.cfg')], env)
+      await until('HAProxy to listen', () => existsSync(socket))
+    },
   }
 }
 
@@ -117,15 +146,4 @@ export function settingsOf(
 
 function start(program: string, args: string[], env: Record<string, string>): ChildProcess {
   return spawn(program, args, { env: { PATH: process.env['PATH'], ...env }, stdio: ['ignore', 'inherit', 'inherit'] })
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.on('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
 }

@@ -1,18 +1,25 @@
-// npm run shards: three shards behind HAProxy; moves an organization under charges, reads and a copy, kills a shard, and judges.
+// npm run shards: three shards behind HAProxy; moves an organization under charges, reads and a copy, makes outages, and judges.
+// npm run shards -- suite [FILES]: the tests of the APIs through HAProxy.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { loadavg } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { type Clients, type Shop, startClients } from '../failover/clients.ts'
+import { type Shop, startClients } from '../failover/clients.ts'
 import type { Copy } from '../failover/copy.ts'
 import { judge } from '../failover/judge.ts'
 import { fillShop } from '../failover/shop.ts'
 import { PROGRAM_ENV } from '../support/cli.ts'
 import { until } from '../support/cluster.ts'
-import { HAPROXY, type Installation, MAIN, type Name, openInstallation } from './installation.ts'
+import { HAPROXY, WITHOUT_HAPROXY } from './haproxy-path.ts'
+import { type Installation, MAIN, type Name, openInstallation } from './installation.ts'
+import { afterOutage, type Loads, makeOutages } from './outages.ts'
+import { runSuite } from './suite.ts'
 
-const { values } = parseArgs({ options: { records: { type: 'string', default: '100000' } } })
+const { values, positionals } = parseArgs({
+  options: { records: { type: 'string', default: '100000' } },
+  allowPositionals: true,
+})
 const SHOPS: Record<Name, string> = { a: 'north', b: 'south', c: 'west' }
 const LOAD_MS = 5000
 
@@ -20,9 +27,11 @@ process.exitCode = await main()
 
 async function main(): Promise<number> {
   if (!HAPROXY) {
-    process.stderr.write('This needs HAProxy. On Debian, as root: apt-get install haproxy\n')
+    process.stderr.write(WITHOUT_HAPROXY)
     return 2
   }
+  const [first, ...files] = positionals
+  if (first === 'suite') return runSuite(files)
   const installation = await openInstallation()
   try {
     return await run(installation)
@@ -55,12 +64,17 @@ async function run(installation: Installation): Promise<number> {
     `Moved ${moved.rows} rows in ${seconds(moved.tookMs)}; requests refused for ${seconds(moved.stood)}, ${outage} between two of its charges that succeeded. Load: ${load()}.`,
   )
   await sleep(LOAD_MS)
-  const killed = await killShard(installation, all)
-  print(`Shard c killed: charges of the others meanwhile ${killed.others}, of its own ${killed.own}.`)
+  const outages = await makeOutages(installation, all)
+  for (const { what, others, own, backMs } of outages)
+    print(`${what}: charges of other shops meanwhile ${others}, of its own ${own}; all again after ${seconds(backMs)}.`)
   for (const { clients } of all) await clients.stop()
 
   const places: Record<string, Name> = { [SHOPS.a]: 'b', [SHOPS.b]: 'b', [SHOPS.c]: 'c' }
-  const broken = [...(await judgeAll(installation, all)), ...(await strays(installation, places))]
+  const broken = [
+    ...outages.flatMap((one) => one.broken),
+    ...(await judgeAll(installation, all)),
+    ...(await strays(installation, places)),
+  ]
   print(broken.length === 0 ? 'Nothing was lost, charged twice, missed or repeated.' : `Broken:\n${broken.join('\n')}`)
   return broken.length === 0 ? 0 : 1
 }
@@ -101,25 +115,6 @@ async function output(words: string[]): Promise<string> {
   return text
 }
 
-/** Charges that succeed while PostgreSQL and the server of a shard are dead, and charges of the shard afterwards. */
-async function killShard({ shards }: Installation, all: Loads) {
-  const charged = (own: boolean) =>
-    all
-      .filter(({ name }) => (name === 'c') === own)
-      .flatMap(({ clients }) => clients.charges)
-      .filter(({ outcome }) => outcome === 'succeeded').length
-  await shards.c.cluster.stop('SIGQUIT')
-  await sleep(1000)
-  const before = { others: charged(false), own: charged(true) }
-  await sleep(LOAD_MS)
-  const outage = { others: charged(false) - before.others, own: charged(true) - before.own }
-  await shards.c.cluster.start()
-  await until('charges on the shard that was killed', () => charged(true) > before.own + 5, 120_000)
-  return outage
-}
-
-type Loads = { name: Name; clients: Clients }[]
-
 /** All shops together, as if the shards were one database. */
 async function judgeAll({ shards, simulatorUrl }: Installation, all: Loads): Promise<string[]> {
   const query = async (text: string) =>
@@ -144,7 +139,7 @@ async function judgeAll({ shards, simulatorUrl }: Installation, all: Loads): Pro
   const statuses = all.flatMap(({ clients }) => [...clients.statuses.keys()])
   const sessions = all.flatMap(({ name, clients }) => judgeSessions(SHOPS[name], clients.copy, query))
   broken.push(...(await Promise.all(sessions)).flat())
-  return [...broken, ...statuses.filter((status) => !/ (200|503|400 charge_in_progress)$/.test(status))]
+  return [...broken, ...statuses.filter((status) => !afterOutage(status))]
 }
 
 /** The copy has every session once, as it is in the database. */
