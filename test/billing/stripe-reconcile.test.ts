@@ -19,8 +19,8 @@ const compare = () => {
   return reconcile({ ...app, providerTimeoutMs: app.config.providerTimeoutMs }, since)
 }
 
-async function charged() {
-  const { external_id } = await shop.customerWithCard()
+async function charged(card?: string) {
+  const { external_id } = await shop.customerWithCard(card)
   const body = { external_id, idempotency_key: 'k', amount: '10.50', currency_code: 'USD' }
   const { order_id } = (await shop.post('/payment/one_off_charge', body)).body
   const [order] = await billing.db.query('select charge_transaction_id from orders where order_id = $1', [order_id])
@@ -69,6 +69,22 @@ test('a refund made at Stripe is adopted, and a full one revokes the consumable'
     ['sale', 'succeeded', 10.5],
     ['refund', 'refunded', 4],
     ['refund', 'refunded', 6.5],
+  ])
+})
+
+test('a refund made at Stripe while ours is pending is adopted when ours has succeeded', async () => {
+  const { external_id, order_id, payment } = await charged('pm_sim_refund_pending_60000ms')
+  const own = await shop.post('/payment/refund', { external_id, order_id, amount: '4', idempotency_key: 'r' })
+  assert.equal(own.body.refund_status, 'processing')
+  await billing.client.refunds.create({ payment_intent: payment, amount: 250 })
+  await compare()
+  await billing.stripe.control('/clock', { advance_ms: 120_000 })
+  const { findings } = await compare()
+  assert.deepEqual(findings, [])
+  assert.deepEqual((await rowsOf(order_id)).sort(), [
+    ['refund', 'refunded', 2.5],
+    ['refund', 'refunded', 4],
+    ['sale', 'succeeded', 10.5],
   ])
 })
 
