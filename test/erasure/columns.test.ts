@@ -1,8 +1,8 @@
 // Every text column of the database is wiped by an erasure or was decided not to be: a new one fails here until somebody decides.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setUpDb } from '../support/db.ts'
 import { PERSONAL } from '../support/person.ts'
-import { setUpDb } from '../support/postgres.ts'
 
 // What an erasure keeps on purpose in the tables with people: with what is personal, every text column of them.
 const KEPT: Record<string, string> = {

@@ -11,6 +11,13 @@ const REPLACED: Record<string, string> = {
   [`${SOURCE}lib/pg/liveness.ts`]: './no-liveness.ts',
 }
 
+const loaded = new Set<string>()
+
+/** Throws if a file of the source was imported before `replaceSources`: then it has real ids and measures real time. */
+export function checkReplaced(): void {
+  if (!loaded.has(`${SOURCE}lib/pg/db.ts`)) throw new Error('The source was imported before replaceSources was called.')
+}
+
 /** Call it before the code under test is imported. */
 export function replaceSources(plant?: Pick<Mutant, 'file' | 'code' | 'bug'>, { isSeeded = true } = {}): void {
   registerHooks({
@@ -20,6 +27,7 @@ export function replaceSources(plant?: Pick<Mutant, 'file' | 'code' | 'bug'>, { 
       return other ? next(other, { ...context, parentURL: import.meta.url }) : resolved
     },
     load(url, context, next) {
+      loaded.add(url)
       if (!plant || url !== `${SOURCE}${plant.file}`) return next(url, context)
       const source = readFileSync(fileURLToPath(url), 'utf8')
       if (!source.includes(plant.code))

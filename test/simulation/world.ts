@@ -8,6 +8,7 @@ import { follow, happen, type Stage } from './actors.ts'
 import { Clients, type Server } from './clients.ts'
 import type { Database } from './database.ts'
 import { CALM, crash, faultsOf, strike } from './faults.ts'
+import { checkReplaced } from './hooks.ts'
 import { Invariants } from './invariants.ts'
 import { Ledger } from './ledger.ts'
 import { strayMoney } from './money-rules.ts'
@@ -43,6 +44,7 @@ const FOLLOWED = 12
 const HAPPENINGS = { least: 2, most: 7, withinMs: 60_000 }
 
 export async function simulate(database: Database, seed: number): Promise<Outcome> {
+  checkReplaced()
   beginIds(seed)
   const folder = mkdtempSync(join(tmpdir(), 'tundish-simulation-'))
   const world = new World(database, seed, folder)

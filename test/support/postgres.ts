@@ -1,8 +1,7 @@
-// A database of its own for each test file: a clone of the migrated template that global-setup.ts made.
-import { after, before } from 'node:test'
+// A database of its own for each test file: a clone of the migrated template that global-setup.ts made. Imports nothing of `src`,
+// for the simulation imports this before it replaces some of its files.
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { type Db, type DbOptions, openDb } from '../../src/lib/pg/db.ts'
 
 export interface FreshDatabase {
   url: string
@@ -38,28 +37,6 @@ async function clone(server: string, template: string, name: string): Promise<vo
       if ((error as pg.DatabaseError).code !== BUSY || attempt === ATTEMPTS) throw error
       await sleep(100)
     }
-  }
-}
-
-/** For the tests of a file or a `describe`: a fresh database, opened with these options. */
-export function setUpDb(options: Partial<DbOptions> = {}) {
-  let database: FreshDatabase
-  let db: Db
-  before(async () => {
-    database = await freshDatabase()
-    db = openDb({ url: database.url, applicationName: 'test', ...options })
-  })
-  after(async () => {
-    await db.close()
-    await database.drop()
-  })
-  return {
-    get url() {
-      return database.url
-    },
-    get db() {
-      return db
-    },
   }
 }
 

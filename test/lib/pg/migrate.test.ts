@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { migrate, migrations } from '../../../src/lib/pg/migrate.ts'
+import { setUpDb } from '../../support/db.ts'
 import { untilLocked } from '../../support/locks.ts'
-import { setUpDb } from '../../support/postgres.ts'
 
 const fresh = setUpDb({ connections: 2 })
 
