@@ -60,40 +60,58 @@ async function write(app: Rig['app'], size: number, seconds: number, commits: nu
   const begunMs = performance.now()
   for (let second = 0; second < seconds; second += 1) {
     await sleep(Math.max(0, begunMs + second * 1000 - performance.now()))
-    const stream = () => Readable.from([changes(second, size)])
+    const lines = await changes(app, second, size)
+    const stream = () => Readable.from([lines])
     const { rejects } = await importRecords(app, { projectId: PROJECT, live: true }, [{ name: 'changes', stream }])
     if (rejects.length > 0) throw new Error(`The import refused ${JSON.stringify(rejects[0])}.`)
     commits.push(performance.now())
   }
 }
 
-function changes(second: number, size: number): string {
+/**
+ * New subscriptions, and old ones that renew or are cancelled today. An old one keeps its product, funnel, provider and, unless it is
+ * cancelled, its status, and its period if it has ended: else the days of its creation and end would be computed again, and old
+ * ones are of all days.
+ */
+async function changes(app: Rig['app'], second: number, size: number): Promise<string> {
   const now = new Date().toISOString()
-  return Array.from({ length: CHANGES_A_SECOND }, (_, n) => {
-    const old = (second * CHANGES_A_SECOND + n) * 7919
-    const isNew = n < BEGIN
-    const id = isNew ? `sub_new_${second}_${n}` : idOf('sub', old % size)
-    const owner = idOf('pro', Math.floor((old % size) / 4))
-    const status = !isNew && n < BEGIN + CANCEL ? 'cancelled' : 'active'
-    return JSON.stringify({
-      record: 'subscription',
-      data: { ...SUBSCRIPTION, id, status, profile_id: owner, ...stamps(now, old % size, size, isNew) },
+  const numbers = Array.from({ length: CHANGES_A_SECOND }, (_, n) => ((second * CHANGES_A_SECOND + n) * 7919) % size)
+  const stored = await app.db.query(STORED, [PROJECT, numbers.map((old) => idOf('sub', old))])
+  const known = new Map(stored.map(({ id, ...columns }) => [id, columns]))
+  return numbers
+    .map((old, n) => {
+      const isNew = n < BEGIN
+      const id = isNew ? `sub_new_${second}_${n}` : idOf('sub', old)
+      const kept = isNew ? { status: 'active' } : known.get(id)!
+      const runs = ['active', 'trialing'].includes(kept.status!)
+      const isCancelled = runs && !isNew && n < BEGIN + CANCEL
+      const profileId = idOf('pro', Math.floor(old / 4))
+      const data = {
+        ...{ ...SUBSCRIPTION, id, profile_id: profileId, ...stamps(now, old, size, isNew), ...kept },
+        ...(runs && period(now)),
+        ...(isCancelled && { status: 'cancelled' }),
+      }
+      return JSON.stringify({ record: 'subscription', data })
     })
-  }).join('\n')
+    .join('\n')
 }
+
+const STORED = `select id, status, product_id, funnel_id, payment_provider,
+    to_json(period_starts_at) #>> '{}' as period_starts_at, to_json(period_ends_at) #>> '{}' as period_ends_at
+  from subscriptions where project_id = $1 and id = any($2)`
 
 const idOf = (prefix: string, n: number) => `${prefix}_${String(n).padStart(12, '0')}`
 
-/** Old ones were made when the generator made them: a renewal changes nothing but their period. */
+/** Old ones were made when the generator made them. */
 function stamps(now: string, n: number, size: number, isNew: boolean) {
   const made = isNew ? now : new Date(Date.UTC(2026, 0) - (size - n) * 7000).toISOString()
-  return {
-    created_at: made,
-    updated_at: now,
-    period_starts_at: now,
-    period_ends_at: new Date(Date.parse(now) + 30 * DAY_MS).toISOString(),
-  }
+  return { created_at: made, updated_at: now }
 }
+
+const period = (now: string) => ({
+  period_starts_at: now,
+  period_ends_at: new Date(Date.parse(now) + 30 * DAY_MS).toISOString(),
+})
 
 const SUBSCRIPTION = {
   ...{
