@@ -69,9 +69,9 @@ async function write(app: Rig['app'], size: number, seconds: number, commits: nu
 }
 
 /**
- * New subscriptions, and old ones that renew or are cancelled today. An old one keeps its product, funnel, provider and, unless it is
- * cancelled, its status, and its period if it has ended: else the days of its creation and end would be computed again, and old
- * ones are of all days.
+ * New subscriptions, and old ones that renew or are cancelled today. An old one keeps its product, funnel, session and provider,
+ * its status unless it is cancelled, and its period if it has ended: else the days of its creation and end would be computed
+ * again, and old ones are of all days.
  */
 async function changes(app: Rig['app'], second: number, size: number): Promise<string> {
   const now = new Date().toISOString()
@@ -96,7 +96,7 @@ async function changes(app: Rig['app'], second: number, size: number): Promise<s
     .join('\n')
 }
 
-const STORED = `select id, status, product_id, funnel_id, payment_provider,
+const STORED = `select id, status, product_id, funnel_id, session_id, payment_provider,
     to_json(period_starts_at) #>> '{}' as period_starts_at, to_json(period_ends_at) #>> '{}' as period_ends_at
   from subscriptions where project_id = $1 and id = any($2)`
 
