@@ -14,10 +14,12 @@ import { beforeWriters, markReports, type Writers } from './reports.ts'
 
 const SHORTEST_PAUSE_MS = 2_000
 // A day is computed from all of its records each time. Without longer pauses, computing the day that changes all the time
-// would take more of the database than the charges that change it: a pass takes a fiftieth of the time, and figures are
-// still less than a minute old as long as a pass takes some seconds.
+// would take more of the database than the charges that change it: a pass of a second takes a fortieth of the time.
 const PAUSES_FOR_PASS = 49
 const LONGEST_PAUSE_MS = 40_000
+// A change that comes just after a pass has begun waits for the rest of it, a pause and the next pass. Together they are less than
+// a minute as long as a pass takes at most 27 seconds.
+const OLDEST_MS = 56_000
 // Beside those of the migrations (7482) to the import (7486) and those after it.
 const LOCK_CLASS = 7493
 // The numbers of projects begin at 1.
@@ -41,7 +43,8 @@ export function followFigures({ db, clock, log }: Context): () => Promise<void> 
   })
 }
 
-const pauseMs = (passMs: number) => Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, passMs * PAUSES_FOR_PASS))
+const pauseMs = (passMs: number) =>
+  Math.max(SHORTEST_PAUSE_MS, Math.min(LONGEST_PAUSE_MS, passMs * PAUSES_FOR_PASS, OLDEST_MS - 2 * passMs))
 
 /** Brings the figures of all projects up to date, except those that another process computes at the moment. */
 export async function followAll(db: Db, signal?: AbortSignal): Promise<void> {
