@@ -111,8 +111,12 @@ async function adopt(pass: Pass, refund: Movement): Promise<boolean> {
   return true
 }
 
-const reportMissing = (pass: Pass, movement: Movement) =>
+/** A provider that serves all organizations remembers the keys of forgotten charges for ever; others do not. */
+function reportMissing(pass: Pass, movement: Movement): void {
+  const [, , organizationId] = pass.at
+  if (movement.type === 'charge' && organizationId !== null) pass.incomplete.add(organizationId)
   report(pass, movement, 'missing_here', `${worth(movement)} without a row here`)
+}
 
 async function compareOne<Row extends Order | Refund>(
   pass: Pass,

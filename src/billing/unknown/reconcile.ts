@@ -6,7 +6,7 @@ import { recordDisputes } from '../adopt/disputes.ts'
 import { type AtProvider, findSucceededSince as findCharges, type Order } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
 import { findSucceededSince as findRefunds, type Refund } from '../refund/refunds.ts'
-import { compareMovements, compareWithoutOrders, type Finding, type Pass, type Reconciliation } from './compare.ts'
+import { compareMovements, compareWithoutOrders, type Pass, type Reconciliation } from './compare.ts'
 import { CHARGE, type Kind, REFUND } from './look.ts'
 
 // How many movements are looked up at once.
@@ -19,11 +19,9 @@ export async function reconcile(context: BillingContext, since: string): Promise
   const compared = new Set<string | null>()
   for (const { organizationId, provider } of await context.providers.all()) {
     const at: AtProvider = [provider.name, provider.merchantId, organizationId]
-    const before = result.findings.length
     const empty = { seen: new Set<string>(), inProgress: new Map<string, string>(), withoutOrder: [] }
     await compareAccount({ context, provider, at, ...empty, incomplete, result }, since)
     compared.add(organizationId)
-    if (organizationId !== null && result.findings.slice(before).some(isForgottenCharge)) incomplete.add(organizationId)
   }
   await context.db.query(CLEAR_RESTORED, [
     since,
@@ -33,8 +31,6 @@ export async function reconcile(context: BillingContext, since: string): Promise
   ])
   return result
 }
-
-const isForgottenCharge = ({ difference, type }: Finding) => difference === 'missing_here' && type === 'charge'
 
 // While an organization has `restored_from`, every charge first asks the provider whether its key was charged already. It stays
 // while the comparison is incomplete ($2), and while no account was compared: the backup may be older than the connection of an
