@@ -22,8 +22,8 @@ export async function rejectMisfits(query: Query, kinds: readonly Kind[], tenant
 }
 
 function rejectUnknown(kind: Kind, column: string, target: Kind, isStaged: boolean, tenant: Tenant): string {
-  // First the staged rows without a staged target, then those without a stored one: the first step stays in memory and leaves
-  // few rows, whatever the planner chooses.
+  // In two steps. The first finds rows whose target is not in this import, in memory; it leaves few rows to look up in the stored
+  // table, so that no plan for the second step is slow.
   const unstaged = isStaged ? `and not exists (select from ${staged(target)} r where r.id = s.${column})` : ''
   return reject(
     kind,

@@ -44,7 +44,7 @@ async function silenceOf(shard: Shard): Promise<string | undefined> {
 
 async function start(shard: Shard, words: readonly string[]): Promise<Ran> {
   const kept = Object.entries(process.env).filter(([name]) => !OURS.test(name))
-  const [main] = [process.argv[1]!]
+  const main = process.argv[1]!
   const args = words.map((word) => word.replaceAll('{shard}', shard.name))
   const child = spawn(process.execPath, [...process.execArgv, main, ...args], {
     env: { ...Object.fromEntries(kept), ...shard.env },

@@ -8,7 +8,7 @@ import { WorkerPool } from './worker-pool.ts'
 import { EndedEarly } from './worker-process.ts'
 
 // How long the supervisor waits for a signal that has ended one of its workers already.
-const SAME_SIGNAL_MS = 1000
+const NOTICED_WITHIN_MS = 1000
 
 export interface Supervised extends Running {
   /** Replaces the workers by new ones, one after another. */
@@ -57,7 +57,7 @@ async function begin(pool: WorkerPool, clock: Clock, signal: AbortSignal) {
     return await pool.begin()
   } catch (error) {
     // Ctrl-C ends workers that do not handle signals yet, and may do so before the supervisor notices it.
-    if (error instanceof EndedEarly && error.wasInterrupted) await clock.sleep(SAME_SIGNAL_MS, signal)
+    if (error instanceof EndedEarly && error.wasInterrupted) await clock.sleep(NOTICED_WITHIN_MS, signal)
     // An aborted start takes precedence over the error that its workers ended before they were ready.
     signal.throwIfAborted()
     throw error
