@@ -2,30 +2,19 @@
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
-import type { FastifyInstance } from 'fastify'
-import { unconnectedListener } from '../../scripts/openapi.ts'
+import { describe, test } from 'node:test'
+import { setUpListener } from '../support/listener.ts'
 import { type Json, startTestServer } from '../support/server.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
 for (const side of ['public', 'operator'] as const) {
   describe(`the pages of the ${side} listener`, () => {
-    let listener: FastifyInstance
-    let url: string
-    before(async () => {
-      listener = await unconnectedListener(side)
-      url = await listener.listen({ host: '127.0.0.1', port: 0 })
-    })
-    after(async () => {
-      // The browser leaves connections on which it has sent nothing.
-      listener.server.closeAllConnections()
-      await listener.close()
-    })
+    const site = setUpListener(side)
 
     test('the icon is served, also as /favicon.ico', async () => {
       for (const name of ['favicon.svg', 'favicon.ico']) {
-        const answer = await fetch(`${url}/${name}`)
+        const answer = await fetch(`${site.url}/${name}`)
         assert.equal(answer.status, 200, name)
         assert.equal(answer.headers.get('content-type'), 'image/svg+xml')
       }
@@ -33,12 +22,12 @@ for (const side of ['public', 'operator'] as const) {
 
     test('every file of docs/ is a guide, and every link of every page is answered', { timeout: 120_000 }, async () => {
       const seen = new Set<string>()
-      const waiting = [side === 'public' ? `${url}/` : `${url}/docs/guides`]
+      const waiting = [side === 'public' ? `${site.url}/` : `${site.url}/docs/guides`]
       for (const address of waiting) {
         const { text } = await page(address)
         for (const [, link] of text.matchAll(/(?:href|src)="([^"]+)"/g)) {
           const target = new URL(link!.replaceAll('&amp;', '&'), address)
-          if (target.origin !== url || seen.has(target.pathname)) continue
+          if (target.origin !== site.url || seen.has(target.pathname)) continue
           // Health needs a database, and `/` of the operator's listener is the dashboard.
           if (target.pathname.startsWith('/health') || (side === 'operator' && target.pathname === '/')) continue
           seen.add(target.pathname)
@@ -53,10 +42,10 @@ for (const side of ['public', 'operator'] as const) {
 
     test('every link to a part of a guide names a heading of it', async () => {
       for (const name of ['operating', 'production', 'configuration', 'readme']) {
-        const address = `${url}/docs/guides/${name}`
+        const address = `${site.url}/docs/guides/${name}`
         for (const [, link] of (await page(address)).text.matchAll(/href="([^"]*#[^"]+)"/g)) {
           const target = new URL(link!, address)
-          if (target.origin !== url) continue
+          if (target.origin !== site.url) continue
           assert.match((await page(target.href)).text, new RegExp(`id="${target.hash.slice(1)}"`), `${name}: ${link}`)
         }
       }
@@ -64,7 +53,7 @@ for (const side of ['public', 'operator'] as const) {
 
     test('404 with a sentence for a guide that does not exist, also outside the folder', async () => {
       for (const name of ['nothing', '..%2F..%2Fpackage.json', 'decisions']) {
-        const answer = await fetch(`${url}/docs/guides/${name}`)
+        const answer = await fetch(`${site.url}/docs/guides/${name}`)
         assert.equal(answer.status, 404, name)
         assert.match(((await answer.json()) as { message: string }).message, /no guide of this name/)
       }

@@ -3,62 +3,47 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import type { Page } from 'playwright-core'
-import { unconnectedListener } from '../../scripts/openapi.ts'
-import { noBrowser, openBrowser } from '../support/browser.ts'
+import { noBrowser, type OpenBrowser, openBrowser } from '../support/browser.ts'
+import { setUpListener } from '../support/listener.ts'
 
 interface Operation {
   summary: string
   tags: string[]
 }
 
-const reference = '/docs in a browser shows every operation and sends no request to another host'
-const guides = 'home page and guides in a browser: no error and no request to another host'
-const shown = (title: string) => (noBrowser ? `${title} (skipped: ${noBrowser})` : title)
+describe(noBrowser ? `in a browser (skipped: ${noBrowser})` : 'in a browser', { skip: noBrowser }, () => {
+  let opened: OpenBrowser
+  before(async () => {
+    opened = await openBrowser()
+  })
+  after(() => opened.close())
 
-for (const side of ['public', 'operator'] as const) {
-  describe(`the pages of the ${side} listener`, () => {
-    let listener: FastifyInstance
-    let url: string
-    before(async () => {
-      listener = await unconnectedListener(side)
-      url = await listener.listen({ host: '127.0.0.1', port: 0 })
-    })
-    after(async () => {
-      // The browser leaves connections on which it has sent nothing.
-      listener.server.closeAllConnections()
-      await listener.close()
-    })
+  for (const side of ['public', 'operator'] as const) {
+    describe(`the pages of the ${side} listener`, () => {
+      const site = setUpListener(side)
 
-    test(shown(reference), { skip: noBrowser !== undefined }, async () => {
-      const { browser, close } = await openBrowser()
-      try {
-        await look(await browser.newPage({ viewport: { width: 1400, height: 1000 } }), listener, url)
-      } finally {
-        await close()
-      }
-    })
+      test('/docs shows every operation and sends no request to another host', async () => {
+        const page = await opened.browser.newPage({ viewport: { width: 1400, height: 1000 } })
+        await look(page, site.listener, site.url)
+      })
 
-    test(shown(guides), { skip: noBrowser !== undefined }, async () => {
-      const { browser, close } = await openBrowser()
-      try {
-        const tab = await browser.newPage({ viewport: { width: 390, height: 800 } })
+      test('home page and guides: no error and no request to another host', async () => {
+        const tab = await opened.browser.newPage({ viewport: { width: 390, height: 800 } })
         const problems: string[] = []
         tab.on('console', (message) => message.type() === 'error' && problems.push(message.text()))
-        tab.on('request', (request) => new URL(request.url()).origin === url || problems.push(request.url()))
+        tab.on('request', (request) => new URL(request.url()).origin === site.url || problems.push(request.url()))
         for (const path of [...(side === 'public' ? ['/'] : []), '/docs/guides', '/docs/guides/configuration']) {
-          await tab.goto(url + path)
+          await tab.goto(site.url + path)
           if (process.env['SCREENSHOT'])
             await tab.screenshot({ path: `${process.env['SCREENSHOT']}${side}${path.replaceAll('/', '-')}.png` })
           const wide = await tab.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth')
           assert.equal(wide, false, `${path} is wider than a phone`)
         }
         assert.deepEqual(problems, [])
-      } finally {
-        await close()
-      }
+      })
     })
-  })
-}
+  }
+})
 
 async function look(page: Page, listener: FastifyInstance, url: string): Promise<void> {
   const seen = watch(page)

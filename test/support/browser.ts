@@ -25,11 +25,10 @@ export async function openBrowser(): Promise<OpenBrowser> {
   const remove = () => rm(home, { recursive: true, force: true })
   try {
     const { folder, program } = await unpacked(home)
-    const browser = await chromium.launch({
-      executablePath: program,
-      args: ARGUMENTS,
-      env: { HOME: home, FONTCONFIG_PATH: join(folder, 'fonts'), LD_LIBRARY_PATH: join(folder, 'al2023', 'lib') },
-    })
+    const env = { HOME: home, FONTCONFIG_PATH: join(folder, 'fonts'), LD_LIBRARY_PATH: join(folder, 'al2023', 'lib') }
+    const launch = () => chromium.launch({ executablePath: program, args: ARGUMENTS, env })
+    // This build sometimes closes its connection while it starts, before it has seen a page.
+    const browser = await launch().catch(launch)
     return { browser, close: () => browser.close().then(remove) }
   } catch (error) {
     await remove()
