@@ -137,7 +137,7 @@ describe('every answer', () => {
       ['/funnels/funnel', 'GET, HEAD'],
       ['/profiles', 'GET, HEAD'],
       ['/profiles/profile', 'GET, HEAD'],
-      ['/profiles/anonymize', 'POST'],
+      ['/profiles/anonymize', 'GET, HEAD, POST'],
       ['/sessions/session/replies', 'GET, HEAD'],
       ['/transactions', 'GET, HEAD'],
     ] as const) {

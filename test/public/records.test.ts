@@ -170,6 +170,16 @@ describe('records', () => {
     await same('/profiles/pro-0', unknownProfile)
   })
 
+  test('a profile whose id is the path of the erasure, which is still erased by POST', async () => {
+    const other = await server.project()
+    await insert(server.db, other, { profiles: [{ id: 'anonymize' }] })
+    const [read, unknown] = [await other.get('/profiles/anonymize'), await project.get('/profiles/anonymize')]
+    assert.deepEqual([read.status, read.body.id, unknown.status], [200, 'anonymize', 404])
+    const body = { profile_ids: ['anonymize'] }
+    assert.equal((await server.api('/profiles/anonymize', { key: other.key, method: 'POST', body })).status, 200)
+    assert.notEqual((await other.get('/profiles/anonymize')).body.anonymized_at, null)
+  })
+
   test('a session, in detail with its replies in screen order', async () => {
     await same('/sessions', page(session, unknownSession))
     const inOrder = [replies[2], replies[1], replies[0]].map((one) => ({

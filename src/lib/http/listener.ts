@@ -128,6 +128,8 @@ const nothingHere = () => new ApiError(404, 'path_not_found', 'This path does no
 
 /**
  * Responds to every other method of the paths registered on `app` with 405 and `Allow`. Call it before registering routes.
+ * A fixed path also takes the methods of a route whose parameter matches it: with `POST /x/all` and `GET /x/:id`,
+ * `GET /x/all` reads the object with the id `all`.
  */
 export function refuseOtherMethods(app: FastifyInstance): void {
   const methods = new Map<string, Set<string>>()
@@ -138,7 +140,10 @@ export function refuseOtherMethods(app: FastifyInstance): void {
   })
   // A plugin runs after the function that registers it, so it sees every route of its parent.
   app.register(async (others) => {
-    for (const [url, known] of [...methods]) {
+    // The routes registered here are added to `methods`, too.
+    const routes = [...methods].map(([url, known]) => [url, [...known]] as const)
+    for (const [url] of routes) {
+      const known = new Set(routes.flatMap(([pattern, its]) => (matches(pattern, url) ? its : [])))
       const allow = [...known].sort().join(', ')
       const method = app.supportedMethods.filter((one) => !known.has(one)) as HTTPMethods[]
       others.route({
@@ -151,6 +156,11 @@ export function refuseOtherMethods(app: FastifyInstance): void {
       })
     }
   })
+}
+
+function matches(pattern: string, url: string): boolean {
+  const [expected, segments] = [pattern.split('/'), url.split('/')]
+  return expected.length === segments.length && expected.every((one, at) => one[0] === ':' || one === segments[at])
 }
 
 const relative = (prefix: string, url: string) => (url.startsWith(prefix) ? url.slice(prefix.length) : url)
