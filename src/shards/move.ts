@@ -208,6 +208,9 @@ async function compare(source: Connection, target: Connection, tables: readonly 
 }
 
 async function removeAll(source: Connection, tables: readonly TenantTable[], organization: string): Promise<void> {
+  await source.query('delete from key_usage where key_id in (select id from secret_keys where organization_id = $1)', [
+    organization,
+  ])
   await removeRows(source, tables)
   await removeMark(source.query, organization)
 }
