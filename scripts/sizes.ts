@@ -14,7 +14,6 @@ const LONG_FUNCTIONS: Readonly<Record<string, string>> = {
   'src/config.ts#readConfig': 'The table of settings.',
   'src/admin/keys.ts#keysOf': 'A list of declarations.',
   'src/commands/org.ts#register': 'A list of commands.',
-  'src/dashboard/pages/charges.ts#charges': 'A page: its query, filters, columns and rows.',
   'src/dashboard/pages/subscriptions.ts#subscriptions': 'A page: its query, filters, columns and rows.',
   // Factories: small functions that share variables.
   'src/events/dispatcher.ts#openDispatcher': 'A factory.',

@@ -1,5 +1,4 @@
 // Figures for pages: read by the operations and turned into rows of tables.
-
 import type { Answer } from './call.ts'
 import { dollars, number, percent } from './format.ts'
 import { comparable, type Span } from './period.ts'

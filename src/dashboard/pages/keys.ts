@@ -1,5 +1,4 @@
 // Keys of the project and its organization: created, rotated and revoked; operator keys are only shown.
-
 import { type Answer, allOf } from '../call.ts'
 import { id, status, time } from '../format.ts'
 import { type Html, html } from '../html.ts'

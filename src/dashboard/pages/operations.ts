@@ -1,5 +1,4 @@
 // Operations: the sync horizon with its readers, the audit log, and the findings of the doctor.
-
 import type { Finding } from '../../doctor/finding.ts'
 import { type Answer, allOf } from '../call.ts'
 import { findingsOf } from '../findings.ts'

@@ -1,5 +1,4 @@
 // Projects and organizations: all of them, found by a part of their id or name; new ones are created here.
-
 import type { Answer } from '../call.ts'
 import { id, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'

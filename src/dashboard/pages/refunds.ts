@@ -1,5 +1,4 @@
 // Refunds and disputes: their share of revenue, their reasons, and the lists.
-
 import type { Answer } from '../call.ts'
 import { id, money, status, time, words } from '../format.ts'
 import { html } from '../html.ts'

@@ -1,5 +1,4 @@
 // Today: the business beside the period before, and what needs attention right now.
-
 import type { Answer } from '../call.ts'
 import { duration, number, plural, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'

@@ -1,5 +1,4 @@
 // Webhooks: endpoints with their success rates, deliveries, one event with its attempts.
-
 import type { Answer } from '../call.ts'
 import { cut, id, milliseconds, number, percent, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'

@@ -1,0 +1,117 @@
+// One charge with its timeline; it is refunded here, or resolved by hand.
+import type { Answer } from '../call.ts'
+import { id, milliseconds, moment, money, status, time } from '../format.ts'
+import { html, type Piece } from '../html.ts'
+import { asking, customerLink, facts, section, selectField, textField } from '../parts.ts'
+import type { Page } from '../shell.ts'
+import { pathOf, type View } from '../view.ts'
+
+export async function charge(view: View): Promise<Page> {
+  const { organization_id, order_id } = view.params as { organization_id: string; order_id: string }
+  const { order, timeline }: Answer = await view.call('getOrder', { params: { organization_id, order_id } })
+  const left = Math.round((order.amount - order.amount_refunded) * 1e4) / 1e4
+  const path = pathOf('charges', organization_id, order_id)
+  return {
+    title: 'Charge',
+    actions: html`<a href="${view.href('/charges')}">All charges</a>`,
+    body: html`
+      <p class="lead">${money(order.amount, order.currency_code)} ${status(order.status)}</p>
+      ${facts({
+        Order: id(order.order_id),
+        Customer: customerLink(view, order.external_id),
+        Created: time(order.created_at),
+        Settled: time(order.settled_at),
+        Refunded: money(order.amount_refunded, order.currency_code),
+        Provider: `${order.psp}${order.psp_merchant_id ? `, ${order.psp_merchant_id}` : ''}`,
+        'Message for the customer': order.failed_message_for_user || '–',
+        'Idempotency key': id(order.idempotency_key),
+        'Key at the provider': id(order.provider_key),
+        Consumable: order.consumable_id
+          ? html`${id(order.consumable_id)} ${order.consumable_active ? 'active' : 'revoked'}`
+          : '–',
+      })}
+      <div class="row">${
+        order.status === 'succeeded' && left > 0
+          ? asking(view, {
+              action: `${path}/refund`,
+              button: 'Refund',
+              danger: true,
+              says: html`This pays money back to ${order.external_id}: at most ${money(left, order.currency_code)}, which is left of the charge. A full refund revokes the consumable.`,
+              fields: html`${textField('amount', `Amount in ${order.currency_code}`, { value: String(left), required: true })}
+                ${textField('reason', 'Reason', { hint: 'Kept with the refund.' })}
+                <p class="field"><label><input type="checkbox" name="soft_refund" value="1"> Soft: recorded only. No money moves, and the customer keeps the consumable</label></p>
+                <input type="hidden" name="idempotency_key" value="dashboard-${order.amount_refunded}-${order_id.slice(0, 8)}-${Date.now()}">`,
+            })
+          : ''
+      }
+      ${
+        order.status === 'processing'
+          ? asking(view, {
+              action: `${path}/resolve`,
+              button: 'Resolve by hand',
+              danger: true,
+              says: 'Only for a charge whose outcome the provider will never know. It is looked up there once more; if the provider knows it, that outcome is recorded.',
+              fields: html`${selectField('as', 'Outcome', { succeeded: 'It succeeded', failed: 'It failed', cancelled: 'It was never charged' })}${textField('because', 'How do you know?', { required: true })}`,
+            })
+          : ''
+      }
+      </div>
+      ${section('Timeline', timelineOf(view, timeline))}
+      ${order.client_metadata && section('Metadata', html`<pre>${JSON.stringify(order.client_metadata, null, 2)}</pre>`)}`,
+  }
+}
+
+const WHAT: Record<string, string> = {
+  claimed: 'Claimed',
+  provider_called: 'Provider called',
+  settled: 'Settled',
+  payment: 'Report row',
+  refund_begun: 'Refund claimed',
+  refund_settled: 'Refund settled',
+  event: 'Event',
+  delivery: 'Delivery',
+}
+
+function timelineOf(view: View, timeline: Answer[]): Piece {
+  return html`<ol class="timeline">${timeline.map(({ at, what, detail }) => {
+    const { event_id, type, ...rest } = detail
+    const isEvent = what === 'event' && type
+    return html`<li class="${what}">${moment(at)} <strong>${WHAT[what] ?? what}</strong>
+      ${isEvent && html`<a href="${view.href(pathOf('webhooks', 'events', event_id))}">${type}</a>`}
+      <span>${detailOf(isEvent ? rest : detail)}</span></li>`
+  })}</ol>`
+}
+
+function detailOf(detail: Record<string, Answer>): Piece {
+  const { duration_ms, outcome, status: state, amount, currency_code, looks, ...rest } = detail
+  const others = Object.entries({ ...rest, ...(looks > 0 && { looks }) }).filter(
+    ([, value]) => value !== null && value !== '' && value !== false,
+  )
+  return html`${(outcome || state) && status(outcome ?? state)} ${amount && money(amount, currency_code ?? 'USD')}
+    ${duration_ms !== undefined && html`<span class="quiet">${milliseconds(duration_ms)}</span>`}
+    ${others.map(([name, value]) => html`<span class="detail"><span class="quiet">${name.replaceAll('_', ' ')}</span> ${String(value)}</span> `)}`
+}
+
+export async function refundCharge(view: View, form: URLSearchParams): Promise<string> {
+  const { organization_id, order_id } = view.params as { organization_id: string; order_id: string }
+  const soft = form.get('soft_refund') === '1'
+  await view.call('refundOrder', {
+    params: { organization_id, order_id },
+    body: {
+      amount: form.get('amount') ?? '',
+      idempotency_key: form.get('idempotency_key') ?? '',
+      ...(form.get('reason') && { reason: form.get('reason')! }),
+      ...(soft && { soft_refund: true }),
+    },
+  })
+  return view.href(pathOf('charges', organization_id, order_id), { done: 'refunded' })
+}
+
+export async function resolveCharge(view: View, form: URLSearchParams): Promise<string> {
+  const { organization_id, order_id } = view.params as { organization_id: string; order_id: string }
+  await view.call('resolveOrder', {
+    params: { organization_id, order_id },
+    body: { as: form.get('as') ?? '', because: form.get('because') ?? '' },
+  })
+  return view.href(pathOf('charges', organization_id, order_id), { done: 'resolved' })
+}
