@@ -1,8 +1,9 @@
 // Imports of Stripe accounts on the operator's side: started, shown and stopped here, carried out by the servers.
+import { requireIdle } from '../ingest/stripe/hold.ts'
 import { reportOf } from '../ingest/stripe/report.ts'
 import { FIRST_STEP } from '../ingest/stripe/run.ts'
 import { hasAccount } from '../ingest/stripe/start.ts'
-import { beginState, findState, type ImportState, listStates, requireIdle, stopState } from '../ingest/stripe/state.ts'
+import { beginState, findState, type ImportState, listStates, stopState } from '../ingest/stripe/state.ts'
 import { ApiError } from '../lib/errors.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { readInstant, TimeError } from '../lib/time.ts'

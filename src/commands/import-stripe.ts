@@ -4,17 +4,12 @@ import type { Command } from 'commander'
 import type { App } from '../app.ts'
 import { audited } from '../audit/audit.ts'
 import { dryRun } from '../ingest/stripe/dry-run.ts'
+import { alreadyRunning, holdImport } from '../ingest/stripe/hold.ts'
 import { describeReport, reportOf } from '../ingest/stripe/report.ts'
 import { FIRST_STEP, runImport, Stopped } from '../ingest/stripe/run.ts'
 import type { StripeSource } from '../ingest/stripe/source.ts'
 import { chooseAccount, openSource, openWithKey, requireProjectOf } from '../ingest/stripe/start.ts'
-import {
-  alreadyRunning,
-  beginState,
-  holdImport,
-  type ImportName,
-  type StripeImportOptions,
-} from '../ingest/stripe/state.ts'
+import { beginState, type ImportName, type StripeImportOptions } from '../ingest/stripe/state.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { causeOf, isUnavailable } from '../lib/pg/errors.ts'
 import { readInstant, TimeError } from '../lib/time.ts'

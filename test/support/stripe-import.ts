@@ -1,9 +1,10 @@
 // Imports from Stripe for tests: a simulated account, a database with projects, and a run of the import between them.
 import { randomBytes } from 'node:crypto'
 import type { Stripe } from 'stripe'
+import { holdImport } from '../../src/ingest/stripe/hold.ts'
 import { FIRST_STEP, type RunOptions, runImport } from '../../src/ingest/stripe/run.ts'
 import { StripeSource } from '../../src/ingest/stripe/source.ts'
-import { beginState, holdImport, type ImportState, type StripeImportOptions } from '../../src/ingest/stripe/state.ts'
+import { beginState, type ImportState, type StripeImportOptions } from '../../src/ingest/stripe/state.ts'
 import { type Figure, figuresOf } from '../../src/ingest/stripe/tally.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { Db } from '../../src/lib/pg/db.ts'

@@ -6,18 +6,11 @@ import { repeat } from '../../lib/repeat.ts'
 import { ProviderError } from '../../providers/provider.ts'
 import { storedIds, storedLinks } from './context.ts'
 import { storedFees } from './fees.ts'
+import { type Held, holdImport } from './hold.ts'
 import { changedBy, refresh, type StripeEvent } from './refresh.ts'
 import { runImport, Stopped } from './run.ts'
 import { openSource } from './start.ts'
-import {
-  backgroundStates,
-  findState,
-  followersOf,
-  type Held,
-  holdImport,
-  type ImportState,
-  saveState,
-} from './state.ts'
+import { backgroundStates, findState, followersOf, type ImportState, saveState } from './state.ts'
 import { emptyTally } from './tally.ts'
 
 type Shared = Pick<App, 'db' | 'seal' | 'config' | 'clock' | 'log' | 'stripeSimulatorUrl'>

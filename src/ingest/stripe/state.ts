@@ -1,7 +1,5 @@
-// The state of an import from Stripe in the database: its progress, held by one process at a time.
-import type { App } from '../../app.ts'
+// The state of an import from Stripe in the database: its options and progress.
 import { DAY_MS } from '../../lib/days.ts'
-import { Refusal } from '../../lib/errors.ts'
 import type { NamedRow, Query } from '../../lib/pg/types.ts'
 import { instantFromPg } from '../../lib/time.ts'
 import { emptyTally, type Tally } from './tally.ts'
@@ -40,7 +38,7 @@ export interface ImportState extends ImportName {
 }
 
 const KEY = 'organization_id = $1 and project_id = $2 and psp_merchant_id = $3'
-const keyOf = ({ organizationId, projectId, merchantId }: ImportName) => [organizationId, projectId, merchantId]
+export const keyOf = ({ organizationId, projectId, merchantId }: ImportName) => [organizationId, projectId, merchantId]
 
 export async function findState(query: Query, name: ImportName): Promise<ImportState | undefined> {
   const [row] = await query(`select * from stripe_imports where ${KEY}`, keyOf(name))
@@ -155,48 +153,6 @@ export async function stopState(query: Query, name: ImportName): Promise<boolean
   )
   return rows.length > 0
 }
-
-// Beside the classes of the other advisory locks; see ingest/session.ts.
-const LOCK_CLASS = 7487
-
-/** A connection that holds the import; its lock ends with the process, however that ends. */
-export interface Held {
-  /** For every statement on the state, so that nothing is saved once the connection and its lock are lost. */
-  query: Query
-  release(): void
-}
-
-/** undefined: another process runs it. */
-export async function holdImport(db: App['db'], name: ImportName): Promise<Held | undefined> {
-  const connection = await db.connect()
-  const { query } = connection
-  const release = () => connection.release(true)
-  try {
-    await query(`select set_config('idle_session_timeout', '0', false)`)
-    // A killed process must not hold the import until the network notices.
-    await query("set client_connection_check_interval = '1s'").catch(() => {})
-    const [lock] = await query(`select pg_try_advisory_lock(${LOCK_CLASS}, hashtext($1)) as mine`, [
-      JSON.stringify(keyOf(name)),
-    ])
-    if (lock!.mine === 't') return { query, release }
-  } catch (error) {
-    release()
-    throw error
-  }
-  release()
-  return undefined
-}
-
-/** Throws a `Refusal` while a process runs the import; blocks others until the transaction ends. */
-export async function requireIdle(query: Query, name: ImportName): Promise<void> {
-  const [lock] = await query(`select pg_try_advisory_xact_lock(${LOCK_CLASS}, hashtext($1)) as mine`, [
-    JSON.stringify(keyOf(name)),
-  ])
-  if (lock!.mine !== 't') throw alreadyRunning()
-}
-
-export const alreadyRunning = () =>
-  new Refusal('An import from this Stripe account into this project is running already: wait for it, or stop it first.')
 
 function stateOf(row: NamedRow): ImportState {
   return {
