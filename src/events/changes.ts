@@ -1,5 +1,4 @@
 // Writes the events that follow from changed records, a batch at a time.
-
 import { readJson } from '../lib/json/read.ts'
 import type { Query } from '../lib/pg/types.ts'
 import type { Shape } from '../lib/shape/shape.ts'

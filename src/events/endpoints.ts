@@ -1,5 +1,4 @@
 // Webhook endpoints of a project: create, change, remove, send a test event; and send an event again.
-
 import { isIP } from 'node:net'
 import { ApiError } from '../lib/errors.ts'
 import { isUuid, makeUuid } from '../lib/ids.ts'

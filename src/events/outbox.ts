@@ -1,5 +1,4 @@
 // Writes events in the transaction that changes their objects: both are committed, or neither.
-
 import { makeUuid } from '../lib/ids.ts'
 import type { Query, Statement } from '../lib/pg/types.ts'
 import type { ImpersonalType, PersonalType } from './catalogue.ts'

@@ -1,4 +1,4 @@
-// The queue of deliveries, in SQL: fan out events, take due deliveries fairly, record outcomes.
+// The queue of deliveries, in SQL: take due deliveries fairly, record outcomes.
 import type { Db } from '../lib/pg/db.ts'
 import type { Statement } from '../lib/pg/types.ts'
 import { instantFromPg } from '../lib/time.ts'
@@ -34,7 +34,6 @@ export interface Lane {
 
 /** Longer than any attempt: a delivery that is due again after this was taken by a process that has died. */
 const LEASE_SECONDS = 30
-const FAN_OUT = 500
 /** From this many due deliveries on, all endpoints are looked at; below it only those that have one. */
 const MANY_DUE = 500
 /** An endpoint that failed for this long without a success is disabled. */
@@ -50,30 +49,6 @@ const ANYTHING_DUE = {
   name: 'anything due',
   text: `select exists (select from events where pending) or exists (
            select from webhook_deliveries where status = 'pending' and next_attempt_at <= (select db_clock()))`,
-}
-
-/** Turns events into one delivery for each endpoint that receives their kind; returns whether there may be more. */
-export async function fanOut(db: Db): Promise<boolean> {
-  const done = await db.query(FAN_OUT_EVENTS, [FAN_OUT])
-  return done.length === FAN_OUT
-}
-
-// A test event goes to the tested endpoint, whatever kinds it receives.
-const FAN_OUT_EVENTS: Statement = {
-  name: 'fan out events',
-  text: `
-  with due as materialized (
-    select project_id, id, type, object_id from events where pending
-    order by created_at limit $1 for no key update skip locked
-  ), made as (
-    insert into webhook_deliveries (project_id, event_id, endpoint_id, created_at, next_attempt_at)
-    select due.project_id, due.id, e.id, now.at, now.at
-    from (select db_clock() as at) now, due join webhook_endpoints e on e.project_id = due.project_id and e.enabled and
-      case when due.type = 'endpoint.test' then e.id::text = due.object_id
-           else e.kinds = '[]' or e.kinds ? due.type end
-    on conflict do nothing
-  )
-  update events e set pending = false from due where e.project_id = due.project_id and e.id = due.id returning 1`,
 }
 
 /**

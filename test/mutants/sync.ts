@@ -84,7 +84,7 @@ export const syncMutants: Mutants = {
   },
   'endpoint-receives-all-kinds': {
     does: 'sends an endpoint kinds of events that it did not ask for',
-    file: 'events/queue.ts',
+    file: 'events/fan-out.ts',
     code: `else e.kinds = '[]' or e.kinds ? due.type end`,
     bug: `else true end`,
     foundBy: ['test/events/dispatcher.test.ts'],

@@ -26,6 +26,7 @@ export const EXCEPTIONS: Readonly<Record<string, Partial<Record<Rule, string>>>>
   'src/doctor/payments.ts': { tenant: WHOLE },
   'src/doctor/records.ts': { tenant: WHOLE },
   'src/erasure/at-provider.ts': { tenant: QUEUE, lock: QUEUE },
+  'src/events/fan-out.ts': { tenant: QUEUE, lock: QUEUE },
   'src/events/queue.ts': { tenant: QUEUE, lock: QUEUE },
   'src/events/retention.ts': { tenant: SWEEP, lock: SWEEP },
   'src/failover/announce.ts': { tenant: 'A loss is told to all projects of the server that lost commits.' },
