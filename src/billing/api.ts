@@ -1,5 +1,4 @@
 // Mounts the billing API: checks the organization's key, then routes charges, refunds, assets and the report.
-
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Audit } from '../audit/audit.ts'
 import type { Head } from '../audit/heads.ts'

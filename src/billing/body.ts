@@ -1,5 +1,4 @@
 // The parts that the bodies of billing requests share: customer, key and amount, with their rules beyond JSON Schema.
-
 import { ApiError } from '../lib/errors.ts'
 import { DECLARED_ONLY, NO_CONTROL_CHARACTERS, UUID } from '../lib/http/rule-phrases.ts'
 import type { JsonNumber } from '../lib/json/read.ts'

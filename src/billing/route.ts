@@ -1,5 +1,4 @@
 // How the routes of the billing API are described.
-
 import { problem, problemAnswer, problems } from '../lib/http/problems.ts'
 import { type Schema, Type } from '../lib/shape/schema.ts'
 

@@ -3,7 +3,8 @@
 import { type Clock, systemClock } from '../lib/clock.ts'
 import { rejectWhenAborted } from '../lib/when-aborted.ts'
 import { Circuit, type CircuitLimits } from './circuit.ts'
-import { type NotBegun, ProviderError, type Unknown } from './provider.ts'
+import type { NotBegun, Unknown } from './outcomes.ts'
+import { ProviderError } from './provider.ts'
 
 export interface GuardOptions {
   /** For the circuit breaker. Deadlines use real time, because the connections do too. */

@@ -1,9 +1,19 @@
-// The contract of payment providers: what an adapter must implement, and the outcomes it may return.
+// The contract of payment providers: what an adapter must implement.
 import type { AccountDescription } from './account-description.ts'
 import type { Fee } from './fees.ts'
 import type { Dispute, Movement, RefundAtProvider } from './movements.ts'
 import type { Notification } from './notification.ts'
-import type { PaymentDetails } from './payment-details.ts'
+import type {
+  Conflict,
+  NotBegun,
+  NotFound,
+  Pending,
+  Prepared,
+  Refused,
+  Settled,
+  Unconfirmed,
+  Unknown,
+} from './outcomes.ts'
 import type { SavedCard } from './saved-card.ts'
 
 export type { Dispute, Movement, RefundAtProvider } from './movements.ts'
@@ -64,66 +74,6 @@ export interface RefundRequest extends Reference {
 /** Identifies a refund at a provider, and the charge that it pays back. */
 export interface RefundReference extends Reference {
   chargeTransactionId: string
-}
-
-/** The provider's final decision. Reference, amount and currency are those that the provider has stored for the key. */
-export interface Settled {
-  outcome: 'succeeded' | 'failed'
-  reference: string
-  amountMinor: bigint
-  currencyCode: string
-  details: PaymentDetails
-  /** The requested amount, if the provider reports that it approved only a part of it. */
-  askedMinor?: bigint
-  /** The customer that the card is attached to, if the provider returned it. */
-  providerCustomer?: string
-}
-
-/** The payment exists at the provider, prepared now or earlier, and is unconfirmed: no money has moved. */
-export interface Prepared {
-  outcome: 'prepared'
-  handle: string
-  providerCustomer?: string
-}
-
-/** A look-up found the payment prepared but not confirmed: no money has moved, and it can still be confirmed. */
-export interface Unconfirmed {
-  outcome: 'unconfirmed'
-}
-
-/** The provider will decide later, possibly in days. `why` is for operators and contains no secret. */
-export interface Pending {
-  outcome: 'pending'
-  why: string
-}
-
-/** Money may or may not have moved; only a later look-up can show it. `why` is for operators and contains no secret. */
-export interface Unknown {
-  outcome: 'unknown'
-  why: string
-}
-
-/** Certainly nothing exists at the provider under this key, because the call was rejected before it was processed. */
-export interface NotBegun {
-  outcome: 'not_begun'
-  why: string
-  /** `credentials`: our key is rejected (401, 403). `busy`: too many calls (429). `unreachable`: no connection was made. */
-  cause: 'credentials' | 'busy' | 'unreachable'
-}
-
-/** No money moved under this key, and none ever will. */
-export interface Refused {
-  outcome: 'refused'
-}
-
-/** The provider does not know the key at this moment. A request that is still in transit may change that. */
-export interface NotFound {
-  outcome: 'not_found'
-}
-
-/** The key was used before for another amount, currency, card or charge. This request moved no money. */
-export interface Conflict {
-  outcome: 'conflict'
 }
 
 /** The merchant id of a provider that serves every merchant account of its psp. */

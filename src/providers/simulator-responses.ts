@@ -1,16 +1,7 @@
 // Parses the responses of the provider simulator. An unexpected response is an error, never an outcome.
 import { MOST_MINOR, minorUnits } from '../lib/money.ts'
-import {
-  type Conflict,
-  type Movement,
-  type NotFound,
-  noDetails,
-  type PaymentDetails,
-  ProviderError,
-  type RefundAtProvider,
-  type Refused,
-  type Settled,
-} from './provider.ts'
+import type { Conflict, NotFound, Refused, Settled } from './outcomes.ts'
+import { type Movement, noDetails, type PaymentDetails, ProviderError, type RefundAtProvider } from './provider.ts'
 import { fieldsOf, type HttpResponse } from './transport.ts'
 
 export type Verdict = Settled | Refused | NotFound | Conflict

@@ -1,20 +1,15 @@
 // The adapter for the provider simulator, which moves money in one call and never forgets a key.
 import { defaultMaxInFlight, Guard, type GuardOptions } from './guard.ts'
+import type { Conflict, NotBegun, NotFound, Refused, Settled, Unknown } from './outcomes.ts'
 import {
   type ChargeRequest,
-  type Conflict,
   type Movement,
-  type NotBegun,
-  type NotFound,
   type Provider,
   ProviderError,
   type Reference,
   type RefundAtProvider,
   type RefundRequest,
-  type Refused,
-  type Settled,
   type Traits,
-  type Unknown,
 } from './provider.ts'
 import { readMovement, readRefunds, readVerdict, type Verdict } from './simulator-responses.ts'
 import { type HttpCall, Transport } from './transport.ts'

@@ -1,16 +1,11 @@
 // What the payment providers of a seed know: one movement a key, prepared payments, refusals.
+import type { Conflict, NotFound, Prepared, Refused, Settled, Unconfirmed } from '../../src/providers/outcomes.ts'
 import {
   type ChargeRequest,
-  type Conflict,
-  type NotFound,
   noDetails,
-  type Prepared,
   type RefundAtProvider,
   type RefundRequest,
-  type Refused,
-  type Settled,
   type Movement as Told,
-  type Unconfirmed,
 } from '../../src/providers/provider.ts'
 import { instantOf } from './virtual-clock.ts'
 

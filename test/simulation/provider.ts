@@ -1,5 +1,6 @@
 // The payment provider as a process sees it: behind a network that loses requests, delays them, and loses answers.
-import type { Provider, Reference, RefundRequest, Settled, Traits, Unknown } from '../../src/providers/provider.ts'
+import type { Settled, Unknown } from '../../src/providers/outcomes.ts'
+import type { Provider, Reference, RefundRequest, Traits } from '../../src/providers/provider.ts'
 import { oneStep } from '../support/scripted-provider.ts'
 import { type Fate, KEY_LIFE_MS, type Ledger } from './ledger.ts'
 import type { Process, Scheduler } from './scheduler.ts'

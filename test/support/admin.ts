@@ -1,5 +1,4 @@
 // The operator's API as a test calls it: a server, a key that may write, and requests with it.
-
 import { startServer } from '../../src/server/server.ts'
 import { createOperator, type Scope } from '../../src/tenants/operator-keys.ts'
 import { checkErrorCode } from './error-codes.ts'

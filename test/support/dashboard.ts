@@ -1,5 +1,4 @@
 // The dashboard as a browser without scripts sees it: cookies, forms, pages.
-
 import { createOperator, type Scope } from '../../src/tenants/operator-keys.ts'
 import { startTestServer } from './server.ts'
 

@@ -1,5 +1,4 @@
 // The doors of the two listeners, the operations behind them as the descriptions tell them, and calls with any key.
-
 import { Agent } from 'node:http'
 import { type Answer, type Json, send, type TestServer } from './server.ts'
 

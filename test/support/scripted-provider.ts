@@ -1,5 +1,6 @@
 // A payment provider that does what a test says, call by call; whatever is not said, nobody hears of.
-import { noDetails, type Provider, type Settled, type Traits } from '../../src/providers/provider.ts'
+import type { Settled } from '../../src/providers/outcomes.ts'
+import { noDetails, type Provider, type Traits } from '../../src/providers/provider.ts'
 
 export const unheard = { outcome: 'unknown', why: 'the test says so' } as const
 

@@ -1,5 +1,4 @@
 // Two tenants with one of everything under names that tell whose it is, one that does not exist, and what a tenant holds.
-
 import { createHash, randomUUID } from 'node:crypto'
 import { createEndpoint } from '../../src/events/endpoints.ts'
 import { write } from '../../src/events/outbox.ts'

@@ -1,6 +1,7 @@
 // A payment provider in memory that prepares and confirms, as Stripe does; a test can have any call fail before or after.
 import { randomUUID } from 'node:crypto'
-import { noDetails, type Provider, type Settled, type Traits } from '../../src/providers/provider.ts'
+import type { Settled } from '../../src/providers/outcomes.ts'
+import { noDetails, type Provider, type Traits } from '../../src/providers/provider.ts'
 import { scriptedProvider } from './scripted-provider.ts'
 
 export const twoSteps: Traits = {

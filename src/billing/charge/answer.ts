@@ -1,5 +1,4 @@
 // The answer of a charge, and the data of its events.
-
 import type { Event } from '../../events/outbox.ts'
 import { readJson } from '../../lib/json/read.ts'
 import { Type } from '../../lib/shape/schema.ts'

@@ -2,7 +2,7 @@
 import { writeFirst } from '../../events/outbox.ts'
 import { onGivenRows } from '../../lib/pg/given-rows.ts'
 import type { Query } from '../../lib/pg/types.ts'
-import type { Refused, Settled } from '../../providers/provider.ts'
+import type { Refused, Settled } from '../../providers/outcomes.ts'
 import { type Rates, toUsdMinor, writeUsd } from '../../records/exchange-rates.ts'
 import { consumableOf, grant, grantedEvent } from '../effects/consumable.ts'
 import { addTransactions, createdEvent, transactionOf } from '../effects/data-transaction.ts'

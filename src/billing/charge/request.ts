@@ -1,5 +1,4 @@
 // The body of a custom charge, read exactly: its shape, and the rules that hold whatever the organization allows.
-
 import { findCardNumber } from '../../lib/card-data.ts'
 import { ApiError } from '../../lib/errors.ts'
 import type { JsonNumber, JsonObject } from '../../lib/json/read.ts'

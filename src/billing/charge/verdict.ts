@@ -1,5 +1,6 @@
 // Settles a charge by the provider's verdict, after checking that the verdict is about this charge and as was asked.
-import type { Provider, Settled, Unknown } from '../../providers/provider.ts'
+import type { Settled, Unknown } from '../../providers/outcomes.ts'
+import type { Provider } from '../../providers/provider.ts'
 import { adoptRefunds } from '../adopt/refund.ts'
 import { minorFromDatabase } from '../amount.ts'
 import type { BillingContext } from '../context.ts'

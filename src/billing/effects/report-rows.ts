@@ -1,5 +1,4 @@
 // Adds rows to the transaction report: one for each movement of money whose outcome is known, in the order of commits.
-
 import { makeUuid } from '../../lib/ids.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import { readInstant, TimeError } from '../../lib/time.ts'

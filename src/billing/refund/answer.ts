@@ -1,5 +1,4 @@
 // The answer of a refund, and the data of its events.
-
 import type { Event } from '../../events/outbox.ts'
 import { formatMinor } from '../../lib/money.ts'
 import { Type } from '../../lib/shape/schema.ts'

@@ -1,5 +1,4 @@
 // The body of a refund, read exactly.
-
 import { ApiError } from '../../lib/errors.ts'
 import type { JsonNumber, JsonObject } from '../../lib/json/read.ts'
 import type { Decimal } from '../../lib/money.ts'

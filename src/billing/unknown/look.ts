@@ -7,12 +7,12 @@ import type {
   NotFound,
   Pending,
   Prepared,
-  Provider,
   Refused,
   Settled,
   Unconfirmed,
   Unknown,
-} from '../../providers/provider.ts'
+} from '../../providers/outcomes.ts'
+import type { Provider } from '../../providers/provider.ts'
 import { chargeRequest, type Order, reference as orderReference, ordersInProgress } from '../charge/orders.ts'
 import { isVerdict, type Verdict } from '../charge/outcomes.ts'
 import { settleByVerdict as settleCharge } from '../charge/verdict.ts'

@@ -1,5 +1,4 @@
 // Logs each call to a provider beside its order, for operators who find out what happened to a charge.
-
 import { batched } from '../../lib/batching.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'

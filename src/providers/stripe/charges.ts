@@ -1,5 +1,6 @@
 // Confirms a prepared PaymentIntent, looks it up by its id, cancels it, or finds it by our key.
-import type { NotFound, Prepared, Reference, Refused, Settled, Unknown } from '../provider.ts'
+import type { NotFound, Prepared, Refused, Settled, Unknown } from '../outcomes.ts'
+import type { Reference } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import { pathOf, responseError, type StripeApi, type StripeResponse } from './api.ts'
 import { cancel, conclude, findIntent, judge, retrieve, type Verdict, WITH_CHARGE } from './intents.ts'

@@ -1,5 +1,4 @@
 // Takes the fields of the transaction report from Stripe's objects: the card, 3-D Secure, and the reason of a decline.
-
 import { noDetails, type PaymentDetails } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import type { Fields } from './api.ts'

@@ -1,7 +1,8 @@
 // Stripe's fees, read from the balance transactions of charges, refunds and disputes.
 import type { Move } from '../../records/payment-move.ts'
 import type { BalanceEntries, Fee } from '../fees.ts'
-import { type NotBegun, ProviderError } from '../provider.ts'
+import type { NotBegun } from '../outcomes.ts'
+import { ProviderError } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import { causeOfRejection, type Fields, PAGE, pathOf, responseError, type StripeApi } from './api.ts'
 import { idOf, readSum, readTime, textOf } from './objects.ts'

@@ -1,12 +1,6 @@
 // PaymentIntents made by Tundish: retrieves, cancels and finds them, and maps their states to outcomes of a charge.
-import {
-  ProviderError,
-  type Reference,
-  type Refused,
-  type Settled,
-  type Unconfirmed,
-  type Unknown,
-} from '../provider.ts'
+import type { Refused, Settled, Unconfirmed, Unknown } from '../outcomes.ts'
+import { ProviderError, type Reference } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import { pathOf, responseError, type StripeApi } from './api.ts'
 import { detailsOf } from './details.ts'

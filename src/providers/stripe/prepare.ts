@@ -1,13 +1,6 @@
 // Creates a PaymentIntent without confirming it, so that no money moves yet.
-import {
-  type ChargeRequest,
-  type Conflict,
-  type NotBegun,
-  noDetails,
-  type Prepared,
-  type Settled,
-  type Unknown,
-} from '../provider.ts'
+import type { Conflict, NotBegun, Prepared, Settled, Unknown } from '../outcomes.ts'
+import { type ChargeRequest, noDetails } from '../provider.ts'
 import {
   afterFirstResponse,
   causeOfRejection,

@@ -1,15 +1,11 @@
 // Refunds through Stripe. They need no prepare, because a refund with an unknown outcome is found in the payment's list.
+import type { Conflict, NotBegun, NotFound, Pending, Settled } from '../outcomes.ts'
 import {
-  type Conflict,
-  type NotBegun,
-  type NotFound,
   noDetails,
   type PaymentDetails,
-  type Pending,
   type RefundAtProvider,
   type RefundReference,
   type RefundRequest,
-  type Settled,
 } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import {

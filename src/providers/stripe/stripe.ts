@@ -2,18 +2,17 @@
 import type { Fee } from '../fees.ts'
 import { Guard, type GuardOptions } from '../guard.ts'
 import type { Notification } from '../notification.ts'
+import type { NotBegun, Unknown } from '../outcomes.ts'
 import {
   type ChargeRequest,
   type Dispute,
   type Movement,
-  type NotBegun,
   type Provider,
   ProviderError,
   type Reference,
   type RefundReference,
   type RefundRequest,
   type Traits,
-  type Unknown,
 } from '../provider.ts'
 import { NotSent } from '../transport.ts'
 import { describeAccount } from './account.ts'
