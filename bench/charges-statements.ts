@@ -1,5 +1,4 @@
 // What one charge asks of the database: recorded from a real one, in the transactions it uses.
-
 import { oneOffCharge } from '../src/billing/charge/charge.ts'
 import { readChargeRequest } from '../src/billing/charge/request.ts'
 import type { BillingContext } from '../src/billing/context.ts'

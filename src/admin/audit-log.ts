@@ -1,5 +1,4 @@
 // The audit log: its list, and the check of its chain.
-
 import { auditHeadsPath } from '../audit/audit.ts'
 import { verifyAudit } from '../audit/verify.ts'
 import { Type } from '../lib/shape/schema.ts'

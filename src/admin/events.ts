@@ -1,5 +1,4 @@
 // Events of a project, what was delivered of them, and sending them again.
-
 import { eventTypes } from '../events/catalogue.ts'
 import { sendAgain } from '../events/endpoints.ts'
 import { isUuid } from '../lib/ids.ts'

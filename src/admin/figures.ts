@@ -1,5 +1,4 @@
 // Figures of a project or an organization: metrics by period and dimension, beside an earlier period; and their rebuild.
-
 import type { App } from '../app.ts'
 import { rebuildFigures } from '../figures/follow.ts'
 import { comparedDays, type Figure, figuresAsOf, readFigures } from '../figures/read.ts'

@@ -1,5 +1,4 @@
 // Secret keys of organizations and projects, and the operators' own keys.
-
 import { isUuid } from '../lib/ids.ts'
 import type { Query } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'

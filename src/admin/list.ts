@@ -1,5 +1,4 @@
 // Lists of the operator's API: newest first, in pages, walked by a cursor.
-
 import type { App } from '../app.ts'
 import { ApiError } from '../lib/errors.ts'
 import type { Param } from '../lib/pg/types.ts'

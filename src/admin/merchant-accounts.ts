@@ -1,5 +1,4 @@
 // Merchant accounts of an organization: the accounts at payment providers that its charges go through.
-
 import { ApiError } from '../lib/errors.ts'
 import { DECLARED_ONLY } from '../lib/http/rule-phrases.ts'
 import { readCurrency } from '../lib/money.ts'

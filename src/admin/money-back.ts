@@ -1,5 +1,4 @@
 // Money that went back: refunds and disputes of an organization.
-
 import { isUuid } from '../lib/ids.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, decimal, instant, shape, text } from '../lib/shape/shape.ts'

@@ -1,5 +1,4 @@
 // An operation of the operator's API. One declaration makes the route, its description, the command and the audit entry.
-
 import type { App } from '../app.ts'
 import { type Actor, audited, type Entry } from '../audit/audit.ts'
 import { ApiError, Refusal, UsageError } from '../lib/errors.ts'

@@ -1,5 +1,4 @@
 // Orders: the list, one with its timeline, its refund, and those in progress for too long.
-
 import type { App } from '../app.ts'
 import { refundOut } from '../billing/refund/answer.ts'
 import { refund } from '../billing/refund/refund.ts'

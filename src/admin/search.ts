@@ -1,5 +1,4 @@
 // Finds a person, or an object by its id, across all organizations and projects.
-
 import { isUuid } from '../lib/ids.ts'
 import type { Db } from '../lib/pg/db.ts'
 import { Type } from '../lib/shape/schema.ts'

@@ -1,5 +1,4 @@
 // The state of a project at this moment: what is in progress, what fails, how far a sync may read, and who is behind.
-
 import { figuresAsOf } from '../figures/read.ts'
 import { type Schema, Type } from '../lib/shape/schema.ts'
 import { instantFromPg } from '../lib/time.ts'

@@ -1,5 +1,4 @@
 // Subscriptions of a project, with the filters of the data API.
-
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, integer, shape, text } from '../lib/shape/shape.ts'
 import { fold } from '../lib/text.ts'

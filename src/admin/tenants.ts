@@ -1,5 +1,4 @@
 // Organizations with their rules, and their projects.
-
 import { DECLARED_ONLY } from '../lib/http/rule-phrases.ts'
 import { JsonNumber } from '../lib/json/read.ts'
 import type { Query } from '../lib/pg/types.ts'

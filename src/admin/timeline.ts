@@ -1,5 +1,4 @@
 // The timeline of an order: its row, calls, payments, refunds, events and deliveries in one order.
-
 import type { Db } from '../lib/pg/db.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { instantFromPg } from '../lib/time.ts'

@@ -1,5 +1,4 @@
 // Webhook endpoints of a project.
-
 import { eventTypes } from '../events/catalogue.ts'
 import {
   createEndpoint,

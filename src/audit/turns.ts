@@ -1,5 +1,4 @@
 // Bounds how many connections the transactions of refunds and erasures hold while they wait for the audit log.
-
 import { tryLater } from '../lib/errors.ts'
 import { createFairQueue, type FairQueue } from '../lib/fair-queue.ts'
 import type { Db } from '../lib/pg/db.ts'

@@ -1,5 +1,4 @@
 // Prepares the tables for loading a backup: empty, of the backup's version, and without indexes and foreign keys.
-
 import { Refusal } from '../lib/errors.ts'
 import { type Migration, migrations } from '../lib/pg/migrate.ts'
 import type { Query } from '../lib/pg/types.ts'

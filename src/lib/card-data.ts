@@ -1,5 +1,4 @@
 // Keeps card numbers out: finds them in objects that callers send, and masks them in the logs.
-
 import { isJsonObject, JsonNumber, type JsonValue, numberText } from './json/read.ts'
 import { shorten } from './text.ts'
 

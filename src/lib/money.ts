@@ -1,5 +1,4 @@
 // Amounts of money, exact from text to minor units and back, without floating point.
-
 import { currencies } from './currencies.ts'
 import { type JsonNumber, numberText } from './json/read.ts'
 

@@ -1,5 +1,4 @@
 // The rate limits that operators set: `200`, `200/1000` (with its burst), `off`, or `default`.
-
 import { UsageError } from '../lib/errors.ts'
 import type { Query } from '../lib/pg/types.ts'
 import type { Rate } from './rate.ts'

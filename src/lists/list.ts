@@ -1,5 +1,4 @@
 // The declaration of a list: its rows, filters and limits, and the schemas of its query and its pages.
-
 import type { Param } from '../lib/pg/types.ts'
 import { type ObjectSchema, type Schema, Type } from '../lib/shape/schema.ts'
 import type { Shape } from '../lib/shape/shape.ts'

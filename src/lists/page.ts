@@ -1,5 +1,4 @@
 // Serves lists: one declaration → its statements, its pages, its totals, and the walk that returns every row once.
-
 import { ApiError } from '../lib/errors.ts'
 import type { JsonBytes } from '../lib/json/buffer.ts'
 import type { Row } from '../lib/pg/row-bytes.ts'

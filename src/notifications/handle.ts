@@ -1,5 +1,4 @@
 // Handles one notification of a payment provider: looks up the object that it is about, and settles or adopts its state.
-
 import type { App } from '../app.ts'
 import { recordDisputes } from '../billing/adopt/disputes.ts'
 import { adoptRefundsOfCharge, settleBefore, settleNow } from '../billing/adopt/refunds.ts'

@@ -1,5 +1,4 @@
 // The mark of a move, on the shard that the organization leaves: its requests wait, and its keys are not accepted there.
-
 import type { Query } from '../lib/pg/types.ts'
 import { instantFromPg } from '../lib/time.ts'
 

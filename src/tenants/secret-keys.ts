@@ -1,5 +1,4 @@
 // Named secret keys of a tenant: several at a time, each rotated or revoked on its own.
-
 import { ApiError } from '../lib/errors.ts'
 import type { Query } from '../lib/pg/types.ts'
 import type { Seal } from '../lib/secrets.ts'

@@ -1,5 +1,4 @@
 // Numbers every border that a request crosses (key look-up, statement, commit, provider call) and kills or freezes its process at one of them.
-
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { Query, Statement } from '../../src/lib/pg/types.ts'
 import { aroundCalls } from '../../src/providers/around-calls.ts'

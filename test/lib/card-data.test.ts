@@ -1,5 +1,4 @@
 // Card numbers: what is caught in callers' metadata and in logs, and what must pass although it looks a little alike.
-
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'

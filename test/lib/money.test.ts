@@ -1,5 +1,4 @@
 // Money: the table of currencies, and amounts that are exact in every form they may be written in.
-
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import Big from 'big.js'

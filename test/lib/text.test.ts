@@ -1,5 +1,4 @@
 // Case folding against what Unicode says, and the counting and quoting of characters.
-
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'

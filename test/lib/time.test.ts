@@ -1,5 +1,4 @@
 // Date-times: what RFC 3339 allows, what a calendar has, and that no microsecond is lost on the way.
-
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'

@@ -1,5 +1,4 @@
 // Reads a query string by its schema: every rule is enforced, and unknown or repeated parameters are refused.
-
 import { ApiError } from '../errors.ts'
 import type { ObjectSchema } from '../shape/schema.ts'
 import { countCharacters, shorten } from '../text.ts'

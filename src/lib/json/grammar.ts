@@ -1,5 +1,4 @@
 // Validates a JSON text by the grammar of RFC 8259 and further limits, without building values.
-
 import { shorten } from '../text.ts'
 
 /** The message has the position and the mistake, never a value, which may be personal. It may have names of properties. */

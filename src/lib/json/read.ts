@@ -1,5 +1,4 @@
 // Reads JSON strictly: nothing is repaired or dropped, and no digit of a number is lost silently.
-
 import { JsonError, NumberRangeError, place, refuseDuplicateNames, type Survey, surveyJson } from './grammar.ts'
 
 export { JsonError, NumberRangeError }

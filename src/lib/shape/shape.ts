@@ -1,5 +1,4 @@
 // One declaration of a record → its select list, its JSON Schema, and a writer that turns a row into JSON.
-
 import { JsonBytes } from '../json/buffer.ts'
 import { packRow, type Row, type TakeRow } from '../pg/row-bytes.ts'
 import type { NamedRow } from '../pg/types.ts'

@@ -1,5 +1,4 @@
 // The primary's state, needed by reads on the replica: one small statement, shared by all requests that wait for it.
-
 import { batched } from '../../lib/batching.ts'
 import type { Db } from '../../lib/pg/db.ts'
 

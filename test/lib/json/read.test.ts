@@ -1,5 +1,4 @@
 // The strict JSON reader against the engine's own parser, and everything it refuses beyond that.
-
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'

@@ -1,5 +1,4 @@
 // The values of JSON as they are read: plain, or exact, so that no number loses a digit.
-
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
