@@ -1,7 +1,7 @@
 // The operator's door: keys, scopes, strictness, its description, and that every write stands in the audit log.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { isReading } from '../../src/admin/operation.ts'
 import { operations } from '../../src/admin/operations.ts'
 import { auditHeadsPath } from '../../src/audit/audit.ts'
@@ -10,12 +10,8 @@ import { writeCursor } from '../../src/lists/cursor.ts'
 import { startAdmin } from '../support/admin.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../support/events.ts'
 
-let events: Awaited<ReturnType<typeof openEvents>>
-let admin: Awaited<ReturnType<typeof startAdmin>>
-before(async () => {
-  events = await openEvents()
-  admin = await startAdmin(events)
-})
+const events = await openEvents()
+const admin = await startAdmin(events)
 after(async () => {
   await admin.stop()
   await events.close()

@@ -1,17 +1,13 @@
 // The import over HTTP: bodies that are refused early, and compressed ones.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { startAdmin } from '../support/admin.ts'
 import { openEvents, PROJECT } from '../support/events.ts'
 import { line, textOf } from '../support/imports.ts'
 
-let events: Awaited<ReturnType<typeof openEvents>>
-let admin: Awaited<ReturnType<typeof startAdmin>>
-before(async () => {
-  events = await openEvents()
-  admin = await startAdmin(events)
-})
+const events = await openEvents()
+const admin = await startAdmin(events)
 after(async () => {
   await admin.stop()
   await events.close()

@@ -1,16 +1,12 @@
 // The checks of a custom charge in their order: the key, the rules of the organization, the customer, the card.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { addPayment, type Billing, type Organization, refused, startBilling } from '../support/billing.ts'
+import { after, describe, test } from 'node:test'
+import { addPayment, refused, startBilling } from '../support/billing.ts'
 import { until } from '../support/cluster.ts'
 
-let billing: Billing
-let shop: Organization
-before(async () => {
-  billing = await startBilling()
-  shop = await billing.organization()
-})
+const billing = await startBilling()
 after(() => billing.stop())
+const shop = await billing.organization()
 
 describe('the checks, each before the next', () => {
   // Each case breaks a rule and every later one.

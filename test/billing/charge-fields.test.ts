@@ -1,16 +1,12 @@
 // The fields of a custom charge: amounts by their exact digits, currencies, texts, and metadata.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
-import { type Billing, type Organization, refused, startBilling } from '../support/billing.ts'
+import { after, describe, test } from 'node:test'
+import { refused, startBilling } from '../support/billing.ts'
 
-let billing: Billing
-let shop: Organization
-before(async () => {
-  billing = await startBilling()
-  shop = await billing.organization()
-})
+const billing = await startBilling()
 after(() => billing.stop())
+const shop = await billing.organization()
 
 /** A body as text, so that numbers stand in it as they are written here. */
 function body(user: string, amount: string, more = ''): string {

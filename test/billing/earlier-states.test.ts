@@ -1,16 +1,12 @@
 // A key that is sent again, whatever became of what it stands for: replayed when it is the same, refused when it is not.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
+import { after, test } from 'node:test'
+import { settled, startBilling } from '../support/billing.ts'
 import type { Answer } from '../support/server.ts'
 
-let billing: Billing
-let shop: Organization
-before(async () => {
-  billing = await startBilling()
-  shop = await billing.organization()
-})
+const billing = await startBilling()
 after(() => billing.stop())
+const shop = await billing.organization()
 
 const allow = (isEnabled: boolean, most: string) =>
   billing.db.query(

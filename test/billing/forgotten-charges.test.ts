@@ -7,17 +7,13 @@ import { refund } from '../../src/billing/refund/refund.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
 import { readAmount } from '../../src/lib/money.ts'
 import { noDetails } from '../../src/providers/provider.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { startBilling } from '../support/billing.ts'
 import { fixedProviders } from '../support/fixed-providers.ts'
 import { scriptedProvider } from '../support/scripted-provider.ts'
 
-let billing: Billing
-let shop: Organization
-before(async () => {
-  billing = await startBilling()
-  shop = await billing.organization()
-})
+const billing = await startBilling()
 after(() => billing.stop())
+const shop = await billing.organization()
 
 const compare = () => {
   const { app } = billing.server

@@ -1,21 +1,16 @@
 // GET /consumables, /refunds and /disputes: every change once, by windows, newest first, and each organization's own.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { recordDispute } from '../../src/billing/adopt/disputes.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { startBilling } from '../support/billing.ts'
 import { describeServer } from '../support/description.ts'
 import type { Json } from '../support/server.ts'
 
-let billing: Billing
-let shop: Organization
-let customer: string
-before(async () => {
-  billing = await startBilling()
-  shop = await billing.organization()
-  customer = await shop.customer()
-})
+const billing = await startBilling()
 after(() => billing.stop())
+const shop = await billing.organization()
+const customer = await shop.customer()
 
 const BEGINNING = '1970-01-01T00:00:00Z'
 

@@ -1,17 +1,13 @@
 // POST /my_assets: the linked profile's subscriptions, one-off purchases, and consumables; nothing of another customer.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, test } from 'node:test'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { after, test } from 'node:test'
+import { startBilling } from '../support/billing.ts'
 import { insert } from '../support/data.ts'
 
-let billing: Billing
-let shop: Organization
-before(async () => {
-  billing = await startBilling()
-  shop = await billing.organization()
-})
+const billing = await startBilling()
 after(() => billing.stop())
+const shop = await billing.organization()
 
 const assets = async (external_id: string) => (await shop.post('/my_assets', { external_id })).body
 

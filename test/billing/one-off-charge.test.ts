@@ -1,15 +1,11 @@
 // A custom charge and its replay through HTTP, and which saved card is charged.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { addPayment, type Billing, type Organization, refused, startBilling } from '../support/billing.ts'
+import { after, describe, test } from 'node:test'
+import { addPayment, refused, startBilling } from '../support/billing.ts'
 
-let billing: Billing
-let shop: Organization
-before(async () => {
-  billing = await startBilling()
-  shop = await billing.organization()
-})
+const billing = await startBilling()
 after(() => billing.stop())
+const shop = await billing.organization()
 
 describe('a charge and its replay', () => {
   test('a charge succeeds; its replay tells of it and charges nothing', async () => {

@@ -2,18 +2,14 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { importRecords } from '../../src/ingest/load.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { startBilling } from '../support/billing.ts'
 import { line } from '../support/imports.ts'
 
-let billing: Billing
-let shop: Organization
-before(async () => {
-  billing = await startBilling()
-  shop = await billing.organization()
-})
+const billing = await startBilling()
 after(() => billing.stop())
+const shop = await billing.organization()
 
 const importPayment = (given: object) => {
   const text = JSON.stringify(line.payment({ trx_id: randomUUID(), ...given }))

@@ -3,19 +3,14 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { after, describe, test } from 'node:test'
+import { startBilling } from '../support/billing.ts'
 import { tundish } from '../support/cli.ts'
 import { tundishAgain } from '../support/resident.ts'
 
-let billing: Billing
-let shop: Organization
-let folder: string
-before(async () => {
-  billing = await startBilling({}, { worker: false })
-  shop = await billing.organization()
-  folder = await mkdtemp(join(tmpdir(), 'tundish-billing-'))
-})
+const billing = await startBilling({}, { worker: false })
+const shop = await billing.organization()
+const folder = await mkdtemp(join(tmpdir(), 'tundish-billing-'))
 after(async () => {
   await billing.stop()
   await rm(folder, { recursive: true })

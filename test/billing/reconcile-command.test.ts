@@ -1,19 +1,16 @@
 // tundish reconcile: settles what was forgotten, and reports what differs from the provider.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
 import { type Movement, noDetails } from '../../src/providers/provider.ts'
-import { type Billing, startBilling } from '../support/billing.ts'
+import { startBilling } from '../support/billing.ts'
 import { fixedProviders } from '../support/fixed-providers.ts'
 import { tundishAgain } from '../support/resident.ts'
 import { scriptedProvider, verdict } from '../support/scripted-provider.ts'
 import { silent } from '../support/simulator.ts'
 
-let billing: Billing
-before(async () => {
-  billing = await startBilling({}, { worker: false })
-})
+const billing = await startBilling({}, { worker: false })
 after(() => billing.stop())
 
 const run = (...args: string[]) => tundishAgain(args, billing.server.env)

@@ -1,16 +1,12 @@
 // Refunds through HTTP: what may be paid back, keys, sums, the consumable, the report and the events.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
-import { addPayment, type Billing, type Organization, refused, startBilling } from '../support/billing.ts'
+import { after, describe, test } from 'node:test'
+import { addPayment, refused, startBilling } from '../support/billing.ts'
 
-let billing: Billing
-let shop: Organization
-before(async () => {
-  billing = await startBilling()
-  shop = await billing.organization()
-})
+const billing = await startBilling()
 after(() => billing.stop())
+const shop = await billing.organization()
 
 async function charged(
   given: { token?: string; amount?: string; currency_code?: string } = {},

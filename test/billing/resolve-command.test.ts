@@ -2,18 +2,14 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
-import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
+import { after, describe, test } from 'node:test'
+import { settled, startBilling } from '../support/billing.ts'
 import { PROGRAM_ENV, program } from '../support/cli.ts'
 import { tundishAgain } from '../support/resident.ts'
 
-let billing: Billing
-let shop: Organization
-before(async () => {
-  billing = await startBilling({}, { worker: false })
-  shop = await billing.organization()
-})
+const billing = await startBilling({}, { worker: false })
 after(() => billing.stop())
+const shop = await billing.organization()
 
 const run = (...args: string[]) => tundishAgain(args, billing.server.env)
 

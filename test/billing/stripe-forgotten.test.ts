@@ -1,18 +1,14 @@
 // Charges through Stripe that a restored backup forgot, with keys that Stripe has forgotten too: none is made twice.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
-import { type StripeBilling, startStripeBilling } from '../support/stripe-billing.ts'
+import { startStripeBilling } from '../support/stripe-billing.ts'
 
 const DAY_MS = 86_400_000
 
-let billing: StripeBilling
-let shop: Awaited<ReturnType<StripeBilling['shop']>>
-before(async () => {
-  billing = await startStripeBilling()
-  shop = await billing.shop()
-})
+const billing = await startStripeBilling()
 after(() => billing.stop())
+const shop = await billing.shop()
 
 /** What a restored backup of the time before these orders does not have; `restored` is what `tundish restore` marks. */
 async function forget(orderIds: string[], restored = true): Promise<void> {

@@ -1,17 +1,13 @@
 // Charges and refunds through Stripe, from the billing API to the simulator with Stripe's API.
 import assert from 'node:assert/strict'
-import { after, afterEach, before, test } from 'node:test'
+import { after, afterEach, test } from 'node:test'
 import { until } from '../support/cluster.ts'
-import { type StripeBilling, startStripeBilling } from '../support/stripe-billing.ts'
+import { startStripeBilling } from '../support/stripe-billing.ts'
 
-let billing: StripeBilling
-let shop: Awaited<ReturnType<StripeBilling['shop']>>
-before(async () => {
-  billing = await startStripeBilling()
-  shop = await billing.shop()
-})
-afterEach(() => billing.assertSameMoney())
+const billing = await startStripeBilling()
 after(() => billing.stop())
+const shop = await billing.shop()
+afterEach(() => billing.assertSameMoney())
 
 test('a charge succeeds at Stripe once, and its replay charges nothing', async () => {
   const { external_id, customer } = await shop.customerWithCard()

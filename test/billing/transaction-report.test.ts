@@ -1,23 +1,18 @@
 // The payment report: its filters and limits, and the walk that returns every row exactly once whatever commits meanwhile.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { addReportRows, type ReportRow } from '../../src/billing/effects/report-rows.ts'
 import { isUnavailable } from '../../src/lib/pg/errors.ts'
 import type { Query } from '../../src/lib/pg/types.ts'
 import { noDetails } from '../../src/providers/provider.ts'
-import { addPayment, type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { addPayment, type Organization, startBilling } from '../support/billing.ts'
 
-let billing: Billing
-let shop: Organization
-let user: string
-before(async () => {
-  billing = await startBilling({ DATABASE_CONNECTIONS: '20' })
-  shop = await billing.organization()
-  user = await shop.customer()
-})
+const billing = await startBilling({ DATABASE_CONNECTIONS: '20' })
 after(() => billing.stop())
+const shop = await billing.organization()
+const user = await shop.customer()
 
 const report = (body: object) =>
   shop.post('/transaction_report', { last_transaction_date: '2000-01-01T00:00:00Z', ...body })

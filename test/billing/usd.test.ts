@@ -1,16 +1,12 @@
 // The amounts of charges in US dollars, by the rates of the European Central Bank.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { storeRates } from '../../src/billing/effects/store-rates.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { type Organization, startBilling } from '../support/billing.ts'
 
-let billing: Billing
-let shop: Organization
-before(async () => {
-  billing = await startBilling()
-  shop = await billing.organization()
-})
+const billing = await startBilling()
 after(() => billing.stop())
+const shop = await billing.organization()
 
 describe('amounts in US dollars', () => {
   const usd = async (organization: Organization, currency_code: string, amount: string) => {

@@ -1,17 +1,13 @@
 // What the doctor says of merchant accounts at Stripe: their credentials, their mode, and whether Stripe responds.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { tundish } from '../support/cli.ts'
-import { type StripeBilling, startStripeBilling } from '../support/stripe-billing.ts'
+import { startStripeBilling } from '../support/stripe-billing.ts'
 import { TEST_KEY } from '../support/stripe-simulator.ts'
 
-let billing: StripeBilling
-let shop: { id: string }
-before(async () => {
-  billing = await startStripeBilling({}, { worker: false })
-  shop = await billing.shop()
-})
+const billing = await startStripeBilling({}, { worker: false })
 after(() => billing.stop())
+const shop = await billing.shop()
 
 /** The line about the account. */
 const examine = async () => {

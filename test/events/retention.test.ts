@@ -1,13 +1,10 @@
 // What is forgotten after 30 days, and what is not.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { deleteSome } from '../../src/events/retention.ts'
 import { openEvents, PROJECT } from '../support/events.ts'
 
-let events: Awaited<ReturnType<typeof openEvents>>
-before(async () => {
-  events = await openEvents()
-})
+const events = await openEvents()
 after(() => events.close())
 
 test('attempts and finished deliveries of 31 days go; younger ones, waiting ones and events stay', async () => {

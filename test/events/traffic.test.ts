@@ -1,6 +1,6 @@
 // A day's traffic to a receiver that fails a third of the time and is restarted, as is Tundish: every event, once by id.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { eventTypes } from '../../src/events/catalogue.ts'
 import { deliverEvents } from '../../src/events/dispatcher.ts'
@@ -10,10 +10,7 @@ import { type Answer, eventually, startReceiver } from '../support/receiver.ts'
 const EVENTS = 300
 const SEED = 20260131
 
-let events: Awaited<ReturnType<typeof openEvents>>
-before(async () => {
-  events = await openEvents()
-})
+const events = await openEvents()
 after(() => events.close())
 
 /** Numbers from 0 to 1 that are the same at every run. */

@@ -1,12 +1,9 @@
 // Each merchant account has a circuit of its own: one that fails takes no charges from others.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { type Billing, startBilling } from '../support/billing.ts'
+import { after, test } from 'node:test'
+import { startBilling } from '../support/billing.ts'
 
-let billing: Billing
-before(async () => {
-  billing = await startBilling({}, { worker: false })
-})
+const billing = await startBilling({}, { worker: false })
 after(() => billing.stop())
 
 // As many failures in a row open a circuit.

@@ -1,8 +1,8 @@
 // Keys that are sent in the wrong place: no answer and no log line repeats them.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { tundish } from '../support/cli.ts'
-import { type Project, startTestServer, type TestServer } from '../support/server.ts'
+import { startTestServer } from '../support/server.ts'
 
 const SECRETS = [
   'secret_kJ8-x0Yq_Zt3mWv5aBc7dEf9gHi1jKl3mNo5pQr7sTu',
@@ -10,12 +10,8 @@ const SECRETS = [
   'whsec_c2VjcmV0X2tKOC14MFlxX1p0Mw==',
 ]
 
-let server: TestServer
-let project: Project
-before(async () => {
-  server = await startTestServer()
-  project = await server.project()
-})
+const server = await startTestServer()
+const project = await server.project()
 after(() => server.stop())
 
 for (const secret of SECRETS) {

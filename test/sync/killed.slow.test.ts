@@ -4,19 +4,15 @@ import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { PROGRAM_ENV, program, tundish } from '../support/cli.ts'
-import { type Project, startTestServer, type TestServer } from '../support/server.ts'
+import { type Project, startTestServer } from '../support/server.ts'
 import { readerOf } from './copies.ts'
 import { checkEqual, filled, PROFILES, syncEnv } from './source.ts'
 
-let server: TestServer
-let folder: string
-before(async () => {
-  server = await startTestServer()
-  folder = mkdtempSync(join(tmpdir(), 'tundish-sync-test-'))
-})
+const server = await startTestServer()
+const folder = mkdtempSync(join(tmpdir(), 'tundish-sync-test-'))
 after(async () => {
   await server.stop()
   rmSync(folder, { recursive: true, force: true })

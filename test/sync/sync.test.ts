@@ -5,12 +5,12 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, w
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { PROGRAM_ENV, program, tundish } from '../support/cli.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { tundishAgain } from '../support/resident.ts'
-import { type Project, startTestServer, type TestServer } from '../support/server.ts'
+import { type Project, startTestServer } from '../support/server.ts'
 import { metadataTexts, readerOf } from './copies.ts'
 import { checkEqual, EMAIL, filled, METADATA, PROFILES, syncEnv } from './source.ts'
 
@@ -22,12 +22,8 @@ const hasDuckDb = (() => {
   }
 })()
 
-let server: TestServer
-let folder: string
-before(async () => {
-  server = await startTestServer()
-  folder = mkdtempSync(join(tmpdir(), 'tundish-sync-test-'))
-})
+const server = await startTestServer()
+const folder = mkdtempSync(join(tmpdir(), 'tundish-sync-test-'))
 after(async () => {
   await server.stop()
   rmSync(folder, { recursive: true, force: true })

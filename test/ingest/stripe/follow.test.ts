@@ -3,26 +3,15 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { reapply } from '../../../src/erasure/erasure.ts'
 import { until } from '../../support/cluster.ts'
-import type { Project } from '../../support/imports.ts'
-import {
-  accountFees,
-  accountSums,
-  openStripeImports,
-  type StripeImports,
-  storedSums,
-} from '../../support/stripe-import.ts'
+import { accountFees, accountSums, openStripeImports, storedSums } from '../../support/stripe-import.ts'
 import { savedCard } from '../../support/stripe-simulator.ts'
 
-let all: StripeImports
-let project: Project
-before(async () => {
-  all = await openStripeImports({ demoCustomers: 25 })
-  project = await all.imports.project()
-})
+const all = await openStripeImports({ demoCustomers: 25 })
 after(() => all.close())
+const project = await all.imports.project()
 
 const one = (table: string, id: string) =>
   all.imports.row(`select * from ${table} where project_id = $1 and id = $2`, [project.id, id])

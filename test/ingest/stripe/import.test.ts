@@ -1,24 +1,18 @@
 // An import of a Stripe account: what it holds afterwards equals the account, record by record and in its sums.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import type { Project } from '../../support/imports.ts'
+import { after, test } from 'node:test'
 import {
   accountFees,
   accountSums,
   differences,
   openStripeImports,
   reportedFees,
-  type StripeImports,
   storedSums,
 } from '../../support/stripe-import.ts'
 
-let all: StripeImports
-let project: Project
-before(async () => {
-  all = await openStripeImports({ demoCustomers: 150 })
-  project = await all.imports.project()
-})
+const all = await openStripeImports({ demoCustomers: 150 })
 after(() => all.close())
+const project = await all.imports.project()
 
 const count = async (table: string, of = project) =>
   Number((await all.imports.row(`select count(*) as n from ${table} where project_id = $1`, [of.id])).n)
