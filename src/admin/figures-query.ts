@@ -22,6 +22,9 @@ const DIMENSIONS = [
   'reason',
   'cohort',
 ]
+// The years before and after have not always four digits once days are added or a year is taken away.
+export const FIRST_DAY = '1900-01-01'
+export const LAST_DAY = '2999-12-31'
 const PERIODS = ['day', 'week', 'month']
 // Ten years of days.
 const MOST_DAYS = 3660
@@ -119,6 +122,8 @@ function checkDay(name: string, text: string): string {
   const ms = Date.parse(text)
   if (Number.isNaN(ms) || addDays(text, 0) !== text)
     throw new ApiError(400, 'invalid_parameter', `${name} must be a day, got "${text}".`)
+  if (text < FIRST_DAY || text > LAST_DAY)
+    throw new ApiError(400, 'invalid_parameter', `${name} must be from ${FIRST_DAY} to ${LAST_DAY}, got ${text}.`)
   return text
 }
 

@@ -32,12 +32,13 @@ export function dollars(value: number | string | null | undefined): Piece {
 }
 
 function digitsOf(value: number | string, currency: string): string {
-  return FIXED[minorUnits(currency) ?? 2]!.format(Number(value)).replace('-', '−')
+  return FIXED[minorUnits(currency) ?? 2]!.format(value as Intl.StringNumericLiteral).replace('-', '−')
 }
 
 /** An amount in minor units. */
 export function minorMoney(value: number | string | null, currency: string): Piece {
-  return value === null ? NONE : money(Number(value) / 10 ** (minorUnits(currency) ?? 2), currency)
+  // As a decimal text: the quotient of a large amount has too few digits.
+  return value === null ? NONE : money(`${value}e-${minorUnits(currency) ?? 2}`, currency)
 }
 
 export function percent(value: number | null | undefined): Piece {

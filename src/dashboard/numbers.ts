@@ -165,7 +165,9 @@ export async function namesOf(view: View): Promise<Names> {
       .slice(0, MOST_NAMED)
       .map(({ id }) => view.call('getProjectNames', { params: { project_id: id } }) as Promise<Names>),
   )
-  const merged = (of: keyof Names): Record<string, string> => Object.assign({}, ...all.map((names) => names[of]))
+  // Without a prototype: an id may be the name of one of its fields, such as "constructor".
+  const merged = (of: keyof Names): Record<string, string> =>
+    Object.assign(Object.create(null), ...all.map((names) => names[of]))
   return { funnels: merged('funnels'), products: merged('products'), experiments: merged('experiments') }
 }
 

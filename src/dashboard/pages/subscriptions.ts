@@ -1,10 +1,12 @@
 // Subscriptions: created, ended and paying over time, MRR, trials, churn by cohort, and the list.
+import { FIRST_DAY } from '../../admin/figures-query.ts'
 import { addDays } from '../../lib/days.ts'
 import type { Answer } from '../call.ts'
 import { cut, day, id, minorMoney, number, percent, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, namesOf, seriesTable, standing, total } from '../numbers.ts'
 import { chosen, filters, further, section, tableSection, tile, tiles } from '../parts.ts'
+import { readDay } from '../period.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart, table } from '../table.ts'
@@ -24,8 +26,8 @@ export async function subscriptions(view: View): Promise<Page> {
     figures(view, 'new_subscriptions,began_paying,ended', { by: view.span.by }),
     figures(view, 'mrr,paying,without_payment,over', { by: view.span.by }),
     view.call('getProjectState', { params }) as Promise<Answer>,
-    figures(view, 'began_paying', { by: 'cohort', from: YEARS_AGO, to: view.span.to }),
-    figures(view, 'ended', { by: 'month,cohort', from: YEARS_AGO, to: view.span.to }),
+    figures(view, 'began_paying', { by: 'cohort', from: yearsBefore(view.span.to), to: view.span.to }),
+    figures(view, 'ended', { by: 'month,cohort', from: yearsBefore(view.span.to), to: view.span.to }),
     view.call('listProjectSubscriptions', {
       params,
       query: { ...filtersOf(view), limit: 20, ...(cursor && { cursor }) },
@@ -102,14 +104,17 @@ export async function subscriptions(view: View): Promise<Page> {
 
 const NO_SUBSCRIPTION = html`<div class="empty"><h2>No subscription yet</h2><p>Subscriptions come in by <a href="/docs/guides/import">an import</a>.</p></div>`
 
-const YEARS_AGO = '2018-01-01'
+// The most that figures have in one answer: ten years.
+const COHORT_DAYS = 3660
+
+const yearsBefore = (day: string) => [addDays(day, -COHORT_DAYS), FIRST_DAY].sort()[1]!
 
 /** The chosen filters as the operation takes them: a day becomes the instant of its end. */
 function filtersOf(view: View): Record<string, string> {
   const { created_after: day, ...others } = chosen(view, ...FILTERS)
   return {
     ...others,
-    ...(day && { created_after: /^\d{4}-\d{2}-\d{2}$/.test(day) ? `${addDays(day, 1)}T00:00:00Z` : day }),
+    ...(day && { created_after: `${addDays(readDay('created_after', day), 1)}T00:00:00Z` }),
   }
 }
 
