@@ -89,6 +89,20 @@ const order = shape('PersonOrder', 'o', {
   consumable_active: boolean('Whether the consumable is active.', { sql: 'c.is_active', nullable: true }),
 })
 
+const moneyBack = shape('PersonMoneyBack', 'r', {
+  trx_id: text('Row of the payment report.'),
+  order_id: text('Order.'),
+  external_id: text('The customer.'),
+  trx_created_at: instant('When.'),
+  psp_transaction_type: text('`refund`, `chargeback` or `chargeback_reversal`.'),
+  status: text('State.'),
+  amount: decimal('Amount in major units, positive whichever way it went.'),
+  currency_code: text('Currency.'),
+  psp: text('Payment provider.'),
+  psp_reason_code: text('The provider’s code of the reason.', { nullable: true }),
+  psp_reason_message: text('The provider’s reason.', { nullable: true }),
+})
+
 const event = shape('PersonEvent', 'v', {
   id: text('Identifier.'),
   type: text('Kind.'),
@@ -153,6 +167,13 @@ const PARTS: Record<string, { shape: Shape; from: string; order: string }> = {
       where m.project_id = $1 and m.profile_id = $2`,
     order: 'o.created_at desc, o.order_id desc',
   },
+  money_back: {
+    shape: moneyBack,
+    from: `customers m join report_transactions r on r.organization_id = m.organization_id and r.external_id = m.external_id
+        and r.psp_transaction_type <> 'sale'
+      where m.project_id = $1 and m.profile_id = $2`,
+    order: 'r.trx_created_at desc, r.trx_id desc',
+  },
   events: {
     shape: event,
     from: 'events v where v.project_id = $1 and v.profile_id = $2',
@@ -169,7 +190,7 @@ const get: Reading = {
   path: `${PATH}/:profile_id`,
   tag: TAG,
   summary: 'Get everything that is stored about a person',
-  description: `The profile with its sessions and replies, subscriptions, transactions, customers, orders and events: of each the newest ${MOST}.`,
+  description: `The profile with its sessions and replies, subscriptions, transactions, customers, orders, refunds and disputes, and events: of each the newest ${MOST}.`,
   answer: Type.Object(
     {
       profile: profile.schema,

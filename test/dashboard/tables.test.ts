@@ -173,4 +173,20 @@ describe('tables of the demo', () => {
     for (const q of [one!.email!, one!.id!, one!.external_id!])
       assert.ok(idsOf(await demo.page('/people', `q=${encodeURIComponent(q)}`), 'found', 1).includes(one!.id!), q)
   })
+
+  test('a person: refunds and disputes of all payments, imported ones too', async () => {
+    const back = `report_transactions r join customers c using (organization_id, external_id)
+      where c.project_id = 'demo' and c.profile_id is not null and r.psp_transaction_type <> 'sale'`
+    const people = await demo.query(`select c.profile_id as id, count(distinct r.psp_transaction_type) as kinds
+      from ${back} group by 1 order by kinds desc, count(*) desc, 1 limit 3`)
+    for (const { id } of people) {
+      const expected = await demo.query(`select r.amount::float8::text as amount, r.order_id from ${back}
+        and c.profile_id = '${id}' order by r.trx_created_at desc, r.trx_id desc`)
+      const shown = rowsOf(await demo.page(`/people/${id}`, OF_DEMO), 'money-back')
+      assert.deepEqual(
+        shown.map(([, amount, , , order]) => ({ amount, order_id: order })),
+        expected,
+      )
+    }
+  })
 })

@@ -1,6 +1,6 @@
 // One person with all records, and their erasure.
 import type { Answer } from '../call.ts'
-import { country, cut, day, id, language, minorMoney, money, plural, status, time } from '../format.ts'
+import { country, cut, day, id, language, minorMoney, money, plural, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Names, namesOf } from '../numbers.ts'
 import { asking, facts, section, textField } from '../parts.ts'
@@ -9,6 +9,7 @@ import { noProject, type Page } from '../shell.ts'
 import { table } from '../table.ts'
 import { organizationOf, pathOf, type View } from '../view.ts'
 import { orderTable } from './charges.ts'
+import { reasonOf } from './refunds.ts'
 
 export async function person(view: View): Promise<Page> {
   const { profile_id } = view.params as { profile_id: string }
@@ -61,6 +62,7 @@ function recordsOf(view: View, found: Answer, names: Names): Piece {
   const isErased = found.profile.anonymized_at !== null
   return html`${list(view, 'subscriptions', subscriptionTable(found.subscriptions))}
       ${list(view, 'transactions', transactionTable(found.transactions))}
+      ${list(view, 'money-back', moneyBackTable(view, found))}
       ${list(view, 'orders', orderTable(view, 'Custom charges', found.orders))}
       ${list(view, 'consumables', {
         caption: 'Consumables',
@@ -161,6 +163,28 @@ const subscriptionTable = (data: Answer[]): Table => ({
     one.payment_provider ?? '',
   ]),
 })
+
+/** Of imported payments too; only a custom charge has a page of its own. */
+function moneyBackTable(view: View, { money_back, orders }: Answer): Table {
+  const hasPage = (orderId: string) => orders.some((one: Answer) => one.order_id === orderId)
+  const pageOf = (one: Answer) => view.href(pathOf('charges', organizationOf(view).id, one.order_id))
+  return {
+    caption: 'Refunds and disputes',
+    columns: [
+      { label: 'Type' },
+      { label: 'Amount', number: true },
+      ...['When', 'Reason', 'Order', 'Provider'].map((label) => ({ label })),
+    ],
+    rows: money_back.map((one: Answer) => [
+      words(one.psp_transaction_type),
+      cell(money(one.amount, one.currency_code), one.amount),
+      time(one.trx_created_at),
+      reasonOf(one),
+      cell(id(one.order_id, hasPage(one.order_id) ? pageOf(one) : undefined), one.order_id),
+      one.psp,
+    ]),
+  }
+}
 
 const transactionTable = (data: Answer[]): Table => ({
   caption: 'Transactions',

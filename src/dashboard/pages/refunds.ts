@@ -99,6 +99,10 @@ function refundTable(view: View, data: Answer[]): Table {
   }
 }
 
+/** The provider's reason of a refund or dispute. */
+export const reasonOf = ({ psp_reason_message, psp_reason_code }: Answer): string =>
+  psp_reason_message ?? (psp_reason_code ? words(psp_reason_code) : '')
+
 function movementTable(view: View, data: Answer[]): Table {
   return {
     caption: 'Refunds and disputes in the report',
@@ -113,7 +117,7 @@ function movementTable(view: View, data: Answer[]): Table {
       words(one.psp_transaction_type),
       customerLink(view, one.external_id),
       time(one.trx_created_at),
-      one.psp_reason_message ?? (one.psp_reason_code ? words(one.psp_reason_code) : ''),
+      reasonOf(one),
       status(one.status),
       one.psp,
     ]),
