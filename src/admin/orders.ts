@@ -32,6 +32,9 @@ const fields = {
   psp_merchant_id: text('Account there.', { nullable: true }),
   created_at: instant('When it was claimed.'),
   settled_at: instant('When the outcome was known.', { nullable: true }),
+  pending_since: instant('Since when the provider answers that it decides later; null: it does not.', {
+    nullable: true,
+  }),
   looks: integer('How often the provider was asked for the outcome.'),
   next_look_at: instant('When the provider is asked next.', { nullable: true }),
 }

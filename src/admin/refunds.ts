@@ -16,6 +16,9 @@ const refundInProgress = shape('RefundInProgress', 'r', {
   psp_merchant_id: text('Account there.', { sql: 'o.psp_merchant_id', nullable: true }),
   provider_key: text('The key under which the provider knows the refund.'),
   created_at: instant('When it was begun.'),
+  pending_since: instant('Since when the provider answers that it decides later; null: it does not.', {
+    nullable: true,
+  }),
   looks: integer('How often the provider was asked for the outcome.'),
   next_look_at: instant('When the provider is asked next.'),
 })
@@ -24,7 +27,16 @@ export const refunds: Operation[] = [
   listStuck({
     id: 'listStuckRefunds',
     command: 'refund stuck',
-    columns: ['organization_id', 'refund_id', 'order_id', 'amount', 'currency_code', 'created_at', 'looks'],
+    columns: [
+      'organization_id',
+      'refund_id',
+      'order_id',
+      'amount',
+      'currency_code',
+      'created_at',
+      'pending_since',
+      'looks',
+    ],
     path: '/refunds/stuck',
     summary: 'List refunds in progress too long',
     shape: refundInProgress,

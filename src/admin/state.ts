@@ -23,7 +23,7 @@ const state: Reading = {
     {
       project_id: Type.String({ description: 'The project.' }),
       charges_in_progress: count('Charges whose outcome is not known yet.'),
-      oldest_charge_at: nullable(dateTime, 'When the oldest of them was claimed.'),
+      oldest_charge_at: nullable(dateTime, 'When the oldest of them was claimed that is not pending at the provider.'),
       refunds_in_progress: count('Refunds whose outcome is not known yet.'),
       endpoints: count('Webhook endpoints.'),
       endpoints_disabled: count('Endpoints that are switched off.'),
@@ -66,8 +66,8 @@ const STATE = `
   select
     (select count(*) from orders where organization_id = $2 and project_id = $1 and status = 'processing')
       as charges_in_progress,
-    (select min(created_at) from orders where organization_id = $2 and project_id = $1 and status = 'processing')
-      as oldest_charge_at,
+    (select min(created_at) from orders where organization_id = $2 and project_id = $1 and status = 'processing'
+       and pending_since is null) as oldest_charge_at,
     (select count(*) from refunds r join orders o using (organization_id, order_id)
      where r.organization_id = $2 and o.project_id = $1 and r.status = 'processing') as refunds_in_progress,
     (select count(*) from webhook_endpoints where project_id = $1) as endpoints,

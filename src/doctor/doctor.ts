@@ -173,7 +173,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     ...(await checkAudit(db, seal, auditHeadsPath(config))),
     ...(await checkProvidersOf(config, db, seal)),
     ...(await checkAccounts(db)),
-    await checkCharges(db),
+    ...(await checkCharges(db)),
     ...(await checkMismatches(db)),
   ]
 }

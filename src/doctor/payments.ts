@@ -5,6 +5,8 @@ import { count, type Finding, failed, ok, warning } from './finding.ts'
 
 // By then the provider has been asked four times.
 const LONG_IN_PROGRESS = '10 minutes'
+// Banks take some days for a refund; after that a person should ask.
+const LONG_PENDING = '10 days'
 
 const MISMATCHES_SHOWN_FOR = '30 days'
 
@@ -117,25 +119,43 @@ const ACCOUNTS = `
     (select count(*) from (select from customers where external_id like '%_@_%.__%' limit 1000) few) as emails
   from merchant_accounts m where m.credentials is not null`
 
-export async function checkCharges(db: Db): Promise<Finding> {
+/** Finds charges and refunds whose outcome nobody knows for long; those that the provider decides later wait for days. */
+export async function checkCharges(db: Db): Promise<Finding[]> {
   const [row] = await db.query(
-    `select count(*) as n, to_char(min(created_at) at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"') as oldest,
-       count(*) filter (where created_at < db_clock() - $1::interval) as stuck
-     from (select created_at from orders where status = 'processing'
-           union all select created_at from refunds where status = 'processing') as in_progress`,
-    [LONG_IN_PROGRESS],
+    `select count(*) filter (where pending_since is null) as unknown,
+       count(*) filter (where pending_since is null and created_at < db_clock() - $1::interval) as stuck,
+       ${utc('min(created_at) filter (where pending_since is null)')} as oldest,
+       count(pending_since) as pending,
+       count(*) filter (where pending_since < db_clock() - $2::interval) as forgotten,
+       ${utc('min(pending_since)')} as pending_since
+     from (select created_at, pending_since from orders where status = 'processing'
+           union all select created_at, pending_since from refunds where status = 'processing') as in_progress`,
+    [LONG_IN_PROGRESS, LONG_PENDING],
   )
-  const n = Number(row!.n)
-  const stuck = Number(row!.stuck)
-  if (n === 0) return ok('charges', 'No charge or refund is in progress.')
+  const [unknown, stuck, pending, forgotten] = [row!.unknown, row!.stuck, row!.pending, row!.forgotten].map(Number)
   const since = `the oldest since ${row!.oldest}`
-  if (stuck === 0) return ok('charges', `${n} in progress, ${since}.`)
-  return failed(
-    'charges',
-    `${count(stuck, 'charge')} or refunds are in progress for more than ${LONG_IN_PROGRESS}, ${since}.`,
-    'Check that a worker runs and the provider responds; decide a lasting case: tundish charges resolve',
-  )
+  const findings: Finding[] = []
+  if (stuck! > 0)
+    findings.push(
+      failed(
+        'charges',
+        `${movements(stuck!, 'is', 'are')} in progress for more than ${LONG_IN_PROGRESS}, ${since}.`,
+        'Check that a worker runs and the provider responds; decide a lasting case: tundish charges resolve',
+      ),
+    )
+  else if (unknown! > 0) findings.push(ok('charges', `${unknown} in progress, ${since}.`))
+  if (pending! > 0) {
+    const message = `${movements(pending!, 'is', 'are')} pending at the provider, the oldest since ${row!.pending_since}.`
+    const fix = 'Ask the provider why it has not decided; see: tundish refund stuck, tundish order stuck'
+    findings.push(forgotten! > 0 ? warning('charges', message, fix) : ok('charges', message))
+  }
+  return findings.length > 0 ? findings : [ok('charges', 'No charge or refund is in progress.')]
 }
+
+const movements = (n: number, is: string, are: string) =>
+  `${count(n, 'charge or refund', 'charges or refunds')} ${n === 1 ? is : are}`
+
+const utc = (instant: string) => `to_char(${instant} at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"')`
 
 /** Finds charges and refunds that differ at the provider from the request. */
 export async function checkMismatches(db: Db): Promise<Finding[]> {
@@ -154,7 +174,7 @@ export async function checkMismatches(db: Db): Promise<Finding[]> {
   return [
     failed(
       'charges',
-      `${count(rows.length, 'charge')} or refunds differ at the provider from what was asked: ${some.join(', ')}${more}.`,
+      `${movements(rows.length, 'differs', 'differ')} at the provider from what was asked: ${some.join(', ')}${more}.`,
       'Compare each with the provider; one that is still in progress: tundish charges resolve',
     ),
   ]

@@ -12,9 +12,17 @@ const GAUGES = {
     'From when on commits were lost, or may have been, by the last failover that lost any; 0 when none did.',
   ],
   charges: ['tundish_charges_in_progress', 'Charges in progress.'],
-  charges_s: ['tundish_charges_oldest_seconds', 'Age of the oldest charge in progress.'],
+  charges_pending: ['tundish_charges_pending', 'Charges in progress that the provider decides later, as it answered.'],
+  charges_s: [
+    'tundish_charges_oldest_seconds',
+    'Age of the oldest charge in progress that is not pending at the provider.',
+  ],
   refunds: ['tundish_refunds_in_progress', 'Refunds in progress.'],
-  refunds_s: ['tundish_refunds_oldest_seconds', 'Age of the oldest refund in progress.'],
+  refunds_pending: ['tundish_refunds_pending', 'Refunds in progress that the provider decides later, as it answered.'],
+  refunds_s: [
+    'tundish_refunds_oldest_seconds',
+    'Age of the oldest refund in progress that is not pending at the provider.',
+  ],
   settling_s: ['tundish_settling_overdue_seconds', 'How overdue the oldest due look-up of an unknown outcome is.'],
   mismatches: [
     'tundish_provider_mismatches',
@@ -80,9 +88,14 @@ async function readState(db: Db): Promise<Record<string, string | null> | undefi
 
 const age = (instant: string) => `coalesce(extract(epoch from db_clock() - ${instant}), 0)`
 
+const inProgress = (table: string) => `
+  select count(*) as n, count(pending_since) as pending, min(next_look_at) as due,
+    min(created_at) filter (where pending_since is null) as since
+  from ${table} where status = 'processing'`
+
 const STATE = `
-  select charges.n as charges, ${age('charges.since')} as charges_s,
-    refunds.n as refunds, ${age('refunds.since')} as refunds_s,
+  select charges.n as charges, charges.pending as charges_pending, ${age('charges.since')} as charges_s,
+    refunds.n as refunds, refunds.pending as refunds_pending, ${age('refunds.since')} as refunds_s,
     greatest(0, ${age('charges.due')}, ${age('refunds.due')}) as settling_s,
     (select count(*) from (
        select settled_at from orders where provider_mismatch is not null
@@ -97,10 +110,7 @@ const STATE = `
     (select ${age('min(a.xact_start)')} from pg_locks l join pg_stat_activity a using (pid)
      where l.locktype = 'advisory' and l.objsubid = 2 and l.granted and l.classid = write_lock_class()
        and l.database = (select oid from pg_database where datname = current_database())) as horizon_s
-  from (select count(*) as n, min(created_at) as since, min(next_look_at) as due
-        from orders where status = 'processing') charges,
-    (select count(*) as n, min(created_at) as since, min(next_look_at) as due
-     from refunds where status = 'processing') refunds,
+  from (${inProgress('orders')}) charges, (${inProgress('refunds')}) refunds,
     (select count(*) as n, min(d.created_at) as since, min(d.next_attempt_at) as due
      from webhook_deliveries d join webhook_endpoints e on e.project_id = d.project_id and e.id = d.endpoint_id
      where d.status = 'pending' and e.enabled) deliveries`

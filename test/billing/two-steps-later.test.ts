@@ -11,6 +11,8 @@ test('pending is looked at after an hour, six hours, then daily, and settled whe
   setup.there.faults.set('confirm', 'pending')
   assert.equal((await charge()).checkout_status, 'processing')
   const pauses = [(await order())!.due_in]
+  const { pending_since } = (await order())!
+  assert.ok(pending_since)
   for (const age of ['2 hours', '9 hours']) {
     await setup.db.query(
       `update orders set created_at = db_clock() - $2::interval, begun_at = db_clock() - $2::interval where external_id = $1`,
@@ -20,6 +22,7 @@ test('pending is looked at after an hour, six hours, then daily, and settled whe
     pauses.push((await order())!.due_in)
   }
   assert.deepEqual(pauses.map(Number), [3600, 21600, 86400])
+  assert.equal((await order())!.pending_since, pending_since)
   setup.there.decide('succeeded')
   assert.equal((await lookAgain()).status, 'succeeded')
 })

@@ -153,6 +153,31 @@ describe('doctor', () => {
     await app.db.query('delete from orders')
   })
 
+  test('0 for a charge that the provider decides later, with a warning after ten days', async () => {
+    const order = { order_id: '01900000-0000-7000-8000-00000000000b', external_id: 'grace', status: 'processing' }
+    const when = { created_at: '2026-01-01T00:00:00Z', settled_at: null, next_look_at: '2036-01-01T00:00:00Z' }
+    const pending_since = new Date(Date.now() - 9 * 86_400_000).toISOString()
+    await insert(
+      app.db,
+      { id: 'shop', organizationId: 'acme' },
+      { customers: [{ external_id: 'grace' }], orders: [{ ...order, ...when, pending_since }] },
+    )
+    const { of, failed } = await examine()
+    assert.deepEqual(failed, [])
+    assert.deepEqual(
+      of('charges').map(({ level, message }) => [level, message.replace(/since .*/, 'since')]),
+      [['ok', '1 charge or refund is pending at the provider, the oldest since']],
+    )
+    await app.db.query(`update orders set pending_since = pending_since - interval '2 days'`)
+    const later = await examine()
+    assert.deepEqual(later.failed, [])
+    assert.deepEqual(
+      later.of('charges').map(({ level }) => level),
+      ['warning'],
+    )
+    await app.db.query('delete from orders')
+  })
+
   test('1 for a SIMULATOR_URL that does not respond', async () => {
     assert.deepEqual((await examine({ SIMULATOR_URL: 'http://127.0.0.1:9' })).failed, ['providers'])
   })

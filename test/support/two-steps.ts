@@ -19,7 +19,7 @@ export function setUpTwoSteps() {
   const context = (more: Partial<BillingContext> = {}) => contextOf(charges.db, there.provider, more)
   const order = async () => {
     const [row] = await charges.db.query(
-      `select order_id, status, provider_handle, provider_customer, prepared_at, not_found_at, charge_transaction_id,
+      `select order_id, status, provider_handle, provider_customer, prepared_at, not_found_at, charge_transaction_id, pending_since,
          round(extract(epoch from next_look_at - greatest(created_at, begun_at, handed_over_at))) as due_in
        from orders where organization_id = $1 and external_id = $2`,
       [charges.shop.id, charges.user],

@@ -29,7 +29,8 @@ export function statementsOf(table: Table) {
       text: `
         update ${name} set lease_until = null, next_look_at = db_clock() + make_interval(secs => $4), handed_over_at = db_clock(),
           not_found_at = case when $5 then coalesce(not_found_at, db_clock()) end,
-          provider_mismatch = $6${name === 'refunds' ? ', is_unsent = $7' : ''}
+          provider_mismatch = $6, pending_since = case when $7 then coalesce(pending_since, db_clock()) end
+          ${name === 'refunds' ? ', is_unsent = $8' : ''}
         where ${mine}`,
     },
     takeDue: takeDueStatement(table, from, taken),

@@ -22,6 +22,8 @@ export interface HandOver {
   isNotFound?: boolean
   /** How the provider's answer differs from what was asked, which an operator has to judge. */
   mismatch?: 'reference' | 'currency'
+  /** Whether the provider answered that it decides later. */
+  isPending?: boolean
   /** A refund whose process did not call the provider. */
   isUnsent?: boolean
 }
@@ -31,11 +33,12 @@ export function inProgress<Row extends InProgress>(table: Table) {
   const statements = statementsOf(table)
   return {
     /** Gives a row back, to be looked at again; does nothing when another process has it by now. */
-    async handOver(db: Db, row: Row, { pauseS, isNotFound, mismatch, isUnsent }: HandOver = {}): Promise<void> {
+    async handOver(db: Db, row: Row, how: HandOver = {}): Promise<void> {
       const { organization_id, looks } = row
-      const pause = pauseS ?? pauseSeconds(Number(looks))
-      const how = [isNotFound ?? false, mismatch ?? null, ...(table.name === 'refunds' ? [isUnsent ?? false] : [])]
-      await db.query(statements.handOver, [organization_id, row[table.id]!, looks, pause, ...how])
+      const { pauseS = pauseSeconds(Number(looks)), isNotFound = false, mismatch = null } = how
+      const { isPending = false, isUnsent = false } = how
+      const given = [pauseS, isNotFound, mismatch, isPending, ...(table.name === 'refunds' ? [isUnsent] : [])]
+      await db.query(statements.handOver, [organization_id, row[table.id]!, looks, ...given])
     },
 
     /** Takes rows that are due, for as long as the lease: each account's first before any account's second. */

@@ -133,7 +133,7 @@ export async function conclude<Row extends Order | Refund>(
     return conclude(context, kind, provider, row, await kind.refuse(context, provider, named))
   }
   if (answer.outcome === 'pending')
-    await kind.rows.handOver(db, row, { pauseS: pendingPauseSeconds(Number(row.age_ms)) })
+    await kind.rows.handOver(db, row, { pauseS: pendingPauseSeconds(Number(row.age_ms)), isPending: true })
   else if (answer.outcome === 'not_found' && isOver(context, row))
     await kind.rows.handOver(db, row, { pauseS: NEGATIVE_LOOKS_APART_S, isNotFound: true })
   else await kind.rows.handOver(db, row)

@@ -21,6 +21,7 @@ export async function charge(view: View): Promise<Page> {
         Customer: customerLink(view, order.external_id),
         Created: time(order.created_at),
         Settled: time(order.settled_at),
+        ...(order.pending_since && { 'Pending at the provider since': time(order.pending_since) }),
         Refunded: money(order.amount_refunded, order.currency_code),
         Provider: `${order.psp}${order.psp_merchant_id ? `, ${order.psp_merchant_id}` : ''}`,
         'Message for the customer': order.failed_message_for_user || '–',
