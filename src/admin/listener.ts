@@ -9,6 +9,7 @@ import { serveAssets } from '../pages/assets.ts'
 import { serveGuides } from '../pages/guides.ts'
 import { OPERATOR_CODES } from '../records/error-codes.ts'
 import { hideSecrets } from '../tenants/hide-secrets.ts'
+import { refuseOfNoShard } from './all-shards.ts'
 import { adminApi } from './api.ts'
 
 const ABOUT = `
@@ -56,7 +57,10 @@ export async function adminListener(
   describePages(listener)
   serveAssets(listener)
   serveGuides(listener)
-  app.metrics.route(listener, app.providers)
+  listener.register(async (scope) => {
+    scope.addHook('onRequest', refuseOfNoShard('Each shard has its own metrics: read them at its own address.'))
+    app.metrics.route(scope, app.providers)
+  })
   listener.register((scope) => adminApi(scope, app), { prefix: '/admin/v1' })
   listener.register((scope) => mountPages(scope, app))
   await listener.ready()

@@ -38,11 +38,11 @@ function registerDirectory(command: Command): void {
     if (!options.follow) {
       const directory = await readDirectory(shards, options.to)
       writeMaps(options.to, directory)
-      const { organizations, keys, conflicts, unreachable } = directory
-      const counts = { shards: shards.length, organizations: organizations.size, keys: keys.size }
-      const text = `${counts.organizations} organizations and ${counts.keys} keys on ${counts.shards} shards.`
+      const { organizations, projects, keys, conflicts, unreachable } = directory
+      const sizes = { organizations: organizations.size, projects: projects.size, keys: keys.size }
+      const text = `${sizes.organizations} organizations, ${sizes.projects} projects and ${sizes.keys} keys on ${shards.length} shards.`
       const problems = [...conflicts, ...unreachable]
-      const json = { ...counts, conflicts, unreachable }
+      const json = { shards: shards.length, ...sizes, conflicts, unreachable }
       return { json, text: [text, ...problems].join('\n'), exitCode: problems.length && 1 }
     }
     const log = openLog(config.logLevel)

@@ -73,6 +73,10 @@ const OPERATOR: ErrorCodes = {
   event_not_wanted: { status: 409, meaning: 'No enabled webhook endpoint of the project takes events of this kind.' },
   operation_refused: { status: 409, meaning: 'The present state does not allow the operation; the message says why.' },
   too_many_endpoints: { status: 409, meaning: 'The project has the most webhook endpoints it may have.' },
+  concerns_all_shards: {
+    status: 421,
+    meaning: 'The operation concerns all shards, and the address leads to one: the message has the command for all.',
+  },
   host_not_allowed: { status: 421, meaning: '`Host` is not a name of this server: `ADMIN_HOST_NAMES` lists them.' },
   too_many_keys: { status: 409, meaning: 'The owner has the most keys it may have: revoke one first.' },
   audit_log_busy: {

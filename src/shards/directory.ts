@@ -1,4 +1,4 @@
-// The directory: which shard has an organization, and to which organization a secret key belongs.
+// The directory: which shard has an organization, and to which organization a project or a secret key belongs.
 import type { Query } from '../lib/pg/types.ts'
 import { type Mark, readMarks } from './mark.ts'
 import { MOVING } from './shard.ts'
@@ -14,9 +14,10 @@ export interface Part {
   marks: Map<string, Mark>
 }
 
-/** The shard of each organization and of each key; `MOVING` for a moment of a move. */
+/** The shard of each organization, project and key; `MOVING` for a moment of a move. */
 export interface Places {
   organizations: Map<string, string>
+  projects: Map<string, string>
   keys: Map<string, string>
 }
 
@@ -71,14 +72,35 @@ export function directoryOf(parts: ReadonlyMap<string, Part>, before?: Before): 
     const kept = keptPlace(id, place, organizations.get(id), parts, before!.silent)
     if (kept !== undefined) organizations.set(id, kept)
   }
-  const keys = new Map<string, string>()
-  for (const part of parts.values()) {
-    for (const [hash, id] of part.keys) keys.set(hash, organizations.get(id)!)
+  const placesOf = (kind: 'projects' | 'keys') => {
+    const owners = [...parts.values()].map((part) => part[kind])
+    return placesBy(owners, organizations, before && { places: before[kind], silent: before.silent })
   }
-  for (const [hash, place] of before?.keys ?? []) {
-    if (!keys.has(hash)) keys.set(hash, before!.silent.has(place) ? place : MOVING)
+  return {
+    organizations,
+    projects: placesOf('projects'),
+    keys: placesOf('keys'),
+    conflicts: [...conflicts, ...sharedProjects(parts)],
   }
-  return { organizations, keys, conflicts: [...conflicts, ...sharedProjects(parts)] }
+}
+
+/** The places of what belongs to organizations. Requests of an id that two organizations have are refused. */
+function placesBy(
+  owners: readonly ReadonlyMap<string, string>[],
+  organizations: ReadonlyMap<string, string>,
+  before?: { places: ReadonlyMap<string, string>; silent: ReadonlySet<string> },
+): Map<string, string> {
+  const places = new Map<string, string>()
+  for (const part of owners) {
+    for (const [id, owner] of part) {
+      const isShared = owners.some((other) => (other.get(id) ?? owner) !== owner)
+      places.set(id, isShared ? MOVING : organizations.get(owner)!)
+    }
+  }
+  for (const [id, place] of before?.places ?? []) {
+    if (!places.has(id)) places.set(id, before!.silent.has(place) ? place : MOVING)
+  }
+  return places
 }
 
 /** Where requests of an organization of the old maps go while a shard is silent; undefined: where the others say. */

@@ -79,8 +79,9 @@ export async function follow({ shards, folder, sockets, log, signal }: Following
       stale = await loadAll(isNew ? sockets : stale, folder, directory, log)
       if (directory.conflicts.join() !== said) for (const conflict of directory.conflicts) log.error(conflict)
       said = directory.conflicts.join()
-      const { organizations, keys } = directory
-      if (isNew) log.info({ organizations: organizations.size, keys: keys.size }, 'The maps are current.')
+      const { organizations, projects, keys } = directory
+      const sizes = { organizations: organizations.size, projects: projects.size, keys: keys.size }
+      if (isNew) log.info(sizes, 'The maps are current.')
     }
     const woken = new Promise<void>((resolve) => {
       wake = resolve

@@ -1,4 +1,4 @@
-// HAProxy's maps: the directory as two files, and the same in the memory of a HAProxy that runs.
+// HAProxy's maps: the directory as three files, and the same in the memory of a HAProxy that runs.
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { makeFolder } from '../lib/files.ts'
 import type { Directory, Places } from './directory.ts'
 
 /** The names of the files, as in `haproxy.cfg`. */
-const MAPS = { organizations: 'organizations.map', keys: 'keys.map' } as const
+const MAPS = { organizations: 'organizations.map', projects: 'projects.map', keys: 'keys.map' } as const
 
 type MapName = keyof typeof MAPS
 
@@ -15,7 +15,7 @@ const NAMES = Object.keys(MAPS) as MapName[]
 const COMMAND_BYTES = 8 * 1024
 const PATIENCE_MS = 5000
 
-/** Writes both files, each at once: HAProxy reads them when it starts. */
+/** Writes all files, each at once: HAProxy reads them when it starts. */
 export function writeMaps(folder: string, directory: Directory): void {
   makeFolder(folder)
   for (const name of NAMES) {
@@ -27,16 +27,16 @@ export function writeMaps(folder: string, directory: Directory): void {
 
 /** What the files say now. Without a file: nothing. */
 export function readMaps(folder: string): Places {
-  const [organizations, keys] = NAMES.map((name) => {
+  const read = (name: MapName) => {
     const file = join(folder, MAPS[name])
     const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []
     return new Map(lines.filter((line) => line !== '').map((line) => line.split(' ') as [string, string]))
-  })
-  return { organizations: organizations!, keys: keys! }
+  }
+  return { organizations: read('organizations'), projects: read('projects'), keys: read('keys') }
 }
 
 /**
- * Brings both maps of a HAProxy that runs up to date, entry by entry: while a whole map is replaced (`commit map`), requests
+ * Brings the maps of a HAProxy that runs up to date, entry by entry: while a whole map is replaced (`commit map`), requests
  * miss their entry for a moment, and 2.6 sent some to the wrong shard. `socket` is the path of its socket of level admin,
  * or `host:port`.
  */

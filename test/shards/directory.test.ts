@@ -4,11 +4,12 @@ import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { createProject } from '../../src/tenants/tenants.ts'
 import { tundish } from '../support/cli.ts'
 import { ask } from '../support/postgres.ts'
 import { setUpShards } from './databases.ts'
 
-const { folder, settings, masterKey, databases, write, create } = setUpShards()
+const { folder, settings, masterKey, databases, write, create, withApp } = setUpShards()
 
 const directory = () => tundish(['shards', 'directory', '--in', settings, '--to', join(folder, 'maps'), '--json'])
 const mapOf = (name: string) => readFileSync(join(folder, 'maps', `${name}.map`), 'utf8')
@@ -19,8 +20,16 @@ test('the maps have every organization, and every key by its hash, with the shar
   for (const shard of ['north', 'south'] as const) keys[shard] = await create(shard, `${shard}-org`)
   const { code, stdout } = await directory()
   assert.equal(code, 0)
-  assert.deepEqual(JSON.parse(stdout), { shards: 2, organizations: 2, keys: 4, conflicts: [], unreachable: [] })
+  assert.deepEqual(JSON.parse(stdout), {
+    shards: 2,
+    organizations: 2,
+    projects: 2,
+    keys: 4,
+    conflicts: [],
+    unreachable: [],
+  })
   assert.equal(mapOf('organizations'), 'north-org north\nsouth-org south\n')
+  assert.equal(mapOf('projects'), 'north-org-north north\nsouth-org-south south\n')
   const expected = Object.entries(keys).flatMap(([shard, all]) => all.map((key) => `${hashOf(key)} ${shard}\n`))
   assert.equal(mapOf('keys'), expected.sort().join(''))
 })
@@ -31,6 +40,7 @@ test('an organization on two shards is served by neither, and is named', async (
   assert.equal(code, 1)
   assert.deepEqual(JSON.parse(stdout).conflicts, ['The organization "twin" is on more than one shard.'])
   assert.match(mapOf('organizations'), /^twin moving$/m)
+  assert.match(mapOf('projects'), /^twin-north moving\ntwin-south moving$/m)
   const { stdout: all } = await tundish(['shards', 'run', '--in', settings, '--json', '--', 'org', 'list'])
   const ids = JSON.parse(all).map(({ shard, exit_code, output }: never) => [
     shard,
@@ -50,7 +60,24 @@ test('the mark of a move decides between two, and stops requests before', async 
   const { stdout } = await directory()
   assert.deepEqual(JSON.parse(stdout).conflicts, [])
   assert.equal(mapOf('organizations'), 'north-org moving\nsouth-org south\ntwin south\n')
+  const projects = 'north-org-north moving\nsouth-org-south south\ntwin-north south\ntwin-south south\n'
+  assert.equal(mapOf('projects'), projects)
   await ask(url, `delete from instance where name like 'move %'`)
+})
+
+test('a project id that two organizations have is served for neither, and is named', async () => {
+  await withApp('south', ({ db, seal }) =>
+    createProject(db, seal, { id: 'north-org-north', organization: 'south-org' }),
+  )
+  const { code, stdout } = await directory()
+  assert.equal(code, 1)
+  assert.ok(
+    JSON.parse(stdout).conflicts.includes(
+      'The project id "north-org-north" is used by the organizations "north-org" and "south-org".',
+    ),
+  )
+  assert.match(mapOf('projects'), /^north-org-north moving$/m)
+  assert.match(mapOf('organizations'), /^north-org north\nsouth-org south$/m)
 })
 
 test('run returns the highest exit code, and puts the name of the shard into the words', async () => {

@@ -27,12 +27,20 @@ export const BEHIND = { SECRET_HEADER_CASE: 'any', TRUST_PROXY: '127.0.0.1' }
 
 export interface Front {
   url: string
+  /** The operator's side. */
+  adminUrl: string
   /** Brings the maps up to date, so that a new key is found at once. */
   refresh(): Promise<void>
   stop(): Promise<void>
 }
 
-export async function openFront(serverUrl: string, databaseUrl: string): Promise<Front> {
+interface Addresses {
+  url: string
+  adminUrl: string | undefined
+}
+
+/** Puts HAProxy in front of a server; its database is that of shard a. */
+export async function openFront(server: Addresses, databaseUrl: string): Promise<Front> {
   const folder = mkdtempSync(join(tmpdir(), 'tundish-front-'))
   const maps = join(folder, 'maps')
   mkdirSync(maps)
@@ -41,13 +49,18 @@ export async function openFront(serverUrl: string, databaseUrl: string): Promise
   const other = await openOther()
   const socket = join(folder, 'haproxy.sock')
   const url = `http://127.0.0.1:${await freePort()}`
+  const adminUrl = `http://127.0.0.1:${await freePort()}`
   const haproxy = startHaproxy({
     HAPROXY_ADDRESS: new URL(url).host,
+    HAPROXY_OPERATOR_ADDRESS: new URL(adminUrl).host,
     HAPROXY_MAPS: maps,
     HAPROXY_SOCKET: socket,
-    SHARD_A: new URL(serverUrl).host,
+    SHARD_A: new URL(server.url).host,
     SHARD_B: new URL(other.url).host,
     SHARD_C: new URL(other.url).host,
+    OPERATOR_A: new URL(server.adminUrl!).host,
+    OPERATOR_B: new URL(other.adminUrl!).host,
+    OPERATOR_C: new URL(other.adminUrl!).host,
   })
   await until('HAProxy to listen', () => existsSync(socket))
   const asking = openAsking(databaseUrl)
@@ -67,6 +80,7 @@ export async function openFront(serverUrl: string, databaseUrl: string): Promise
   const timer = setInterval(() => void refresh(), LOOK_MS)
   return {
     url,
+    adminUrl,
     refresh,
     async stop() {
       clearInterval(timer)
@@ -93,6 +107,7 @@ async function openOther() {
   const running = await startServer(app, { worker: false })
   return {
     url: running.url,
+    adminUrl: running.adminUrl,
     async stop() {
       await running.stop()
       await app.close()

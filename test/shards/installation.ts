@@ -32,8 +32,9 @@ export interface Restartable {
 }
 
 export interface Installation {
-  /** Of HAProxy. */
+  /** Of HAProxy: the public side, and the operator's. */
   url: string
+  operatorUrl: string
   simulatorUrl: string
   /** With the settings of each shard, and the maps. */
   settings: string
@@ -69,31 +70,37 @@ export async function openInstallation(): Promise<Installation> {
       closers.push(server.stop)
       shards[name] = { name, cluster, env, server }
     }
-    const port = await freePort()
+    const [port, operatorPort] = [await freePort(), await freePort()]
     const socket = join(folder, 'haproxy.sock')
     copyFileSync(join(FILES, '503.http'), join(maps, '503.http'))
-    for (const name of ['keys.map', 'organizations.map']) writeFileSync(join(maps, name), '')
+    for (const name of ['keys.map', 'organizations.map', 'projects.map']) writeFileSync(join(maps, name), '')
     const network = await openProxy(shards.c.server.url)
     closers.push(network.cut)
-    const addressOf = (name: Name) => new URL(name === 'c' ? network.url : shards[name].server.url).host
+    const addressOf = (name: Name) => hostOf(name === 'c' ? network.url : shards[name].server.url)
     const haproxy = haproxyWith(socket, {
       HAPROXY_ADDRESS: `127.0.0.1:${port}`,
+      HAPROXY_OPERATOR_ADDRESS: `127.0.0.1:${operatorPort}`,
       HAPROXY_MAPS: maps,
       HAPROXY_SOCKET: socket,
       ...Object.fromEntries(NAMES.map((name) => [`SHARD_${name.toUpperCase()}`, addressOf(name)])),
+      ...Object.fromEntries(
+        NAMES.map((name) => [`OPERATOR_${name.toUpperCase()}`, hostOf(shards[name].server.adminUrl)]),
+      ),
     })
     closers.push(haproxy.kill)
     await haproxy.start()
     const words = ['shards', 'directory', '--in', settings, '--to', maps, '--haproxy', socket, '--follow']
     const directory = start(process.execPath, [MAIN, ...words], { ...PROGRAM_ENV, LOG_LEVEL: 'warn' })
     closers.push(() => void directory.kill('SIGTERM'))
-    const url = `http://127.0.0.1:${port}`
-    return { url, simulatorUrl: simulator.url, settings, maps, shards, haproxy, network, directory, close }
+    const [url, operatorUrl] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${operatorPort}`]
+    return { url, operatorUrl, simulatorUrl: simulator.url, settings, maps, shards, haproxy, network, directory, close }
   } catch (error) {
     await close()
     throw error
   }
 }
+
+const hostOf = (url: string) => new URL(url).host
 
 /** HAProxy with the settings of deploy/shards, to be killed and started again. */
 function haproxyWith(socket: string, env: Record<string, string>): Restartable {

@@ -86,7 +86,14 @@ test('a backup of all shards from before a move and three erasures brings back e
   await onEach('restore', join(folder, '{shard}.backup'), '--replace', '--erasures', ...ledgers)
   const { code, stdout } = await directory()
   assert.equal(code, 0, stdout)
-  assert.deepEqual(JSON.parse(stdout), { shards: 2, organizations: 2, keys: 4, conflicts: [], unreachable: [] })
+  assert.deepEqual(JSON.parse(stdout), {
+    shards: 2,
+    organizations: 2,
+    projects: 2,
+    keys: 4,
+    conflicts: [],
+    unreachable: [],
+  })
   assert.deepEqual(await merged('org', 'list'), ['north shop', 'south other'])
   assert.deepEqual(await people(), [
     'user-0@other.example',

@@ -53,6 +53,7 @@ test('1, with the entries of the silent shard and what is new on the others; an 
   assert.deepEqual(JSON.parse(stdout), {
     shards: 2,
     organizations: 6,
+    projects: 4,
     keys: 8,
     conflicts: [],
     unreachable: ['The shard north cannot be reached (no response within 10 seconds). Its entries stay as they were.'],
@@ -67,6 +68,8 @@ test('1, with the entries of the silent shard and what is new on the others; an 
   ]
   assert.equal(mapOf('organizations'), expected.map((line) => `${line}\n`).join(''))
   assert.deepEqual([keysOn('north'), keysOn('south')], [2, 6])
+  const projects = ['north-org-north north', 'second-org-south south', 'south-org-south south', 'third-org-south south']
+  assert.equal(mapOf('projects'), projects.map((line) => `${line}\n`).join(''))
 })
 
 test('an organization that the silent shard had is refused, unless a mark says where it is', async () => {

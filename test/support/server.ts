@@ -90,7 +90,7 @@ export async function startTestServer(
   const log = openLog('info', { write: (line) => lines.push(line) })
   const app = await openApp(readConfig(settings), { log })
   const running = await startServer({ ...app, db: view(app.db) }, options)
-  const between = await front?.openFront(running.url, settings.DATABASE_URL)
+  const between = await front?.openFront(running, settings.DATABASE_URL)
   const url = between?.url ?? running.url
   const agent = new Agent({ keepAlive: true })
   const call = async (path: string, given: Call = {}) => {
@@ -104,7 +104,7 @@ export async function startTestServer(
     app,
     db: app.db,
     url,
-    adminUrl: running.adminUrl!,
+    adminUrl: between?.adminUrl ?? running.adminUrl!,
     ledger: app.config.erasureLedger,
     env: settings,
     logLines: () => lines,

@@ -1,0 +1,100 @@
+// The operator's side of three shards behind one address of HAProxy.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { Agent } from 'node:http'
+import { after, before, test } from 'node:test'
+import { fillShop } from '../failover/shop.ts'
+import { tundish } from '../support/cli.ts'
+import { until } from '../support/cluster.ts'
+import { type Json, send, sendBytes } from '../support/server.ts'
+import { HAPROXY } from './haproxy-path.ts'
+import { type Installation, NAMES, openInstallation } from './installation.ts'
+
+const skip = HAPROXY ? false : 'needs HAProxy'
+const agent = new Agent()
+let installation: Installation
+let key: string
+
+before(async () => {
+  if (skip) return
+  installation = await openInstallation()
+  for (const name of NAMES) await fillShop(installation.shards[name].env, `${name}-shop`)
+  const { folder } = installation.shards.a.cluster
+  const file = `${folder}/operator.key`
+  const words = ['operator', 'create', '--name', 'Ada', '--scope', 'write', '--key-file', file]
+  const { code, stderr } = await tundish(['shards', 'run', '--in', installation.settings, '--', ...words])
+  assert.equal(code, 0, stderr)
+  key = readFileSync(file, 'utf8').trim()
+  await until('the maps', async () => (await ask('/projects/c-shop-app')).status === 200)
+})
+after(async () => {
+  agent.destroy()
+  await installation?.close()
+})
+
+/** A call of the operator's API at HAProxy. */
+async function ask(path: string, { method, body }: { method?: string; body?: object } = {}) {
+  const headers = ['Authorization', `Bearer ${key}`]
+  const answer = await send(agent, installation.operatorUrl, `/admin/v1${path}`, { method, headers, body })
+  return { status: answer.status, code: answer.headers['x-error-code'], body: answer.body as Json }
+}
+
+/** A response of HAProxy's operator's side to a request by this host name, with the head. */
+function askAs(host: string, path: string): Promise<string> {
+  const lines = [`GET ${path} HTTP/1.1`, `Host: ${host}`, `Authorization: Bearer ${key}`, 'Connection: close', '', '']
+  return sendBytes(installation.operatorUrl, lines.join('\r\n'))
+}
+
+test('organizations and projects are found on their shards', { skip }, async () => {
+  for (const name of NAMES) {
+    assert.equal((await ask(`/organizations/${name}-shop`)).body.id, `${name}-shop`)
+    assert.equal((await ask(`/projects/${name}-shop-app`)).body.organization_id, `${name}-shop`)
+    const { body } = await ask(`/projects/${name}-shop-app/profiles/user-1`)
+    assert.equal(body.profile.id, 'user-1')
+  }
+  const { status, code } = await ask('/projects/nowhere')
+  assert.deepEqual([status, code], [404, 'object_not_found'])
+})
+
+test('a change is made on the shard of its organization, and a new project is found', { skip }, async () => {
+  const made = await ask('/organizations/b-shop/projects', { method: 'POST', body: { id: 'b-second' } })
+  assert.equal(made.status, 200)
+  await until('the new project', async () => (await ask('/projects/b-second')).status === 200)
+  const audit = await installation.shards.b.cluster.query(
+    `select source from audit_log where action = 'project.created' and target = 'project b-second'`,
+  )
+  assert.deepEqual(audit, [{ source: '127.0.0.1' }])
+})
+
+test('421 for what concerns all shards; by the name of a shard it is asked of this one', { skip }, async () => {
+  const { status, code } = await ask('/organizations')
+  assert.deepEqual([status, code], [421, 'concerns_all_shards'])
+  for (const name of NAMES) {
+    const list = await askAs(`${name}.localhost`, '/admin/v1/organizations')
+    assert.deepEqual(
+      [...list.matchAll(/"id":"([a-z]+-shop)"/g)].map(([, id]) => id),
+      [`${name}-shop`],
+    )
+  }
+})
+
+test('503 for an organization and its projects while it moves', { skip }, async () => {
+  const { cluster } = installation.shards.c
+  await cluster.query(`insert into instance (name, value) values ('move c-shop', '{"to": "a", "keys": {}}')`)
+  await until('the move to be seen', async () => (await ask('/organizations/c-shop')).status === 503)
+  for (const path of ['/organizations/c-shop', '/projects/c-shop-app', '/projects/c-shop-app/state']) {
+    const { status, code } = await ask(path)
+    assert.deepEqual([status, code], [503, 'database_unavailable'])
+  }
+  assert.equal((await ask('/organizations/a-shop')).status, 200)
+  await cluster.query(`delete from instance where name = 'move c-shop'`)
+  await until('the organization to be back', async () => (await ask('/projects/c-shop-app')).status === 200)
+})
+
+test('the operator’s side is not on the public address, nor the public one on the operator’s', { skip }, async () => {
+  const headers = ['Authorization', `Bearer ${key}`]
+  const { status } = await send(agent, installation.url, '/admin/v1/organizations/a-shop', { headers })
+  assert.notEqual(status, 200)
+  const other = await send(agent, installation.operatorUrl, '/public/v1/products', {})
+  assert.equal(other.status, 404)
+})
