@@ -12,7 +12,7 @@ import { DOCUMENT_HEADERS, ownPath, sendDocument, THEME_COOKIE } from './send.ts
 import { findSession, type Session } from './sessions.ts'
 import { writeCsv } from './sheet.ts'
 import { shell } from './shell.ts'
-import { SESSION_COOKIE, signingIn } from './sign-in.ts'
+import { askToSignIn, SESSION_COOKIE, signingIn } from './sign-in.ts'
 import { openView, type View } from './view.ts'
 
 const THEME_SECONDS = 365 * 86_400
@@ -40,7 +40,7 @@ export async function dashboard(scope: FastifyInstance, app: App): Promise<void>
 
 async function showPage(app: App, page: Route, request: FastifyRequest, reply: FastifyReply) {
   const session = await sessionOf(app, request)
-  if (!session) return reply.headers(DOCUMENT_HEADERS).redirect('/sign-in', 303)
+  if (!session) return askToSignIn(request, reply)
   const view = await viewOf(app, session, request)
   const shown = await page(view)
   const csv = view.query.get('csv')

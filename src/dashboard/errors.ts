@@ -5,6 +5,7 @@ import { ApiError, tryLater } from '../lib/errors.ts'
 import { whyLater } from '../lib/http/error-answers.ts'
 import { type Html, html } from './html.ts'
 import { ownPath, sendDocument } from './send.ts'
+import { signInPath } from './sign-in.ts'
 
 /** Sends the error as a page with its status. */
 export function showError({ log }: App, error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
@@ -39,7 +40,7 @@ const errorBody = (title: string, sentence: string, ways: Html) =>
 
 /** What one can do next. A form that failed may have done its work before: only its page shows that. */
 function waysOn(status: number, { method, url, headers }: FastifyRequest): Html {
-  if (status === 401) return html`<p><a class="button" href="/sign-in">Sign in</a></p>`
+  if (status === 401) return html`<p><a class="button" href="${signInPath(pageBefore(headers))}">Sign in</a></p>`
   const today = html`<a href="/">Today</a>`
   if (method !== 'GET') {
     const back = html`<p class="row"><a class="button" href="${pageBefore(headers)}">Back to the form</a> ${today}</p>`

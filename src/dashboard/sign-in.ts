@@ -7,7 +7,7 @@ import { recognizeOperator } from '../tenants/operator-keys.ts'
 import { cookieOf, dropCookie, isSecure, setCookie } from './cookies.ts'
 import { formOf } from './forms.ts'
 import { html } from './html.ts'
-import { sendDocument } from './send.ts'
+import { DOCUMENT_HEADERS, ownPath, sendDocument } from './send.ts'
 import { beginSession, endSession, SESSION_HOURS, takeLink } from './sessions.ts'
 
 export const SESSION_COOKIE = 'tundish_session'
@@ -23,25 +23,27 @@ export function signingIn(scope: FastifyInstance, app: App): void {
     app.log.info({ operator: operatorId }, 'Signed in to the dashboard.')
   }
   scope.get<{ Querystring: string }>('/sign-in', async (request, reply) => {
-    const token = new URLSearchParams(request.query).get('token')
-    if (token === null) return sendDocument(request, reply, 'Sign in', form())
+    const query = new URLSearchParams(request.query)
+    const token = query.get('token')
+    if (token === null) return sendDocument(request, reply, 'Sign in', form(ownPath(query.get('to'))))
     const operatorId = await takeLink(app.db, token)
-    if (operatorId === undefined) return sendDocument(request, reply.code(401), 'Sign in', form(USED_LINK))
+    if (operatorId === undefined) return sendDocument(request, reply.code(401), 'Sign in', form('/', USED_LINK))
     await begin(request, reply, operatorId)
     // A page and no redirect: a browser that followed a link from elsewhere would not send the new cookie with it.
     return sendDocument(request, reply.header('refresh', '0; url=/'), 'Signed in', SIGNED_IN)
   })
   scope.post('/sign-in', async (request, reply) => {
     const key = formOf(request).get('operator_key')?.trim() ?? ''
+    const to = ownPath(formOf(request).get('to'))
     const operator = /^[\x21-\x7e]{1,200}$/.test(key) ? await recognizeOperator(app.db, key) : undefined
     if (operator) {
       await begin(request, reply, operator.id)
-      return reply.redirect('/', 303)
+      return reply.redirect(to, 303)
     }
     const waitMs = await throttle.delay(callerOf(request.raw, app.config.trustedProxies))
-    if (waitMs === undefined) return sendDocument(request, reply.code(401), 'Sign in', form(WRONG_KEY))
+    if (waitMs === undefined) return sendDocument(request, reply.code(401), 'Sign in', form(to, WRONG_KEY))
     reply.code(429).header('retry-after', Math.ceil(waitMs / 1000))
-    return sendDocument(request, reply, 'Sign in', form('Too many failed attempts. Wait a minute, then try again.'))
+    return sendDocument(request, reply, 'Sign in', form(to, TOO_MANY))
   })
   scope.post('/sign-out', async (request, reply) => {
     const token = cookieOf(request, SESSION_COOKIE)
@@ -51,16 +53,34 @@ export function signingIn(scope: FastifyInstance, app: App): void {
   })
 }
 
+/** The sign-in that leads on to this page. */
+export const signInPath = (to: string) => (to === '/' ? '/sign-in' : `/sign-in?${new URLSearchParams({ to })}`)
+
+/**
+ * Sends a request without a session to the sign-in. A browser sends no SameSite=Strict cookie with a link of another site, so
+ * the page opens itself once more, which is a request of its own site.
+ */
+export function askToSignIn(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const to = ownPath(request.url)
+  if (request.headers['sec-fetch-site'] !== 'cross-site')
+    return reply.headers(DOCUMENT_HEADERS).redirect(signInPath(to), 303)
+  return sendDocument(request, reply.header('refresh', `0; url=${to}`), 'Opening', opening(to))
+}
+
+const opening = (to: string) =>
+  html`<body class="alone"><main id="content"><h1>Opening the page</h1><p><a class="button" href="${to}">Open it</a></p></main></body>`
+
+const TOO_MANY = 'Too many failed attempts. Wait a minute, then try again.'
 const WRONG_KEY = 'This operator key is not valid.'
 const USED_LINK = 'This link was used already or has expired. Sign in with an operator key, or create another link.'
 
 const SIGNED_IN = html`<body class="alone"><main id="content"><h1>Signed in</h1><p><a class="button" href="/">Open the dashboard</a></p></main></body>`
 
-const form = (failure?: string) => html`<body class="alone"><main id="content">
+const form = (to: string, failure?: string) => html`<body class="alone"><main id="content">
   <p class="brand"><img src="/favicon.svg" alt="" width="32" height="32">Tundish</p>
   <h1>Sign in</h1>
   ${failure && html`<p class="failed" role="alert">${failure}</p>`}
-  <form method="post" action="/sign-in" class="stack">
+  <form method="post" action="/sign-in" class="stack">${to !== '/' && html`<input type="hidden" name="to" value="${to}">`}
     <label for="operator_key">Operator key</label>
     <input id="operator_key" type="password" name="operator_key" required maxlength="200" autocomplete="current-password" spellcheck="false" autofocus>
     <button class="button">Sign in</button>

@@ -28,13 +28,45 @@ const filled = (path: string) =>
 test('without a session every page leads to the sign-in, and no form does anything', async () => {
   for (const path of Object.keys(pages)) {
     const { status, headers, text } = await dashboard.visit(filled(path))
-    assert.deepEqual([status, headers.get('location'), text], [303, '/sign-in', ''], path)
+    const to = path === '/' ? '' : `?${new URLSearchParams({ to: filled(path) })}`
+    assert.deepEqual([status, headers.get('location'), text], [303, `/sign-in${to}`, ''], path)
   }
   for (const path of Object.keys(actions)) {
     const { status, text } = await dashboard.visit(filled(path), { form: { name: 'x' } })
     assert.equal(status, 401, path)
     assert.match(text, /nothing was done/)
   }
+})
+
+test('signing in leads on to the page that was asked for, and to no other host', async () => {
+  const { key } = await dashboard.operator('read')
+  const wanted = '/charges?project=x&status=failed'
+  const { text } = await dashboard.visit(`/sign-in?${new URLSearchParams({ to: wanted })}`)
+  const given = /name="to" value="([^"]*)"/.exec(text)![1]!.replaceAll('&amp;', '&')
+  assert.equal(given, wanted)
+  const wrong = await dashboard.visit('/sign-in', { form: { operator_key: 'wrong', to: given } })
+  assert.match(wrong.text, /name="to" value="\/charges\?/)
+  const after = async (to: string) =>
+    (await dashboard.visit('/sign-in', { form: { operator_key: key, to } })).headers.get('location')
+  assert.equal(await after(given), wanted)
+  for (const other of ['//evil.example', 'https://evil.example', '/\\evil.example', '', '/\tx'])
+    assert.equal(await after(other), '/', other)
+})
+
+test('a form without a session leads back to its page by way of the sign-in', async () => {
+  const referer = `${dashboard.origin}/settings?project=x`
+  const { status, text } = await dashboard.visit('/settings/charges', { form: { max: '1' }, headers: { referer } })
+  assert.equal(status, 401)
+  assert.ok(text.includes('href="/sign-in?to=%2Fsettings%3Fproject%3Dx"'))
+})
+
+test('a link of another site opens the page by a request of its own, and shows nothing itself', async () => {
+  const headers = { 'sec-fetch-site': 'cross-site' }
+  const { status, headers: sent, text } = await dashboard.visit('/revenue?period=7d', { headers })
+  assert.deepEqual([status, sent.get('refresh')], [200, '0; url=/revenue?period=7d'])
+  assert.doesNotMatch(text, /class="tile"/)
+  const own = { 'sec-fetch-site': 'same-origin' }
+  assert.equal((await dashboard.visit('/revenue?period=7d', { headers: own })).status, 303)
 })
 
 test('a key that may only read sees every page and no form of a change', async () => {
