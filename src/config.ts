@@ -6,6 +6,11 @@ import { readProxies, type TrustedProxies } from './lib/http/client-address.ts'
 import { mistakesIn } from './lib/pg/database-url.ts'
 import { masterKeyFrom } from './lib/secrets.ts'
 
+export interface ShardDashboard {
+  name: string
+  url: string
+}
+
 export interface Config {
   host: string
   port: number
@@ -13,6 +18,8 @@ export interface Config {
   adminPort: number
   /** Names that the operator's listener answers to, beside addresses and localhost. */
   adminHostNames: string[]
+  /** The dashboards of all shards, to be linked to each other. */
+  shardDashboards: ShardDashboard[]
   dataDir: string
   /** Undefined: the embedded PostgreSQL in `dataDir`. */
   databaseUrl: string | undefined
@@ -128,6 +135,19 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     return []
   }
 
+  function shardDashboards(): ShardDashboard[] {
+    const parts = (text('SHARD_DASHBOARDS') ?? '').split(',').map((part) => part.trim())
+    return parts.flatMap((part) => {
+      if (part === '') return []
+      const [, name, url] = /^([^=]+?)\s*=\s*(https?:\/\/.+)$/.exec(part) ?? []
+      if (name !== undefined && URL.canParse(url!)) return [{ name, url: new URL(url!).origin }]
+      mistakes.push(
+        `SHARD_DASHBOARDS must be names with addresses, such as a=https://a.tundish.internal, b=https://b.tundish.internal, got "${part}".`,
+      )
+      return []
+    })
+  }
+
   const dataDir = resolve(text('DATA_DIR') ?? './data')
   const port = integer('PORT', 8080, 0, 65535)
   const config: Config = {
@@ -137,6 +157,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     // One setting moves both listeners.
     adminPort: integer('ADMIN_PORT', port === 0 ? 0 : port + 1, 0, 65535),
     adminHostNames: hostNames(),
+    shardDashboards: shardDashboards(),
     dataDir,
     databaseUrl: databaseUrl('DATABASE_URL'),
     directDatabaseUrl: databaseUrl('DIRECT_DATABASE_URL'),

@@ -4,7 +4,7 @@ import { ApiError } from '../lib/errors.ts'
 import { isReading, type Operation } from './operation.ts'
 
 /** Whether HAProxy sent the request to any of several shards, because it names no organization or project of its maps. */
-const isOfNoShard = ({ headers }: FastifyRequest) => headers['x-tundish-shard'] === 'none'
+export const isOfNoShard = ({ headers }: FastifyRequest) => headers['x-tundish-shard'] === 'none'
 
 /** A hook that refuses requests of no shard. Otherwise one shard would respond as if it were all. */
 export const refuseOfNoShard = (sentence: string) => async (request: FastifyRequest) => {

@@ -4,6 +4,7 @@ import type { App } from '../app.ts'
 import { ApiError } from '../lib/errors.ts'
 import { callerOf } from '../lib/http/client-address.ts'
 import { serveDashboardAssets } from './assets.ts'
+import { chooseShard } from './choose-shard.ts'
 import { cookieOf, isSecure, setCookie } from './cookies.ts'
 import { showError } from './errors.ts'
 import { formOf, takeForms } from './forms.ts'
@@ -24,6 +25,7 @@ export async function dashboard(scope: FastifyInstance, app: App): Promise<void>
   })
   takeForms(scope)
   scope.setErrorHandler((error, request, reply) => showError(app, error, request, reply))
+  scope.addHook('onRequest', chooseShard(app.config.shardDashboards))
   serveDashboardAssets(scope)
   signingIn(scope, app)
   scope.post('/theme', async (request, reply) => {
@@ -74,6 +76,7 @@ function viewOf(app: App, session: Session, request: FastifyRequest): Promise<Vi
     app,
     session,
     actor: { kind: 'operator key', id: session.id, source },
+    host: request.headers.host ?? '',
     path,
     query: new URLSearchParams(search),
     params: (request.params ?? {}) as Record<string, string>,

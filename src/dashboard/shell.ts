@@ -2,6 +2,7 @@
 import { addDays } from '../lib/days.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { comparison, presets } from './period.ts'
+import { shardLinks } from './shards.ts'
 import { type Named, wholeOf } from './tenants.ts'
 import { allChoices, type View } from './view.ts'
 
@@ -117,7 +118,7 @@ export function shell(view: View, { title, body, hasPeriod = false, actions }: P
 function navigation(view: View): Html {
   const isHere = (path: string) =>
     path === '/' ? view.path === '/' : view.path === path || view.path.startsWith(`${path}/`)
-  return html`<nav aria-label="Pages">${NAVIGATION.map(
+  return html`${shardLinks(view)}<nav aria-label="Pages">${NAVIGATION.map(
     ([group, pages]) =>
       html`<h2>${group}</h2><ul>${pages.map(
         ([path, title]) =>

@@ -12,6 +12,8 @@ export interface View extends Tenants {
   app: App
   session: Session
   actor: Actor
+  /** The name by which the browser reached the dashboard. */
+  host: string
   /** The path without its query. */
   path: string
   query: URLSearchParams
@@ -34,6 +36,7 @@ export interface Opened {
   app: App
   session: Session
   actor: Actor
+  host: string
   path: string
   query: URLSearchParams
   params: Record<string, string>

@@ -3,6 +3,7 @@ import type { Answer } from '../call.ts'
 import { id, status, time } from '../format.ts'
 import { html } from '../html.ts'
 import { section } from '../parts.ts'
+import { searchElsewhere } from '../shards.ts'
 import { cell, type Table } from '../sheet.ts'
 import type { Page } from '../shell.ts'
 import { table } from '../table.ts'
@@ -16,7 +17,7 @@ export async function people(view: View): Promise<Page> {
       body: html`<div class="empty"><h2>Find a person</h2><p>Type an e-mail address, or the id of a profile, customer, subscription, order or project, into the search above. It has to be the whole address or id.</p></div>`,
     }
   const { results }: Answer = await view.call('search', { query: { q } })
-  if (results.length === 0) return { title: 'People', body: nothingFound(q) }
+  if (results.length === 0) return { title: 'People', body: nothingFound(view, q) }
   const nameOf = (project: string) => view.projects.find(({ id }) => id === project)?.name || project
   const content: Table = {
     caption: `Found for ${q}`,
@@ -33,8 +34,8 @@ export async function people(view: View): Promise<Page> {
   return { title: 'People', body: section(`Found for “${q}”`, table(view, 'found', content, { hideCaption: true })) }
 }
 
-const nothingFound = (q: string) =>
-  html`<div class="empty" id="found"><h2>Nothing was found for “${q}”</h2><p>Search for the whole e-mail address or the whole id. An erased person is found by id only.</p></div>`
+const nothingFound = (view: View, q: string) =>
+  html`<div class="empty" id="found"><h2>Nothing was found for “${q}”</h2><p>Search for the whole e-mail address or the whole id. An erased person is found by id only.</p>${searchElsewhere(view)}</div>`
 
 function linkOf(view: View, { kind, id, project_id, organization_id, profile_id }: Answer): string | undefined {
   if (kind === 'project') return view.href('/', { project: id })
