@@ -1,6 +1,6 @@
 // The query of the figures: its schema, and the question that it asks.
 import { type MetricName, metricNames, metrics } from '../figures/metrics.ts'
-import type { Question } from '../figures/read.ts'
+import type { Comparison, Question } from '../figures/read.ts'
 import { addDays, DAY_MS } from '../lib/days.ts'
 import { ApiError } from '../lib/errors.ts'
 import { DAY_PATTERN, DECLARED_ONLY } from '../lib/http/rule-phrases.ts'
@@ -57,8 +57,8 @@ export const query = Type.Object({
   ),
   compare: Type.Optional({
     type: 'string',
-    enum: ['previous', 'year'],
-    description: 'Adds the values of as many days before, or of the same days a year earlier.',
+    enum: ['previous', 'month', 'year'],
+    description: 'Adds the values of as many days before, or of the same days a month or a year earlier.',
   }),
   funnel: Type.Optional(Type.String({ description: 'Only of this funnel.', maxLength: 64 })),
   money: Type.Optional({
@@ -77,7 +77,7 @@ interface Given {
   from?: string
   to?: string
   by?: string
-  compare?: 'previous' | 'year'
+  compare?: Comparison
   funnel?: string
   money?: 'usd' | 'own'
   test?: boolean

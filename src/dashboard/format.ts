@@ -52,12 +52,15 @@ interface Changing {
   bad?: boolean
   /** Whether the value is a share, whose change is the difference in percentage points. */
   isShare?: boolean
+  /** What is shown where there is nothing to compare with. */
+  none?: string
 }
 
 /** How a value changed, as a share of what it was. */
-export function change(value: Value, before: Value, { bad = false, isShare = false }: Changing = {}): Piece {
+export function change(value: Value, before: Value, changing: Changing = {}): Piece {
+  const { bad = false, isShare = false, none = 'no comparison' } = changing
   if (value === null || value === undefined || before === null || before === undefined || (!before && !isShare))
-    return html`<span class="change flat">no comparison</span>`
+    return html`<span class="change flat">${none}</span>`
   const percents = ((value - before) / (isShare ? 1 : Math.abs(before))) * 100
   if (Math.abs(percents) < 0.05) return html`<span class="change flat">unchanged</span>`
   const digits = Math.abs(percents) < 100 ? 1 : 0

@@ -11,18 +11,18 @@ import { allChoices, type View } from './view.ts'
 // Characters that fit into a tile at its usual size.
 const LONG_FIGURE = 12
 
-/** A figure of the period with its change. */
+/** A figure of the period with its change; its label links to the page that has more of it. */
 export function tile(
   label: string,
   figure: Figure,
   metric: string,
   unit: Unit,
-  { bad = false, note }: { bad?: boolean; note?: Piece } = {},
+  { bad = false, note, href }: { bad?: boolean; note?: Piece; href?: string } = {},
 ): Html {
   const value = figure.values[metric] ?? (unit === 'percent' ? null : 0)
   const { shown } = show(unit, value)
   const isLong = typeof shown === 'string' && shown.length > LONG_FIGURE
-  return html`<div class="tile"><dt>${label}</dt><dd><strong${isLong && html` class="long"`}>${shown}</strong>
+  return html`<div class="tile"><dt>${href === undefined ? label : html`<a href="${href}">${label}</a>`}</dt><dd><strong${isLong && html` class="long"`}>${shown}</strong>
     <span class="quiet">${note ?? change(figure.compared?.[metric], figure.previous?.[metric], { bad, isShare: unit === 'percent' })}</span></dd></div>`
 }
 

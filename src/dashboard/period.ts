@@ -1,5 +1,6 @@
 // The period of a page: a preset or two days, both in the address, and how its figures are grouped.
 import { FIRST_DAY, LAST_DAY } from '../admin/figures-query.ts'
+import type { Comparison } from '../figures/read.ts'
 import { addDays, DAY_MS } from '../lib/days.ts'
 import { ApiError } from '../lib/errors.ts'
 
@@ -11,7 +12,7 @@ export interface Span {
   to: string
   /** The present day, which is not over. */
   today: string
-  compare: 'previous' | 'year'
+  compare: Comparison
   /** How a line over the period is grouped: as was chosen, or so that it has 7 to 70 points. */
   by: 'day' | 'week' | 'month'
 }
@@ -20,6 +21,8 @@ export const presets: Record<string, string> = {
   '7d': '7 days',
   '30d': '30 days',
   '90d': '90 days',
+  month: 'This month',
+  'last-month': 'Last month',
   '12m': '12 months',
   '24m': '24 months',
 }
@@ -27,20 +30,32 @@ const DEFAULT = '30d'
 
 /** Reads the period from the address; `today` is a day in UTC. Nonsense is refused in a sentence. */
 export function choosePeriod(query: URLSearchParams, today: string): Span {
-  const compare = query.get('compare') === 'year' ? 'year' : 'previous'
   const given = query.get('from')
   if (given) {
     const from = readDay('from', given)
     const to = addDays(readDay('to', query.get('to') || today), 1)
     if (from >= to) throw new ApiError(400, 'invalid_value', 'The first day must not be after the last.')
-    return { name: 'custom', from, to, today, compare, by: chosenGrouping(query) ?? grouping(from, to) }
+    return {
+      name: 'custom',
+      from,
+      to,
+      today,
+      compare: chosenComparison(query) ?? 'previous',
+      by: chosenGrouping(query) ?? grouping(from, to),
+    }
   }
   const name = Object.hasOwn(presets, query.get('period') ?? '') ? query.get('period')! : DEFAULT
-  const to = addDays(today, 1)
-  const from = name.endsWith('d')
-    ? addDays(to, -Number.parseInt(name, 10))
-    : monthsBefore(to, Number.parseInt(name, 10))
+  const { from, to } = presetDays(name, today)
+  const compare = chosenComparison(query) ?? (name.endsWith('month') ? 'month' : 'previous')
   return { name, from, to, today, compare, by: chosenGrouping(query) ?? grouping(from, to) }
+}
+
+function presetDays(name: string, today: string): { from: string; to: string } {
+  const to = addDays(today, 1)
+  if (name === 'month') return { from: monthsBefore(to, 1), to }
+  if (name === 'last-month') return { from: monthsBefore(to, 2), to: monthsBefore(to, 1) }
+  const count = Number.parseInt(name, 10)
+  return { from: name.endsWith('d') ? addDays(to, -count) : monthsBefore(to, count), to }
 }
 
 /** The days that are over, which alone can be compared with others; undefined if none of the period is. */
@@ -56,8 +71,21 @@ export function comparison(span: Span): string {
   const count = (Date.parse(days.to) - Date.parse(days.from)) / DAY_MS
   const length = count === 1 ? 'the day' : `the ${count} days`
   const what = days.to === span.to ? length : count === 1 ? 'yesterday' : `${length} until yesterday`
-  const other = span.compare === 'year' ? 'the same a year earlier' : `${length} before`
+  const others = {
+    previous: `${length} before`,
+    month: isMonth(days) ? 'the month before' : 'the same a month earlier',
+    year: 'the same a year earlier',
+  }
+  const other = others[span.compare]
   return `changes compare ${what} with ${other}`
+}
+
+const isMonth = ({ from, to }: { from: string; to: string }) =>
+  from.endsWith('-01') && to.endsWith('-01') && addDays(from, 31) >= to
+
+function chosenComparison(query: URLSearchParams): Span['compare'] | undefined {
+  const compare = query.get('compare')
+  return compare === 'previous' || compare === 'month' || compare === 'year' ? compare : undefined
 }
 
 /** The first of the month so many months before, so that months are whole. */

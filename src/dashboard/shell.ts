@@ -159,20 +159,22 @@ function periodChooser(view: View): Html {
   return html`<div class="period">
     <nav aria-label="Period"><ul>${Object.entries(presets).map(
       ([name, label]) =>
-        html`<li><a href="${view.href(view.path, { ...own, period: name, from: null, to: null })}"${name === span.name ? html` aria-current="true"` : ''}>${label}</a></li>`,
+        html`<li><a href="${view.href(view.path, { ...own, period: name, from: null, to: null, compare: span.compare === 'year' ? 'year' : null })}"${name === span.name ? html` aria-current="true"` : ''}>${label}</a></li>`,
     )}</ul></nav>
     <details${span.name === 'custom' ? html` open` : ''}><summary>Dates</summary>
       <form action="${view.path}" method="get">${kept(view, ['from', 'to', 'period', 'by', 'compare', 'test'], own)}
         <label>From <input type="date" name="from" value="${span.from}" required></label>
         <label>to <input type="date" name="to" value="${last}"></label>
         <label>by <select name="by"><option value="">automatic</option>${['day', 'week', 'month'].map((by) => html`<option value="${by}"${query.get('by') === by ? html` selected` : ''}>${by}</option>`)}</select></label>
-        <label>compared with <select name="compare"><option value="previous">the days before</option><option value="year"${span.compare === 'year' ? html` selected` : ''}>a year earlier</option></select></label>
+        <label>compared with <select name="compare">${Object.entries(COMPARISONS).map(([name, label]) => html`<option value="${name}"${span.compare === name ? html` selected` : ''}>${label}</option>`)}</select></label>
         <label><input type="checkbox" name="test" value="1"${query.get('test') === '1' ? html` checked` : ''}> sandbox data</label>
         <button>Show</button>
       </form></details>
     <p class="quiet">${span.from} to ${last}, UTC; ${comparison(span)}</p>
   </div>`
 }
+
+const COMPARISONS = { previous: 'the days before', month: 'a month earlier', year: 'a year earlier' }
 
 /** The choices of the address as hidden fields, without those that the form has itself. */
 export function kept(view: View, without: string[], choices: Record<string, string | null> = {}): Piece {

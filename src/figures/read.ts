@@ -1,6 +1,6 @@
 // Reads figures: sums over days from the rollups, by period and dimension, beside the period before.
 import { currencies } from '../lib/currencies.ts'
-import { DAY_MS } from '../lib/days.ts'
+import { addDays, DAY_MS } from '../lib/days.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Param } from '../lib/pg/types.ts'
 import { type MetricName, metrics, type Sum, type SumName, sums, sumsOf } from './metrics.ts'
@@ -198,12 +198,25 @@ function startOf(ms: number, period: Period): string {
   return dayText(period === 'day' ? ms : ms - ((new Date(ms).getUTCDay() + 6) % 7) * DAY_MS)
 }
 
-/** The days that figures are compared with: as many before the first one, or the same days a year earlier. */
-export function comparedDays({ from, to }: { from: string; to: string }, compare: 'previous' | 'year') {
+export type Comparison = 'previous' | 'month' | 'year'
+
+/** The days that figures are compared with: as many before the first one, or the same days a month or a year earlier. */
+export function comparedDays({ from, to }: { from: string; to: string }, compare: Comparison) {
   if (compare === 'year') return { from: yearBefore(from), to: yearBefore(to) }
+  if (compare === 'month') return { from: monthBefore(from), to: monthEndBefore(to) }
   const length = Date.parse(to) - Date.parse(from)
   return { from: dayText(Date.parse(from) - length), to: from }
 }
+
+/** The same day of the month before, or its last one. */
+function monthBefore(day: string): string {
+  const lastBefore = addDays(`${day.slice(0, 7)}-01`, -1)
+  return [`${lastBefore.slice(0, 7)}-${day.slice(8)}`, lastBefore].sort()[0]!
+}
+
+/** The day after the same last day a month before; a whole month ends as a whole one. */
+const monthEndBefore = (end: string) =>
+  end.endsWith('-01') ? monthBefore(end) : addDays(monthBefore(addDays(end, -1)), 1)
 
 /** The 29th of February becomes the 28th. */
 function yearBefore(day: string): string {

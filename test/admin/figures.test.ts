@@ -55,6 +55,21 @@ describe('figures of a project', () => {
     ])
   })
 
+  const monthEarlier: [days: string, compared: string][] = [
+    ['2026-02-01 2026-03-01', '2026-01-01 2026-02-01'],
+    ['2026-11-01 2026-12-01', '2026-10-01 2026-11-01'],
+    ['2026-11-10 2026-11-24', '2026-10-10 2026-10-24'],
+    ['2026-03-01 2026-03-31', '2026-02-01 2026-03-01'],
+    ['2026-03-30 2026-04-02', '2026-02-28 2026-03-02'],
+    ['2026-01-05 2026-01-06', '2025-12-05 2025-12-06'],
+  ]
+  for (const [days, compared] of monthEarlier)
+    test(`a month before ${days} are ${compared}`, async () => {
+      const [from, to] = days.split(' ')
+      const { compared_with } = await ask(`metric=sales&from=${from}&to=${to}&compare=month`)
+      assert.equal(`${compared_with.from} ${compared_with.to}`, compared)
+    })
+
   test('an organization is the sum of its projects, and can be split by them', async () => {
     const path = '/organizations/acme/figures?metric=revenue&from=2026-01-01&to=2026-03-01'
     assert.equal((await admin.call('GET', path)).body.data[0].values.revenue, 13.5)

@@ -1,8 +1,9 @@
 // Periods that are not over, or not whole: marked as such, and never compared with whole ones.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { addDays } from '../../src/lib/days.ts'
+import { addDays, DAY_MS } from '../../src/lib/days.ts'
 import { startDashboard } from '../support/dashboard.ts'
+import { money, tilesOf } from '../support/page-numbers.ts'
 
 let dashboard: Awaited<ReturnType<typeof startDashboard>>
 let cookie: string
@@ -52,6 +53,27 @@ test('a steady business is unchanged over every period, though today has hardly 
   assert.equal(changeOf(text, 'Revenue'), 'no comparison')
   assert.match(text, /nothing to compare before today is over/)
   assert.match(await see('/revenue?period=7d'), /changes compare the 6 days until yesterday with the 6 days before/)
+})
+
+test('last month is compared with the month before, and this month with the same days of last month', async () => {
+  const firstOf = (day: string) => `${day.slice(0, 7)}-01`
+  const lastMonth = firstOf(addDays(firstOf(today), -1))
+  const before = firstOf(addDays(lastMonth, -1))
+  const daysOf = (first: string, end: string) => (Date.parse(end) - Date.parse(first)) / DAY_MS
+  const [now, then] = [daysOf(lastMonth, firstOf(today)), daysOf(before, lastMonth)]
+  const text = await see('/revenue?period=last-month')
+  assert.match(text, new RegExp(`${lastMonth} to .*compare the ${now} days with the month before`))
+  assert.equal(tilesOf(text)['Revenue'], money(now * 10))
+  const percents = `${((Math.abs(now - then) / then) * 100).toFixed(1)}%`
+  assert.equal(changeOf(text, 'Revenue'), now === then ? 'unchanged' : `${now > then ? '+' : '−'}${percents}`)
+  const current = await see('/revenue?period=month')
+  assert.match(
+    current,
+    today.endsWith('-01') ? /nothing to compare/ : /with the same a month earlier|with the month before/,
+  )
+  const other = await see('/revenue?period=last-month&compare=previous')
+  assert.match(other, new RegExp(`compare the ${now} days with the ${now} days before`))
+  assert.equal(changeOf(other, 'Revenue'), 'unchanged')
 })
 
 test('the period that is not over is marked in the table, in the sheet and for the picture, and so is one shown in part', async () => {

@@ -1,13 +1,16 @@
 // The tables that test/dashboard/figures.test.ts does not read: charts over time, cohorts, lists and objects, beside SQL.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { addDays } from '../../src/lib/days.ts'
 import {
   ATTEMPTS,
   BACK,
   cents,
   count,
   type Fact,
+  FROM,
   grouped,
+  PERIOD,
   SALES,
   SESSIONS,
   SUBSCRIPTIONS,
@@ -55,6 +58,29 @@ describe('tables of the demo', () => {
       assert.equal(Number(n), own.length, month)
       near(share, count(own, 'paid') / own.length, month!)
     }
+  })
+
+  test('what the change of revenue comes from, by country: also those that brought revenue before only', async () => {
+    const rows = rowsOf(await demo.page('/revenue', `${PERIOD}&split=country`), 'change')
+    const start = addDays(FROM, -200)
+    const before = await demo.facts(SALES, `at >= '${start}Z' and at < '${FROM}Z'`)
+    const now = await demo.facts(SALES)
+    const ofCountry = (own: Fact[], key: string) => cents(own.filter(({ country }) => country === key))
+    assert.equal(rows.length, 12)
+    const differences = rows.slice(0, -2).map(([key, ...cells]) => {
+      const [was, is, difference, change] = cells.map(Number)
+      assert.deepEqual([was, is], [ofCountry(before, key!), ofCountry(now, key!)], key)
+      near(String(difference), is! - was!, key!)
+      near(String(change), is! / was! - 1, key!)
+      return Math.abs(difference!)
+    })
+    assert.deepEqual(
+      differences,
+      differences.toSorted((a, b) => b - a),
+    )
+    const [others, all] = rows.slice(-2).map((cells) => cells.slice(1, 3).map(Number))
+    assert.deepEqual(all, [cents(before), cents(now)])
+    near(String(others![1]), all![1]! - rows.slice(0, -2).reduce((sum, [, , one]) => sum + Number(one), 0), 'others')
   })
 
   test('MRR and paying subscriptions at the end of each month, and who still pays by month of the first payment', async () => {

@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000
 const day = (daysAgo: number) => new Date(Date.now() - daysAgo * DAY_MS).toISOString().slice(0, 10)
 // 200 days, so that months at both ends are not whole; the day after the last for SQL.
 export const [FROM, LAST, TO] = [day(200), day(1), day(0)]
-const PERIOD = `project=demo&from=${FROM}&to=${LAST}&by=month`
+export const PERIOD = `project=demo&from=${FROM}&to=${LAST}&by=month`
 
 // Independent of the statements that compute figures: a row for each movement of money, session and so on.
 export const SALES = `

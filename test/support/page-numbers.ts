@@ -14,7 +14,7 @@ export function rowsOf(html: string, id: string): string[][] {
 /** The figures of the tiles by their labels. */
 export function tilesOf(html: string): Record<string, string> {
   const tiles = html.matchAll(/<div class="tile"><dt>(.*?)<\/dt><dd><strong>(.*?)<\/strong>/gs)
-  return Object.fromEntries([...tiles].map(([, label, shown]) => [label, textOf(shown!)]))
+  return Object.fromEntries([...tiles].map(([, label, shown]) => [textOf(label!), textOf(shown!)]))
 }
 
 export const money = (value: number) =>

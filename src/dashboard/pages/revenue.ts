@@ -20,6 +20,7 @@ import { cell, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
 import type { View } from '../view.ts'
+import { revenueChange } from './revenue-change.ts'
 
 const MONEY = 'revenue,refunds,chargebacks,net_revenue,sales'
 const SPLITS = ['product', 'country', 'funnel', 'provider', 'kind'] as const
@@ -32,13 +33,14 @@ export async function revenue(view: View): Promise<Page> {
   const choices = [...CHARTED, ...(view.project ? [] : ['project'])]
   const split = choices.find((name) => name === view.query.get('split')) ?? 'kind'
   const charted = figures(view, MONEY, { by: `${by},${split}` })
-  const [names, sum, lines, averages, parts, own, ...splits] = await Promise.all([
+  const [names, sum, lines, averages, parts, own, change, ...splits] = await Promise.all([
     namesOf(view),
     total(view, 'revenue,refunds,chargebacks,net_revenue,arpu,arppu,without_usd'),
     figures(view, 'revenue,refunds,chargebacks,net_revenue', { by }),
     perPerson(view),
     charted,
     figures(view, MONEY, { by: 'currency', money: 'own' }),
+    revenueChange(view, split),
     ...SPLITS.map((one) => (one === split ? charted.then(overPeriods) : figures(view, MONEY, { by: one }))),
   ])
   const unknown = sum.values.without_usd ?? 0
@@ -72,14 +74,10 @@ export async function revenue(view: View): Promise<Page> {
           { kind: 'stacked', unit: 'usd' },
         )}`,
       )}
-      ${section(
-        `Net and gross by ${by}`,
-        chart(view, 'revenue', seriesTable(view, `Revenue by ${by}, in US dollars`, lines, NET_TO_GROSS), {
-          kind: 'stacked',
-          unit: 'usd',
-        }),
-        { note: 'A whole column is gross: what was kept, and what went back.' },
-      )}
+      ${change((key) => nameOf(view, split, key, names))}
+      ${section(`Net and gross by ${by}`, netToGross(view, lines), {
+        note: 'A whole column is gross: what was kept, and what went back.',
+      })}
       ${averages}
       ${tableSection(view, 'currencies', ownTable(own))}
       ${SPLITS.map((one, n) => tableSection(view, one, splitTable(view, one, splits[n]!, names), one === 'product' ? { note: 'Refunds and disputes have no product: they are in the row without one.' } : {}))}`,
@@ -101,6 +99,12 @@ const NET_TO_GROSS: Series[] = [
   { label: 'Chargebacks', metric: 'chargebacks', unit: 'usd' },
   { label: 'Gross', metric: 'revenue', unit: 'usd', sum: true },
 ]
+
+const netToGross = (view: View, found: Figure[]): Html =>
+  chart(view, 'revenue', seriesTable(view, `Revenue by ${view.span.by}, in US dollars`, found, NET_TO_GROSS), {
+    kind: 'stacked',
+    unit: 'usd',
+  })
 
 const NO_REVENUE = html`<div class="empty"><h2>No revenue in this period</h2><p>Sales come in by <a href="/docs/guides/import">an import</a> or as <a href="/docs/guides/charging">custom charges</a>. Choose a longer period to see older ones.</p></div>`
 

@@ -31,16 +31,16 @@ export async function today(view: View): Promise<Page> {
   const body = html`
     ${isUrgent && now}
     ${tiles(
-      tile('Revenue', sum, 'revenue', 'usd'),
-      tile('Net revenue', sum, 'net_revenue', 'usd'),
-      tile('MRR', level, 'mrr', 'usd'),
-      tile('Paying subscriptions', level, 'paying', 'number'),
-      tile('New subscriptions', sum, 'new_subscriptions', 'number'),
-      tile('Sessions', sum, 'sessions', 'number'),
-      tile('Conversion', sum, 'conversion_rate', 'percent'),
-      tile('Sales', sum, 'sales', 'number'),
-      tile('Acceptance rate', sum, 'acceptance_rate', 'percent'),
-      tile('Refund rate', sum, 'refund_rate', 'percent', { bad: true }),
+      tile('Revenue', sum, 'revenue', 'usd', { href: view.href('/revenue') }),
+      tile('Net revenue', sum, 'net_revenue', 'usd', { href: view.href('/revenue') }),
+      tile('MRR', level, 'mrr', 'usd', { href: view.href('/subscriptions') }),
+      tile('Paying subscriptions', level, 'paying', 'number', { href: view.href('/subscriptions') }),
+      tile('New subscriptions', sum, 'new_subscriptions', 'number', { href: view.href('/subscriptions') }),
+      tile('Sessions', sum, 'sessions', 'number', { href: view.href('/funnels') }),
+      tile('Conversion', sum, 'conversion_rate', 'percent', { href: view.href('/funnels') }),
+      tile('Sales', sum, 'sales', 'number', { href: view.href('/revenue') }),
+      tile('Acceptance rate', sum, 'acceptance_rate', 'percent', { href: view.href('/charges') }),
+      tile('Refund rate', sum, 'refund_rate', 'percent', { bad: true, href: view.href('/refunds') }),
     )}
     ${section(
       `Revenue by ${view.span.by}`,

@@ -1,0 +1,77 @@
+// What a change of revenue comes from: each value of a dimension beside its revenue in the days compared with.
+import { comparedDays } from '../../figures/read.ts'
+import { change, dollars } from '../format.ts'
+import { html, type Piece } from '../html.ts'
+import { figures, show, tidy } from '../numbers.ts'
+import { tableSection } from '../parts.ts'
+import { comparable, comparison } from '../period.ts'
+import { cell, type Table } from '../sheet.ts'
+import type { View } from '../view.ts'
+
+interface Pair {
+  now: number
+  before: number
+}
+
+// The others are one row together.
+const MOST_ROWS = 10
+
+/** The section for a dimension, largest difference first; nothing while no day of the period is over. */
+export async function revenueChange(view: View, split: string): Promise<(nameOf: (key: string) => string) => Piece> {
+  const days = comparable(view.span)
+  if (!days) return () => ''
+  // Two questions, and no comparison of one: it has nothing for what brought revenue before and brings none now.
+  const [now, before] = await Promise.all(
+    [days, comparedDays(days, view.span.compare)].map((asked) => figures(view, 'revenue', { by: split, ...asked })),
+  )
+  const pairs = new Map<string, Pair>()
+  for (const { key, values } of now!) pairs.set(key!, { now: values.revenue ?? 0, before: 0 })
+  for (const { key, values } of before!)
+    pairs.set(key!, { now: pairs.get(key!)?.now ?? 0, before: values.revenue ?? 0 })
+  const changed = [...pairs]
+    .filter(([, pair]) => differenceOf(pair) !== 0)
+    .sort(([, a], [, b]) => Math.abs(differenceOf(b)) - Math.abs(differenceOf(a)))
+  if (changed.length === 0) return () => ''
+  return (nameOf) =>
+    tableSection(view, 'change', changeTable(split, changed, nameOf, sumOf([...pairs.values()])), {
+      note: `Gross; ${comparison(view.span)}.`,
+    })
+}
+
+function changeTable(split: string, changed: [string, Pair][], nameOf: (key: string) => string, all: Pair): Table {
+  const isLong = changed.length > MOST_ROWS + 1
+  const shown = isLong ? changed.slice(0, MOST_ROWS) : changed
+  const others = sumOf(changed.slice(shown.length).map(([, pair]) => pair))
+  return {
+    caption: `What the change of revenue comes from, by ${split}`,
+    columns: [
+      { label: split.replace(/^./, (letter) => letter.toUpperCase()) },
+      ...['Before', 'Now', 'Difference', 'Change'].map((label) => ({ label, number: true })),
+    ],
+    rows: [
+      ...shown.map(([key, pair]) => rowOf(cell(nameOf(key), key), pair)),
+      ...(isLong ? [rowOf('others', others)] : []),
+      rowOf('All', all),
+    ],
+  }
+}
+
+function rowOf(name: Table['rows'][0][0], pair: Pair): Table['rows'][0] {
+  const difference = differenceOf(pair)
+  const sign = difference > 0 && '+'
+  const tone = difference < 0 ? 'poor' : 'good'
+  return [
+    name!,
+    show('usd', pair.before),
+    show('usd', pair.now),
+    cell(html`<span class="change ${tone}">${sign}${dollars(difference)}</span>`, difference),
+    cell(change(pair.now, pair.before, { none: 'new' }), pair.before ? pair.now / pair.before - 1 : null),
+  ]
+}
+
+const differenceOf = ({ now, before }: Pair) => tidy(now - before)
+
+const sumOf = (all: Pair[]): Pair => ({
+  now: tidy(all.reduce((sum, { now }) => sum + now, 0)),
+  before: tidy(all.reduce((sum, { before }) => sum + before, 0)),
+})
