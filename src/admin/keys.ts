@@ -1,4 +1,5 @@
 // Secret keys of organizations and projects, and the operators' own keys.
+import { DAY_S } from '../lib/days.ts'
 import { isUuid } from '../lib/ids.ts'
 import type { Query } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
@@ -10,7 +11,7 @@ import { list } from './list.ts'
 import { nameIn } from './names.ts'
 import type { Operation } from './operation.ts'
 
-const LONGEST_OVERLAP_SECONDS = 365 * 86_400
+const LONGEST_OVERLAP_SECONDS = 365 * DAY_S
 
 const purpose = nameIn('Purpose of the key.')
 

@@ -1,8 +1,9 @@
 // Reads a duration of the command line.
+import { DAY_S } from '../lib/days.ts'
 import { UsageError } from '../lib/errors.ts'
 
-const UNIT_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400 }
-const LONGEST_SECONDS = 365 * 86_400
+const UNIT_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3600, d: DAY_S }
+const LONGEST_SECONDS = 365 * DAY_S
 
 /** `24h`, `90m`, `7d` or `0s` in seconds, at most a year. */
 export function readSpan(option: string, text: string): number {

@@ -6,6 +6,7 @@ import { type Command, Option } from 'commander'
 import { Tundish } from '../../clients/js/src/client.ts'
 import { TundishConnectionError, TundishError } from '../../clients/js/src/errors.ts'
 import type { Config } from '../config.ts'
+import { DAY_S } from '../lib/days.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { causeOf, isUnavailable } from '../lib/pg/errors.ts'
 import { targetOf } from '../sync/open-target.ts'
@@ -23,7 +24,7 @@ interface Options {
   json?: boolean
 }
 
-const LONGEST_PAUSE_S = 86_400
+const LONGEST_PAUSE_S = DAY_S
 
 export function register(program: Command): void {
   const command = program

@@ -1,6 +1,7 @@
 // The dashboard: pages for people on the operator's listener, each made from operations of the operator's API.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { App } from '../app.ts'
+import { DAY_S } from '../lib/days.ts'
 import { ApiError } from '../lib/errors.ts'
 import { callerOf } from '../lib/http/client-address.ts'
 import { serveDashboardAssets } from './assets.ts'
@@ -16,7 +17,7 @@ import { shell } from './shell.ts'
 import { askToSignIn, SESSION_COOKIE, signingIn } from './sign-in.ts'
 import { openView, type View } from './view.ts'
 
-const THEME_SECONDS = 365 * 86_400
+const THEME_SECONDS = 365 * DAY_S
 
 /** Mounts the dashboard on `scope`. */
 export async function dashboard(scope: FastifyInstance, app: App): Promise<void> {

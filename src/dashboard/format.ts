@@ -1,4 +1,5 @@
 // How values are shown: numbers grouped, money with its currency, times in UTC, ids that can be copied.
+import { DAY_S } from '../lib/days.ts'
 import { minorUnits } from '../lib/money.ts'
 import { type Html, html, type Piece } from './html.ts'
 
@@ -87,7 +88,7 @@ export function moment(instant: string): Piece {
 }
 
 const UNITS: [seconds: number, name: string][] = [
-  [86_400, 'd'],
+  [DAY_S, 'd'],
   [3600, 'h'],
   [60, 'min'],
   [1, 's'],

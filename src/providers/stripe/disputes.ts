@@ -1,4 +1,5 @@
 // Disputes of payments, and the amounts that Stripe withdrew from the account and returned for them.
+import { DAY_S } from '../../lib/days.ts'
 import type { Dispute } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import type { Fields, StripeApi } from './api.ts'
@@ -15,7 +16,7 @@ export async function disputesOf(api: StripeApi, chargeTransactionId: string, si
 }
 
 // Banks decide within a few months, so a dispute opened this long before `since` may have been decided after it.
-const DECIDED_WITHIN_S = 120 * 86_400
+const DECIDED_WITHIN_S = 120 * DAY_S
 
 /** The account's disputes that were opened since an instant, or opened earlier and possibly decided since. */
 export async function* disputesSince(

@@ -1,4 +1,5 @@
 // Lists every charge made by Tundish, and its refunds, since an instant: oldest first, although Stripe lists the newest first.
+import { DAY_S } from '../../lib/days.ts'
 import type { Movement } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import type { Fields } from './api.ts'
@@ -10,7 +11,6 @@ export type ReadAll = (
   params: { created: { gte: number; lt: number }; expand: string[] },
 ) => AsyncIterable<Fields>
 
-const DAY_S = 86_400
 // Fewer objects than this, one page of Stripe's, mean a quiet period.
 const FEW = 100
 // Stripe lists payments by creation. A payment may be confirmed this long after it was created.

@@ -1,4 +1,5 @@
 // A made-up account with a history of two years, to import from: the same customers and payments for the same seed.
+import { DAY_S } from '../../lib/days.ts'
 import type { Form } from '../../lib/http/form.ts'
 import { openRandom, type Random } from '../../lib/seeded-random.ts'
 import type { Dialect, Route } from './call.ts'
@@ -24,8 +25,7 @@ interface Action {
 }
 
 const ROUTES: readonly Route[] = [...customerRoutes, ...paymentMethodRoutes, ...productRoutes, ...subscriptionRoutes]
-const DAY = 86_400
-const YEARS = 2 * 365 * DAY
+const YEARS = 2 * 365 * DAY_S
 // Amounts in Stripe's units, with currencies of none, two and three decimals and of Stripe's own rules.
 const PLANS = [
   { name: 'Monthly', interval: 'month', amounts: { usd: 1999, eur: 1899, gbp: 1599, jpy: 2980, isk: 249_000 } },
@@ -43,7 +43,7 @@ export function fillDemoAccount(dialect: Dialect, { customers, seed }: DemoAccou
   const random = openRandom(seed)
   const end = quiet.state.now()
   const history = openHistory(quiet.state, end)
-  const prices = quiet.state.inThePast(end - YEARS - DAY, () => makePlans(quiet))
+  const prices = quiet.state.inThePast(end - YEARS - DAY_S, () => makePlans(quiet))
   for (let n = 1; n <= customers; n += 1) {
     const at = end - YEARS + Math.floor((n / (customers + 1)) * YEARS)
     history.add(at, () => live({ dialect: quiet, random, history, prices, now: at }, n))
@@ -68,11 +68,11 @@ function live(life: Life, n: number): void {
   const { id: method } = perform<{ id: string }>(dialect, 'POST', `/v1/payment_methods/${card}/attach`, { customer })
   if (random.chance(0.6))
     perform(dialect, 'POST', `/v1/customers/${customer}`, { invoice_settings: { default_payment_method: method } })
-  if (random.chance(0.15)) history.add(now + DAY, () => buy(life, customer, method))
-  if (random.chance(0.01)) history.add(now + 2 * DAY, () => buy(life, undefined, 'pm_card_visa'))
+  if (random.chance(0.15)) history.add(now + DAY_S, () => buy(life, customer, method))
+  if (random.chance(0.01)) history.add(now + 2 * DAY_S, () => buy(life, undefined, 'pm_card_visa'))
   if (random.chance(0.8)) subscribe(life, customer, random.pick(prices))
-  if (random.chance(0.02)) history.add(now + 400 * DAY, () => leave(dialect, customer))
-  else if (random.chance(0.05)) history.add(now + 200 * DAY, () => detach(dialect, method))
+  if (random.chance(0.02)) history.add(now + 400 * DAY_S, () => leave(dialect, customer))
+  else if (random.chance(0.05)) history.add(now + 200 * DAY_S, () => detach(dialect, method))
 }
 
 function makePlans(dialect: Dialect): string[] {
@@ -117,7 +117,7 @@ function renewLater(life: Life, id: string, customer: string, periods: number): 
   if (periods === 0) {
     const ending = random.pick(['cancel', 'later', 'pause', 'stay', 'stay'])
     const change = (params: Form, method: Route['method'] = 'POST') =>
-      history.add(end - DAY, () => {
+      history.add(end - DAY_S, () => {
         // Its customer may have left before.
         if (isCanceled()) return
         perform(dialect, method, `/v1/subscriptions/${id}`, params)
@@ -148,7 +148,7 @@ function buy(life: Life, customer: string | undefined, payment_method: string): 
 function mayReturn({ dialect, random, history }: Life, customer: string): void {
   const charge = dialect.state.related('charge', 'customer', customer).at(-1)
   if (charge?.status !== 'succeeded' || charge.amount_refunded > 0 || charge.disputed) return
-  const later = (act: () => void) => history.add(charge.created + random.integer(1, 30) * DAY, act)
+  const later = (act: () => void) => history.add(charge.created + random.integer(1, 30) * DAY_S, act)
   if (random.chance(0.06)) {
     const part = charge.currency === 'usd' && random.chance(0.4) ? 500 : charge.amount
     later(() => {

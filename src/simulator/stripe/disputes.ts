@@ -1,5 +1,6 @@
 // Disputes: opened by the customer's bank, the money withdrawn at once; won or lost later.
 import type { Stripe } from 'stripe'
+import { DAY_S } from '../../lib/days.ts'
 import { post } from './balance-transactions.ts'
 import { type Call, type Dialect, inPath, route, text } from './call.ts'
 import { invalid } from './errors.ts'
@@ -9,7 +10,6 @@ import { behaviourOf } from './payment-methods.ts'
 
 type Dispute = Stripe.Dispute
 
-const DAYS = 86_400
 // What Stripe takes for a dispute, in the account's currency.
 const FEE = 1500
 
@@ -40,7 +40,7 @@ export function openDispute(dialect: Dialect, chargeId: string, reason?: string)
     enhanced_eligibility_types: [],
     evidence: noEvidence,
     evidence_details: {
-      due_by: state.now() + 7 * DAYS,
+      due_by: state.now() + 7 * DAY_S,
       enhanced_eligibility: {},
       has_evidence: false,
       past_due: false,

@@ -1,5 +1,6 @@
 // Subscriptions: created with their first payment, renewed by time, changed and cancelled.
 import type { Stripe } from 'stripe'
+import { DAY_S } from '../../lib/days.ts'
 import type { Form } from '../../lib/http/form.ts'
 import { type Call, type Dialect, existing, flag, inPath, integer, metadata, required, route, text } from './call.ts'
 import { invalid } from './errors.ts'
@@ -11,7 +12,6 @@ type Subscription = Stripe.Subscription
 
 const CREATE_FIELDS = ['customer', 'default_payment_method', 'items', 'metadata', 'off_session', 'trial_period_days']
 const UPDATE_FIELDS = ['cancel_at_period_end', 'default_payment_method', 'metadata', 'pause_collection']
-const DAY = 86_400
 
 export const subscriptionRoutes = [
   route('POST', '/v1/subscriptions', CREATE_FIELDS, create),
@@ -77,7 +77,7 @@ function initialSubscription(dialect: Dialect, call: Call, customer: Stripe.Cust
   const now = state.now()
   const id = state.newId('sub')
   const items = readItems(dialect, call, id, trialDays)
-  const trial_end = trialDays > 0 ? now + trialDays * DAY : null
+  const trial_end = trialDays > 0 ? now + trialDays * DAY_S : null
   return {
     id,
     object: 'subscription',
@@ -126,7 +126,7 @@ function readItems(dialect: Dialect, call: Call, subscription: string, trialDays
       object: 'subscription_item',
       billing_thresholds: null,
       created: now,
-      current_period_end: trialDays > 0 ? now + trialDays * DAY : periodEnd(now, price.recurring),
+      current_period_end: trialDays > 0 ? now + trialDays * DAY_S : periodEnd(now, price.recurring),
       current_period_start: now,
       current_trial: null,
       discounts: [],
@@ -141,7 +141,8 @@ function readItems(dialect: Dialect, call: Call, subscription: string, trialDays
 }
 
 function periodEnd(start: number, { interval, interval_count }: Stripe.Price.Recurring): number {
-  if (interval === 'day' || interval === 'week') return start + interval_count * (interval === 'day' ? DAY : 7 * DAY)
+  if (interval === 'day' || interval === 'week')
+    return start + interval_count * (interval === 'day' ? DAY_S : 7 * DAY_S)
   const date = new Date(start * 1000)
   date.setUTCMonth(date.getUTCMonth() + interval_count * (interval === 'year' ? 12 : 1))
   return Math.floor(date.getTime() / 1000)
