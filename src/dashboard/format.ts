@@ -135,6 +135,7 @@ const TONES: Record<string, string> = {
   cancelled: 'warn',
   warning: 'warn',
   failed: 'poor',
+  failing: 'poor',
   expired: 'flat',
   disabled: 'poor',
   erased: 'flat',

@@ -51,7 +51,9 @@ export async function merchantAccounts(view: View): Promise<Page> {
         says: 'Of an account in the list, or of one that is added by this. Without keys it takes no charges: its payments come by an import.',
         fields: html`${textField('psp', 'Provider', { required: true, hint: 'simulator, stripe' })}${textField('psp_merchant_id', 'Account there', { required: true })}${textField('region', 'Region')}${textField('currencies', 'Currencies', { hint: 'EUR, USD; empty: all' })}`,
       })}</div>`,
-      { note: 'Keys of a provider are stored encrypted and never shown again.' },
+      {
+        note: html`Keys of a provider are stored encrypted and never shown again. Whether each account may charge is checked by <a href="${view.href('/doctor')}">the doctor</a>; how many payments are declined, and why, is at <a href="${view.href('/charges')}">Charges</a>.`,
+      },
     )}
     ${view.project && (await importsOf(view, data))}`,
   }

@@ -26,7 +26,7 @@ export async function charge(view: View): Promise<Page> {
         Provider: `${order.psp}${order.psp_merchant_id ? `, ${order.psp_merchant_id}` : ''}`,
         'Message for the customer': order.failed_message_for_user || '–',
         'Idempotency key': id(order.idempotency_key),
-        'Key at the provider': id(order.provider_key),
+        'Idempotency key at the provider': id(order.provider_key),
         Consumable: order.consumable_id
           ? html`${id(order.consumable_id)} ${order.consumable_active ? 'active' : 'revoked'}`
           : '–',
@@ -57,40 +57,48 @@ export async function charge(view: View): Promise<Page> {
           : ''
       }
       </div>
-      ${section('Timeline', timelineOf(view, timeline))}
+      ${section('Timeline', timelineOf(view, timeline, order.currency_code))}
       ${order.client_metadata && section('Metadata', html`<pre>${JSON.stringify(order.client_metadata, null, 2)}</pre>`)}`,
   }
 }
 
 const WHAT: Record<string, string> = {
-  claimed: 'Claimed',
+  claimed: 'Begun',
   provider_called: 'Provider called',
-  settled: 'Settled',
-  payment: 'Report row',
-  refund_begun: 'Refund claimed',
-  refund_settled: 'Refund settled',
+  settled: 'Outcome recorded',
+  payment: 'Row of the payment report',
+  refund_begun: 'Refund begun',
+  refund_settled: 'Outcome of the refund recorded',
   event: 'Event',
-  delivery: 'Delivery',
+  delivery: 'Delivery of an event',
+  // The instant of a delivery that is pending is that of its next attempt.
+  next_attempt: 'Next attempt to deliver an event',
 }
 
-function timelineOf(view: View, timeline: Answer[]): Piece {
+const DETAILS: Record<string, string> = { psp: 'provider', psp_transaction_id: 'id at the provider' }
+
+function timelineOf(view: View, timeline: Answer[], currency: string): Piece {
+  const kindOf = (event_id: string) =>
+    timeline.find(({ what, detail }) => what === 'event' && detail.event_id === event_id)
   return html`<ol class="timeline">${timeline.map(({ at, what, detail }) => {
     const { event_id, type, ...rest } = detail
-    const isEvent = what === 'event' && type
-    return html`<li class="${what}">${moment(at)} <strong>${WHAT[what] ?? what}</strong>
-      ${isEvent && html`<a href="${view.href(pathOf('webhooks', 'events', event_id))}">${type}</a>`}
-      <span>${detailOf(isEvent ? rest : detail)}</span></li>`
+    const step = what === 'delivery' && detail.status === 'pending' ? 'next_attempt' : what
+    const kind = type ?? kindOf(event_id)?.detail.type
+    return html`<li class="${what}">${moment(at)} <strong>${WHAT[step] ?? step}</strong>
+      ${event_id && html`<a href="${view.href(pathOf('webhooks', 'events', event_id))}">${kind ?? event_id}</a>`}
+      <span>${detailOf(event_id ? rest : detail, currency)}</span></li>`
   })}</ol>`
 }
 
-function detailOf(detail: Record<string, Answer>): Piece {
+/** Amounts of a refund are in the currency of its charge. */
+function detailOf(detail: Record<string, Answer>, currency: string): Piece {
   const { duration_ms, outcome, status: state, amount, currency_code, looks, ...rest } = detail
   const others = Object.entries({ ...rest, ...(looks > 0 && { looks }) }).filter(
     ([, value]) => value !== null && value !== '' && value !== false,
   )
-  return html`${(outcome || state) && status(outcome ?? state)} ${amount && money(amount, currency_code ?? 'USD')}
+  return html`${(outcome || state) && status(outcome ?? state)} ${amount && money(amount, currency_code ?? currency)}
     ${duration_ms !== undefined && html`<span class="quiet">${milliseconds(duration_ms)}</span>`}
-    ${others.map(([name, value]) => html`<span class="detail"><span class="quiet">${name.replaceAll('_', ' ')}</span> ${String(value)}</span> `)}`
+    ${others.map(([name, value]) => html`<span class="detail"><span class="quiet">${DETAILS[name] ?? name.replaceAll('_', ' ')}</span> ${String(value)}</span> `)}`
 }
 
 export async function refundCharge(view: View, form: URLSearchParams): Promise<string> {

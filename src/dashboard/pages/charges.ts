@@ -1,6 +1,6 @@
 // Charges: acceptance, reasons of declines, and the list.
 import type { Answer } from '../call.ts'
-import { bar, id, money, number, percent, status, time, words } from '../format.ts'
+import { bar, id, moment, money, number, percent, status, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, seriesTable, show, total } from '../numbers.ts'
 import { chosen, customerLink, filters, further, section, tableSection, tile, tiles } from '../parts.ts'
@@ -16,6 +16,7 @@ export async function charges(view: View): Promise<Page> {
   const { id: organization_id } = view.organization
   const ofProject = view.project && { project_id: view.project.id }
   const cursor = view.query.get('cursor')
+  const isFiltered = Object.keys(chosen(view, 'status', 'external_id')).length > 0
   const ask = (query: object) =>
     view.call('listOrders', { params: { organization_id }, query: { ...ofProject, ...query } }) as Promise<Answer>
   const [sum, lines, reasons, types, providers, open, list] = await Promise.all([
@@ -58,7 +59,7 @@ export async function charges(view: View): Promise<Page> {
         html`${filters(view, [
           { name: 'status', label: 'State', options: STATES },
           { name: 'external_id', label: 'Customer' },
-        ])}${table(view, 'charges', orderTable(view, 'Custom charges', list.data), { hideCaption: true, empty: html`<h3>No charge yet</h3><p>Custom charges are made by <a href="/docs/guides/charging">the billing API</a>, once they are switched on in <a href="${view.href('/settings')}">Settings</a>.</p>` })}${further(view, list.pagination.next_cursor)}`,
+        ])}${table(view, 'charges', orderTable(view, 'Custom charges', list.data), { hideCaption: true, empty: isFiltered ? html`<p>No charge matches.</p>` : html`<h3>No charge yet</h3><p>Custom charges are made by <a href="/docs/guides/charging">the billing API</a>, once they are switched on in <a href="${view.href('/settings')}">Settings</a>.</p>` })}${further(view, list.pagination.next_cursor)}`,
       )}`,
   }
 }
@@ -121,10 +122,10 @@ export function orderTable(view: View, caption: string, data: Answer[]): Table {
     rows: data.map((one) => [
       cell(id(one.order_id, view.href(pathOf('charges', one.organization_id, one.order_id))), one.order_id),
       cell(money(one.amount, one.currency_code), one.amount),
-      status(one.status),
+      html`${status(one.status)}${one.failed_message_for_user && html`<br><span class="quiet">${one.failed_message_for_user}</span>`}`,
       customerLink(view, one.external_id),
-      time(one.created_at),
-      one.psp ?? '',
+      moment(one.created_at),
+      [one.psp, one.psp_merchant_id].filter(Boolean).join(', '),
       cell(one.amount_refunded > 0 ? money(one.amount_refunded, one.currency_code) : '', one.amount_refunded),
     ]),
   }

@@ -107,7 +107,7 @@ export async function doctor(view: View): Promise<Page> {
   const wrong = sorted.filter(({ level }) => level !== 'ok')
   return {
     title: 'Doctor',
-    body: html`<p><span id="findings" class="${wrong.length === 0 ? 'fine' : 'care'}">${verdict(sorted.length, wrong)} <span class="quiet">As of ${time(at)}.</span></span></p>
+    body: html`<p><span id="findings" class="${wrong.length === 0 ? 'fine' : 'care'}">${verdict(sorted.length, wrong)} <span class="quiet">As of ${time(at)}.</span></span> <span class="quiet">Findings are kept for ten minutes; <code>tundish doctor</code> looks again at once.</span></p>
       ${tableSection(view, 'doctor', {
         caption: 'Findings',
         columns: ['Check', 'Level', 'Finding', 'What to do'].map((label) => ({ label })),

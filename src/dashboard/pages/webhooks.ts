@@ -1,23 +1,28 @@
 // Webhooks: endpoints with their success rates, deliveries, one event with its attempts.
 import type { Answer } from '../call.ts'
-import { cut, id, milliseconds, number, percent, status, time } from '../format.ts'
+import { cut, id, milliseconds, moment, number, percent, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { asking, facts, further, section, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { table } from '../table.ts'
-import { projectOf, type View } from '../view.ts'
+import { organizationOf, pathOf, projectOf, type View } from '../view.ts'
 
 export async function webhooks(view: View): Promise<Page> {
   if (!view.project) return { title: 'Webhooks', body: noProject(view) }
   const params = { project_id: projectOf(view).id }
   const cursor = view.query.get('cursor')
-  const state = view.query.get('state')
+  const [state, endpoint] = [view.query.get('state'), view.query.get('endpoint')]
   const [statistics, deliveries]: Answer[] = await Promise.all([
     view.call('getWebhookStatistics', { params }),
     view.call('listDeliveries', {
       params,
-      query: { limit: 20, ...(state && { status: state }), ...(cursor && { cursor }) },
+      query: {
+        limit: 20,
+        ...(state && { status: state }),
+        ...(endpoint && { endpoint_id: endpoint }),
+        ...(cursor && { cursor }),
+      },
     }),
   ])
   const content: Table = {
@@ -29,8 +34,11 @@ export async function webhooks(view: View): Promise<Page> {
       { label: 'Change' },
     ],
     rows: statistics.data.map((one: Answer) => [
-      cell(html`${cut(one.url)}${id(one.endpoint_id)}`, one.url),
-      html`${status(one.enabled ? 'enabled' : 'disabled')}${one.disabled_because && html` <span class="quiet">${WHY[one.disabled_because]}</span>`}${one.failing_since && html`<br><span class="quiet">failing since ${time(one.failing_since)}</span>`}`,
+      cell(
+        html`<a class="cut" href="${view.href('/webhooks', { endpoint: one.endpoint_id })}" title="${one.url}">${one.url}</a>${id(one.endpoint_id)}`,
+        one.url,
+      ),
+      html`${status(!one.enabled ? 'disabled' : one.failing_since ? 'failing' : 'enabled')}${one.disabled_because && html` <span class="quiet">${WHY[one.disabled_because]}</span>`}${one.failing_since && html`<br><span class="quiet">since ${time(one.failing_since)}</span>`}`,
       cell(number(one.attempts), one.attempts),
       cell(
         percent(one.attempts ? one.succeeded / one.attempts : null),
@@ -52,9 +60,20 @@ export async function webhooks(view: View): Promise<Page> {
       ${asking(view, { action: view.href('/webhooks/new'), button: 'Add an endpoint', says: 'Every event of the project is sent to it, signed with the keys of the project.', fields: textField('url', 'Address', { required: true, type: 'url', hint: 'https://example.com/tundish' }) })}`,
         statistics.data.length > 0 ? { note: 'Attempts and times of the last seven days.' } : {},
       )}
-      ${section('Deliveries', html`<p class="chips">${['pending', 'failed', 'succeeded'].map((one) => html`<a href="${view.href(view.path, { state: one === state ? null : one })}"${one === state ? html` aria-current="true"` : ''}>${one}</a> `)}</p>${table(view, 'deliveries', deliveryTable(view, deliveries.data), { hideCaption: true, empty: html`<p>No deliveries${state ? html` are ${state}` : ' yet'}.</p>` })}${further(view, deliveries.pagination.next_cursor)}`)}`,
+      ${section('Deliveries', html`${statesOf(view, state)}${table(view, 'deliveries', deliveryTable(view, deliveries.data), { hideCaption: true, empty: html`<p>No deliveries${state || endpoint ? ' match' : ' yet'}.</p>` })}${further(view, deliveries.pagination.next_cursor)}`, endpoint === null ? {} : { note: onlyTo(view, endpoint, statistics.data) })}`,
   }
 }
+
+/** The states of deliveries as choices, of one endpoint if one is chosen. */
+function statesOf(view: View, state: string | null): Piece {
+  const to = (one: string | null) => view.href(view.path, { endpoint: view.query.get('endpoint'), state: one })
+  const link = (one: string | null) =>
+    html`<a href="${to(one)}"${one === state ? html` aria-current="true"` : ''}>${one ?? 'all'}</a> `
+  return html`<p class="chips">${[null, 'pending', 'failed', 'succeeded'].map(link)}</p>`
+}
+
+const onlyTo = (view: View, endpoint: string, all: Answer[]): Piece =>
+  html`Only to ${all.find(({ endpoint_id }) => endpoint_id === endpoint)?.url ?? endpoint}. <a href="${view.href(view.path)}">To all endpoints</a>`
 
 const WHY: Record<string, string> = {
   operator: 'by an operator',
@@ -90,16 +109,19 @@ function deliveryTable(view: View, data: Answer[]): Table {
 
 export async function event(view: View): Promise<Page> {
   const params = { project_id: projectOf(view).id, event_id: view.params.event_id! }
-  const [found, attempts]: Answer[] = await Promise.all([
+  const [found, attempts, deliveries]: Answer[] = await Promise.all([
     view.call('getEvent', { params }),
     view.call('listAttempts', { params, query: { limit: 100 } }),
+    view.call('listDeliveries', { params, query: { event_id: params.event_id, limit: 100 } }),
   ])
+  const urlOf = (endpoint: string): string =>
+    deliveries.data.find(({ endpoint_id }: Answer) => endpoint_id === endpoint)?.url ?? endpoint
   const content: Table = {
     caption: 'Attempts',
     columns: [...['When', 'Endpoint', 'Response', 'Body'].map((label) => ({ label })), { label: 'Took', number: true }],
     rows: attempts.data.map((one: Answer) => [
-      time(one.attempted_at),
-      cell(id(one.endpoint_id), one.endpoint_id),
+      moment(one.attempted_at),
+      cell(cut(urlOf(one.endpoint_id)), urlOf(one.endpoint_id)),
       one.status ? `HTTP ${one.status}` : one.error,
       one.answer ?? '',
       cell(milliseconds(one.duration_ms), one.duration_ms),
@@ -109,11 +131,19 @@ export async function event(view: View): Promise<Page> {
     title: found.type,
     actions: html`<a href="${view.href('/webhooks')}">All webhooks</a>`,
     body: html`
-      ${facts({ Event: id(found.id), About: id(found.object_id), Sequence: found.sequence, Written: time(found.created_at) })}
+      ${facts({ Event: id(found.id), About: id(found.object_id, aboutOf(view, found)), Sequence: found.sequence, Written: time(found.created_at) })}
       ${asking(view, { action: view.href(`/webhooks/events/${found.id}/send`), button: 'Send again', says: 'The event is sent to every endpoint that receives its kind, under the same webhook-id.' })}
+      ${deliveries.data.length > 0 && section('Deliveries', table(view, 'deliveries', deliveryTable(view, deliveries.data), { hideCaption: true }))}
       ${section('Attempts', table(view, 'attempts', content, { hideCaption: true, empty: html`<p>No attempts. They are kept for 30 days.</p>` }))}
       ${section('Payload', html`<pre>${JSON.stringify(found.data, null, 2)}</pre>`)}`,
   }
+}
+
+/** The page of the charge or the person that an event is about; its data names them unless they were erased. */
+function aboutOf(view: View, { type, object_id, data }: Answer): string | undefined {
+  if (data.order_id) return view.href(pathOf('charges', organizationOf(view).id, data.order_id))
+  const profile = type.startsWith('profile.') ? object_id : data.profile_id
+  return profile && view.href(pathOf('people', profile))
 }
 
 export async function addEndpoint(view: View, form: URLSearchParams): Promise<string> {
