@@ -38,7 +38,7 @@ const TAGS = [
   { name: 'Audit', description: 'The log of operators’ actions.' },
 ]
 
-/** The operator's listener with every route, not yet listening; `mountPages` adds what is there for people. */
+/** The operator's listener with every route, not yet listening; `mountPages` adds the pages for people. */
 export async function adminListener(
   app: App,
   mountPages: (scope: FastifyInstance, app: App) => Promise<void> = async () => {},

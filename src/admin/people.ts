@@ -19,7 +19,7 @@ const profile = shape('PersonProfile', 'p', {
   phone: text('Phone number.', { nullable: true }),
   country: text('Country.', { nullable: true }),
   locale: text('Language.', { nullable: true }),
-  funnel_id: text('Funnel they came through.', { nullable: true }),
+  funnel_id: text('Funnel of their first visit.', { nullable: true }),
   preview: boolean('Whether it is a preview, not a visitor.'),
   integrations: json('Ids in other systems.', { schema: anything }),
   anonymized_at: instant('When the person was erased.', { nullable: true }),
@@ -115,12 +115,12 @@ const customer = shape('PersonCustomer', 'c', {
   external_id: text('The caller’s id of the customer.'),
   email: text('E-mail address.', { nullable: true }),
   created_at: instant('When it was created.'),
-  card_network: text('Network of the saved card that a charge would use; null: there is none.', {
+  card_network: text('Network of the saved card that a charge would use; null if there is none.', {
     sql: 'card.network',
     nullable: true,
   }),
-  card_last4: text('Its last four digits, as the provider has told them last.', { sql: 'card.last4', nullable: true }),
-  card_expires: text('When it expires, as the provider has told it last.', {
+  card_last4: text('Its last four digits, as the provider last reported them.', { sql: 'card.last4', nullable: true }),
+  card_expires: text('When it expires, as the provider last reported it.', {
     sql: 'card.expiration_date',
     nullable: true,
     example: '12/2034',

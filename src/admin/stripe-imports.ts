@@ -70,7 +70,7 @@ export const stripeImports: Operation[] = [
     tag: TAG,
     summary: 'Import a Stripe account',
     description:
-      'In the background, on any server; it goes on after a restart. One that was interrupted or failed goes on where it stopped, unless the options differ.',
+      'In the background, on any server, also after a restart. An import that was interrupted or failed continues where it stopped, unless the options differ.',
     body: Type.Object(
       {
         since: Type.Optional(time('Only what was made at or after this time.')),
@@ -142,7 +142,8 @@ export const stripeImports: Operation[] = [
     path: ONE,
     tag: TAG,
     summary: 'Stop an import of a Stripe account',
-    description: 'What is imported stays. Started again with the same options it goes on where it stopped.',
+    description:
+      'Imported records stay. An import that is started again with the same options continues where it stopped.',
     answer: Type.Object(
       { stopped: Type.Boolean({ description: 'False: it was not running.' }) },
       { title: 'StripeImportStopped' },

@@ -77,7 +77,7 @@ async function ended(tool: Tool, program: ChildProcess): Promise<void> {
     program.on('error', reject)
     program.on('close', resolve)
   })
-  if (code !== 0) throw new Refusal(`${tool} gave up: ${reason(said)}`)
+  if (code !== 0) throw new Refusal(`${tool} failed: ${reason(said)}`)
 }
 
 const reason = (said: string) => /error: (.+)/.exec(said)?.[1] ?? said.trim().split('\n').at(-1) ?? 'it said nothing'

@@ -15,7 +15,7 @@ export async function register(program: Command): Promise<void> {
       const whole = verdict.wrong.length === 0
       return {
         json: verdict,
-        text: whole ? `All ${verdict.entries} entries are whole.` : verdict.wrong.join('\n'),
+        text: whole ? `All ${verdict.entries} entries are intact.` : verdict.wrong.join('\n'),
         exitCode: whole ? 0 : 1,
       }
     },

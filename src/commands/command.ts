@@ -38,7 +38,7 @@ export function action(
 }
 
 /**
- * Runs `run` with everything open. A signal before that gives up opening, so that a first start leaves neither a half-made
+ * Runs `run` with everything open. A signal before that cancels opening, so that a first start leaves neither a half-made
  * database nor a PostgreSQL behind; from then on `run` stops by its `signal`.
  */
 export async function untilStopped<T>(
@@ -51,7 +51,7 @@ export async function untilStopped<T>(
   const app = await openApp(config, { ...short(config, options), signal }).catch((error) => {
     throw error === signal.reason ? new Interrupted('Stopped before the command began: it did nothing.') : error
   })
-  // From here on it is for `run` to say.
+  // From here on `run` reports it.
   signal.removeEventListener('abort', sayStopping)
   return closing(app, (opened) => run(opened, signal))
 }
@@ -110,7 +110,7 @@ export function watchOutput(): void {
   process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
     if (code === 'EPIPE') return
     process.stderr.write(`The output cannot be written (${code}).\n`)
-    // At the end, over the code of a command that did what it was asked.
+    // Set at the end, in place of the 0 of a command that succeeded.
     process.once('exit', () => {
       process.exitCode ||= EXIT_REFUSED
     })
@@ -119,7 +119,7 @@ export function watchOutput(): void {
   process.stderr.on('error', () => {})
 }
 
-/** Runs and turns what went wrong into a sentence and an exit code. */
+/** Runs `run`, and turns an error into a sentence and an exit code. */
 export async function guard(run: () => Promise<void>): Promise<void> {
   try {
     await run()
@@ -129,7 +129,7 @@ export async function guard(run: () => Promise<void>): Promise<void> {
     if (!(known instanceof UsageError || known instanceof Refusal)) throw error
     process.stderr.write(`${hideSecrets(known.message)}\n`)
     process.exitCode = known instanceof UsageError ? EXIT_USAGE : EXIT_REFUSED
-    // What the command waits for, standard input for example, would keep the program running.
+    // Otherwise an open handle of the command, standard input for example, would keep the program running.
     if (known instanceof Interrupted) process.exit()
   }
 }
@@ -150,7 +150,9 @@ function aboutFile(error: unknown): UsageError | undefined {
 /** A connection that was lost, or a server that stopped working, in the middle of a command. */
 function aboutDatabase(error: unknown): Refusal | undefined {
   if (!isUnavailable(error)) return undefined
-  return new Refusal(`The database gave up (${causeOf(error)}): check what the command did before you repeat it.`)
+  return new Refusal(
+    `The database became unavailable (${causeOf(error)}): check what the command did before you repeat it.`,
+  )
 }
 
 /** Node's error about a file as a sentence. */

@@ -1,4 +1,4 @@
-// tundish doctor: checks this installation, and says what to do about what it finds.
+// tundish doctor: checks this installation, and prints how to mend each finding.
 import type { Command } from 'commander'
 import type { Config } from '../config.ts'
 import { examine, type Finding } from '../doctor/doctor.ts'

@@ -2,7 +2,7 @@
 import { SingleBar } from 'cli-progress'
 import type { Progress } from '../ingest/load.ts'
 
-// Reading takes about so much of the time, writing the rest.
+// Reading takes about this share of the time, writing the rest.
 const READING = 0.4
 const STEPS = 1000
 

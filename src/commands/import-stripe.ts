@@ -106,7 +106,9 @@ async function carryOut(
     await enter(app, name, 'stripe_import.begun', { ...options, merchant_account: name.merchantId })
     const { step: from, tally } = state
     if (tally.read > 0)
-      process.stderr.write(`It goes on where it stopped: ${tally.read} objects are here, ${from} are next.\n`)
+      process.stderr.write(
+        `The import continues where it stopped: ${tally.read} objects are stored, ${from} are next.\n`,
+      )
     const onRejected = (line: string) => process.stderr.write(`${line}\n`)
     await runImport(app, held, source, state, {
       signal,
@@ -158,7 +160,7 @@ function readSince(given: string | undefined): string | null {
   }
 }
 
-/** Never an argument: every user of the machine can see those. */
+/** The key is never an argument, because every user of the machine can read those. */
 async function readKey(file: string): Promise<string> {
   const [key, ...more] = await readSecrets(file, [])
   if (more.length > 0 || !/^[sr]k_(test|live)_[A-Za-z0-9_]+$/.test(key!))
@@ -192,8 +194,8 @@ function explained(error: unknown, signal: AbortSignal): unknown {
   }
   if (error instanceof Stopped) return new Refusal('The import was stopped by an operator.')
   if (signal.aborted) return new Refusal(GOES_ON)
-  if (isUnavailable(error)) return new Refusal(`The database gave up (${causeOf(error)}). ${GOES_ON}`)
+  if (isUnavailable(error)) return new Refusal(`The database became unavailable (${causeOf(error)}). ${GOES_ON}`)
   return error
 }
 
-const GOES_ON = 'The import was broken off. Run the command again: it goes on where it stopped.'
+const GOES_ON = 'The import was interrupted. Run the command again: it continues where it stopped.'

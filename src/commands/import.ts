@@ -99,7 +99,7 @@ function sourceOf(file: string): Source {
   return { name: file, stream: () => createReadStream(file) }
 }
 
-/** The rejected lines of each source, in a file beside it that nobody else may read: they hold what people told. */
+/** The rejected lines of each source, in a file beside it that its owner alone may read: they contain personal data. */
 class RejectedFiles {
   readonly paths: string[] = []
 
@@ -118,7 +118,7 @@ class RejectedFiles {
     }
   }
 
-  /** When nothing was written, nothing was rejected either. */
+  /** If nothing was written, nothing was rejected either. */
   async remove(): Promise<void> {
     for (const path of this.paths) await rm(path, { force: true })
   }
@@ -176,6 +176,6 @@ function explained(error: unknown): unknown {
   if (error instanceof Refusal || error instanceof UsageError) return error
   if (path !== undefined) return new Refusal(fileTrouble(error as NodeJS.ErrnoException))
   if (isUnavailable(error))
-    return new Refusal(`The database gave up (${causeOf(error)}): nothing was written. Import again.`)
+    return new Refusal(`The database became unavailable (${causeOf(error)}): nothing was written. Import again.`)
   return error
 }

@@ -1,4 +1,4 @@
-// tundish migrate: brings the database up to date and says what was done.
+// tundish migrate: migrates the database, and prints the migrations.
 import type { Command } from 'commander'
 import { action } from './command.ts'
 

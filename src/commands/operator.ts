@@ -53,11 +53,11 @@ export async function register(program: Command): Promise<void> {
       if (keyFile !== undefined)
         return {
           json: { id: made.id, name, scope, key_file: keyFile },
-          text: `Operator key ${made.id} is made: it is in ${keyFile}.`,
+          text: `Created the operator key ${made.id}: it is in ${keyFile}.`,
         }
       return {
         json: { id: made.id, name, scope, operator_key: made.key },
-        text: `Operator key ${made.id} is made, shown only now:\n${made.key}`,
+        text: `Created the operator key ${made.id}, shown only now:\n${made.key}`,
       }
     },
   )

@@ -28,7 +28,7 @@ export async function register(program: Command): Promise<void> {
       })
       return {
         json: made,
-        text: `Organization ${made.id} is made. Its secret key, shown only now:\n${made.secret_key}`,
+        text: `Created the organization ${made.id}. Its secret key, shown only now:\n${made.secret_key}`,
       }
     },
   )

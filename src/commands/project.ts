@@ -21,7 +21,7 @@ export async function register(program: Command): Promise<void> {
         body: { id, ...(name !== undefined && { name }) },
       })
       const text = [
-        `Project ${made.id} is made. Its secret key, shown only now:`,
+        `Created the project ${made.id}. Its secret key, shown only now:`,
         made.secret_key,
         'The same key in the form that webhook libraries take:',
         made.webhook_secret,

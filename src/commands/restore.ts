@@ -31,7 +31,7 @@ export function register(program: Command): void {
     const ledgers = await findLedgers(config, erasures)
     if (ledgers.length === 0 && !withoutErasures)
       throw new Refusal(
-        `There is no ledger of erasures at ${config.erasureLedger}, so whoever was erased since the backup would come back: name it with --erasures, or add --without-erasures if there never was one.`,
+        `There is no ledger of erasures at ${config.erasureLedger}, so people who were erased since the backup would come back: name it with --erasures, or add --without-erasures if there never was one.`,
       )
     const progress = showProgress(process.stderr)
     const restored = await restore(config, {
@@ -46,7 +46,7 @@ export function register(program: Command): void {
   })
 }
 
-/** Those that were named, and ours if it is there: it is written to from now on. */
+/** The named ledgers, and ERASURE_LEDGER if the file exists: new erasures are appended to it. */
 async function findLedgers({ erasureLedger }: Config, named: string[]): Promise<Ledger[]> {
   const paths = new Set(named.map((path) => resolve(path)))
   for (const path of paths) {

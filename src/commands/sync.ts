@@ -41,7 +41,7 @@ export function register(program: Command): void {
     const everyMs = pauseOf(options.every)
     const url = addressOf(options, config)
     const tundish = new Tundish({ url, projectKey: keyOf(options, config) })
-    const signal = abortedWhenStopped(new Refusal('Stopped. The copy goes on where it is with the next sync.'))
+    const signal = abortedWhenStopped(new Refusal('Stopped. The next sync continues from here.'))
     const target = await targetOf(options.to, options.format).catch((error) => {
       throw explained(error)
     })
@@ -76,7 +76,7 @@ async function openBar(tundish: Tundish, state: State | undefined): Promise<Sing
   return bar
 }
 
-/** Goes on until it is stopped, also when the server cannot be reached for a while. */
+/** Repeats until it is stopped, also while the server cannot be reached. */
 async function follow(
   copy: () => Promise<State>,
   first: State,
@@ -121,7 +121,7 @@ function addressOf({ url }: Options, { syncUrl, host, port }: Config): string {
 }
 
 function keyOf({ keyFile }: Options, { syncKey }: Config): string {
-  // A key in an argument could be read by everybody on the machine.
+  // Every user of the machine can read the arguments of a program.
   const key = keyFile === undefined ? syncKey : readFileSync(keyFile === '-' ? 0 : keyFile, 'utf8').trim()
   if (!key) throw new UsageError("Give the project's secret key in SYNC_KEY or with --key-file.")
   return key
@@ -136,15 +136,13 @@ function pauseOf(seconds: string): number {
 function explained(error: unknown): unknown {
   if (error instanceof TundishError) return new Refusal(`The server refused: ${error.message}`)
   if (error instanceof TundishConnectionError) {
-    return new Refusal(
-      `The server cannot be reached (${error.message}). The copy goes on where it is with the next sync.`,
-    )
+    return new Refusal(`The server cannot be reached (${error.message}). The next sync continues from here.`)
   }
   const { code, message } = error as NodeJS.ErrnoException
   if (code === 'ERR_SQLITE_ERROR') return new Refusal(`The file of the copy cannot be used (${message}).`)
   if (isUnavailable(error)) {
     return new Refusal(
-      `The database of the copy gave up (${causeOf(error)}). The copy goes on where it is with the next sync.`,
+      `The database of the copy became unavailable (${causeOf(error)}). The next sync continues from here.`,
     )
   }
   return error

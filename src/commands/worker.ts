@@ -1,4 +1,4 @@
-// tundish worker: the background work alone, for those who serve with --no-worker.
+// tundish worker: the background work alone, for servers that run with --no-worker.
 import { once } from 'node:events'
 import type { Command } from 'commander'
 import { openApp } from '../app.ts'

@@ -52,7 +52,7 @@ function waysOn(status: number, { method, url, headers }: FastifyRequest): Html 
   return html`<p class="row"><a class="button" href="${ownPath(url)}">Try again</a> ${today}</p>`
 }
 
-/** The page that a form or link was on: browsers name it to the listener that it came from. */
+/** The page of the form or link: browsers send its address to the same origin. */
 function pageBefore({ referer, host }: FastifyRequest['headers']): string {
   const page = referer !== undefined && URL.canParse(referer) ? new URL(referer) : undefined
   return page?.host === host ? ownPath(page!.pathname + page!.search) : '/'

@@ -58,7 +58,7 @@ const NAVIGATION: [group: string, pages: [path: string, title: string][]][] = [
   ],
 ]
 
-/** A whole document. `theme` is what was chosen for this browser, or undefined: as the system has it. */
+/** A whole document. `theme` is the choice of this browser; undefined follows the system. */
 export function document(title: string, body: Html, theme: string | undefined): string {
   return html`<!doctype html>
 <html lang="en"${theme ? html` data-theme="${theme}"` : ''}>
@@ -149,7 +149,7 @@ function choicesOf({ projects, project, organization, hasMoreTenants }: View, on
   </optgroup>`
 }
 
-/** An object belongs to its project: another project begins at the list. */
+/** An object belongs to one project: choosing another project leads to the list. */
 const listPath = (path: string) => `/${path.split('/')[1] ?? ''}`
 
 function periodChooser(view: View): Html {
@@ -184,7 +184,7 @@ export function kept(view: View, without: string[], choices: Record<string, stri
     .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
 }
 
-// Sentences about what was done: the address names them, so that it cannot put words into the page.
+// Messages after an action. The address has only their names, so that a link cannot put text into the page.
 const DONE: Record<string, string> = {
   refunded: 'The refund was requested. Its outcome is in the timeline.',
   resolved: 'The charge was resolved.',

@@ -28,9 +28,9 @@ export interface Tenants {
   organizations: Named[]
   /** Whether there are more than these: their own page finds all. */
   hasMoreTenants: boolean
-  /** The one that is chosen; undefined: a whole organization is chosen, or there is none at all. */
+  /** The chosen project; undefined if a whole organization is chosen, or if none exists. */
   project: Project | undefined
-  /** That of the chosen project, or the one that is chosen as a whole; undefined: there is none at all. */
+  /** The organization of the chosen project, or the one chosen as a whole; undefined if none exists. */
   organization: Organization | undefined
 }
 

@@ -92,7 +92,7 @@ export interface Funnel {
   title: string
   alias: string
   version: number
-  /** How many of a hundred visitors come through it. */
+  /** How many of a hundred visits are to it. */
   share: number
 }
 

@@ -39,11 +39,11 @@ const FUNNEL_SHARES = Object.fromEntries(FUNNELS.map(({ id, share }) => [id, sha
 
 export const iso = (ms: number) => new Date(ms).toISOString()
 
-/** The `n`th person, who came within the two years before `now`. */
+/** The `n`th person, whose first visit was within the two years before `now`. */
 export function makePerson(random: Random, n: number, now: number): Person {
   const country = random.weighted(SHARES)
   const place = PLACES.find((one) => one.country === country)!
-  // More and more people come: the square root favours the recent.
+  // Traffic grows: the square root favours recent days.
   const came = Math.floor(now - DAY_MS * HISTORY_DAYS * (1 - Math.sqrt(random.next())) - random.integer(60_000, DAY_MS))
   const id = recordId(random, 'pro', came)
   const given = random.pick(place.given)
@@ -160,7 +160,7 @@ function* replyLines(
   }
 }
 
-// Replies to the question what keeps a person awake, by language.
+// Replies to the question "What keeps you awake?", by language.
 // biome-ignore format: a table.
 const WORRIES: Readonly<Record<string, readonly string[]>> = {
   en: ['The baby.', 'Work, mostly.', 'I keep looking at my phone 📱', 'Neighbours & their dog'],

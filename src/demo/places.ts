@@ -80,7 +80,7 @@ export const PLACES: readonly Place[] = [
     cities: [['東京', '13', '150-0002'], ['京都', '26', '604-8001']] },
 ]
 
-/** US dollars for one unit of the currency, roughly: the demo's history is not meant for an accountant. */
+/** US dollars for one unit of the currency, roughly: the demo needs no exact rates. */
 export const DOLLARS: Readonly<Record<string, number>> = {
   USD: 1, EUR: 1.09, GBP: 1.27, BRL: 0.18, PLN: 0.25, TRY: 0.029, UAH: 0.024, EGP: 0.02, ILS: 0.27, INR: 0.012,
   CNY: 0.14, JPY: 0.0067,

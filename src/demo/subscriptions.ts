@@ -18,14 +18,14 @@ interface Charge {
   price: number
 }
 
-// The plan that is archived was sold until then.
+// How long ago the archived plan was last sold.
 const ARCHIVED_MS = 400 * DAY_MS
 const ON_SALE = PLANS.filter(({ status }) => status === 'active')
 
 // How long a failed payment is retried.
 const RETRY_MS = 21 * DAY_MS
 
-/** What happened to one subscription, all of it before `now`. */
+/** The history of one subscription, all before `now`. */
 interface Timeline {
   plan: Plan
   status: Status
@@ -74,7 +74,7 @@ function sharedFields(person: Person, { id, funnel, experiment }: Visit) {
   }
 }
 
-/** Ends in a random state, or in the nearest one that is possible in the time since `made`; undefined if that is to come. */
+/** Ends in a random state, or in the nearest one that is possible in the time since `made`; undefined if it would be in the future. */
 function makeTimeline(random: Random, made: number, currency: string, now: number): Timeline | undefined {
   const plan = random.pick(now - made > ARCHIVED_MS ? PLANS : ON_SALE)
   const wanted = random.weighted(STATUSES)

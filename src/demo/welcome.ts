@@ -1,4 +1,4 @@
-// What a start of the demo prints: where everything is, the keys, and calls to try, ready for a shell.
+// The text that a start of the demo prints: addresses, keys, and calls to paste into a shell.
 import type { App } from '../app.ts'
 import { DAY_MS } from '../lib/days.ts'
 

@@ -1,4 +1,4 @@
-// Writes the events of what an import changes, if it was asked to, in its own transaction.
+// Writes the events of an import's changes, if requested, in the transaction of the import.
 import { emitRecordEvents, emitSubscriptionEvents, RECORD_EVENTS, type SubscriptionChange } from '../events/changes.ts'
 import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Scope } from '../records/record.ts'
@@ -9,7 +9,7 @@ const NOTED = 'import_noted'
 // The most changes in memory at once.
 const BATCH = 5000
 
-/** Creates the temporary table for the ids of what changes; it is dropped at the end of the transaction. */
+/** Creates the temporary table for the ids of changed records; it is dropped at the end of the transaction. */
 export async function createNotes(query: Query): Promise<void> {
   await query(`
     create temp table ${NOTED} (
@@ -17,7 +17,7 @@ export async function createNotes(query: Query): Promise<void> {
       status text, renewed_at timestamptz, period_starts_at timestamptz) on commit drop`)
 }
 
-/** Hooks of the merge of a kind that note what changes. */
+/** Hooks of the merge of a kind that note which records change. */
 export function eventHooks(query: Query, kind: Kind, scope: Scope): MergeHooks {
   if (kind.name === 'subscription') {
     return {

@@ -18,7 +18,7 @@ export interface ReadOptions {
   signal?: AbortSignal
   /** Reading stops at this many bad lines. */
   mostBad: number
-  /** Called after each piece with the number of bytes and lines read in all. */
+  /** Called after each chunk with the total number of bytes and lines read. */
   onRead(bytes: number, lines: number): void
 }
 

@@ -2,7 +2,7 @@
 import type { Query } from '../lib/pg/types.ts'
 import { REJECTED } from './staging.ts'
 
-/** The place of a bad line and what is wrong with it. */
+/** The place of a bad line, and the reason. */
 export interface Reject {
   source: string
   line: number

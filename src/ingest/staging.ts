@@ -19,7 +19,7 @@ export const REJECTED = 'import_rejected'
 // One COPY costs as much as some rows, so rows are batched. Batches four times as large grow the heap by 60 MB, and are no faster.
 const BATCH_CHARACTERS = 1 << 16
 
-// What UTF-8 needs at most for a unit of a JavaScript text.
+// The most bytes that UTF-8 needs for one UTF-16 unit of a JavaScript string.
 const BYTES_A_UNIT = 3
 
 interface Table {

@@ -8,7 +8,7 @@ const RENAMED = 'import_renamed'
 const STRIPPED = 'import_stripped'
 const ANSWERED = 'import_answered'
 
-/** Creates the temporary tables for the ids of what changes; they are dropped at the end of the transaction. */
+/** Creates the temporary tables for the ids of changed records; they are dropped at the end of the transaction. */
 export async function beginStamps(query: Query): Promise<void> {
   for (const notes of [RENAMED, STRIPPED, ANSWERED])
     await query(`create temp table ${notes} (id text collate "C") on commit drop`)

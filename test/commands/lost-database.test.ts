@@ -51,7 +51,7 @@ for (const [words, pattern] of commands) {
     cutAt.pattern = pattern
     const outcome = await tundish(words, env, `${Buffer.alloc(32, 7).toString('base64')}\n`)
     const stderr =
-      'The database gave up (Connection terminated unexpectedly): check what the command did before you repeat it.\n'
+      'The database became unavailable (Connection terminated unexpectedly): check what the command did before you repeat it.\n'
     const stdout = words[1] === 'listen' ? outcome.stdout : ''
     assert.deepEqual(outcome, { code: 1, stdout, stderr })
   })

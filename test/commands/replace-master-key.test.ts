@@ -98,9 +98,9 @@ test('2 with the old key; the audit log is whole with the new one, also after a 
   const old = await run(FIRST, ['org', 'list'])
   assert.equal(old.code, 2)
   assert.match(old.stderr, /is not the one this database was set up with/)
-  assert.equal((await run(SECOND, ['audit', 'verify'])).stdout, 'All 4 entries are whole.\n')
+  assert.equal((await run(SECOND, ['audit', 'verify'])).stdout, 'All 4 entries are intact.\n')
   assert.equal((await run(SECOND, ['master-key', 'replace', '--to', '-'], THIRD)).code, 0)
-  assert.equal((await run(THIRD, ['audit', 'verify'])).stdout, 'All 5 entries are whole.\n')
+  assert.equal((await run(THIRD, ['audit', 'verify'])).stdout, 'All 5 entries are intact.\n')
   const { findings } = JSON.parse((await run(THIRD, ['doctor', '--json'])).stdout) as { findings: Finding[] }
   const sealed = findings.filter(({ check }) => ['master key', 'audit'].includes(check))
   assert.deepEqual(

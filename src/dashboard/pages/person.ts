@@ -44,7 +44,7 @@ export async function person(view: View): Promise<Page> {
   }
 }
 
-/** Last on the page: what is rare and cannot be undone is not in the way of what is read. */
+/** Last on the page, because it is rare and cannot be undone. */
 function erasureOf(view: View, profileId: string): Piece {
   const { erase_at_provider } = organizationOf(view)
   const form = asking(view, {

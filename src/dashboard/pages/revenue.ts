@@ -127,7 +127,7 @@ async function perPerson(view: View): Promise<Html> {
   return section(
     'Revenue per person and per payer by month',
     chart(view, 'averages', seriesTable(view, caption, found, series, { span }), { kind: 'line', unit: 'usd' }),
-    { note: 'Per person: revenue divided by the people who came. Per payer: by those who paid in the month.' },
+    { note: 'Per person: revenue divided by new people. Per payer: divided by the people who paid in the month.' },
   )
 }
 

@@ -78,7 +78,7 @@ async function giveUp(held: Held, state: ImportState, error: unknown, signal: Ab
 }
 
 /**
- * Imports again what events of an account are about, into every project that follows it. For notifications: the event is
+ * Imports the objects of an account's events again, into every project that follows it. For notifications: the event is
  * only a hint, each object is read at Stripe. Returns how many objects were read. Throws `ProviderError` when Stripe
  * cannot be read, or not before the signal.
  */

@@ -25,7 +25,7 @@ export interface Links {
   find(payments: string[]): Promise<Map<string, string>>
 }
 
-/** What was stored of fees, by month and currency. */
+/** The sums of stored fees, by month and currency. */
 export interface StoredFees {
   month: string
   currency: string
@@ -35,7 +35,7 @@ export interface StoredFees {
 
 /** Where fees are stored. */
 export interface Fees {
-  /** Stores fees, and returns what is stored of them. */
+  /** Stores fees, and returns their stored sums. */
   add(fees: Fee[]): Promise<StoredFees[]>
   /** Those of these entries that are not stored. */
   unknown(entryIds: string[]): Promise<string[]>

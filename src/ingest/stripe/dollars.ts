@@ -33,7 +33,7 @@ interface Foreign {
 
 const PRICED = ['transaction', 'subscription']
 
-/** The amount of a line that is not in US dollars; undefined: it has none. */
+/** The amount of a line that is not in US dollars; undefined if it has none. */
 function sumOf({ record, data }: Line): Foreign | undefined {
   const isPayment = record === 'payment'
   if (!isPayment && !PRICED.includes(record)) return undefined

@@ -14,7 +14,7 @@ export interface Held {
   release(): void
 }
 
-/** undefined: another process runs it. */
+/** undefined if another process runs it. */
 export async function holdImport(db: App['db'], name: ImportName): Promise<Held | undefined> {
   const connection = await db.connect()
   const { query } = connection

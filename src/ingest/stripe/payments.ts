@@ -206,7 +206,7 @@ function amounts(stripeAmount: number, currency: string): { amount: unknown; amo
   return { amount, amount_usd: currency === 'usd' ? amount : null }
 }
 
-/** What all rows of a charge have in common. */
+/** The fields that all rows of a charge share. */
 function basis(charge: Stripe.Charge, target: Target): Record<string, unknown> {
   const customer = charge.customer as AnyCustomer | null
   return {

@@ -55,7 +55,7 @@ async function missingProducts(
 }
 
 /**
- * The lines of subscriptions that are not stored, with what they refer to; `gone` are those that no longer exist at Stripe.
+ * The lines of subscriptions that are not stored, with what they refer to; `gone` are the ids that no longer exist at Stripe.
  */
 export async function missingSubscriptions(
   context: Context,
@@ -85,7 +85,7 @@ export async function subscriptionReferences(context: Context, found: Stripe.Sub
   return [...(await missingCustomers(context, customers)), ...(await missingProducts(context, products))]
 }
 
-/** Puts the tiers into the prices of subscriptions: Stripe tells them only where a price is read by itself. */
+/** Puts the tiers into the prices of subscriptions: Stripe returns them only when a price is read by itself. */
 export async function readTiers({ source }: Context, subscriptions: Stripe.Subscription[]): Promise<void> {
   const read = new Map<string, Stripe.Price | undefined>()
   for (const item of subscriptions.flatMap(({ items }) => items?.data ?? [])) {

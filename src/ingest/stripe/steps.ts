@@ -30,9 +30,9 @@ export interface Step {
   params: Params
   /** The expansions of a single object. */
   expand: string[]
-  /** Left out where the secret key may not read it: then the import lacks what it can do without. */
+  /** Skipped if the secret key has no permission to read it: the import does not depend on it. */
   isOptional: boolean
-  /** The lines of these objects, with those of what they refer to and what is not stored; adds them to the tally. */
+  /** The lines of these objects and of the objects they refer to, if those are not stored; adds them to the tally. */
   convert(context: Context, objects: never[]): Promise<Line[]>
 }
 
@@ -63,7 +63,7 @@ export const STEPS: readonly Step[] = [
   step('balance_transactions', { expand: ['source'], isOptional: true }, convertFees),
 ]
 
-/** Notes that the secret key may not read a step that can be done without; throws every other error again. */
+/** Notes that the secret key may not read an optional step; throws every other error again. */
 export function leaveOut({ name, isOptional }: Step, { tally }: Pick<Context, 'tally'>, error: unknown): void {
   if (!isOptional || !(error instanceof NotPermitted)) throw error
   reject(tally, name, `were left out. ${error.message}`)

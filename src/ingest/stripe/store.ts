@@ -49,7 +49,7 @@ async function keepLinks(
 
 export const textOf = (lines: Line[]) => lines.map((line) => `${JSON.stringify(line)}\n`).join('')
 
-/** The id at Stripe of what a line is about. */
+/** The id at Stripe of a line's object. */
 function idIn({ data }: Line): string {
   return String(data.psp_transaction_id ?? data.id ?? data.profile_id ?? data.external_id)
 }

@@ -8,9 +8,9 @@ interface Sums {
 
 export interface Figure {
   kind: string
-  /** `2026-10`, or '' for what has no month. */
+  /** `2026-10`, or '' for records without a month. */
   month: string
-  /** In capitals; '' for what has no amount. */
+  /** In capitals; '' for records without an amount. */
   currency: string
   stripe: Sums
   here: Sums

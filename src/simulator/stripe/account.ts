@@ -1,4 +1,4 @@
-// The account itself: its country and capabilities, its balance, and the currencies of a country.
+// The account: its country and capabilities, its balance, and the currencies of a country.
 import type { Stripe } from 'stripe'
 import { CURRENCIES } from './amounts.ts'
 import { ACCOUNT_CURRENCY } from './balance-transactions.ts'

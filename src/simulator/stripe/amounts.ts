@@ -30,7 +30,7 @@ export function decimalsOf(currency: string): number {
   return ZERO_DECIMALS.includes(currency) ? 0 : THREE_DECIMALS.includes(currency) ? 3 : 2
 }
 
-/** Throws what Stripe answers to an amount or a currency that it does not take. */
+/** Throws Stripe's error for an amount or a currency that it does not accept. */
 export function checkAmount(amount: number, currency: string): void {
   if (!CURRENCIES.includes(currency)) {
     throw invalid(`Invalid currency: ${currency}.`, { param: 'currency' })

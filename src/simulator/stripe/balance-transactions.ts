@@ -1,4 +1,4 @@
-// Balance transactions: what a charge, a refund or a dispute did to the account's balance, in the account's own currency.
+// Balance transactions: the change of the account's balance by a charge, refund or dispute, in the account's currency.
 import type { Stripe } from 'stripe'
 import { decimalsOf } from './amounts.ts'
 import { type Call, type Dialect, existing, inPath, route, text } from './call.ts'

@@ -15,7 +15,7 @@ export interface Call {
 export interface Dialect {
   state: State
   livemode: boolean
-  /** Records an event with the object as it is now, and has it delivered; `previous` holds what fields were before. */
+  /** Records an event with the object as it is now, and has it delivered; `previous` has the earlier values of changed fields. */
   emit(type: EventType, object: object, previous?: object): void
 }
 
@@ -100,7 +100,7 @@ export function inPath<K extends keyof Objects>(dialect: Dialect, call: Call, ki
   return existing(dialect, kind, call.id, 'id', 404)
 }
 
-/** The object that a parameter names: 400 where there is none, as Stripe answers it. */
+/** The object that a parameter names: 400 if it does not exist, as at Stripe. */
 export function existing<K extends keyof Objects>(
   { state }: Dialect,
   kind: K,

@@ -1,4 +1,4 @@
-// Stripe's public test cards, and control tokens for what no test card can do; the token decides how a card behaves.
+// Stripe's public test cards, and control tokens for behaviour that no test card has; the token decides how a card behaves.
 
 export interface Card {
   brand: string
@@ -40,13 +40,13 @@ export interface Behaviour {
   card: Card
   decline?: Decline
   requiresAuthentication?: boolean
-  /** The payment stays `processing` so long, then succeeds. */
+  /** The payment stays `processing` for this time, then succeeds. */
   processingMs?: number
-  /** The charge enters the account's balance so long after it succeeded. */
+  /** The charge enters the account's balance this long after it succeeded. */
   balanceAfterMs?: number
-  /** Refunds stay `pending` so long, then succeed. */
+  /** Refunds stay `pending` for this time, then succeed. */
   refundPendingMs?: number
-  /** Refunds succeed and fail so long after that. */
+  /** Refunds succeed, and fail after this time. */
   refundFailsAfterMs?: number
   /** The charge succeeds and is disputed for this reason. */
   dispute?: 'fraudulent' | 'product_not_received'

@@ -1,4 +1,4 @@
-// Charges: one for each attempt to confirm a payment; they hold the card's details, what was refunded and what is disputed.
+// Charges: one for each attempt to confirm a payment; they have the card's details, and the refunded and disputed amounts.
 import type { Stripe } from 'stripe'
 import { postCharge } from './balance-transactions.ts'
 import { type Call, type Dialect, inPath, metadata, route, text } from './call.ts'

@@ -1,4 +1,4 @@
-// Sends events to webhook endpoints; on order twice, late, out of order or never.
+// Sends events to webhook endpoints; on request twice, late, out of order or never.
 import type { Stripe } from 'stripe'
 import { secretsOf, signature } from './events.ts'
 import type { Objects, State } from './state.ts'
@@ -19,7 +19,7 @@ export interface DeliveryOptions {
   send?: typeof fetch
 }
 
-// Stripe tries for three days; a test must not. A receiver that restarts is there again within a minute.
+// Stripe tries for three days; a test must not. A receiver that restarts is available again within a minute.
 const RETRIES_MS = [100, 500, 1_000, 5_000, 15_000, 60_000]
 const TIMEOUT_MS = 10_000
 
@@ -60,7 +60,7 @@ export class Deliveries {
   /** @returns whether the endpoint took it */
   async #send(event: Stripe.Event, { id, url }: Objects['webhook_endpoint']): Promise<boolean> {
     const { state, wallClockMs, send = fetch } = this.#options
-    // The receiver may look the object up at once: what it is told of must be on disk.
+    // The receiver may read the object at once, so it must be on disk before the event is sent.
     await state.durable()
     const body = JSON.stringify(event, null, 2)
     // Its secret may have been rolled since the event was made.

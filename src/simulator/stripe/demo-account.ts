@@ -59,7 +59,7 @@ interface Life {
   now: number
 }
 
-/** What one customer does: signs up, subscribes, pays, and sometimes more. */
+/** The actions of one customer: signs up, subscribes, pays, and sometimes more. */
 function live(life: Life, n: number): void {
   const { dialect, random, history, prices, now } = life
   const customer = makeCustomer(dialect, random, n)
@@ -107,7 +107,7 @@ function subscribe(life: Life, customer: string, price: string): void {
   renewLater(life, subscription, customer, random.integer(0, 8))
 }
 
-/** Renews it so many times, then it ends in one of several ways, or not at all. */
+/** Renews it this many times, then it ends in one of several ways, or not at all. */
 function renewLater(life: Life, id: string, customer: string, periods: number): void {
   const { dialect, random, history } = life
   const found = dialect.state.find('subscription', id)!
@@ -144,7 +144,7 @@ function buy(life: Life, customer: string | undefined, payment_method: string): 
   if (customer) mayReturn(life, customer)
 }
 
-/** What may follow a customer's latest charge: a refund, whole or in part, kept or failed; a dispute, open, won or lost. */
+/** Possible consequences of a customer's latest charge: a refund, whole or in part, kept or failed; a dispute, open, won or lost. */
 function mayReturn({ dialect, random, history }: Life, customer: string): void {
   const charge = dialect.state.related('charge', 'customer', customer).at(-1)
   if (charge?.status !== 'succeeded' || charge.amount_refunded > 0 || charge.disputed) return

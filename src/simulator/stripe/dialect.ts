@@ -89,7 +89,7 @@ export class StripeDialect implements Dialect {
     this.#revoked.add(secretKey)
   }
 
-  /** Moves the dialect's clock and does what has become due. */
+  /** Moves the dialect's clock, and runs the jobs that are due. */
   advance(ms: number): void {
     this.state.advance(ms)
     this.runDueJobs()
@@ -101,7 +101,7 @@ export class StripeDialect implements Dialect {
     await this.state.close()
   }
 
-  /** Answers one call. What it changed is on disk before the answer. */
+  /** Answers one call. Its changes are on disk before the answer. */
   async answer(asked: Asked): Promise<Reply> {
     this.runDueJobs()
     const reply = await this.#answer(asked)
@@ -135,7 +135,7 @@ export class StripeDialect implements Dialect {
     }
   }
 
-  /** Runs the call, or repeats what became of the first one with this key. */
+  /** Runs the call, or repeats the outcome of the first call with this key. */
   #perform(call: Call, route: Route, key: string | undefined, fault?: string): Answer {
     const purpose = JSON.stringify([call.method, call.path, call.params])
     const kept = key === undefined ? undefined : this.state.keptOutcome(key)
@@ -174,7 +174,7 @@ export class StripeDialect implements Dialect {
     throw new StripeError(401, { type: 'invalid_request_error', message })
   }
 
-  /** Does what has become due by the dialect's clock. */
+  /** Runs the jobs that are due by the dialect's clock. */
   runDueJobs(): void {
     for (const job of this.state.takeDue()) this.#runJob(job)
   }
@@ -194,7 +194,7 @@ export class StripeDialect implements Dialect {
       const { call, route } = match(asked)
       this.#perform(call, route, asked.idempotencyKey)
     } catch (error) {
-      // Its caller is gone.
+      // The connection of the caller is closed.
       if (!(error instanceof StripeError)) throw error
     }
   }

@@ -10,7 +10,7 @@ import { behaviourOf } from './payment-methods.ts'
 
 type Dispute = Stripe.Dispute
 
-// What Stripe takes for a dispute, in the account's currency.
+// Stripe's fee for a dispute, in the account's currency.
 const FEE = 1500
 
 export const disputeRoutes = [
@@ -66,7 +66,7 @@ export function openDispute(dialect: Dialect, chargeId: string, reason?: string)
   return withdrawn
 }
 
-/** The bank decides. A dispute that is won gives the money back, one that is lost what had been refunded before. */
+/** The bank decides. A won dispute gives the money back, a lost one the part that was refunded before. */
 export function closeDispute(dialect: Dialect, id: string, status: 'won' | 'lost'): Dispute {
   const before = dialect.state.find('dispute', id)
   if (before?.status !== 'needs_response') throw invalid('The dispute is closed already.')

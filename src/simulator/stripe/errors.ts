@@ -40,13 +40,13 @@ export function missing(kind: string, id: string, param: string, status: number)
   return new StripeError(status, { type: 'invalid_request_error', code: 'resource_missing', message, param })
 }
 
-/** What a restricted key gets that lacks a permission. */
+/** The error of a restricted key without the permission. */
 export function forbidden(): StripeError {
   const message = 'The provided key does not have the required permissions for this endpoint.'
   return new StripeError(403, { type: 'invalid_request_error', message })
 }
 
-/** What an unhealthy API answers: 409, 429 and 5xx. */
+/** The errors of an unhealthy API: 409, 429 and 5xx. */
 export function unavailable(status: number, code?: string): StripeError {
   if (status === 409) {
     const message = 'There is currently another in-progress request using this idempotency key.'

@@ -1,4 +1,4 @@
-// Which fault a call meets: of its card's control token, or one that was ordered through the control interface.
+// Decides the fault of a call: by its card's control token, or as requested through the control interface.
 import type { Call, Dialect } from './call.ts'
 import type { Fault, Stage } from './cards.ts'
 import { idOf } from './payment-intents.ts'
@@ -24,7 +24,7 @@ export class Faults {
     this.#ordered = []
   }
 
-  /** @param key the idempotency key: a payment that is being made has no other name yet */
+  /** @param key the idempotency key: a payment that is being created has no id yet */
   of(dialect: Dialect, call: Call, key: string | undefined): Pick<Fault, 'kind' | 'ms'> | undefined {
     const ordered = this.#ordered.find(
       ({ times, method, path }) =>

@@ -72,7 +72,7 @@ function create(dialect: Dialect, call: Call): object {
   if (oneOf(call, 'type', ['card', 'sepa_debit']) === 'sepa_debit') return makeDebit(dialect, call)
   const card = call.params['card']
   const token = typeof card === 'object' && !Array.isArray(card) ? card['token'] : undefined
-  // Numbers of cards are refused as at Stripe, where only its own pages may send them.
+  // Card numbers are refused, as Stripe accepts them from its own pages only.
   if (typeof token !== 'string') {
     const message = 'Sending credit card numbers directly to the Stripe API is generally unsafe.'
     throw new StripeError(402, { type: 'card_error', message }, { isOutcome: true })
@@ -119,7 +119,7 @@ export interface RenewedCard {
   exp_year: number
 }
 
-/** A new card of the customer's bank: the networks tell Stripe, and the payment method stays. */
+/** The customer's bank issues a new card: Stripe gets its data from the networks, and the payment method stays. */
 export function renewCard(dialect: Dialect, id: string, renewed: RenewedCard): Stripe.PaymentMethod {
   const before = dialect.state.find('payment_method', id)
   if (!before?.card) throw missing('payment_method', id, 'id', 404)

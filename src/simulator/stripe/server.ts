@@ -21,11 +21,11 @@ export interface StripeSimulatorOptions {
   fsync?: boolean
   /** True: takes live keys (`sk_live_…`) instead of test keys. */
   livemode?: boolean
-  /** Fills an empty account with so many made-up customers and their history of two years. */
+  /** The number of made-up customers, with a history of two years, to fill an empty account with. */
   demoCustomers?: number
   /** Milliseconds since 1970 by another clock than the machine's. */
   wallClockMs?: () => number
-  /** Every call is answered that much later, as over a network. */
+  /** The delay of every response in milliseconds, as over a network. */
   latencyMs?: number
 }
 

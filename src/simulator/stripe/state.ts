@@ -41,7 +41,7 @@ export interface Job {
   id: string
   at_ms: number
   task: 'call' | 'settle_payment' | 'settle_refund' | 'fail_refund' | 'dispute' | 'post_charge'
-  /** The object, or of a `call` the call as JSON. */
+  /** The object, or for a `call` the call as JSON. */
   target: string
 }
 
@@ -93,7 +93,7 @@ export class State {
     return this.#pastMs ?? this.#options.wallClockMs() + this.#aheadMs
   }
 
-  /** Does work as if it were that moment: for accounts that come with a history. */
+  /** Runs `work` with the clock set to that moment: for accounts with a made-up history. */
   inThePast<T>(seconds: number, work: () => T): T {
     this.#pastMs = seconds * 1000
     try {

@@ -148,7 +148,7 @@ function periodEnd(start: number, { interval, interval_count }: Stripe.Price.Rec
   return Math.floor(date.getTime() / 1000)
 }
 
-/** A new period begins and is paid for, as time does it. A payment that fails makes the subscription `past_due`. */
+/** Begins a new period with its payment, as happens at Stripe when the old one ends. A payment that fails makes the subscription `past_due`. */
 export function renew(dialect: Dialect, id: string): Subscription {
   const before = existing(dialect, 'subscription', id, 'id', 404)
   if (before.cancel_at_period_end) return cancel(dialect, before)

@@ -9,7 +9,7 @@ type Tier = Stripe.Price.Tier
 
 const MODES = ['graduated', 'volume'] as const
 
-/** What a new price has of tiers: nothing, or instead of an amount a list of them. */
+/** The tiers of a new price: none, or a list in place of an amount. */
 export function readTiers(call: Call): Partial<Price> {
   if (oneOf(call, 'billing_scheme', ['per_unit', 'tiered']) !== 'tiered') return {}
   const given = call.params['tiers']
@@ -36,7 +36,7 @@ export function withoutTiers({ tiers: _tiers, ...price }: Price): Price {
   return price
 }
 
-/** `path` is where a call names them to have them. */
+/** `path` is the value of `expand[]` that shows them. */
 export function shown(call: Call, price: Price, path: 'tiers' | 'data.tiers'): Price {
   const asked = call.params['expand']
   const isAsked = Array.isArray(asked) && asked.includes(path)
