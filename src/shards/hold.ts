@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { identifier } from '../backup/sql-names.ts'
 import { Refusal } from '../lib/errors.ts'
-import type { Connection } from './connection.ts'
+import { type Connection, runAll } from './connection.ts'
 import type { TenantTable } from './tenant-tables.ts'
 
 // A charge that its process is still making is waited for: the provider's deadline, and some more.
@@ -29,16 +29,21 @@ export async function untilCharged({ query }: Connection, organization: string):
  * Locks out imports and erasures by the locks of its projects, and background work by its rows. A new order refers to its
  * customer, so that none can be made.
  */
-export async function hold({ query }: Connection, tables: TenantTable[], organization: string, projects: string[]) {
+export async function hold(connection: Connection, tables: TenantTable[], organization: string, projects: string[]) {
+  const { query } = connection
   await query(`set local lock_timeout = '${LOCK_TIMEOUT}'`)
   await query(
     `select pg_advisory_xact_lock(write_lock_class(), number) from projects where organization_id = $1 order by number`,
     [organization],
   )
-  for (const { name, condition, ahead } of tables) {
-    if (ahead && name !== 'customers') continue
-    await query(`select count(*) from (select 1 from ${identifier(name)} where ${condition} for update) held`)
-  }
+  const locked = tables.filter(({ name, ahead }) => !ahead || name === 'customers')
+  await runAll(
+    connection,
+    locked.map(
+      ({ name, condition }) =>
+        `select count(*) from (select 1 from ${identifier(name)} where ${condition} for update) held`,
+    ),
+  )
   const now = await projectsOf({ query }, organization)
   if (now.length !== projects.length) throw new Refusal('A project was created meanwhile: move the organization again.')
 }

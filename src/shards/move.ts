@@ -10,6 +10,7 @@ import {
   copyRows,
   countRows,
   inTransaction,
+  runAll,
   skipForeignKeyChecks,
 } from './connection.ts'
 import { checkReplication, endCopy, finishCopy, startCopy } from './copy-ahead.ts'
@@ -107,7 +108,7 @@ async function cutOver(moving: Moving, startMs: number): Promise<Moved> {
     const mark = (await readMarks(source.query)).get(organization)!
     const [now] = await source.query('select db_clock() as at')
     await inTransaction(target, async () => {
-      for (const table of tables.filter(({ ahead }) => !ahead)) await copyRows(source, target, table)
+      await copyRest(source, target, tables)
       await giveKeysBack(target.query, organization, mark)
       await raiseClocks(target, organization, projects, now!.at!)
       rows = await compare(source, target, tables)
@@ -198,9 +199,15 @@ async function raiseClocks({ query }: Connection, organization: string, projects
   )
 }
 
+/** Copies the tables that were not copied ahead. Empty ones are left out: `compare` finds a row that was added since. */
+async function copyRest(source: Connection, target: Connection, tables: readonly TenantTable[]): Promise<void> {
+  const rest = tables.filter(({ ahead }) => !ahead)
+  const counts = await countRows(source, rest)
+  for (const table of rest) if (counts.get(table.name)! > 0) await copyRows(source, target, table)
+}
+
 async function compare(source: Connection, target: Connection, tables: readonly TenantTable[]): Promise<number> {
-  const there = await countRows(source, tables)
-  const here = await countRows(target, tables)
+  const [there, here] = await Promise.all([countRows(source, tables), countRows(target, tables)])
   const other = tables.find(({ name }) => there.get(name) !== here.get(name))
   if (other)
     throw new Error(`Bug: ${other.name} has ${there.get(other.name)} rows there and ${here.get(other.name)} here.`)
@@ -215,7 +222,8 @@ async function removeAll(source: Connection, tables: readonly TenantTable[], org
   await removeMark(source.query, organization)
 }
 
-async function removeRows({ query }: Connection, tables: readonly TenantTable[]): Promise<void> {
-  for (const { name, condition } of tables.toReversed())
-    await query(`delete from ${identifier(name)} where ${condition}`)
-}
+const removeRows = (connection: Connection, tables: readonly TenantTable[]): Promise<void> =>
+  runAll(
+    connection,
+    tables.toReversed().map(({ name, condition }) => `delete from ${identifier(name)} where ${condition}`),
+  )
