@@ -65,8 +65,13 @@ export async function openFront(server: Addresses, databaseUrl: string): Promise
   await until('HAProxy to listen', () => existsSync(socket))
   const asking = openAsking(databaseUrl)
   let state: string | undefined
+  let known: string | undefined
   let turn = Promise.resolve()
   async function look(): Promise<void> {
+    // Operators have the same keys on all shards.
+    const keys = await asking.run(readOperatorKeys)
+    if (keys !== known) await other.setOperatorKeys(keys)
+    known = keys
     const now = await asking.run(stateOf)
     if (now === state) return
     await loadMaps(socket, maps, directoryOf(new Map([['a', await asking.run(readPart)]])))
@@ -97,6 +102,12 @@ function startHaproxy(env: Record<string, string>): ChildProcess {
   return spawn(HAPROXY!, ['-q', '-db', '-f', join(FILES, 'haproxy.cfg')], { env, stdio: 'ignore' })
 }
 
+async function readOperatorKeys(query: Query): Promise<string> {
+  const [row] = await query(`
+    select coalesce(json_agg((to_jsonb(k) - 'last_used_at') order by id), '[]')::text as keys from operator_keys k`)
+  return row!.keys!
+}
+
 /** Another shard, without organizations. */
 async function openOther() {
   const database = await freshDatabase()
@@ -108,6 +119,12 @@ async function openOther() {
   return {
     url: running.url,
     adminUrl: running.adminUrl,
+    async setOperatorKeys(keys: string) {
+      await app.db.tx(async (query) => {
+        await query('delete from operator_keys')
+        await query('insert into operator_keys select * from json_populate_recordset(null::operator_keys, $1)', [keys])
+      })
+    },
     async stop() {
       await running.stop()
       await app.close()

@@ -1,16 +1,19 @@
-// npm run shards -- suite: the tests of the data API and the billing API through HAProxy, beside another shard.
+// npm run shards -- suite: the tests of the three APIs through HAProxy, beside another shard.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { glob } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
-import { OUT } from './suite-out.ts'
+import { FILES_OUT, OUT } from './suite-out.ts'
 import type { Reported } from './suite-reporter.ts'
 
-const FILES = ['test/public/*.test.ts', 'test/billing/*.test.ts']
+const FILES = ['test/public/*.test.ts', 'test/billing/*.test.ts', 'test/admin/*.test.ts']
 
 /** Prints the share that passes. 1 when a test fails that the list does not have, or passes though it is in it. */
 export async function runSuite(given: readonly string[]): Promise<number> {
-  const files = given.length > 0 ? [...given] : await Array.fromAsync(glob(FILES, { exclude: ['**/*.slow.test.ts'] }))
+  const files =
+    given.length > 0
+      ? [...given]
+      : await Array.fromAsync(glob(FILES, { exclude: ['**/*.slow.test.ts', ...Object.keys(FILES_OUT)] }))
   const tests = await run(files.sort())
   const failed = tests.filter(({ outcome }) => outcome === 'failed')
   const passed = tests.filter(({ outcome }) => outcome === 'passed')

@@ -1,6 +1,7 @@
 // The operator's API as a test calls it: a server, a key that may write, and requests with it.
 import { startServer } from '../../src/server/server.ts'
 import { createOperator, type Scope } from '../../src/tenants/operator-keys.ts'
+import { inFront } from '../shards/in-front.ts'
 import { checkErrorCode } from './error-codes.ts'
 import type { openEvents } from './events.ts'
 
@@ -14,11 +15,29 @@ export interface AdminAnswer {
 /** Serves the app of `events`; `call` speaks with a key that may write, unless another is given. */
 export async function startAdmin(events: Awaited<ReturnType<typeof openEvents>>, { worker = false } = {}) {
   const running = await startServer(events.app, { worker })
-  const operator = (scope: Scope, seconds?: number) =>
-    events.app.db.tx((query) => createOperator(query, { name: `test ${scope}`, scope, seconds }))
+  const between = await inFront?.openFront(running, events.app.config.databaseUrl!)
+  const adminUrl = between?.adminUrl ?? running.adminUrl!
+  const operator = async (scope: Scope, seconds?: number) => {
+    const made = await events.app.db.tx((query) => createOperator(query, { name: `test ${scope}`, scope, seconds }))
+    await between?.refresh()
+    return made
+  }
   const { id, key } = await operator('write')
   async function call(method: string, path: string, body?: unknown, given: string | null = key): Promise<AdminAnswer> {
-    const response = await fetch(`${running.adminUrl}/admin/v1${path}`, {
+    await between?.refresh()
+    const answer = await callAt(adminUrl, method, path, body, given)
+    // What concerns all shards is asked of the one that the test has.
+    const isOfAll = between && answer.headers.get('x-error-code') === 'concerns_all_shards'
+    return isOfAll ? callAt(running.adminUrl!, method, path, body, given) : answer
+  }
+  async function callAt(
+    address: string,
+    method: string,
+    path: string,
+    body: unknown,
+    given: string | null,
+  ): Promise<AdminAnswer> {
+    const response = await fetch(`${address}/admin/v1${path}`, {
       method,
       headers: {
         ...(given !== null && { authorization: `Bearer ${given}` }),
@@ -31,5 +50,9 @@ export async function startAdmin(events: Awaited<ReturnType<typeof openEvents>>,
     checkErrorCode('operator', response.status, response.headers.get('x-error-code') ?? undefined)
     return { status: response.status, headers: response.headers, body: await response.json() }
   }
-  return { url: running.url, adminUrl: running.adminUrl!, operatorId: id, key, operator, call, stop: running.stop }
+  async function stop(): Promise<void> {
+    await between?.stop()
+    await running.stop()
+  }
+  return { url: between?.url ?? running.url, adminUrl, operatorId: id, key, operator, call, stop }
 }

@@ -8,6 +8,7 @@ import { readConfig } from '../../src/config.ts'
 import { createEndpoint } from '../../src/events/endpoints.ts'
 import { type Event, write } from '../../src/events/outbox.ts'
 import { createOrganization, createProject } from '../../src/tenants/tenants.ts'
+import { inFront } from '../shards/in-front.ts'
 import { freshDatabase } from './postgres.ts'
 
 export const ORGANIZATION = 'acme'
@@ -25,6 +26,7 @@ export async function openEvents(env: NodeJS.ProcessEnv = {}) {
     ADMIN_PORT: '0',
     LOG_LEVEL: 'error',
     WEBHOOK_ALLOW_PRIVATE: 'true',
+    ...inFront?.BEHIND,
     ...env,
   }
   const apps: App[] = []

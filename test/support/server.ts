@@ -11,6 +11,7 @@ import { openLog } from '../../src/lib/log.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import { type ServerOptions, startServer } from '../../src/server/server.ts'
 import { createOrganization, createProject } from '../../src/tenants/tenants.ts'
+import { inFront } from '../shards/in-front.ts'
 import { checkErrorCode } from './error-codes.ts'
 import { freshDatabase } from './postgres.ts'
 
@@ -73,8 +74,6 @@ export async function startTestServer(
   options: ServerOptions = {},
   view = (db: Db) => db,
 ): Promise<TestServer> {
-  // Loaded in this mode only, which "npm run shards -- suite" sets.
-  const front = process.env['TUNDISH_TEST_FRONT'] ? await import('../shards/front.ts') : undefined
   const database = env.DATABASE_URL ? undefined : await freshDatabase()
   const folder = mkdtempSync(join(tmpdir(), 'tundish-test-server-'))
   const settings = {
@@ -83,14 +82,14 @@ export async function startTestServer(
     MASTER_KEY: randomBytes(32).toString('base64'),
     PORT: '0',
     ADMIN_PORT: '0',
-    ...front?.BEHIND,
+    ...inFront?.BEHIND,
     ...env,
   }
   const lines: string[] = []
   const log = openLog('info', { write: (line) => lines.push(line) })
   const app = await openApp(readConfig(settings), { log })
   const running = await startServer({ ...app, db: view(app.db) }, options)
-  const between = await front?.openFront(running, settings.DATABASE_URL)
+  const between = await inFront?.openFront(running, settings.DATABASE_URL)
   const url = between?.url ?? running.url
   const agent = new Agent({ keepAlive: true })
   const call = async (path: string, given: Call = {}) => {
