@@ -73,7 +73,7 @@ export async function receipt(view: View): Promise<Page> {
       <h2>Removed</h2><ul>${one.removed.map((what: string) => html`<li>${what}</li>`)}</ul>
       <h2>Kept</h2><ul>${one.kept.map((what: string) => html`<li>${what}</li>`)}</ul>
       ${one.at_provider.length > 0 && html`<h2>At payment providers</h2>${table(view, 'at-provider', atProviderTable(one.at_provider), { hideCaption: true })}`}</article>
-      <p class="quiet">Print this page to hand it to the person: only the receipt is printed.</p>`,
+      <p class="quiet unprinted">Print this page to hand it to the person: only the receipt is printed.</p>`,
   }
 }
 
