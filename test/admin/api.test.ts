@@ -79,7 +79,7 @@ test('lists are bounded and walked by cursors; a cursor of another list is refus
   assert.equal((await admin.call('GET', elsewhere)).status, 400)
 })
 
-test('a cursor that somebody wrote for any of the lists is a bad one, or a place in it', async () => {
+test('a cursor that a caller made up is refused by every list, or is a place in it', async () => {
   const params: Record<string, string> = { organization_id: ORGANIZATION, project_id: PROJECT, event_id: randomUUID() }
   const lists = operations.filter((one) => isReading(one) && one.query?.properties['cursor'])
   assert.ok(lists.length >= 14)
@@ -199,7 +199,7 @@ async function orderId() {
   return id
 }
 
-test('every write of the description stands in the audit log, and is refused to a key that may only read', async () => {
+test('every write of the description is in the audit log, and is refused to a read-only key', async () => {
   const description = (await (await fetch(`${admin.adminUrl}/openapi.json`)).json()) as {
     paths: Record<string, Record<string, { operationId: string }>>
   }

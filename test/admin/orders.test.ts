@@ -88,7 +88,7 @@ test('find a person, see their charge and its timeline, refund it, send an event
   assert.equal(receiver.arrivals.at(-1)!.headers['webhook-id'], events[0]!.detail.event_id)
 })
 
-test('a charge whose outcome nobody knows is listed as stuck, with the calls that were made', async () => {
+test('a charge with an unknown outcome is listed as stuck, with the calls that were made', async () => {
   const customer = await organization.customer({ token: 'sim_drop_no_charge' })
   const { order_id, checkout_status } = (await organization.charge(customer)).body
   assert.equal(checkout_status, 'processing')
@@ -109,7 +109,7 @@ test('a charge whose outcome nobody knows is listed as stuck, with the calls tha
   ])
 })
 
-test('a refund whose outcome nobody knows is listed as stuck, until it is known', async () => {
+test('a refund with an unknown outcome is listed as stuck, until it is known', async () => {
   const customer = await organization.customer({ token: 'sim_refund_drop' })
   const { order_id } = (await organization.charge(customer)).body
   await billing.simulator.stop()
@@ -128,7 +128,7 @@ test('a refund whose outcome nobody knows is listed as stuck, until it is known'
   assert.ok(await eventually(async () => (await stuck()).length === 0, 20_000))
 })
 
-test('a timeline tells the calls to a provider in the order in which they were made, however late they are noted', async () => {
+test('a timeline lists the calls to a provider in the order in which they were made, however late they are noted', async () => {
   const customer = await organization.customer({ token: 'sim_drop_no_charge' })
   const { query, release } = await billing.db.connect()
   await query('begin')

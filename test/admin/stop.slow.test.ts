@@ -39,7 +39,7 @@ async function stopDuring(lines: string[], pauseMs: number) {
   return { heard, afterMs }
 }
 
-test('an import that stands still is not waited for', { timeout: 60_000 }, async () => {
+test('an import that makes no progress is not waited for', { timeout: 60_000 }, async () => {
   const { afterMs } = await stopDuring([], 0)
   assert.ok(afterMs > 4000 && afterMs < 12_000, `stopped after ${afterMs} ms`)
 })

@@ -37,7 +37,7 @@ describe('refunds', () => {
     return look(context(script), REFUND, taken!)
   }
 
-  test('in another currency settle nothing, and an operator is told', async () => {
+  test('in another currency settle nothing, and are logged', async () => {
     const orderId = await charged()
     const other = context({ refund: async ({ reference }) => verdict('succeeded', { reference, currencyCode: 'EUR' }) })
     const answer = await refund(other, setup.shop.id, asked(orderId))

@@ -94,7 +94,7 @@ describe('a dispute', () => {
     assert.deepEqual(await eventTypes(billing, charge.orderId), ['charge.succeeded', 'charge.disputed'])
   })
 
-  test('that was lost and is won after all is told as won once, and gives the consumable back', async () => {
+  test('that was lost and is won after all has one event for it, and gives the consumable back', async () => {
     await record({ status: 'lost', fundsWithdrawn: true })
     const won = { status: 'won', fundsWithdrawn: true, reinstatedMinor: 1050n } as const
     assert.deepEqual([await record(won), await record(won)], [true, false])
@@ -139,7 +139,7 @@ describe('a dispute', () => {
     assert.equal(await charge.hasActiveConsumable(), false)
   })
 
-  test('is found by the charge; one of a charge that is not here is none of ours', async () => {
+  test('is found by its charge; a dispute of an unknown charge is ignored', async () => {
     const of = [dispute(), dispute({ chargeTransactionId: 'unknown' })]
     assert.equal(await recordDisputes(billingContext(billing), ['simulator', '*', null], of), 1)
     assert.equal(

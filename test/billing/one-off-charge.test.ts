@@ -8,7 +8,7 @@ after(() => billing.stop())
 const shop = await billing.organization()
 
 describe('a charge and its replay', () => {
-  test('a charge succeeds; its replay tells of it and charges nothing', async () => {
+  test('a charge succeeds; its replay returns it and charges nothing', async () => {
     const user = await shop.customer()
     const answer = await shop.charge(user, { idempotency_key: 'k' })
     assert.equal(answer.status, 200, answer.text)

@@ -177,7 +177,7 @@ describe('rules', () => {
 })
 
 describe('keys', () => {
-  test('a replay tells of the first refund and pays back nothing', async () => {
+  test('a replay returns the first refund and pays back nothing', async () => {
     const [user, order_id] = await charged()
     const first = await shop.refund(user, order_id, { amount: 4, idempotency_key: 'k' })
     for (const amount of ['4', '4.00', 4]) {

@@ -134,7 +134,7 @@ describe('a fee is known', () => {
   })
 })
 
-test('a fee that Stripe cannot tell now is asked for again', async () => {
+test('a fee that Stripe cannot return now is read again later', async () => {
   await stripe.control('/faults', { path: '/v1/balance_transactions/.*', kind: 'error_before', times: 2 })
   const { shop } = await charged()
   await feesBecome(shop, ['sale 10.5 USD -0.6 USD'])

@@ -42,7 +42,7 @@ const feesOf = (order_id: string) =>
     [order_id],
   )
 
-test('fees that no notification told are read; a key that may not read them holds up nothing', async () => {
+test('fees without a notification are read; a key that may not read them delays nothing', async () => {
   const { order_id, payment } = await charged()
   await billing.client.refunds.create({ payment_intent: payment, amount: 400 })
   await billing.stripe.control('/faults', { path: '/v1/balance_transactions', kind: 'forbidden' })

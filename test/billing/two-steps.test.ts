@@ -65,7 +65,7 @@ describe('a process that dies', () => {
     })
   }
 
-  test('after the confirmation, whose answer nobody had: succeeded, charged once', async () => {
+  test('after the confirmation, whose response was lost: succeeded, charged once', async () => {
     setup.there.faults.set('confirm', 'unheard')
     assert.equal((await charge()).checkout_status, 'processing')
     setup.there.faults.clear()

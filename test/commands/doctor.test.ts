@@ -90,7 +90,7 @@ describe('doctor', () => {
     assert.deepEqual(failed, ['master key'])
   })
 
-  test('1 for a key whose hash somebody has replaced by that of another', async () => {
+  test('1 for a key whose hash was replaced by that of another', async () => {
     const hash = async (value: Buffer, where: Buffer) =>
       app.db.query('update secret_keys set hash = $1 where hash = $2', [value, where])
     const [row] = await app.db.query('select hash from secret_keys limit 1')
@@ -122,7 +122,7 @@ describe('doctor', () => {
     assert.match((await examine()).of('erasures')[0]!.message, /1 line .* cannot be read/)
   })
 
-  test('0 for an erasure of somebody whose id JSON has to escape', async () => {
+  test('0 for an erasure of a profile whose id JSON has to escape', async () => {
     const id = 'say-"hi"-\\'
     await insert(app.db, { id: 'shop', organizationId: 'acme' }, { profiles: [{ id }] })
     const erasure = { project_id: 'shop', profile_id: id, erased_at: '2026-01-01T00:00:00Z' }

@@ -98,7 +98,7 @@ test('two first starts at once install once', { skip: !PINNED }, async (t) => {
   assert.equal(installs().length, 1)
 })
 
-test('the lock of a killed start is broken once, whoever finds it', { skip: !PINNED }, async (t) => {
+test('the lock of a killed start is broken once, whichever process finds it', { skip: !PINNED }, async (t) => {
   const { root, env, installs } = checkout(t)
   mkdirSync(join(root, 'node_modules'))
   const dead = spawnSync('true').pid

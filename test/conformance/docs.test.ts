@@ -28,7 +28,7 @@ describe('the docs', () => {
     assert.deepEqual(matches(read('docs/commands.md'), /^## (.+)$/gm).sort(), sorted(commands))
   })
 
-  test('commands.md tells every option of every command', () => {
+  test('commands.md describes every option of every command', () => {
     const sources = files('src/commands', '.ts').map(read).join('\n')
     const options = sorted(matches(sources, /(?:[oO]ption|Option)\(\s*'(--[a-z-]+)/g))
     assert.ok(options.length >= 10)

@@ -179,7 +179,7 @@ describe('erasing', () => {
     assert.deepEqual(data.map(({ id }: Json) => id).sort(), ['subscription-of-a', 'without-session'])
   })
 
-  test('a sync sees the subscription of somebody else that shows the user agent of a session', async () => {
+  test('a sync sees another profile’s subscription that shows the user agent of a session', async () => {
     await fresh('a', 'b')
     const shown = { profile_id: 'b', session_id: 'session-of-a' }
     await insert(server.db, project, {

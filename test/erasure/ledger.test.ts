@@ -117,7 +117,7 @@ describe('the ledgers of erasures', () => {
     })
   })
 
-  test('nobody is erased whom the file cannot hold', async () => {
+  test('no profile is erased that the file cannot hold', async () => {
     const ledger = join(folder, 'a-folder')
     mkdirSync(ledger)
     // Without background work, which adds up counts between the two dumps.

@@ -123,7 +123,7 @@ describe('an erasure leaves no trace', () => {
     assert.deepEqual(traces(await dump(server.db)), [])
   })
 
-  test('no trace of a customer whom an import links to somebody who was erased', async () => {
+  test('no trace of a customer that an import links to an erased profile', async () => {
     await insert(server.db, project, person('linked'))
     await insert(server.db, project, {
       customers: [{ external_id: 'linked', ...PERSONAL.customers }],

@@ -219,7 +219,7 @@ describe('what fails together', () => {
     assert.deepEqual(await Promise.all(back), [4, 2])
   })
 
-  test('because the database is away is not tried again: nobody knows what was done', async () => {
+  test('because the database is away is not tried again: its outcome is unknown', async () => {
     const lost = () => Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' })
     const { runs, double } = doubling((items) => (items.length > 1 ? lost() : undefined))
     const answers = [2, 4].map((item) => double(db, item).catch((error: Error) => error.message))

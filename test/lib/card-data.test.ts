@@ -124,7 +124,7 @@ describe('findCardNumber', () => {
 })
 
 describe('maskDigits', () => {
-  test('every card number, wherever it stands', () => {
+  test('every card number, at any place', () => {
     for (const number of Object.values(CARDS)) {
       assert.equal(maskDigits(`pan=${number};`), `pan=${'*'.repeat(number.length)};`)
       assert.equal(maskDigits(`x${number}y`), `x${'*'.repeat(number.length)}y`)

@@ -32,7 +32,7 @@ describe('turns', () => {
     assert.equal(turns.waiting(), 0)
   })
 
-  test('a tenant waits for its own share, and nobody else waits with it', async () => {
+  test('a tenant waits for its own share, and no other tenant waits with it', async () => {
     const { turns, begun, start, end } = open(4, 2)
     for (const name of ['a1', 'a2', 'a3', 'a4', 'b1']) void start(name)
     assert.deepEqual(begun, ['a1', 'a2', 'b1'])

@@ -61,7 +61,7 @@ describe('fold', () => {
     }
   })
 
-  test('a letter folds the same wherever it stands, and folding again changes nothing', () => {
+  test('a letter folds the same at every place, and folding again changes nothing', () => {
     const texts = fc.array(fc.oneof(cased, fc.constantFrom('Σ', 'σ', 'ς', 'ı', 'İ', ' ', '.', '\u0307')), {
       maxLength: 8,
     })

@@ -148,7 +148,7 @@ describe('readInstant', () => {
   })
 })
 
-test('readQueryInstant takes a space for the plus that nobody encoded', () => {
+test('readQueryInstant takes a space for a plus that was not encoded', () => {
   assert.equal(readQueryInstant('2026-01-31T23:59:59 01:00'), '2026-01-31T22:59:59.000000Z')
   assert.equal(readQueryInstant('2026-01-31T23:59:59+01:00'), '2026-01-31T22:59:59.000000Z')
   assert.throws(() => readQueryInstant('2026-01-31 23:59:59Z'), TimeError)

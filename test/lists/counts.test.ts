@@ -142,7 +142,7 @@ describe('counters', () => {
     assert.ok(sums.every(({ rows }) => rows === '1'))
   })
 
-  test('a sweep goes on after the database was away, and stops when it is told', async () => {
+  test('a sweep continues after the database was away, and stops on request', async () => {
     let calls = 0
     const stop = sweepCounts({
       ...server.app,

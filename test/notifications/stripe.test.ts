@@ -132,7 +132,7 @@ describe('by notification', () => {
   })
 })
 
-test('what no notification told is found in the list of events', async () => {
+test('a change without a notification is found in the list of events', async () => {
   await setup.stripe.control('/events', { isOff: true })
   const { user, orderId, charge } = await charged()
   await setup.stripe.control('/refunds', { charge })

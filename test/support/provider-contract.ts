@@ -61,7 +61,7 @@ export function providerContract(name: string, open: () => Promise<Rig>, cards: 
 export type Movements = (reference: string) => Promise<Movement[]>
 
 function chargingTests(driver: () => Charging, movements: Movements, cards: Cards): void {
-  test('a good card is charged, and what was charged is told back', async () => {
+  test('a good card is charged, and the charged amount is returned', async () => {
     const request = chargeRequest(cards.good, { amountMinor: cards.mostMinor })
     const answer = await driver().charge(request)
     assertSettled(answer, 'succeeded')
@@ -88,7 +88,7 @@ function chargingTests(driver: () => Charging, movements: Movements, cards: Card
     assert.equal((await movements(request.reference)).length, 1)
   })
 
-  test('a known key under a new reference tells of the first charge', async () => {
+  test('a known key under a new reference returns the first charge', async () => {
     const first = chargeRequest(cards.good)
     await driver().charge(first)
     const answer = await driver().charge({ ...first, reference: randomUUID() })

@@ -58,7 +58,7 @@ test('under load no request fails, also when asked for twice, and long ones are 
   assert.ok(now.every((pid) => !old.includes(pid)))
 })
 
-test('a new worker that cannot serve takes nobody’s place', async () => {
+test('a new worker that cannot serve replaces no other', async () => {
   const { billing, process: supervisor, shop } = workers
   const old = workers.pids()
   await billing.db.query(`insert into schema_migrations (version, name, breaking) values (9999, 'tomorrow', true)`)

@@ -94,7 +94,7 @@ const cards = async (customer: string) =>
     ).n,
   )
 
-test('changes while nobody follows are caught up with later', async () => {
+test('changes while no process follows are imported later', async () => {
   const { stripe } = all
   const { customer } = await savedCard(stripe)
   await stripe.customers.update(customer, { phone: '+15550001' })

@@ -62,7 +62,7 @@ test('two programs share one server, and the last to leave stops it', async () =
   assert.ok(isStopped(dataDir))
 })
 
-test('whoever comes while others start or leave finds a server', async () => {
+test('a process that starts while others start or end finds a server', async () => {
   const dataDir = newFolder()
   const comeAndGo = async () => {
     for (let round = 0; round < 8; round++) {

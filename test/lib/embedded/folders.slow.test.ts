@@ -107,7 +107,7 @@ test('as root under a folder that only root may enter, the database lives elsewh
   await second.close()
 })
 
-test('a normal user needs nobody else', { skip: !readable }, async () => {
+test('a normal user needs no other account', { skip: !readable }, async () => {
   const dataDir = newFolder()
   mkdirSync(dataDir, { recursive: true })
   if (ROOT) chownSync(dataDir, NOBODY.uid, NOBODY.gid)

@@ -140,7 +140,7 @@ test('movements come oldest first, over more pages and spans than one, without t
   await busy.cleanUp()
 })
 
-test('the account is described with its mode, and a wrong key is told', async () => {
+test('the account is described with its mode, and a wrong key is reported', async () => {
   const described = await account.provider.describeAccount()
   assert.ok(described.outcome === 'described')
   assert.deepEqual([described.isSandbox, described.country, described.chargesEnabled], [true, 'US', true])

@@ -13,7 +13,7 @@ after(() => account.cleanUp())
 
 const yesterday = () => new Date(Date.now() - 86_400_000).toISOString()
 
-test('a card is charged with the customer it is attached to, which is told back', async () => {
+test('a card is charged with the customer it is attached to, which is returned', async () => {
   const { customer, payment_method } = await savedCard(account.stripe)
   const request = chargeRequest(payment_method)
   const answer = await account.charge(request)
@@ -90,7 +90,7 @@ test('unknown while a payment is processing, then succeeded', async () => {
   assertSettled(await account.lookUp(request), 'succeeded')
 })
 
-test('not begun for wrong credentials, for too many calls and where nobody listens', async () => {
+test('not begun for wrong credentials, for too many calls and for a refused connection', async () => {
   const request = chargeRequest('pm_card_visa')
   const wrong = await account.adapter({ secretKey: 'sk_test_revoked!' }).prepare(request)
   assert.deepEqual(wrong, {
@@ -142,7 +142,7 @@ test('a card that was detached between prepare and confirm: unknown, then refuse
   assert.deepEqual(await account.provider.confirm({ ...request, handle: prepared.handle }), { outcome: 'refused' })
 })
 
-test('another amount than asked is told back as it was charged', async () => {
+test('another amount than requested is returned as it was charged', async () => {
   const request = chargeRequest('pm_card_visa', { amountMinor: 2000n })
   const prepared = await account.provider.prepare(request)
   assert.ok(prepared.outcome === 'prepared')

@@ -61,7 +61,7 @@ test('a refund keeps the fee, one that fails is given back, and a won dispute gi
   ])
 })
 
-test('a charge may enter the balance after it succeeded, told by an event', async () => {
+test('a charge may enter the balance after it succeeded, with an event', async () => {
   const charge = await charged(1000, 'usd', 'pm_sim_balance_after_60000ms')
   assert.deepEqual([charge.status, charge.balance_transaction], ['succeeded', null])
   await simulator.control('/clock', { advance_ms: 60_000 })
