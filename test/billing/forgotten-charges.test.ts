@@ -150,6 +150,18 @@ describe('a refund whose order is here', () => {
     )
   })
 
+  test('leaves the next refund without a key one of its own, also when the refunds before it stay forgotten', async () => {
+    const user = await shop.customer()
+    const { order_id } = (await shop.charge(user)).body
+    await shop.refund(user, order_id, { amount: '4', soft_refund: true, idempotency_key: 'soft' })
+    await shop.refund(user, order_id)
+    await forgetRefunds(order_id)
+    assert.equal((await compare()).adopted, 1)
+    const rest = (await shop.refund(user, order_id)).body
+    assert.deepEqual([rest.refund_status, rest.amount, rest.amount_refunded], ['succeeded', 4, 10.5])
+    assert.equal((await billing.ledger(rest.refund_id)).length, 1)
+  })
+
   test('but not twice when two reconcile at once', async () => {
     const user = await shop.customer()
     const { order_id } = (await shop.charge(user)).body

@@ -61,12 +61,20 @@ export const billingMutants: Mutants = {
     bug: `addReportRows(query, outcome.amount_refunded === locked.amount_refunded && Number(locked.amount_refunded) > 0 ? [] : [reportRow(outcome, isRefused ? noDetails : verdict.details)])`,
     foundBy: 'simulation',
   },
-  'keyless-refund-by-successes': {
+  'keyless-refunds-share-a-key': {
     does: 'gives a keyless refund the key of the one that failed before it',
     file: 'billing/refund/claim.ts',
-    code: `(select count(*) from refunds r where r.organization_id = $1 and r.order_id = $2) as refunds`,
-    bug: `(select count(*) from refunds r where r.organization_id = $1 and r.order_id = $2 and r.status = 'succeeded') as refunds`,
+    code: `let n = before
+  while (taken.has(nthRefundKey(organizationId, orderId, n))) n++`,
+    bug: 'const n = taken.size - before',
     foundBy: ['test/billing/differing-refunds.test.ts'],
+  },
+  'key-of-an-adopted-refund': {
+    does: 'gives a keyless refund the key of one that was adopted after a restore',
+    file: 'billing/refund/claim.ts',
+    code: `while (taken.has(nthRefundKey(organizationId, orderId, n))) n++`,
+    bug: '',
+    foundBy: ['test/billing/forgotten-charges.test.ts'],
   },
   'lease-forgotten': {
     does: 'claims a charge without a lease',

@@ -140,13 +140,30 @@ async function insert(
   const { orderId, externalId, idempotencyKey, isSoft, reason, comment } = request
   const key =
     idempotencyKey === null
-      ? nthRefundKey(organizationId, orderId, Number(order.refunds))
+      ? await nextRefundKey(query, organizationId, orderId, Number(order.refunds))
       : refundKey(organizationId, externalId, idempotencyKey)
   const [refund] = await query<Refund>(INSERT, [
     ...[organizationId, makeUuid(), orderId, externalId, idempotencyKey, amount, request.amount !== undefined],
     ...[order.currency_code, isSoft, reason, comment, key, leaseMs / 1000],
   ])
   return refund
+}
+
+/**
+ * The provider's key of a refund without a key of the caller's, by the number of refunds before it. After a restored backup an
+ * adopted refund may have this key already, because it has a higher number than there are refunds here.
+ */
+async function nextRefundKey(query: Query, organizationId: string, orderId: string, before: number): Promise<string> {
+  const rows = await query<{ provider_key: string }>(KEYS_OF_ORDER, [organizationId, orderId])
+  const taken = new Set(rows.map(({ provider_key }) => provider_key))
+  let n = before
+  while (taken.has(nthRefundKey(organizationId, orderId, n))) n++
+  return nthRefundKey(organizationId, orderId, n)
+}
+
+const KEYS_OF_ORDER: Statement = {
+  name: 'find keys of refunds',
+  text: 'select provider_key from refunds where organization_id = $1 and order_id = $2',
 }
 
 // Reason and comment of a customer whose profile is erased are not stored.
