@@ -46,7 +46,9 @@ const cannotBeReached = ({ name }: Shard, error: unknown) =>
 /** The shards that have no part yet keep their places of before. */
 function directoryWith(parts: ReadonlyMap<string, Part>, shards: readonly Shard[], before: Places): Directory {
   const silent = new Set(shards.map(({ name }) => name).filter((name) => !parts.has(name)))
-  return directoryOf(parts, silent.size > 0 ? { ...before, silent } : undefined)
+  // In the order of the shards, whichever responded first: the same conflict is always the same sentence.
+  const ordered = shards.flatMap(({ name }) => (parts.has(name) ? [[name, parts.get(name)!] as const] : []))
+  return directoryOf(new Map(ordered), silent.size > 0 ? { ...before, silent } : undefined)
 }
 
 /**

@@ -26,6 +26,39 @@ async function monthly() {
   })
 }
 
+/** Of all entries in the account's balance, as `accountFees` has them. */
+const storedFees = async () => {
+  const { sum } = await all.imports.row(
+    `select sum(fee) * -100 as sum from (
+       select distinct entry_id, fee from provider_fees where organization_id = $1) f`,
+    [project.organizationId],
+  )
+  return `USD: ${Number(sum)}`
+}
+
+const state = async () =>
+  (await all.imports.rows('select status from stripe_imports where project_id = $1', [project.id]))[0]
+const transactions = async (subscription: string) =>
+  Number(
+    (
+      await all.imports.row('select count(*) as n from transactions where project_id = $1 and subscription_id = $2', [
+        project.id,
+        subscription,
+      ])
+    ).n,
+  )
+/** Payments with a saved card. */
+const cards = async (customer: string) =>
+  Number(
+    (
+      await all.imports.row(
+        `select count(*) as n from report_transactions
+         where organization_id = $1 and psp_customer_id = $2 and payment_method_token is not null`,
+        [project.organizationId, customer],
+      )
+    ).n,
+  )
+
 test('customers, products, subscriptions, payments, refunds and disputes change here while they change there', async () => {
   const { stripe, simulator } = all
   const controller = new AbortController()
@@ -60,39 +93,6 @@ test('customers, products, subscriptions, payments, refunds and disputes change 
   controller.abort()
   assert.equal((await following).status, 'following')
 })
-
-/** Of all entries in the account's balance, as `accountFees` has them. */
-const storedFees = async () => {
-  const { sum } = await all.imports.row(
-    `select sum(fee) * -100 as sum from (
-       select distinct entry_id, fee from provider_fees where organization_id = $1) f`,
-    [project.organizationId],
-  )
-  return `USD: ${Number(sum)}`
-}
-
-const state = async () =>
-  (await all.imports.rows('select status from stripe_imports where project_id = $1', [project.id]))[0]
-const transactions = async (subscription: string) =>
-  Number(
-    (
-      await all.imports.row('select count(*) as n from transactions where project_id = $1 and subscription_id = $2', [
-        project.id,
-        subscription,
-      ])
-    ).n,
-  )
-/** Payments with a saved card. */
-const cards = async (customer: string) =>
-  Number(
-    (
-      await all.imports.row(
-        `select count(*) as n from report_transactions
-         where organization_id = $1 and psp_customer_id = $2 and payment_method_token is not null`,
-        [project.organizationId, customer],
-      )
-    ).n,
-  )
 
 test('changes while no process follows are imported later', async () => {
   const { stripe } = all
