@@ -179,14 +179,14 @@ export const billingMutants: Mutants = {
     file: 'billing/charge/charge.ts',
     code: `const stored = await storeHandle(db, order, prepared, leaseMs(providerTimeoutMs, 1))`,
     bug: `const stored = await storeHandle(db, order, prepared, leaseMs(providerTimeoutMs, 1)).catch(() => ({ ...order, provider_handle: prepared.handle }))`,
-    foundBy: 'simulation',
+    foundBy: ['test/billing/two-steps.test.ts'],
   },
   'handle-given-by-a-late-process': {
     does: 'stores the handle of a process that has lost its lease',
     file: 'billing/charge/orders.ts',
     code: `and looks = $3`,
     bug: `and looks >= $3 - 100`,
-    foundBy: 'simulation',
+    foundBy: ['test/billing/two-steps.test.ts'],
   },
   'refund-outlives-its-claim': {
     does: 'takes a charge or refund in progress that another process has',
