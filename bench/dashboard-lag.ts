@@ -71,7 +71,7 @@ async function write(app: Rig['app'], size: number, seconds: number, commits: nu
 /**
  * New subscriptions, and old ones that renew or are cancelled today. An old one keeps its product, funnel, session and provider,
  * its status unless it is cancelled, and its period if it has ended: else the days of its creation and end would be computed
- * again, and old ones are of all days.
+ * again, and old ones are of all days. So no trial is cancelled: those of the generator are old too, unlike real ones.
  */
 async function changes(app: Rig['app'], second: number, size: number): Promise<string> {
   const now = new Date().toISOString()
@@ -84,7 +84,7 @@ async function changes(app: Rig['app'], second: number, size: number): Promise<s
       const id = isNew ? `sub_new_${second}_${n}` : idOf('sub', old)
       const kept = isNew ? { status: 'active' } : known.get(id)!
       const runs = ['active', 'trialing'].includes(kept.status!)
-      const isCancelled = runs && !isNew && n < BEGIN + CANCEL
+      const isCancelled = kept.status === 'active' && !isNew && n < BEGIN + CANCEL
       const profileId = idOf('pro', Math.floor(old / 4))
       const data = {
         ...{ ...SUBSCRIPTION, id, profile_id: profileId, ...stamps(now, old, size, isNew), ...kept },

@@ -3,8 +3,9 @@ import { moveOf } from '../records/payment-move.ts'
 import { dayOf, type Family, orNone, within } from './family.ts'
 import { ACCOUNT, IS_TEST } from './payments.ts'
 
-/** SQL: a transaction that a subscription is paid with: of more than nothing, and not for its trial. `t`, `u`. */
-export const PAYS = 't.price > 0 and t.id is distinct from u.trial_transaction_id'
+/** SQL: whether the transaction pays for the subscription: it is of more than nothing, and not for its trial. */
+export const pays = (transaction: string, subscription: string) =>
+  `${transaction}.price > 0 and ${transaction}.id is distinct from ${subscription}.trial_transaction_id`
 
 const EARLIER_OF_SUBSCRIPTION = `
   select from transactions o

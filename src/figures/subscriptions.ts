@@ -1,19 +1,22 @@
 // Figures of subscriptions: filed under the day one was made, the day it was first paid for, and the day it stops paying.
 import { dayOf, type Family, monthOf, orNone, within } from './family.ts'
-import { PAYS } from './sales.ts'
+import { pays } from './sales.ts'
 
-const IS_TRIAL = `(u.trial_offer is not null or u.trial_transaction_id is not null or u.status = 'trialing')`
+/** SQL: whether the subscription began with a trial. */
+export const isTrial = (row: string) =>
+  `(${row}.trial_offer is not null or ${row}.trial_transaction_id is not null or ${row}.status = 'trialing')`
 
-// Without a payment on record its state says whether it was paid for.
-const PAID_BY_STATE = `(u.status = 'active' or (u.status not in ('created', 'trialing') and not ${IS_TRIAL}))`
+/** SQL: whether the subscription was paid for, by its state alone: without a payment on record nothing else says it. */
+export const isPaidByState = (row: string) =>
+  `(${row}.status = 'active' or (${row}.status not in ('created', 'trialing') and not ${isTrial(row)}))`
 
 // When it was first paid for; null: never.
 const FIRST_PAYMENT = `left join lateral (
     select t.created_at as at from transactions t
-    where t.project_id = u.project_id and t.subscription_id = u.id and ${PAYS}
+    where t.project_id = u.project_id and t.subscription_id = u.id and ${pays('t', 'u')}
     order by t.created_at, t.id limit 1) first on true
   cross join lateral (
-    select coalesce(first.at, case when ${PAID_BY_STATE} then u.created_at end) as paid_from) paying`
+    select coalesce(first.at, case when ${isPaidByState('u')} then u.created_at end) as paid_from) paying`
 
 const END = 'subscription_end(u.status, u.period_ends_at, u.cancelled_at, u.paused_at, u.created_at)'
 
@@ -31,7 +34,7 @@ const WORTH_USD = 'coalesce(monthly_worth(u.price_usd, u.billing_interval, u.bil
 const FIRST_PAID = `transactions f
   join subscriptions u on u.project_id = f.project_id and u.id = f.subscription_id ${FIRST_PAYMENT}`
 
-const STARTED = `1 as started, ${IS_TRIAL}::int as trials, (${IS_TRIAL} and paid_from is not null)::int as converted,
+const STARTED = `1 as started, ${isTrial('u')}::int as trials, (${isTrial('u')} and paid_from is not null)::int as converted,
   0 as began_paying, 0 as ended, 0::numeric as mrr, 0::numeric as mrr_usd`
 const BEGAN = `0, 0, 0, 1, 0, ${WORTH}, ${WORTH_USD}`
 const ENDED = `0, 0, 0, 0, 1, -${WORTH}, -${WORTH_USD}`
@@ -49,7 +52,7 @@ export const subscriptions: Family = {
       'f.created_at',
       BEGAN,
       `f.project_id = $1 and ${within('f.created_at')} and f.price > 0 and f.id is distinct from u.trial_transaction_id
-        and not exists (select from transactions t where t.project_id = $1 and t.subscription_id = u.id and ${PAYS}
+        and not exists (select from transactions t where t.project_id = $1 and t.subscription_id = u.id and ${pays('t', 'u')}
           and (t.created_at, t.id) < (f.created_at, f.id))`,
       FIRST_PAID,
     ),

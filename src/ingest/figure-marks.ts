@@ -1,4 +1,6 @@
 // Marks the days whose figures an import changes, in its transaction: only here both the old and the new record are known.
+import { pays } from '../figures/sales.ts'
+import { isPaidByState, isTrial } from '../figures/subscriptions.ts'
 import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Scope } from '../records/record.ts'
 import { type MergeHooks, sameKey } from './merge.ts'
@@ -39,8 +41,6 @@ const differ = (...columns: string[]) =>
 
 const end = (row: string) =>
   `subscription_end(${row}.status, ${row}.period_ends_at, ${row}.cancelled_at, ${row}.paused_at, ${row}.created_at)`
-
-const pays = 'o.price > 0'
 
 /** SQL: these ids as rows of `each`. A join with `in (a, b)` cannot be hashed, and reads a table anew for every row. */
 const eachOf = (...ids: string[]) => `cross join lateral (values ${ids.map((id) => `(${id})`).join(', ')}) each (id)`
@@ -117,11 +117,9 @@ const subscription: Rule = {
     const paid = 'price, currency, price_usd, billing_interval, billing_interval_count, created_at'.split(', ')
     const split = 'product_id, funnel_id, payment_provider, profile_id, sandbox, trial_transaction_id'.split(', ')
     const changed = `(${differ(...paid, ...split)} or (t.trial_offer is null) <> (s.trial_offer is null))`
-    const stage = (row: string) =>
-      `case when ${row}.status in ('created', 'trialing') then ${row}.status when ${row}.status = 'active' then 'active' else 'over' end`
-    // Recorded payments determine when it was paid for; without them its state does.
-    const byState = `${stage('t')} <> ${stage('s')} and (t.trial_offer is null or not exists (
-      select from transactions o where o.project_id = ${project_id} and o.subscription_id = t.id and ${pays}))`
+    // Its state decides whether it was a trial, and without a payment on record whether it was paid for.
+    const byState = `${isTrial('t')} <> ${isTrial('s')} or ${isPaidByState('t')} <> ${isPaidByState('s')} and not exists (
+      select from transactions o where o.project_id = ${project_id} and o.subscription_id = t.id and ${pays('o', 's')})`
     return [
       `select 'subscriptions', d.at from ${from}
        cross join lateral (values (t.created_at), (s.created_at), (${end('t')}), (${end('s')})) d (at)
@@ -170,7 +168,7 @@ const transaction: Rule = {
   },
   added: (from, { project_id }) => {
     const isFirst = `s.price > 0 and not exists (
-      select from transactions o where o.project_id = ${project_id} and o.subscription_id = s.subscription_id and ${pays}
+      select from transactions o where o.project_id = ${project_id} and o.subscription_id = s.subscription_id and o.price > 0
         and o.id is distinct from u.trial_transaction_id and (o.created_at, o.id) < (s.created_at, s.id))`
     const joined = `${from} left join subscriptions u on u.project_id = ${project_id} and u.id = s.subscription_id`
     return [
@@ -182,7 +180,7 @@ const transaction: Rule = {
       `select family, d.at from ${joined}
        cross join lateral (
          select o.created_at from transactions o where o.project_id = ${project_id} and o.subscription_id = u.id
-           and (o.created_at, o.id) > (s.created_at, s.id) and ${pays} order by o.created_at, o.id limit 2) d (at)
+           and (o.created_at, o.id) > (s.created_at, s.id) and o.price > 0 order by o.created_at, o.id limit 2) d (at)
        cross join (values ('sales'), ('subscriptions')) families (family) where ${isFirst}`,
       `select 'subscriptions', d.at from ${joined}
        cross join lateral (values (s.created_at), (u.created_at), (${end('u')})) d (at) where u.id is not null and ${isFirst}`,

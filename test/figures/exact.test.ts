@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import { after, before, describe, test } from 'node:test'
 import { followAll, rebuildFigures } from '../../src/figures/follow.ts'
 import { importRecords } from '../../src/ingest/load.ts'
+import { DAY_MS } from '../../src/lib/days.ts'
 import { openRandom } from '../../src/lib/seeded-random.ts'
 import { startBilling } from '../support/billing.ts'
 import { assertExact, figuresOf } from '../support/figures.ts'
@@ -34,6 +35,23 @@ describe('figures', () => {
     })
   }
 
+  test('equal the records after subscriptions changed their state alone', async () => {
+    const project = await imports.project()
+    const { subscriptions, transactions } = everyChangeOfState()
+    const catalogue = [line.product({ id: 'monthly' }), line.profile({ id: 'pro_1' }), ...transactions]
+    await imports.run(project, [
+      ...catalogue,
+      ...subscriptions.map(({ from, data }) => line.subscription({ ...data, status: from })),
+    ])
+    await assertExact(imports.db, project.id, 'before')
+    await imports.run(
+      project,
+      subscriptions.map(({ to, data }) => line.subscription({ ...data, status: to })),
+      { live: true },
+    )
+    await assertExact(imports.db, project.id, 'after')
+  })
+
   test('a rebuild gives the same figures', async () => {
     const project = await imports.project()
     const world = openWorld(9)
@@ -55,6 +73,39 @@ describe('figures', () => {
     await assertExact(imports.db, project.id)
   })
 })
+
+/**
+ * Subscriptions for each change of state, each kind of trial and each kind of recorded payment. Every one begins and ends on days
+ * of its own, so that no day is computed again because of another one.
+ */
+function everyChangeOfState() {
+  const offer = { trial_offer: { days: 7 } }
+  const trials = [{}, offer, { trial_transaction_id: '' }, { ...offer, trial_transaction_id: '' }]
+  const subscriptions: { from: string; to: string; data: { id: string } & Record<string, unknown> }[] = []
+  const transactions: Line[] = []
+  const day = (first: string, n: number) => new Date(Date.parse(first) + n * DAY_MS).toISOString()
+  for (const trial of trials)
+    for (const paid of ['nothing', 'the trial', 'a month'])
+      for (const from of STATUSES)
+        for (const to of STATUSES.filter((status) => status !== from)) {
+          const n = subscriptions.length
+          const id = `sub_${n}`
+          const pay = (name: string, created_at: string) =>
+            transactions.push(
+              line.transaction({ id: name, created_at, profile_id: 'pro_1', subscription_id: id, price: 100 }),
+            )
+          const own = {
+            ...trial,
+            ...('trial_transaction_id' in trial && { trial_transaction_id: paid === 'nothing' ? null : `${id}_trial` }),
+            created_at: day('2020-01-01', n),
+            period_ends_at: day('2026-01-01', n),
+          }
+          if (paid !== 'nothing') pay(`${id}_trial`, own.created_at)
+          if (paid === 'a month') pay(`${id}_month`, day('2023-01-01', n))
+          subscriptions.push({ from, to, data: { id, profile_id: 'pro_1', product_id: 'monthly', ...own } })
+        }
+  return { subscriptions, transactions }
+}
 
 test('charges and refunds are followed, and an erasure changes no sum', async () => {
   const billing = await startBilling({}, { worker: false })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { followProject } from '../../src/figures/follow.ts'
 import { metricNames, metrics } from '../../src/figures/metrics.ts'
-import { figuresOf } from '../support/figures.ts'
+import { assertExact, figuresOf } from '../support/figures.ts'
 import { type Imports, type Line, line, openImports, type Project, uuid } from '../support/imports.ts'
 
 const session = (id: string, profile_id: string, day: string, more: object = {}) =>
@@ -185,6 +185,17 @@ describe('the metrics of a small world', () => {
     const renewed = line.subscription({ ...sub.data, renewed_at: '2026-02-12T00:00:00Z', psp_id: 'other' })
     await imports.run(project, [renewed], { live: true })
     assert.deepEqual(await imports.rows('select * from figure_marks'), [])
+  })
+
+  test('a subscription without a trial that is cancelled marks the day of its end alone', async () => {
+    const made = { id: 'sub_no_trial', profile_id: 'ada', created_at: '2025-03-04T00:00:00Z' }
+    await imports.run(project, [line.subscription({ ...made, status: 'active' })], { live: true })
+    await followProject(imports.db, project.id)
+    const end = { status: 'cancelled', period_ends_at: '2026-05-06T00:00:00Z' }
+    await imports.run(project, [line.subscription({ ...made, ...end })], { live: true })
+    const marks = await imports.rows('select family, day::text from figure_marks')
+    assert.deepEqual(marks, [{ family: 'subscriptions', day: '2026-05-06' }])
+    await assertExact(imports.db, project.id)
   })
 })
 
