@@ -27,7 +27,7 @@ export const restoreMutants: Mutants = {
     file: 'billing/unknown/look.ts',
     code: `if (restoredFrom === null || !provider.findByKey) return`,
     bug: `if (restoredFrom === null || restoredFrom || !provider.findByKey) return`,
-    foundBy: ['test/billing/two-steps.test.ts'],
+    foundBy: ['test/billing/two-steps-later.test.ts'],
   },
   'mark-cleared-too-early': {
     does: 'clears the mark of a restore after a reconciliation that did not reach back to it',

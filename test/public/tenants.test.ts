@@ -83,6 +83,17 @@ describe('two tenants', () => {
     }
   })
 
+  test('400 for the id of their item as a cursor, as for one that does not exist', async () => {
+    for (const operation of reads) {
+      // The export takes no ids.
+      if (operation.path.endsWith('/export') || !operation.parameters.some(({ name }) => name === 'cursor')) continue
+      const [real, none] = [SECRET, 'nobody'].map((cursor) => ours.get(pathOf(operation), { cursor }))
+      const { status, text } = await real!
+      assert.deepEqual([status, text], [400, (await none!).text.replaceAll('nobody', SECRET)], operation.path)
+      assert.notEqual((await theirs.get(pathOf(operation), { cursor: SECRET })).text, text, operation.path)
+    }
+  })
+
   test('404 for erasing their profiles, and none is erased', async () => {
     const answer = await ours.post('/profiles/anonymize', { profile_ids: ['mine', SECRET] })
     assert.deepEqual([answer.status, answer.body.not_found], [404, [SECRET]])
