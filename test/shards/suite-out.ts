@@ -15,6 +15,10 @@ export const OUT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'a charge whose outcome nobody knows is listed as stuck, with the calls that were made': ALL_SHARDS,
     'a refund whose outcome nobody knows is listed as stuck, until it is known': ALL_SHARDS,
   },
+  'test/billing/pending-refunds.test.ts': {
+    'a pending refund is counted as pending, not as one that is in progress for too long':
+      'It reads metrics, and the refunds in progress of all organizations, which is refused in front of all shards.',
+  },
   'test/public/answers.test.ts': {
     'even when the request was no HTTP': 'HAProxy refuses it itself, with its own 400, without X-Request-Id.',
   },
