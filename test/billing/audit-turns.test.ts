@@ -51,8 +51,12 @@ test('many refunds of one organization, all of them held up, leave room for the 
     assert.ok((await claimsWaiting()) <= 1, 'entries of one process are added one after the other')
     return { asked }
   })
-  for (const answer of await Promise.all(refunds.asked))
-    assert.equal(answer.body.refund_status, 'succeeded', answer.text)
+  for (const [n, asked] of refunds.asked.entries()) {
+    const answer = await asked
+    // Nothing is begun for one that waited too long, on a busy machine: it is sent again.
+    const { body, text } = answer.status === 503 ? await shop.refund(...orders[n]!) : answer
+    assert.equal(body.refund_status, 'succeeded', text)
+  }
 })
 
 test('a refund that waited longer for its turn than its lease lasts is paid back all the same', async () => {

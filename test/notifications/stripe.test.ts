@@ -24,8 +24,18 @@ const eventsOf = async (user: string) =>
     )
   ).map(({ type }) => type)
 
-/** Has the server read Stripe's list of events now, not minutes later. */
-const readNow = () => setup.billing.db.query('update merchant_accounts set notifications_due_at = null')
+/**
+ * Has the server read Stripe's list of events now, not minutes later. It waits until no account is being read, because the end of
+ * a reading sets when the next one is due.
+ */
+const readNow = () =>
+  until('a reading under way to end', async () => {
+    const [row] = await setup.billing.db.query(`
+      with made_due as (
+        update merchant_accounts set notifications_due_at = null where notifications_lease_until is null returning 1)
+      select (select count(*) from made_due) = (select count(*) from merchant_accounts) as done`)
+    return row!.done === 't'
+  })
 
 /** Waits for the end of the reading that `readNow` began. */
 const untilRead = () =>
