@@ -64,9 +64,9 @@ export const billingMutants: Mutants = {
   'keyless-refunds-share-a-key': {
     does: 'gives a keyless refund the key of the one that failed before it',
     file: 'billing/refund/claim.ts',
-    code: `let n = before
+    code: `let n = rows.length
   while (taken.has(nthRefundKey(organizationId, orderId, n))) n++`,
-    bug: 'const n = taken.size - before',
+    bug: 'const n = taken.size - rows.length',
     foundBy: ['test/billing/differing-refunds.test.ts'],
   },
   'key-of-an-adopted-refund': {

@@ -20,8 +20,6 @@ export type Refundable = {
   psp: string
   psp_merchant_id: string | null
   in_progress: 't' | 'f'
-  /** How many refunds the order has, of any status. */
-  refunds: string
   /** The provider's id of the charge; null when an operator settled the charge. */
   charge_transaction_id: string | null
   /** Whether the organization was restored from a backup and not reconciled since. */
@@ -53,7 +51,6 @@ const FIND_REFUNDABLE: Statement = {
     select o.status, o.amount, o.currency_code, o.amount_refunded, o.psp, o.psp_merchant_id, o.charge_transaction_id,
       exists (select from refunds r where r.organization_id = $1 and r.order_id = $2 and r.status = 'processing')
         as in_progress,
-      (select count(*) from refunds r where r.organization_id = $1 and r.order_id = $2) as refunds,
       exists (select from organizations g where g.id = $1 and g.restored_from is not null) as is_restored
     from orders o where o.organization_id = $1 and o.order_id = $2 and o.external_id = $3`,
 }
@@ -140,7 +137,7 @@ async function insert(
   const { orderId, externalId, idempotencyKey, isSoft, reason, comment } = request
   const key =
     idempotencyKey === null
-      ? await nextRefundKey(query, organizationId, orderId, Number(order.refunds))
+      ? await nextRefundKey(query, organizationId, orderId)
       : refundKey(organizationId, externalId, idempotencyKey)
   const [refund] = await query<Refund>(INSERT, [
     ...[organizationId, makeUuid(), orderId, externalId, idempotencyKey, amount, request.amount !== undefined],
@@ -150,13 +147,13 @@ async function insert(
 }
 
 /**
- * The provider's key of a refund without a key of the caller's, by the number of refunds before it. After a restored backup an
+ * The provider's key of a refund without a key of the caller's, by the number of refunds before it, of any status. After a restored backup an
  * adopted refund may have this key already, because it has a higher number than there are refunds here.
  */
-async function nextRefundKey(query: Query, organizationId: string, orderId: string, before: number): Promise<string> {
+async function nextRefundKey(query: Query, organizationId: string, orderId: string): Promise<string> {
   const rows = await query<{ provider_key: string }>(KEYS_OF_ORDER, [organizationId, orderId])
   const taken = new Set(rows.map(({ provider_key }) => provider_key))
-  let n = before
+  let n = rows.length
   while (taken.has(nthRefundKey(organizationId, orderId, n))) n++
   return nthRefundKey(organizationId, orderId, n)
 }
