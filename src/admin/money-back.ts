@@ -28,11 +28,11 @@ const refund = shape('RefundSummary', 'r', {
   settled_at: instant('When its outcome was known.', { nullable: true }),
 })
 
-const movement = shape('MoneyBack', 'r', {
+/** Of a refund or dispute in the payment report. */
+export const movementFields = {
   trx_id: text('Row of the payment report.'),
   order_id: text('Order.'),
   external_id: text('The customer.'),
-  project_id: text('Project.', { sql: 'c.project_id' }),
   psp_transaction_type: text('`refund`, `chargeback` or `chargeback_reversal`.'),
   status: text('State.'),
   amount: decimal('Amount in major units, positive whichever way it went.'),
@@ -41,7 +41,11 @@ const movement = shape('MoneyBack', 'r', {
   psp_reason_code: text('The provider’s code of the reason.', { nullable: true }),
   psp_reason_message: text('The provider’s reason.', { nullable: true }),
   trx_created_at: instant('When.'),
-})
+}
+
+const { trx_id, order_id, external_id, ...others } = movementFields
+const project_id = text('Project.', { sql: 'c.project_id' })
+const movement = shape('MoneyBack', 'r', { trx_id, order_id, external_id, project_id, ...others })
 
 export const moneyBack: Operation[] = [
   list({

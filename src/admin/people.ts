@@ -4,6 +4,7 @@ import type { Row } from '../lib/pg/row-bytes.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, json, type Shape, shape, text } from '../lib/shape/shape.ts'
 import { absent, requireProject } from './exist.ts'
+import { movementFields } from './money-back.ts'
 import type { Operation, Reading } from './operation.ts'
 
 const TAG = 'Profiles'
@@ -89,19 +90,7 @@ const order = shape('PersonOrder', 'o', {
   consumable_active: boolean('Whether the consumable is active.', { sql: 'c.is_active', nullable: true }),
 })
 
-const moneyBack = shape('PersonMoneyBack', 'r', {
-  trx_id: text('Row of the payment report.'),
-  order_id: text('Order.'),
-  external_id: text('The customer.'),
-  trx_created_at: instant('When.'),
-  psp_transaction_type: text('`refund`, `chargeback` or `chargeback_reversal`.'),
-  status: text('State.'),
-  amount: decimal('Amount in major units, positive whichever way it went.'),
-  currency_code: text('Currency.'),
-  psp: text('Payment provider.'),
-  psp_reason_code: text('The provider’s code of the reason.', { nullable: true }),
-  psp_reason_message: text('The provider’s reason.', { nullable: true }),
-})
+const moneyBack = shape('PersonMoneyBack', 'r', movementFields)
 
 const event = shape('PersonEvent', 'v', {
   id: text('Identifier.'),

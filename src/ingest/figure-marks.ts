@@ -168,8 +168,8 @@ const transaction: Rule = {
   },
   added: (from, { project_id }) => {
     const isFirst = `s.price > 0 and not exists (
-      select from transactions o where o.project_id = ${project_id} and o.subscription_id = s.subscription_id and o.price > 0
-        and o.id is distinct from u.trial_transaction_id and (o.created_at, o.id) < (s.created_at, s.id))`
+      select from transactions o where o.project_id = ${project_id} and o.subscription_id = s.subscription_id and ${pays('o', 'u')}
+        and (o.created_at, o.id) < (s.created_at, s.id))`
     const joined = `${from} left join subscriptions u on u.project_id = ${project_id} and u.id = s.subscription_id`
     return [
       `select 'sales', s.created_at from ${from}`,

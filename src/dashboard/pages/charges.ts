@@ -16,7 +16,8 @@ export async function charges(view: View): Promise<Page> {
   const { id: organization_id } = view.organization
   const ofProject = view.project && { project_id: view.project.id }
   const cursor = view.query.get('cursor')
-  const isFiltered = Object.keys(chosen(view, 'status', 'external_id')).length > 0
+  const filter = chosen(view, 'status', 'external_id')
+  const isFiltered = Object.keys(filter).length > 0
   const ask = (query: object) =>
     view.call('listOrders', { params: { organization_id }, query: { ...ofProject, ...query } }) as Promise<Answer>
   const [sum, lines, reasons, types, providers, open, list] = await Promise.all([
@@ -26,7 +27,7 @@ export async function charges(view: View): Promise<Page> {
     figures(view, 'declined', { by: 'decline' }),
     figures(view, 'attempts,accepted,declined,acceptance_rate', { by: 'provider' }),
     ask({ status: 'processing', limit: 20 }),
-    ask({ ...chosen(view, 'status', 'external_id'), limit: 20, ...(cursor && { cursor }) }),
+    ask({ ...filter, limit: 20, ...(cursor && { cursor }) }),
   ])
   return {
     title: 'Charges',
