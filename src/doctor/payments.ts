@@ -119,7 +119,7 @@ const ACCOUNTS = `
     (select count(*) from (select from customers where external_id like '%_@_%.__%' limit 1000) few) as emails
   from merchant_accounts m where m.credentials is not null`
 
-/** Finds charges and refunds whose outcome nobody knows for long; those that the provider decides later wait for days. */
+/** Finds charges and refunds whose outcome is unknown for long. Those that are pending at the provider may take days. */
 export async function checkCharges(db: Db): Promise<Finding[]> {
   const [row] = await db.query(
     `select count(*) filter (where pending_since is null) as unknown,

@@ -10,7 +10,7 @@ export async function fanOut(db: Db): Promise<boolean> {
   return done.length === FAN_OUT
 }
 
-// A test event goes to the tested endpoint, whatever kinds it receives.
+// A test event is delivered to the endpoint under test, even if that does not receive its kind.
 const FAN_OUT_EVENTS: Statement = {
   name: 'fan out events',
   text: `
