@@ -92,6 +92,22 @@ const order = shape('PersonOrder', 'o', {
 
 const moneyBack = shape('PersonMoneyBack', 'r', movementFields)
 
+const declined = shape('PersonDeclinedPayment', 'r', {
+  trx_id: text('Row of the payment report.'),
+  order_id: text('Order.'),
+  external_id: text('The customer.'),
+  subscription_id: text('The subscription it was to pay for.', { sql: 'r.meta_subs_id', nullable: true }),
+  amount: decimal('Amount in major units.'),
+  currency_code: text('Currency.'),
+  psp: text('Payment provider.'),
+  psp_reason_code: text('The provider’s code of the reason.', { nullable: true }),
+  psp_reason_message: text('The provider’s reason.', { nullable: true }),
+  psp_reason_decline_type: text('`soft`: a later attempt may succeed; `hard`: none will.', { nullable: true }),
+  network: text('Network of the card.', { nullable: true }),
+  pm_data_last4: text('Last four digits of the card.', { nullable: true }),
+  trx_created_at: instant('When.'),
+})
+
 const event = shape('PersonEvent', 'v', {
   id: text('Identifier.'),
   type: text('Kind.'),
@@ -156,6 +172,13 @@ const PARTS: Record<string, { shape: Shape; from: string; order: string }> = {
       where m.project_id = $1 and m.profile_id = $2`,
     order: 'o.created_at desc, o.order_id desc',
   },
+  declined_payments: {
+    shape: declined,
+    from: `customers m join report_transactions r on r.organization_id = m.organization_id and r.external_id = m.external_id
+        and r.psp_transaction_type = 'sale' and r.status = 'failed'
+      where m.project_id = $1 and m.profile_id = $2`,
+    order: 'r.trx_created_at desc, r.trx_id desc',
+  },
   money_back: {
     shape: moneyBack,
     from: `customers m join report_transactions r on r.organization_id = m.organization_id and r.external_id = m.external_id
@@ -179,7 +202,7 @@ const get: Reading = {
   path: `${PATH}/:profile_id`,
   tag: TAG,
   summary: 'Get everything that is stored about a person',
-  description: `The profile with its sessions and replies, subscriptions, transactions, customers, orders, refunds and disputes, and events: of each the newest ${MOST}.`,
+  description: `The profile with its sessions and replies, subscriptions, transactions, customers, orders, declined payments, refunds and disputes, and events: of each the newest ${MOST}.`,
   answer: Type.Object(
     {
       profile: profile.schema,

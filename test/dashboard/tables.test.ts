@@ -215,4 +215,22 @@ describe('tables of the demo', () => {
       )
     }
   })
+
+  test('a person: declined payments, with the reason and the subscription they were for', async () => {
+    const declined = `report_transactions r join customers c using (organization_id, external_id)
+      where c.project_id = 'demo' and c.profile_id is not null and r.psp_transaction_type = 'sale' and r.status = 'failed'`
+    const people = await demo.query(`select c.profile_id as id, bool_or(r.meta_subs_id is not null) as renewal
+      from ${declined} group by 1 order by renewal desc, count(*) desc, 1 limit 3`)
+    assert.equal(people[0]?.renewal, 't')
+    for (const { id } of people) {
+      const expected = await demo.query(`select r.order_id, r.amount::float8::text as amount,
+        coalesce(r.psp_reason_decline_type, '') as type, coalesce(r.meta_subs_id, '') as subscription from ${declined}
+        and c.profile_id = '${id}' order by r.trx_created_at desc, r.trx_id desc`)
+      const shown = rowsOf(await demo.page(`/people/${id}`, OF_DEMO), 'declined')
+      assert.deepEqual(
+        shown.map(([order_id, amount, , , type, , subscription]) => ({ order_id, amount, type, subscription })),
+        expected,
+      )
+    }
+  })
 })

@@ -14,7 +14,7 @@ export async function people(view: View): Promise<Page> {
   if (q === '')
     return {
       title: 'People',
-      body: html`<div class="empty"><h2>Find a person</h2><p>Type an e-mail address, or the id of a profile, customer, subscription, order or project, into the search above. It has to be the whole address or id.</p></div>`,
+      body: html`<div class="empty"><h2>Find a person</h2><p>Type an e-mail address or an id into the search above: of a profile, customer, session, subscription, transaction, order, payment, refund, dispute or project, or the payment provider’s id of a custom charge. It has to be the whole address or id.</p></div>`,
     }
   const { results }: Answer = await view.call('search', { query: { q } })
   if (results.length === 0) return { title: 'People', body: nothingFound(view, q) }
@@ -37,8 +37,17 @@ export async function people(view: View): Promise<Page> {
 const nothingFound = (view: View, q: string) =>
   html`<div class="empty" id="found"><h2>Nothing was found for “${q}”</h2><p>Search for the whole e-mail address or the whole id. An erased person is found by id only.</p>${searchElsewhere(view)}</div>`
 
-function linkOf(view: View, { kind, id, project_id, organization_id, profile_id }: Answer): string | undefined {
+/** To the page that shows it: of a person's record that of the person, of an imported payment too. */
+function linkOf(
+  view: View,
+  { kind, id, project_id, organization_id, profile_id, order_id }: Answer,
+): string | undefined {
   if (kind === 'project') return view.href('/', { project: id })
-  if (kind === 'order') return view.href(pathOf('charges', organization_id, id), { project: project_id })
-  return profile_id ? view.href(pathOf('people', profile_id), { project: project_id }) : undefined
+  if (profile_id) return view.href(pathOf('people', profile_id), { project: project_id })
+  return HAVE_ORDERS.has(kind)
+    ? view.href(pathOf('charges', organization_id, order_id), { project: project_id })
+    : undefined
 }
+
+/** Kinds whose order is a custom charge, which has a page. */
+const HAVE_ORDERS = new Set(['order', 'refund', 'dispute'])

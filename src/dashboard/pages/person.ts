@@ -62,6 +62,7 @@ function recordsOf(view: View, found: Answer, names: Names): Piece {
   const isErased = found.profile.anonymized_at !== null
   return html`${list(view, 'subscriptions', subscriptionTable(found.subscriptions))}
       ${list(view, 'transactions', transactionTable(found.transactions))}
+      ${list(view, 'declined', declinedTable(view, found))}
       ${list(view, 'money-back', moneyBackTable(view, found))}
       ${list(view, 'orders', orderTable(view, 'Custom charges', found.orders))}
       ${list(view, 'consumables', {
@@ -164,10 +165,36 @@ const subscriptionTable = (data: Answer[]): Table => ({
   ]),
 })
 
-/** Of imported payments too; only a custom charge has a page of its own. */
+/** Why a card did not renew, and which custom charges were declined. */
+const declinedTable = (view: View, { declined_payments, orders }: Answer): Table => ({
+  caption: 'Declined payments',
+  columns: [
+    { label: 'Order' },
+    { label: 'Amount', number: true },
+    ...['When', 'Reason', 'Type', 'Card', 'Subscription', 'Provider'].map((label) => ({ label })),
+  ],
+  rows: declined_payments.map((one: Answer) => [
+    orderCell(view, one.order_id, orders),
+    cell(money(one.amount, one.currency_code), one.amount),
+    time(one.trx_created_at),
+    reasonOf(one),
+    one.psp_reason_decline_type ?? '',
+    [one.network, one.pm_data_last4 && `…${one.pm_data_last4}`].filter(Boolean).join(' '),
+    id(one.subscription_id),
+    one.psp,
+  ]),
+})
+
+/** Imported payments have an order too; only that of a custom charge has a page of its own. */
+function orderCell(view: View, orderId: string, orders: Answer[]) {
+  const hasPage = orders.some(({ order_id }) => order_id === orderId)
+  return cell(
+    id(orderId, hasPage ? view.href(pathOf('charges', organizationOf(view).id, orderId)) : undefined),
+    orderId,
+  )
+}
+
 function moneyBackTable(view: View, { money_back, orders }: Answer): Table {
-  const hasPage = (orderId: string) => orders.some((one: Answer) => one.order_id === orderId)
-  const pageOf = (one: Answer) => view.href(pathOf('charges', organizationOf(view).id, one.order_id))
   return {
     caption: 'Refunds and disputes',
     columns: [
@@ -180,7 +207,7 @@ function moneyBackTable(view: View, { money_back, orders }: Answer): Table {
       cell(money(one.amount, one.currency_code), one.amount),
       time(one.trx_created_at),
       reasonOf(one),
-      cell(id(one.order_id, hasPage(one.order_id) ? pageOf(one) : undefined), one.order_id),
+      orderCell(view, one.order_id, orders),
       one.psp,
     ]),
   }

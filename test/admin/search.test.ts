@@ -1,0 +1,90 @@
+// Search by any id that a customer, an analyst or the provider's pages can quote.
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { recordDispute } from '../../src/billing/adopt/disputes.ts'
+import { createOperator } from '../../src/tenants/operator-keys.ts'
+import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { insert } from '../support/data.ts'
+import { billingContext, type PaidCharge, payCharge } from '../support/paid-charge.ts'
+
+let billing: Billing
+let shop: Organization
+let charge: PaidCharge
+let headers: { authorization: string }
+before(async () => {
+  billing = await startBilling()
+  shop = await billing.organization()
+  charge = await payCharge(billing, shop)
+  const { key } = await billing.db.tx((query) => createOperator(query, { name: 'support', scope: 'read' }))
+  headers = { authorization: `Bearer ${key}` }
+})
+after(() => billing.stop())
+
+interface Found {
+  kind: string
+  id: string
+  project_id: string
+  order_id: string | null
+  profile_id: string | null
+  status: string | null
+}
+
+async function search(q: string): Promise<Found[]> {
+  const response = await fetch(`${billing.server.adminUrl}/admin/v1/search?q=${encodeURIComponent(q)}`, { headers })
+  assert.equal(response.status, 200)
+  return ((await response.json()) as { results: Found[] }).results
+}
+
+test('the provider’s id of a charge finds its order', async () => {
+  const [{ kind, id, order_id, project_id }, ...others] = (await search(charge.transactionId)) as [Found]
+  assert.deepEqual([kind, id, order_id, project_id], ['order', charge.orderId, charge.orderId, shop.projectId])
+  assert.deepEqual(others, [])
+})
+
+test('a refund is found by its id and by the provider’s, and names its order', async () => {
+  const { refund_id } = (await shop.refund(charge.user, charge.orderId, { amount: 4, idempotency_key: 'part' })).body
+  const [row] = await billing.db.query('select provider_transaction_id from refunds where refund_id = $1', [refund_id])
+  for (const q of [refund_id, row!.provider_transaction_id!]) {
+    const [{ kind, id, order_id }, ...others] = (await search(q)) as [Found]
+    assert.deepEqual([kind, id, order_id, others], ['refund', refund_id, charge.orderId, []], q)
+  }
+})
+
+test('a dispute is found by the provider’s id, and names its order', async () => {
+  await recordDispute(
+    billingContext(billing),
+    { organization_id: shop.id, order_id: charge.orderId },
+    {
+      disputeId: 'dp_4711',
+      chargeTransactionId: charge.transactionId,
+      status: 'open',
+      fundsWithdrawn: false,
+      reinstatedMinor: 0n,
+      amountMinor: 650n,
+      currencyCode: 'USD',
+      reason: 'fraudulent',
+      at: '2026-01-31T22:00:00Z',
+    },
+  )
+  const [{ kind, id, order_id, status }, ...others] = (await search('dp_4711')) as [Found]
+  assert.deepEqual([kind, id, order_id, status, others], ['dispute', 'dp_4711', charge.orderId, 'open', []])
+})
+
+test('sessions, transactions and rows of the payment report are found by their ids, and name the person', async () => {
+  const project = { id: shop.projectId, organizationId: shop.id }
+  const profile_id = 'profile-ada'
+  const customer = await shop.customer({ profileId: profile_id })
+  await insert(billing.db, project, {
+    sessions: [{ id: 'session-ada', profile_id }],
+    transactions: [{ id: 'ch_ada', profile_id }],
+  })
+  const [payment] = await billing.db.query('select trx_id from report_transactions where external_id = $1', [customer])
+  for (const [kind, id] of Object.entries({
+    session: 'session-ada',
+    transaction: 'ch_ada',
+    payment: payment!.trx_id!,
+  })) {
+    const [one, ...others] = (await search(id)) as [Found]
+    assert.deepEqual([one.kind, one.id, one.profile_id, others], [kind, id, profile_id, []])
+  }
+})
