@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Db } from '../lib/pg/db.ts'
 import type { Query, Statement } from '../lib/pg/types.ts'
 import { hashKey } from '../tenants/key-text.ts'
-import { createOperator, type Scope } from '../tenants/operator-keys.ts'
+import { createOperator, RECORD_USE, type Scope } from '../tenants/operator-keys.ts'
 
 export interface Session {
   /** The operator key. */
@@ -38,8 +38,11 @@ export async function findSession(db: Db, token: string): Promise<Session | unde
 const FIND: Statement = {
   name: 'find dashboard session',
   text: `
-    select k.id, k.name, k.scope from dashboard_sessions s join operator_keys k on k.id = s.operator_id
-    where s.hash = $1 and s.expires_at > db_clock() and (k.expires_at is null or k.expires_at > db_clock())`,
+    with living as materialized (
+      select k.id, k.name, k.scope, k.last_used_at from dashboard_sessions s join operator_keys k on k.id = s.operator_id
+      where s.hash = $1 and s.expires_at > db_clock() and (k.expires_at is null or k.expires_at > db_clock())
+    ), ${RECORD_USE}
+    select id, name, scope from living`,
 }
 
 export async function endSession(db: Db, token: string): Promise<void> {

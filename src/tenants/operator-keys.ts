@@ -78,16 +78,19 @@ export async function recognizeOperator(db: Db, key: string): Promise<Operator |
   return row && { id: row.text(0)!, scope: row.text(1) as Scope }
 }
 
-// The use is recorded once a minute, so that a busy key does not write at each request.
+/** A part of a `with` that records the use of the key in `living`: once a minute, so that a busy key does not write each time. */
+export const RECORD_USE = `
+    used as (
+      update operator_keys k set last_used_at = db_clock() from living
+      where k.id = living.id and (living.last_used_at is null or living.last_used_at < db_clock() - interval '1 minute')
+    )`
+
 const RECOGNIZE: Statement = {
   name: 'recognize operator',
   text: `
     with living as materialized (
       select id, scope, last_used_at from operator_keys
       where hash = $1 and (expires_at is null or expires_at > (select db_clock()))
-    ), noted as (
-      update operator_keys k set last_used_at = db_clock() from living
-      where k.id = living.id and (living.last_used_at is null or living.last_used_at < db_clock() - interval '1 minute')
-    )
+    ), ${RECORD_USE}
     select id, scope from living`,
 }

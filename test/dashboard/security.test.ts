@@ -53,6 +53,19 @@ test('signing in leads on to the page that was asked for, and to no other host',
     assert.equal(await after(other), '/', other)
 })
 
+test('a visit is a use of the key that signed in', async () => {
+  const { id, key } = await dashboard.operator('read')
+  const cookie = await dashboard.signIn(key)
+  const { query } = dashboard.server.db
+  await query(`update operator_keys set last_used_at = now() - interval '2 days' where id = $1`, [id])
+  assert.equal((await dashboard.visit('/', { cookie })).status, 200)
+  const [row] = await query(
+    `select last_used_at > now() - interval '1 day' as fresh from operator_keys where id = $1`,
+    [id],
+  )
+  assert.equal(row!.fresh, 't')
+})
+
 test('a form without a session leads back to its page by way of the sign-in', async () => {
   const referer = `${dashboard.origin}/settings?project=x`
   const { status, text } = await dashboard.visit('/settings/charges', { form: { max: '1' }, headers: { referer } })
