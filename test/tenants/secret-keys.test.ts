@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createOrganization, createProject, regenerateKey, within } from '../../src/tenants/tenants.ts'
 import { tundish } from '../support/cli.ts'
+import { until } from '../support/cluster.ts'
 import { dump } from '../support/dump.ts'
 import { startProcess } from '../support/process.ts'
 import { type Project, send, startTestServer, type TestServer } from '../support/server.ts'
@@ -165,16 +166,16 @@ describe('the door of the data API', () => {
           await sleep(10)
         }
       })
+      await until('both processes to accept the old key', () => lastAccepted.every((last) => last > 0))
+      // A key in use is read again after half a second: replaced in the middle of that.
       await sleep(700)
       const fresh = (await regenerate()).secret_key
       const ended = performance.now()
       await sleep(1300)
       asking.abort()
       await Promise.all(askers)
-      for (const last of lastAccepted) {
-        assert.ok(last > 0, 'The old key was in use until it was replaced.')
+      for (const last of lastAccepted)
         assert.ok(last < ended + 1000, `The old key was accepted for ${Math.round(last - ended)} ms.`)
-      }
       const ask = (key: string) => send(agent, servers[0]!.url, '/public/v1/funnels', { key })
       assert.equal((await ask(fresh)).status, 200)
 
