@@ -24,7 +24,7 @@ export async function keys(view: View): Promise<Page> {
     body: html`
       ${ofProject && owned(view, 'project', view.project!, ofProject, 'For the data API of this project, and the signatures of its webhooks.')}
       ${owned(view, 'organization', view.organization, ofOrganization, 'For the billing API of the organization.')}
-      ${section('Operator keys', table(view, 'operators', operatorTable(operators), { hideCaption: true }), { note: 'For this dashboard and the operator’s API. They are created and revoked at the command line only, so that a stolen key cannot create others. The last call is one of the API: pages have a session.' })}`,
+      ${section('Operator keys', table(view, 'operators', operatorTable(operators), { hideCaption: true }), { note: 'For this dashboard and the operator’s API. They are created and revoked at the command line only, so that a stolen key cannot create others.' })}`,
   }
 }
 
@@ -56,7 +56,7 @@ const isOver = ({ expires_at }: Answer) => expires_at !== null && Date.parse(exp
 
 const operatorTable = (data: Answer[]): Table => ({
   caption: 'Operator keys',
-  columns: ['Name', 'Key', 'Scope', 'Created', 'Last call', 'Expires'].map((label) => ({ label })),
+  columns: ['Name', 'Key', 'Scope', 'Created', 'Last used', 'Expires'].map((label) => ({ label })),
   rows: data.map((one) => [
     one.name,
     cell(id(one.id), one.id),
