@@ -131,7 +131,7 @@ export class Guard {
 
   /** Takes a slot for a concurrent call, or waits for one. A freed slot goes to the call that has waited longest. */
   async #enter(signal: AbortSignal): Promise<void> {
-    if (signal.aborted) throw signal.reason
+    if (signal.aborted) throw new NeverSent('the call was given up')
     if (this.#inFlight < this.#maxInFlight) {
       this.#inFlight++
       return

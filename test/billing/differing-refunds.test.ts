@@ -9,6 +9,7 @@ import { look, REFUND } from '../../src/billing/unknown/look.ts'
 import { readAmount } from '../../src/lib/money.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { Provider } from '../../src/providers/provider.ts'
+import { fixedProviders } from '../support/fixed-providers.ts'
 import { HandClock } from '../support/hand-clock.ts'
 import { setUpCharges } from '../support/in-process.ts'
 import { honest, verdict } from '../support/scripted-provider.ts'
@@ -30,11 +31,12 @@ describe('refunds', () => {
   const paysBack: Provider['refund'] = async ({ reference, amountMinor, currencyCode }) =>
     verdict('succeeded', { reference, amountMinor, currencyCode })
 
-  async function lookAgain(refundId: string, script: Partial<Provider>) {
+  async function lookAgain(refundId: string, script: Partial<Provider> | 'not connected') {
     await setup.db.query('update refunds set lease_until = null where refund_id = $1', [refundId])
     const found = await refundsInProgress.find(setup.db.query, refundId)
     const taken = await refundsInProgress.take(setup.db, found!, 5_000)
-    return look(context(script), REFUND, taken!)
+    const looking = script === 'not connected' ? context({}, { providers: fixedProviders([]) }) : context(script)
+    return look(looking, REFUND, taken!)
   }
 
   test('in another currency settle nothing, and are logged', async () => {
@@ -87,7 +89,12 @@ describe('refunds', () => {
     const never = async (): Promise<never> => assert.fail('must not be called')
     const answer = await refund(context({ refund: never }, { clock, db }), setup.shop.id, asked(orderId))
     assert.equal(answer.refund_status, 'processing')
-    const settled = await lookAgain(answer.refund_id, { refund: paysBack, lookUpRefund: never, refuseRefund: never })
+    // A look that cannot make the call either leaves it to the next one.
+    const asks = { lookUpRefund: never, refuseRefund: never }
+    const turnsAway = async () => ({ outcome: 'not_begun', why: 'too many calls', cause: 'busy' }) as const
+    assert.equal((await lookAgain(answer.refund_id, { refund: turnsAway, ...asks })).status, 'processing')
+    assert.equal((await lookAgain(answer.refund_id, 'not connected')).status, 'processing')
+    const settled = await lookAgain(answer.refund_id, { refund: paysBack, ...asks })
     assert.equal(settled.status, 'succeeded')
   })
 

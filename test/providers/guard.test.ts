@@ -99,6 +99,8 @@ test('a call given up before it began is not sent', async () => {
   const guard = new Guard({ clock: new HandClock() })
   const answer = await guard.run(async () => 'sent', AbortSignal.abort())
   assert.deepEqual(answer, { outcome: 'unknown', why: 'the call was given up' })
+  const first = await guard.begin(async () => 'sent', AbortSignal.abort())
+  assert.deepEqual(first, { outcome: 'not_begun', why: 'the call was given up', cause: 'busy' })
 })
 
 test('callers that give up do not open the circuit', async () => {

@@ -27,7 +27,7 @@ export type Refund = {
   is_adopted: 't' | 'f'
   provider_key: string
   provider_transaction_id: string | null
-  /** Whether its process gave it up before it called the provider. */
+  /** Whether its process gave it up before it called the provider, and no look has called it since. */
   is_unsent: 't' | 'f'
   looks: string
   /** Milliseconds since a process began it, and since the first look-up in a row that did not find it. */

@@ -24,7 +24,7 @@ export interface HandOver {
   mismatch?: 'reference' | 'currency'
   /** Whether the provider answered that it decides later. */
   isPending?: boolean
-  /** A refund whose process did not call the provider. */
+  /** A refund for which the provider was not called so far. */
   isUnsent?: boolean
 }
 

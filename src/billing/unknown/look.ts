@@ -99,20 +99,22 @@ export async function look<Row extends Order | Refund>(
   signal?: AbortSignal,
 ): Promise<Row> {
   const provider = await context.providers.of(row.organization_id, row.psp, row.psp_merchant_id)
-  if (!provider) {
-    await kind.rows.handOver(context.db, row)
-    return row
-  }
+  if (!provider) return withoutCall(context, kind, row)
   const answer = await kind.ask(context, provider, row, signal)
   if (Number(row.looks) % LOOKS_PER_TRIM === 0) await trim(context, row)
-  if (answer.outcome === 'not_begun') logNotBegun(context, provider, answer)
-  return conclude(
-    context,
-    kind,
-    provider,
-    row,
-    answer.outcome === 'not_begun' ? { ...answer, outcome: 'unknown' } : answer,
-  )
+  if (answer.outcome !== 'not_begun') return conclude(context, kind, provider, row, answer)
+  logNotBegun(context, provider, answer)
+  return withoutCall(context, kind, row)
+}
+
+/** Gives a row back for which no call was sent. A refund that the provider was never asked for stays one. */
+async function withoutCall<Row extends Order | Refund>(
+  { db }: BillingContext,
+  kind: Kind<Row>,
+  row: Row,
+): Promise<Row> {
+  await kind.rows.handOver(db, row, { isUnsent: 'is_unsent' in row && row.is_unsent === 't' })
+  return row
 }
 
 /** Settles a row by the provider's answer, or gives it back with the time of its next look. */
