@@ -3,10 +3,14 @@ import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
+import { adoptRefundsOfCharge } from '../../src/billing/adopt/refunds.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
+import { noDetails } from '../../src/providers/provider.ts'
 import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
 import { until } from '../support/cluster.ts'
 import { setDatabaseClock } from '../support/database-clock.ts'
+import { billingContext, payCharge } from '../support/paid-charge.ts'
+import { scriptedProvider } from '../support/scripted-provider.ts'
 
 // More than one account may have at once, and too few to open its circuit.
 const HANGING = 19
@@ -89,6 +93,23 @@ test('a clock that was set back puts off no settling', async () => {
   await until('the process to read the clock', () => clockReadings > readings)
   await until('a charge to be settled ahead of time', async () => (await charge(before)) === 'succeeded')
   await until('a charge to be in progress', async () => (await charge()) === 'processing')
+  const looksAtRefund = await adoptPendingRefund()
   await setClock()
   await until('the charge to be settled', async () => (await charge()) === 'succeeded')
+  await until('the refund to be looked at', async () => (await looksAtRefund()) > 0)
 })
+
+/** Adopts a refund that was made at the provider and has no outcome yet. Returns what tells how often it was looked at. */
+async function adoptPendingRefund(): Promise<() => Promise<number>> {
+  const { transactionId, orderId } = await payCharge(billing, quick)
+  const details = { ...noDetails, psp_transaction_id: 'made-there' }
+  const refund = { key: null, reference: null, transactionId: 'made-there', status: 'pending', details } as const
+  const found = { ...refund, amountMinor: 1050n, currencyCode: 'USD', at: '2026-01-31T22:00:00Z' }
+  const there = scriptedProvider({ refundsOf: async () => [found] })
+  const adoptions = await adoptRefundsOfCharge(billingContext(billing), there, ['simulator', '*', null], transactionId)
+  assert.deepEqual(adoptions, ['adopted'])
+  return async () => {
+    const [row] = await billing.db.query('select looks from refunds where order_id = $1', [orderId])
+    return Number(row!.looks)
+  }
+}

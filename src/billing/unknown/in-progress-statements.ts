@@ -34,12 +34,12 @@ export function statementsOf(table: Table) {
         where ${mine}`,
     },
     takeDue: takeDueStatement(table, from, taken),
-    // A lease that ends later than any lease lasts was begun before that, too.
+    // A lease that ends later than any lease lasts was begun before that, too. An adopted refund has no lease at first.
     makeDue: {
       name: `make ${noun}s due`,
       text: `
         update ${name} set lease_until = null, next_look_at = db_clock() where status = 'processing'
-          and (lease_until is null and handed_over_at > db_clock()
+          and (lease_until is null and coalesce(handed_over_at, created_at) > db_clock()
             or lease_until > db_clock() + make_interval(secs => $1))`,
     },
     take: {
