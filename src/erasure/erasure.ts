@@ -173,7 +173,10 @@ export async function wipeBelongings(query: Query, projectId: string, ids: strin
 
 /** Wipes again what concurrent writers added before they saw the erasure. */
 export async function wipeAgain(db: Db, projectId: string, ids: string[]): Promise<void> {
-  await db.tx(async (query) => wipe(query, projectId, await lockProfiles(query, projectId, ids)))
+  await db.tx(async (query) => {
+    const [, found] = await Promise.all([endWhenStalled(query), lockProfiles(query, projectId, ids)])
+    return wipe(query, projectId, found)
+  })
 }
 
 async function carryOut(query: Query, effects: string[], projectId: string, ids: string[], base: string) {

@@ -48,11 +48,11 @@ export async function apply(query: Query, kinds: readonly Kind[], scope: Scope, 
   if (emitEvents) await emitNoted(query, projectId)
   const wipes = isAnyErased && kinds.some(isOwned)
   if (wipes) await wipeStored(query, projectId, base)
-  // Payments last: those of a feed lock the organization's clock, for which its charges then wait until the commit. If this process
-  // stops meanwhile, the transaction ends.
-  if (kinds.some(isPayment)) await endWhenStalled(query)
+  // Others wait from here until the commit. If this process stops meanwhile, the transaction ends.
+  if (wipes || kinds.some(isPayment)) await endWhenStalled(query)
+  // Payments last: those of a feed lock the organization's clock, for which its charges then wait.
   for (const kind of kinds.filter(isPayment)) await write(kind)
-  // The very last, because erasures of the project wait for this row until the commit.
+  // The very last, because erasures of the project wait for this row.
   if (wipes) await mark(query, projectId)
   return { ...total, linked }
 }

@@ -1,9 +1,13 @@
 // Imports and erasures at the same time: one waits for the other, and nothing personal is left.
 import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
 import { after, before, test } from 'node:test'
+import { importRecords } from '../../src/ingest/load.ts'
+import type { Db } from '../../src/lib/pg/db.ts'
 import { about, type ErasedImports, MARKER, openErasedImports, personal } from '../support/erased-imports.ts'
-import { line } from '../support/imports.ts'
+import { line, textOf } from '../support/imports.ts'
 import { untilLocked } from '../support/locks.ts'
+import { silent } from '../support/simulator.ts'
 
 let imports: ErasedImports
 before(async () => {
@@ -58,4 +62,28 @@ test('a subscription waits for the erasure of its session, whose user agent its 
   assert.equal((await importing).written, 1)
   const events = await imports.rows('select data from events where project_id = $1', [project.id])
   assert.ok(events.length > 0 && events.every(({ data }) => !data!.includes(MARKER)))
+})
+
+test('an import that stops before its commit holds up an erasure of another person for seconds only', async () => {
+  const project = await imports.project()
+  await imports.run(project, [line.profile(), line.profile({ id: 'other', email: MARKER })])
+  await imports.erase(project, 'profile')
+  const stopped = Promise.withResolvers<void>()
+  const stopping: Db = {
+    ...imports.db,
+    async connect() {
+      const connection = await imports.db.connect()
+      const query = ((statement, params) => {
+        if (statement !== 'commit') return connection.query(statement, params)
+        stopped.resolve()
+        return new Promise(() => {})
+      }) as Db['query']
+      return { ...connection, query }
+    },
+  }
+  const source = { name: 'file', stream: () => Readable.from([textOf(about())]) }
+  importRecords({ db: stopping, log: silent }, { projectId: project.id }, [source]).catch(() => {})
+  await stopped.promise
+  await imports.erase(project, 'other')
+  assert.deepEqual(await imports.found(project), [])
 })
