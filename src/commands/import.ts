@@ -165,7 +165,7 @@ function summary(result: ImportResult, { dryRun }: Options, refused: boolean, pa
   const lines = (count: number) => (count === 1 ? '1 line' : `${count} lines`)
   if (refused) return `${lines(rejected)} of ${read} ${rejected === 1 ? 'is' : 'are'} bad: nothing was written.`
   const parts = [`${written} written`]
-  if (skipped > 0) parts.push(`${skipped} skipped (older than what is stored)`)
+  if (skipped > 0) parts.push(`${skipped} skipped (older than what is stored, or charged here)`)
   if (erased > 0) parts.push(`${erased} written without personal data (erased profiles)`)
   if (rejected > 0) parts.push(`${rejected} rejected${paths.length > 0 ? ` (in ${paths.join(', ')})` : ''}`)
   return `${lines(read)} read: ${parts.join(', ')}.${dryRun ? ' This was a dry run: nothing was stored.' : ''}`

@@ -1,7 +1,7 @@
 // Turns a line into a row for COPY: the kind of record it is, and the text of its columns.
-import { isJsonObject, JsonError, type JsonValue, readJson } from '../lib/json/read.ts'
+import { isJsonObject, JsonError, type JsonValue, NumberRangeError, pathOfNumber, readJson } from '../lib/json/read.ts'
 import { COPY_NULL, copyText } from '../lib/pg/copy-text.ts'
-import { fold } from '../lib/text.ts'
+import { fold, shorten } from '../lib/text.ts'
 import { BadLine, eachField, type Fields, placed, quoted, type Reading, type Stored } from '../records/import/fields.ts'
 import type { Kind } from '../records/record.ts'
 import { KINDS } from '../records/records.ts'
@@ -32,12 +32,15 @@ export function columnsOf({ fields }: Kind): { name: string; json: boolean }[] {
 
 const BY_NAME: ReadonlyMap<string, Kind> = new Map(KINDS.map((kind) => [kind.name, kind]))
 const EXACT = { exact: true }
+const OUT_OF_RANGE = 'must be written without an exponent, and not be beyond the range of a double'
 
 function parse(line: string): JsonValue {
   try {
     return readJson(line, EXACT)
   } catch (error) {
-    throw error instanceof JsonError ? new BadLine(error.message) : error
+    if (!(error instanceof JsonError)) throw error
+    const field = error instanceof NumberRangeError && pathOfNumber(line, error)
+    throw new BadLine(field ? `${shorten(field, 64)} ${OUT_OF_RANGE}` : error.message)
   }
 }
 
