@@ -69,21 +69,29 @@ test('an import that stops before its commit holds up an erasure of another pers
   await imports.run(project, [line.profile(), line.profile({ id: 'other', email: MARKER })])
   await imports.erase(project, 'profile')
   const stopped = Promise.withResolvers<void>()
+  const goesOn = Promise.withResolvers<void>()
   const stopping: Db = {
     ...imports.db,
     async connect() {
       const connection = await imports.db.connect()
-      const query = ((statement, params) => {
-        if (statement !== 'commit') return connection.query(statement, params)
-        stopped.resolve()
-        return new Promise(() => {})
+      const query = (async (statement, params) => {
+        if (statement === 'commit') {
+          stopped.resolve()
+          await goesOn.promise
+        }
+        return connection.query(statement, params)
       }) as Db['query']
       return { ...connection, query }
     },
   }
   const source = { name: 'file', stream: () => Readable.from([textOf(about())]) }
-  importRecords({ db: stopping, log: silent }, { projectId: project.id }, [source]).catch(() => {})
+  const imported = importRecords({ db: stopping, log: silent }, { projectId: project.id }, [source]).catch(
+    (error) => error,
+  )
   await stopped.promise
   await imports.erase(project, 'other')
+  assert.deepEqual(await imports.found(project), [])
+  goesOn.resolve()
+  assert.ok((await imported) instanceof Error)
   assert.deepEqual(await imports.found(project), [])
 })

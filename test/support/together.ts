@@ -9,8 +9,10 @@ const TESTS = join(import.meta.dirname, '..')
 // Slow ones are another run, and these need a process of their own.
 const APART = /\.(slow|alone)\.test\.ts$/
 
+// Far above what a file takes beside eight busy loops, and far below what a run may take.
+const FILE_MS = 15 * 60_000
 // For what ends by itself after the last test, such as connections that close.
-const PATIENCE_MS = 120_000
+const END_MS = 120_000
 
 /**
  * Runs the share of `entry`: of as many shares as its folder has files, the one of its place among them. Every file is a
@@ -21,20 +23,24 @@ export function runTogether(entry: string): void {
   const share = entries.indexOf(basename(entry))
   const all = globSync('**/*.test.ts', { cwd: TESTS }).sort()
   const files = all.filter((name) => !APART.test(name)).filter((_name, n) => n % entries.length === share)
+  let limit: NodeJS.Timeout | undefined
+  const failAfter = (ms: number, sentence: string) => {
+    clearTimeout(limit)
+    // Nothing waits for this timer: a process that has nothing left to do ends before.
+    limit = setTimeout(fail, ms, sentence).unref()
+  }
   for (const file of files) {
-    test(`test/${file}`, async (t) => {
-      if (file === files.at(-1)) t.after(failWhenHeldUp)
+    const name = `test/${file}`
+    test(name, async (t) => {
+      failAfter(FILE_MS, `${name} has not ended in ${FILE_MS / 60_000} minutes.`)
+      if (file === files.at(-1)) t.after(() => failAfter(END_MS, 'A test has left something open.'))
       await import(pathToFileURL(join(TESTS, file)).href)
     })
   }
 }
 
-/** A test that fails may leave a server at work: that must not hold up the run for ever. */
-function failWhenHeldUp(): void {
-  const fail = () => {
-    console.error(`A test has left something open: ${process.getActiveResourcesInfo().join(', ')}.`)
-    process.exit(1)
-  }
-  // Nothing waits for this timer, so it only comes to it when something else keeps the process running.
-  setTimeout(fail, PATIENCE_MS).unref()
+/** A test that fails may leave a server at work, or a hook that waits for it: that must not hold up the run for ever. */
+function fail(sentence: string): void {
+  console.error(`${sentence} Open: ${process.getActiveResourcesInfo().join(', ')}.`)
+  process.exit(1)
 }
