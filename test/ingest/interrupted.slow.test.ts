@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { after, before, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { importRecords, type Progress } from '../../src/ingest/load.ts'
 import { Refusal } from '../../src/lib/errors.ts'
 import { openDb } from '../../src/lib/pg/db.ts'
+import { until } from '../support/cluster.ts'
 import { countsOf, type Imports, line, openImports, textOf } from '../support/imports.ts'
+import { untilLocked } from '../support/locks.ts'
 
 const log = pino({ level: 'silent' })
 const ABORTED = new Refusal('The import was aborted: nothing was written.')
@@ -23,14 +24,12 @@ const profiles = (count: number, more: object = {}) =>
 
 /** No import works in the database any more; a statement under way may take a moment to notice. */
 async function quiet(): Promise<void> {
-  for (let n = 0; n < 100; n++) {
+  await until('imports to give their locks back', async () => {
     const busy = await imports.rows(
       `select 1 from pg_locks where database = (select oid from pg_database where datname = current_database()) and locktype = 'advisory' and classid = 7486`,
     )
-    if (busy.length === 0) return
-    await sleep(50)
-  }
-  assert.fail('An import still holds its lock.')
+    return busy.length === 0
+  })
 }
 
 test('broken off while it reads: nothing', async () => {
@@ -60,7 +59,7 @@ test('broken off while it waits for a lock or writes: nothing', async () => {
   const stop = new AbortController()
   const running = imports.run(project, profiles(50, { phone: 'after' }), { signal: stop.signal })
   running.catch(() => {})
-  await sleep(400)
+  await untilLocked(imports.db.query)
   stop.abort()
   await assert.rejects(running, ABORTED)
   await query('rollback')
@@ -125,7 +124,7 @@ test('statements may take longer than the pool lets others take', async () => {
   await query('select 1 from profiles where project_id = $1 for update', [project.id])
   const source = { name: 'file', stream: () => Readable.from([Buffer.from(textOf([line.profile({ phone: '1' })]))]) }
   const running = importRecords({ db: hurried, log }, { projectId: project.id }, [source])
-  await sleep(500)
+  await untilLocked(imports.db.query, '', 0.2)
   await query('commit')
   release()
   assert.equal((await running).written, 1)
@@ -138,7 +137,7 @@ test('an import that has to wait for another one says so', async () => {
   await query('select pg_advisory_lock(7486, hashtext($1))', [project.organizationId])
   const steps: Progress['step'][] = []
   const running = imports.run(project, [line.profile()], { onProgress: ({ step }) => steps.push(step) })
-  await sleep(300)
+  await untilLocked(imports.db.query)
   release(true)
   await running
   assert.deepEqual([...new Set(steps)], ['reading', 'checking', 'waiting', 'writing'])
@@ -151,7 +150,7 @@ test('a deadlock with another writer is tried again', async () => {
   await query('begin')
   await query('select 1 from subscriptions where project_id = $1 for update', [project.id])
   const running = imports.run(project, [line.profile({ phone: '1' }), line.subscription({ status: 'expired' })])
-  await sleep(500)
+  await untilLocked(imports.db.query)
   // Now each waits for the other; the import, which has waited longer, is the one that PostgreSQL ends.
   await query('select 1 from profiles where project_id = $1 for update', [project.id])
   await query('commit')

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { importRecords } from '../../src/ingest/load.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { sweepCounts } from '../../src/lists/counts.ts'
+import { until } from '../support/cluster.ts'
 import { addCounts } from '../support/data.ts'
 import { type Project, startTestServer, type TestServer } from '../support/server.ts'
 
@@ -129,7 +130,12 @@ describe('counters', () => {
         for (let n = 0; n < 40; n++) await append(writer * 40 + n)
       }),
     )
-    await sleep(100)
+    await until('the sweeps to add up all rows', async () => {
+      const [{ many } = { many: null }] = await server.db.query(
+        `select count(*) as many from (select from counts where project_id = 'hammered' group by field having count(*) > 1) as fields`,
+      )
+      return many === '0'
+    })
     await Promise.all(stops.map((stop) => stop()))
     const sums = await server.db.query(
       `select field, sum(n) as n, count(*) as rows from counts where project_id = 'hammered' group by 1 order by 1`,
@@ -156,10 +162,9 @@ describe('counters', () => {
       },
       clock: { ...server.app.clock, sleep: (_ms, signal) => server.app.clock.sleep(5, signal) },
     })
-    await sleep(200)
+    await until('another call', async () => calls > 1)
     await stop()
     const atStop = calls
-    assert.ok(atStop > 1)
     await sleep(50)
     assert.equal(calls, atStop)
   })
