@@ -1,8 +1,9 @@
 // Reconciling with Stripe's API: refunds and disputes that were made there reach the order, once.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { adoptRefundsOfCharge } from '../../src/billing/adopt/refunds.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
-import { type StripeBilling, startStripeBilling } from '../support/stripe-billing.ts'
+import { MERCHANT, type StripeBilling, startStripeBilling } from '../support/stripe-billing.ts'
 
 let billing: StripeBilling
 let shop: Awaited<ReturnType<StripeBilling['shop']>>
@@ -13,9 +14,9 @@ before(async () => {
 })
 after(() => billing.stop())
 
-const compare = () => {
+const compare = (sinceMs = -3_600_000) => {
   const { app } = billing.server
-  const since = new Date(Date.now() - 3_600_000).toISOString()
+  const since = new Date(Date.now() + sinceMs).toISOString()
   return reconcile({ ...app, providerTimeoutMs: app.config.providerTimeoutMs }, since)
 }
 
@@ -106,3 +107,43 @@ test('a dispute opened at Stripe takes the consumable, and one that is won gives
     ['chargeback_reversal', 'succeeded', 10.5],
   ])
 })
+
+/** What a notification about the charge does. */
+async function adopt(payment: string): Promise<void> {
+  const { app } = billing.server
+  const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
+  const provider = await app.providers.of(shop.id, 'stripe', MERCHANT)
+  await adoptRefundsOfCharge(context, provider!, ['stripe', MERCHANT, shop.id], payment)
+}
+
+test('a refund that was made at Stripe and is pending there stays in progress until Stripe decides', async () => {
+  const { order_id, payment } = await charged('pm_sim_refund_pending_60000ms')
+  await billing.client.refunds.create({ payment_intent: payment, amount: 250 })
+  await adopt(payment)
+  // Two looks, after the request of a refund of ours would have arrived, and minutes apart.
+  await change(order_id, `created_at = created_at - interval '1 day'`)
+  await adopt(payment)
+  await change(order_id, `not_found_at = not_found_at - interval '1 hour'`)
+  await adopt(payment)
+  assert.deepEqual(await billing.db.query('select status from refunds where order_id = $1', [order_id]), [
+    { status: 'processing' },
+  ])
+  await billing.stripe.control('/clock', { advance_ms: 120_000 })
+  await adopt(payment)
+  assert.deepEqual(await rowsOf(order_id), [
+    ['sale', 'succeeded', 10.5],
+    ['refund', 'refunded', 2.5],
+  ])
+})
+
+test('a refund that was made at Stripe before the time to compare from is found there', async () => {
+  const { order_id, payment } = await charged()
+  await billing.client.refunds.create({ payment_intent: payment, amount: 250 })
+  await adopt(payment)
+  await change(order_id, `settled_at = settled_at + interval '1 day'`)
+  const { match, findings } = await compare(3_600_000)
+  assert.deepEqual([match, findings], [1, []])
+})
+
+const change = (orderId: string, what: string) =>
+  billing.db.query(`update refunds set ${what} where order_id = $1`, [orderId])

@@ -1,6 +1,5 @@
 // Finds the outcome of a charge or refund and settles it: asks the provider, ends what never came, or looks again later.
 import { isClash, isUnavailable } from '../../lib/pg/errors.ts'
-import { instantFromPg } from '../../lib/time.ts'
 import type {
   Conflict,
   NotBegun,
@@ -18,6 +17,7 @@ import { isVerdict, type Verdict } from '../charge/outcomes.ts'
 import { settleByVerdict as settleCharge } from '../charge/verdict.ts'
 import type { BillingContext } from '../context.ts'
 import { logNotBegun } from '../psp.ts'
+import { lookUpRefund } from '../refund/look-up.ts'
 import { type Refund, reference as refundReference, refundRequest, refundsInProgress } from '../refund/refunds.ts'
 import { softly } from '../refund/settle.ts'
 import { settleByVerdict as settleRefund } from '../refund/verdict.ts'
@@ -25,6 +25,7 @@ import { isNotFoundTwice, isOver, keyLives } from './age.ts'
 import type { InProgress, inProgress } from './in-progress.ts'
 import { NEGATIVE_LOOKS_APART_S, pendingPauseSeconds } from './lease.ts'
 import { keep, type Note, noted, trim } from './provider-calls.ts'
+import { askForUnprepared } from './unprepared.ts'
 
 /** What a provider may say of a charge or refund that was begun. */
 export type Answer = Settled | Refused | Pending | Unknown | NotFound | Conflict | Prepared | Unconfirmed
@@ -72,10 +73,17 @@ export const REFUND: Kind<Refund> = {
   type: 'refund',
   rows: refundsInProgress,
   id: ({ refund_id }) => refund_id,
-  lookUp: (provider, refund, signal) => provider.lookUpRefund(refundReference(refund), signal),
+  lookUp: lookUpRefund,
   replay: (provider, refund, signal) => provider.refund(refundRequest(refund, undefined), signal),
   async ask(context, provider, refund, signal) {
     if (refund.soft_refund === 't') return softly(refund)
+    // The provider has it, so there is nothing to refuse, and no call of ours to repeat.
+    if (refund.is_adopted === 't') {
+      const found = await noted(context, refund, 'look_up', () => lookUpRefund(provider, refund, signal))
+      return found.outcome === 'not_found'
+        ? { outcome: 'unknown', why: 'the provider does not list it any more' }
+        : found
+    }
     // No call was made for it, so this is its first: not later than the provider remembers the key.
     if (refund.is_unsent === 't' && keyLives(provider, refund))
       return noted(context, refund, 'refund', () => provider.refund(refundRequest(refund, undefined), signal))
@@ -223,28 +231,4 @@ async function replay<Row extends Order | Refund>(
   const answer = await noted(context, row, kind.type, () => kind.replay(provider, row, signal))
   if (answer.outcome === 'conflict') return { outcome: 'unknown', why: 'the provider has another call under the key' }
   return answer
-}
-
-/**
- * An order without a handle was never confirmed, and nobody waits for it any more: it is cancelled. In a database restored
- * from a backup the handle may be lost instead; there the provider is asked for the key.
- */
-async function askForUnprepared(
-  { db, ...context }: BillingContext,
-  provider: Provider,
-  order: Order,
-  signal?: AbortSignal,
-): Promise<Answer> {
-  const { organization_id, payment_method_token, provider_customer } = order
-  const [organization] = await db.query(
-    "select restored_from - interval '1 hour' as restored_from from organizations where id = $1",
-    [organization_id],
-  )
-  const restoredFrom = organization?.restored_from ?? null
-  if (restoredFrom === null || !provider.findByKey) return { outcome: 'refused' }
-  const card = { token: payment_method_token, providerCustomer: provider_customer }
-  const found = await noted({ db, ...context }, order, 'find_by_key', () =>
-    provider.findByKey!({ ...orderReference(order), ...card }, instantFromPg(restoredFrom), signal),
-  )
-  return found.outcome === 'not_found' ? { outcome: 'refused' } : found
 }
