@@ -1,7 +1,7 @@
 // The query of the figures: its schema, and the question that it asks.
 import { type MetricName, metricNames, metrics } from '../figures/metrics.ts'
 import type { Comparison, Question } from '../figures/read.ts'
-import { addDays, DAY_MS } from '../lib/days.ts'
+import { addDays, DAY_MS, readDay } from '../lib/days.ts'
 import { ApiError } from '../lib/errors.ts'
 import { DAY_PATTERN, DECLARED_ONLY } from '../lib/http/rule-phrases.ts'
 import { Type } from '../lib/shape/schema.ts'
@@ -22,9 +22,6 @@ const DIMENSIONS = [
   'reason',
   'cohort',
 ]
-// The years before and after have not always four digits once days are added or a year is taken away.
-export const FIRST_DAY = '1900-01-01'
-export const LAST_DAY = '2999-12-31'
 const PERIODS = ['day', 'week', 'month']
 // Ten years of days.
 const MOST_DAYS = 3660
@@ -92,7 +89,7 @@ export interface Asked extends Pick<Given, 'from' | 'to' | 'compare'> {
 export function readQuery(query: unknown): Asked {
   const { metric, by, funnel, money = 'usd', test = false, ...days } = query as Given
   const metrics = readMetrics(metric)
-  for (const name of ['from', 'to'] as const) if (days[name] !== undefined) checkDay(name, days[name])
+  for (const name of ['from', 'to'] as const) if (days[name] !== undefined) readDay(name, days[name])
   return { ...days, about: { metrics, ...splitBy(by), ...(funnel !== undefined && { funnel }), money, test } }
 }
 
@@ -111,20 +108,11 @@ function readMetrics(metric: string): MetricName[] {
 /** The question about these projects; the days that were left out follow from `today`. Throws a 400 for the others. */
 export function questionOf(asked: Asked, projects: readonly string[], today: string): Question {
   const to = asked.to ?? addDays(today, 1)
-  const from = asked.from ?? checkDay('from', addDays(to, -30))
+  const from = asked.from ?? readDay('from', addDays(to, -30))
   if (from >= to) throw new ApiError(400, 'invalid_parameter', `from must be before to, got ${from} and ${to}.`)
   if ((Date.parse(to) - Date.parse(from)) / DAY_MS > MOST_DAYS)
     throw new ApiError(400, 'invalid_parameter', `from and to must be at most ${MOST_DAYS} days apart.`)
   return { ...asked.about, projects, from, to }
-}
-
-function checkDay(name: string, text: string): string {
-  const ms = Date.parse(text)
-  if (Number.isNaN(ms) || addDays(text, 0) !== text)
-    throw new ApiError(400, 'invalid_parameter', `${name} must be a day, got "${text}".`)
-  if (text < FIRST_DAY || text > LAST_DAY)
-    throw new ApiError(400, 'invalid_parameter', `${name} must be from ${FIRST_DAY} to ${LAST_DAY}, got ${text}.`)
-  return text
 }
 
 function splitBy(by: string | undefined): Pick<Question, 'period' | 'dimension'> {

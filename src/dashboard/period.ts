@@ -1,7 +1,6 @@
 // The period of a page: a preset or two days, both in the address, and how its figures are grouped.
-import { FIRST_DAY, LAST_DAY } from '../admin/figures-query.ts'
 import type { Comparison } from '../figures/read.ts'
-import { addDays, DAY_MS } from '../lib/days.ts'
+import { addDays, DAY_MS, readDay } from '../lib/days.ts'
 import { ApiError } from '../lib/errors.ts'
 
 export interface Span {
@@ -103,13 +102,4 @@ function chosenGrouping(query: URLSearchParams): Span['by'] | undefined {
 function grouping(from: string, to: string): Span['by'] {
   const days = (Date.parse(to) - Date.parse(from)) / DAY_MS
   return days <= 62 ? 'day' : days <= 200 ? 'week' : 'month'
-}
-
-/** Reads a day of the address, or throws a 400 that names the parameter. */
-export function readDay(name: string, text: string): string {
-  if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || Number.isNaN(Date.parse(text)) || addDays(text, 0) !== text)
-    throw new ApiError(400, 'invalid_value', `${name} must be a day such as 2026-01-31, got "${text.slice(0, 20)}".`)
-  if (text < FIRST_DAY || text > LAST_DAY)
-    throw new ApiError(400, 'invalid_value', `${name} must be from ${FIRST_DAY} to ${LAST_DAY}, got ${text}.`)
-  return text
 }

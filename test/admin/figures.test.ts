@@ -79,7 +79,7 @@ describe('figures of a project', () => {
   const refusals = {
     'metric=gold': /metric must be 1 to 20 of .*, got "gold"/,
     'metric=': /metric/,
-    'metric=sales&from=2026-02-30': /from must be a day, got "2026-02-30"/,
+    'metric=sales&from=2026-02-30': /from must be a day such as 2026-01-31, got "2026-02-30"/,
     'metric=sales&from=0001-01-01&to=0001-02-01&compare=year':
       /from must be from 1900-01-01 to 2999-12-31, got 0001-01-01/,
     'metric=sales&from=2026-02-02&to=9999-12-31': /to must be from 1900-01-01 to 2999-12-31/,

@@ -1,12 +1,10 @@
 // Subscriptions: created, ended and paying over time, MRR, trials, churn by cohort, and the list.
-import { FIRST_DAY } from '../../admin/figures-query.ts'
-import { addDays } from '../../lib/days.ts'
+import { addDays, FIRST_DAY, readDay } from '../../lib/days.ts'
 import type { Answer } from '../call.ts'
 import { cut, day, id, minorMoney, number, percent, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Figure, figures, namesOf, seriesTable, standing, total } from '../numbers.ts'
 import { chosen, filters, further, section, tableSection, tile, tiles } from '../parts.ts'
-import { readDay } from '../period.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart, table } from '../table.ts'
