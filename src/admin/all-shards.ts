@@ -1,23 +1,23 @@
-// Refuses what concerns all shards, at an address in front of them that leads to one at a time.
+// Refuses requests that concern all shards, where HAProxy in front of them sends each request to one.
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../lib/errors.ts'
 import { isReading, type Operation } from './operation.ts'
 
-/** Whether HAProxy sent the request to any of several shards, because it names no organization or project of its maps. */
-export const isOfNoShard = ({ headers }: FastifyRequest) => headers['x-tundish-shard'] === 'none'
+/** Whether HAProxy could have chosen any shard, because the request names no organization, project or key of its maps. */
+export const isForAnyShard = ({ headers }: FastifyRequest) => headers['x-tundish-shard'] === 'none'
 
-/** A hook that refuses requests of no shard. Otherwise one shard would respond as if it were all. */
-export const refuseOfNoShard = (sentence: string) => async (request: FastifyRequest) => {
-  if (isOfNoShard(request)) throw new ApiError(421, 'concerns_all_shards', sentence)
+/** A hook that refuses such requests with this sentence. Otherwise one shard would respond as if it were all. */
+export const refuseForAnyShard = (sentence: string) => async (request: FastifyRequest) => {
+  if (isForAnyShard(request)) throw new ApiError(421, 'concerns_all_shards', sentence)
 }
 
-/** The same for an operation; undefined if its path names a tenant. */
-export function refuseForAll(operation: Operation) {
+/** The hook for an operation, or undefined if its path names a tenant. */
+export function shardHook(operation: Operation) {
   const { path, command } = operation
   if (/:(organization|project)_id/.test(path)) return undefined
-  return refuseOfNoShard(
+  return refuseForAnyShard(
     isReading(operation)
       ? `This address leads to one shard at a time, and this operation concerns all of them. Run "tundish shards run --in FOLDER --merge -- ${command}".`
-      : `This address leads to the shard of an organization, and this operation names none. Run "tundish ${command}" with the settings of one shard, or send the request to its own address.`,
+      : `This address leads to the shard of an organization, and the path of this operation names no organization. Run "tundish ${command}" with the settings of one shard, or send the request to its own address.`,
   )
 }

@@ -6,7 +6,7 @@ import { noRoute, refuseOtherMethods } from '../lib/http/listener.ts'
 import { problems } from '../lib/http/problems.ts'
 import { sendJson } from '../lib/http/send-json.ts'
 import { Type } from '../lib/shape/schema.ts'
-import { refuseForAll } from './all-shards.ts'
+import { shardHook } from './all-shards.ts'
 import { actorOf, requireOperator, requireWrite } from './authentication.ts'
 import { importRoute } from './imports.ts'
 import { type Input, isReading, type Operation, perform } from './operation.ts'
@@ -27,7 +27,7 @@ function mount(scope: FastifyInstance, app: App, operation: Operation): void {
     method,
     url: path,
     schema: schemaOf(operation) as object,
-    onRequest: [refuseForAll(operation) ?? [], isReading(operation) ? [] : requireWrite].flat(),
+    onRequest: [shardHook(operation) ?? [], isReading(operation) ? [] : requireWrite].flat(),
     preValidation: bodyRule(operation),
     handler: async (request, reply) => {
       const input: Input = {

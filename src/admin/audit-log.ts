@@ -10,14 +10,14 @@ const object = { schema: { type: 'object', additionalProperties: true }, nullabl
 
 const entry = shape('AuditEntry', 'a', {
   sequence: integer('Number of the entry, without gaps.', { example: 1 }),
-  at: instant('When.'),
+  at: instant('When it was done.'),
   actor_kind: text('Kind of the actor.', { enum: ['operator key', 'command line', 'project key', 'tundish'] }),
   actor: text('Id of a key, or name of an account.'),
   source: text('The address a request came from, or the host a command ran on.'),
   action: text('What was done.', { example: 'webhook.created' }),
   target: text('The object.', { example: 'project shop' }),
   before: json('State before.', object),
-  after: json('State after, or what was asked for.', object),
+  after: json('State after, or the request.', object),
 })
 
 const verify: Reading = {
@@ -30,8 +30,8 @@ const verify: Reading = {
   answer: Type.Object(
     {
       entries: Type.Integer({ description: 'Number of entries.' }),
-      known: Type.Integer({ description: 'Number of entries that the file of this machine has.' }),
-      wrong: Type.Array(Type.String(), { description: 'Sentences about what is wrong; empty when the log is intact.' }),
+      known: Type.Integer({ description: 'Number of entries that are also in the file on this machine.' }),
+      wrong: Type.Array(Type.String(), { description: 'Each fault in a sentence; empty if the log is intact.' }),
     },
     { title: 'AuditVerdict', additionalProperties: false },
   ),
@@ -52,11 +52,11 @@ export const auditLog: Operation[] = [
     isKey: (id) => /^[0-9]{1,18}$/.test(id),
     filters: {
       target: {
-        schema: Type.String({ description: 'Only about this object.' }),
+        schema: Type.String({ description: 'Only entries about this object.' }),
         where: (value) => `a.target = ${value}`,
       },
       actor: {
-        schema: Type.String({ description: 'Only by this key or account.' }),
+        schema: Type.String({ description: 'Only entries of this key or account.' }),
         where: (value) => `a.actor = ${value}`,
       },
     },

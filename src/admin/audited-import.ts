@@ -10,12 +10,12 @@ export async function importAudited(
   sources: Iterable<Source>,
 ): Promise<ImportResult> {
   const target = `project ${options.projectId}`
-  const enter = (action: string, after: object) =>
+  const writeEntry = (action: string, after: object) =>
     audited(app, actor, async () => ({ entry: { action, target, after }, result: undefined }))
   const { live = false, emitEvents = false, dryRun = false, skipBadLines = false } = options
-  await enter('import.begun', { live, emit_events: emitEvents, dry_run: dryRun, skip_bad_lines: skipBadLines })
+  await writeEntry('import.begun', { live, emit_events: emitEvents, dry_run: dryRun, skip_bad_lines: skipBadLines })
   const result = await importRecords(app, options, sources)
   const { rejects: _rejects, ...counts } = result
-  await enter('import.ended', counts)
+  await writeEntry('import.ended', counts)
   return result
 }

@@ -14,7 +14,7 @@ declare module 'fastify' {
   }
 }
 
-/** Answers every request on `scope` without a valid operator key with 401. */
+/** Refuses every request on `scope` without a valid operator key with 401. */
 export function requireOperator(scope: FastifyInstance, app: App): void {
   scope.decorateRequest('operator', undefined)
   scope.addHook('onRequest', async (request) => {
@@ -25,7 +25,7 @@ export function requireOperator(scope: FastifyInstance, app: App): void {
   })
 }
 
-/** Answers a key with the scope `read` with 403. */
+/** A hook that refuses keys with the scope `read` with 403. */
 export async function requireWrite(request: FastifyRequest): Promise<void> {
   if (request.operator?.scope !== 'write')
     throw new ApiError(403, 'key_is_read_only', 'This operator key may only read.')

@@ -1,4 +1,4 @@
-// Credentials of merchant accounts at their payment providers: set and removed, never answered.
+// Credentials of merchant accounts at their payment providers: set and removed, never returned.
 import { type Schema, Type } from '../lib/shape/schema.ts'
 import { connectAccount, disconnectAccount } from '../providers/connect.ts'
 import { requireOrganization } from './exist.ts'
@@ -14,11 +14,13 @@ export const CONNECT_COMMAND = 'merchant-account connect'
 
 const connection = Type.Object(
   {
-    sandbox: Type.Boolean({ description: 'Whether the account is of the provider’s test mode. The key must be too.' }),
-    secret_key: Type.Optional(Secret('Secret key of the provider. Left out: it stays as it is.')),
+    sandbox: Type.Boolean({
+      description: 'Whether the account is in the provider’s test mode. The key must be of the same mode.',
+    }),
+    secret_key: Type.Optional(Secret('Secret key for the provider. Unchanged if left out.')),
     webhook_secrets: Type.Optional(
       Type.Array(Secret('A secret that signs the provider’s notifications.'), {
-        description: 'All that are valid now, several while one is rotated. Left out: they stay as they are.',
+        description: 'All secrets that are valid now: several while one is rotated. Unchanged if left out.',
         maxItems: 5,
       }),
     ),
@@ -31,15 +33,18 @@ const OrNull = (type: Schema, description: string) => Type.Union([type, Type.Nul
 const connected = Type.Object(
   {
     psp: Type.String({ description: 'Payment provider.', examples: ['stripe'] }),
-    psp_merchant_id: Type.String({ description: 'The account there.' }),
-    sandbox: Type.Boolean({ description: 'Whether it is of the provider’s test mode.' }),
-    key_last4: Type.String({ description: 'End of the secret key.', examples: ['4f2a'] }),
-    webhook_secrets: Type.Integer({ description: 'How many secrets can sign its notifications.' }),
-    currencies: Type.Array(Type.String(), { description: 'Currencies that it offers.' }),
-    charges_enabled: OrNull(Type.Boolean(), 'Whether the provider lets it charge; null: it was not asked.'),
-    provider_account: OrNull(Type.String(), 'The provider’s id of the account; null: it was not asked.'),
-    provider_account_name: OrNull(Type.String(), 'Its name there.'),
-    notifications_path: Type.String({ description: 'Where the provider is to send its notifications.' }),
+    psp_merchant_id: Type.String({ description: 'Account at the provider.' }),
+    sandbox: Type.Boolean({ description: 'Whether the account is in the provider’s test mode.' }),
+    key_last4: Type.String({ description: 'Last four characters of the secret key.', examples: ['4f2a'] }),
+    webhook_secrets: Type.Integer({ description: 'Number of secrets that may sign its notifications.' }),
+    currencies: Type.Array(Type.String(), { description: 'Currencies that the account offers.' }),
+    charges_enabled: OrNull(
+      Type.Boolean(),
+      'Whether the provider lets the account charge; null if the provider was not asked.',
+    ),
+    provider_account: OrNull(Type.String(), 'The provider’s id of the account; null if the provider was not asked.'),
+    provider_account_name: OrNull(Type.String(), 'Name of the account at the provider; null if it is not known.'),
+    notifications_path: Type.String({ description: 'Path to which the provider must send its notifications.' }),
   },
   { title: 'MerchantAccountConnection' },
 )
@@ -53,7 +58,7 @@ const nameOf = ({ params }: Input) => ({
 const targetOf = ({ params: { organization_id, psp, psp_merchant_id } }: Input) =>
   `merchant account ${psp} ${psp_merchant_id} of organization ${organization_id}`
 
-interface Given {
+interface Credentials {
   sandbox: boolean
   secret_key?: string
   webhook_secrets?: string[]
@@ -68,16 +73,16 @@ export const connections: Operation[] = [
     tag: 'Tenants',
     summary: 'Connect a merchant account to its payment provider',
     description:
-      'Stores the credentials, sealed, after the provider was asked whose they are. They are used within a second by every process. Also to rotate them.',
+      'Asks the provider which account the key belongs to, then stores the credentials encrypted. Every process uses them within a second. Repeat it to rotate them.',
     body: connection,
     answer: connected,
     entry(input) {
-      const { sandbox, secret_key, webhook_secrets } = input.body as unknown as Given
+      const { sandbox, secret_key, webhook_secrets } = input.body as unknown as Credentials
       const after = { sandbox, key_last4: secret_key?.slice(-4), webhook_secrets: webhook_secrets?.length }
       return { action: 'merchant_account.connect_asked', target: targetOf(input), after }
     },
     async act({ db, seal, clock, config }, input) {
-      const { sandbox, secret_key, webhook_secrets } = input.body as unknown as Given
+      const { sandbox, secret_key, webhook_secrets } = input.body as unknown as Credentials
       const name = nameOf(input)
       checkLabel('psp', name.psp)
       checkLabel('psp_merchant_id', name.merchantId)
@@ -95,7 +100,7 @@ export const connections: Operation[] = [
     tag: 'Tenants',
     summary: 'Remove the credentials of a merchant account',
     description:
-      'Its history stays. Cards saved there cannot be charged, and refunds in progress wait for credentials.',
+      'Its orders and payments stay. Cards saved at the account cannot be charged, and refunds in progress wait for new credentials.',
     answer: Type.Object({ disconnected: Type.Boolean() }, { title: 'MerchantAccountDisconnected' }),
     async change(query, input) {
       const before = await disconnectAccount(query, nameOf(input))

@@ -5,22 +5,22 @@ import { instant, shape, text } from '../lib/shape/shape.ts'
 
 const atProvider = shape('ErasureAtProvider', 'e', {
   psp: text('Payment provider.', { example: 'stripe' }),
-  psp_merchant_id: text('The merchant account there.'),
-  target: text('The provider’s id of its customer, or of the saved card that leads to it.', {
+  psp_merchant_id: text('Merchant account at the provider.'),
+  target: text('The provider’s id of the customer, or of a saved card whose customer is looked up.', {
     example: 'cus_NffrFeUfNV2Hib',
   }),
-  how: text('`empty` removes the personal data there, `delete` the customer.', { enum: ['empty', 'delete'] }),
-  status: text('`pending` until the provider has done it.', {
+  how: text('`empty` removes the personal data of the customer, `delete` the customer.', { enum: ['empty', 'delete'] }),
+  status: text('`pending` until the provider has confirmed it.', {
     sql: `case when e.done_at is null then 'pending' else 'done' end`,
     enum: ['pending', 'done'],
   }),
-  why: text('Why the last attempt did not succeed.', { nullable: true }),
+  why: text('Why the last attempt failed.', { nullable: true }),
   done_at: instant('When it was done.', { nullable: true }),
 })
 
 /** A field of the receipt. */
 export const atProviders = Type.Array(atProvider.schema, {
-  description: 'At payment providers, where the organization asks for it with `erase_at_provider`.',
+  description: 'Erasures at payment providers, if the organization has set `erase_at_provider`.',
 })
 
 const LIST = `select ${atProvider.namedColumns} from provider_erasures e

@@ -1,4 +1,4 @@
-// Erasures of persons: the list, the receipt for the person, and the ledger in the database beside its file.
+// Erasures of persons: the list, the receipt for the person, and the comparison of the ledger in the database with its file.
 import { existsSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { App } from '../app.ts'
@@ -16,7 +16,7 @@ const receipt = {
   profile_id: Type.String({ description: 'The person.' }),
   erased_at: Type.String({ format: 'date-time', description: 'When the person was erased.' }),
   removed: Type.Array(Type.String(), { description: 'What was removed.' }),
-  kept: Type.Array(Type.String(), { description: 'What stays, and holds no personal data.' }),
+  kept: Type.Array(Type.String(), { description: 'What is kept, without personal data.' }),
   at_provider: atProviders,
 }
 
@@ -51,14 +51,14 @@ const AT_PROVIDER = `select count(*) from provider_erasures a
 const erasure = shape('Erasure', 'e', {
   project_id: text('Project.'),
   profile_id: text('The person.'),
-  erased_at: instant('When.'),
+  erased_at: instant('When the person was erased.'),
   is_known: boolean('Whether the profile is in the database.', {
     sql: 'exists (select from profiles p where p.project_id = e.project_id and p.id = e.profile_id)',
   }),
-  at_provider: integer('How many customers and cards payment providers were asked to erase.', {
+  at_provider: integer('Number of erasures at payment providers: of customers and of saved cards.', {
     sql: `(${AT_PROVIDER})`,
   }),
-  at_provider_pending: integer('How many of them are not erased there yet.', {
+  at_provider_pending: integer('Number of them that are still pending.', {
     sql: `(${AT_PROVIDER} and a.done_at is null)`,
   }),
 })
@@ -83,14 +83,14 @@ const compareLedgers: Reading = {
   summary: 'Compare the ledger of erasures in the database with its file',
   answer: Type.Object(
     {
-      in_database: Type.Integer({ description: 'Erasures that the database knows.' }),
-      in_file: Type.Integer({ description: 'Erasures that the file knows.' }),
-      missing_in_database: Type.Integer({ description: 'Of the file, those that the database lacks.' }),
-      missing_in_file: Type.Integer({ description: 'Of the database, those that the file lacks.' }),
+      in_database: Type.Integer({ description: 'Number of erasures in the database.' }),
+      in_file: Type.Integer({ description: 'Number of erasures in the file.' }),
+      missing_in_database: Type.Integer({ description: 'Number of erasures in the file that the database lacks.' }),
+      missing_in_file: Type.Integer({ description: 'Number of erasures in the database that the file lacks.' }),
     },
     { title: 'LedgerComparison', additionalProperties: false },
   ),
-  run: (app) => ledgersCompared(app),
+  run: (app) => cachedComparison(app),
 }
 
 interface Comparison {
@@ -101,21 +101,21 @@ interface Comparison {
 }
 
 // Reading both ledgers takes seconds when they are long, so the last comparison is kept. Both are only appended to.
-const comparisons = new WeakMap<App['config'], { of: string; result: Promise<Comparison> }>()
+const comparisons = new WeakMap<App['config'], { versions: string; result: Promise<Comparison> }>()
 
 /**
  * Compares the ledgers, or returns the last comparison if they agreed then and neither has changed since. Every erasure raises
  * the number of its project in `erasure_marks`, and adds a line to the file. The line is written before the database commits: a
  * difference may be gone a moment later, so it is not kept.
  */
-async function ledgersCompared({ db, config }: App): Promise<Comparison> {
+async function cachedComparison({ db, config }: App): Promise<Comparison> {
   const [sum] = await db.query('select sum(number) as erasures from erasure_marks')
   const file = await stat(config.erasureLedger).catch(() => undefined)
-  const of = [sum!.erasures, file?.ino, file?.size, file?.mtimeMs].join(' ')
+  const versions = [sum!.erasures, file?.ino, file?.size, file?.mtimeMs].join(' ')
   const last = comparisons.get(config)
-  if (last?.of === of) return last.result
+  if (last?.versions === versions) return last.result
   const result = compare(db, config.erasureLedger)
-  comparisons.set(config, { of, result })
+  comparisons.set(config, { versions, result })
   const forget = () => comparisons.delete(config)
   result.then((found) => found.missing_in_database + found.missing_in_file > 0 && forget(), forget)
   return result

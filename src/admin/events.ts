@@ -1,4 +1,4 @@
-// Events of a project, what was delivered of them, and sending them again.
+// Events of a project, their deliveries and attempts, and sending an event again.
 import { eventTypes } from '../events/catalogue.ts'
 import { sendAgain } from '../events/endpoints.ts'
 import { isUuid } from '../lib/ids.ts'
@@ -21,8 +21,8 @@ const event = shape('Event', 'v', {
   object_id: text('The object it is about.'),
   sequence: integer('Grows by one with each event of the same object.', { example: 1 }),
   created_at: instant('When it was written.'),
-  pending: boolean('Whether its deliveries still have to be made.'),
-  data: json('The object as the API answered it; after an erasure, the id alone.', {
+  pending: boolean('Whether its deliveries have yet to be created.'),
+  data: json('The object as the API returned it; after an erasure, only its id.', {
     schema: { type: 'object', additionalProperties: true },
   }),
 })
@@ -32,12 +32,12 @@ const delivery = shape('Delivery', 'd', {
   event_id: text('Event.'),
   event_type: text('Kind of the event.', { sql: 'v.type', enum: eventTypes }),
   endpoint_id: text('Endpoint.'),
-  url: text('Where it is posted.', { sql: 'e.url' }),
+  url: text('URL to which it is posted.', { sql: 'e.url' }),
   endpoint_enabled: boolean('Whether the endpoint is switched on; otherwise the delivery waits.', { sql: 'e.enabled' }),
-  status: text('`failed`: the schedule has ended.', { enum: ['pending', 'succeeded', 'failed'] }),
-  attempts: integer('How many attempts were begun.'),
-  failures: integer('How many attempts failed since it was last sent.'),
-  created_at: instant('When it was first to be delivered.'),
+  status: text('`failed` when the schedule of attempts has ended.', { enum: ['pending', 'succeeded', 'failed'] }),
+  attempts: integer('Number of attempts begun.'),
+  failures: integer('Number of attempts that failed since the event was last sent.'),
+  created_at: instant('When the delivery was created.'),
   next_attempt_at: instant('When the next attempt is due; during an attempt, when another process may take over.', {
     nullable: true,
   }),
@@ -49,9 +49,9 @@ const attempt = shape('Attempt', 'a', {
   number: integer('Number of the attempt, from 1.'),
   attempted_at: instant('When it began.'),
   duration_ms: integer('How long it took, in milliseconds.'),
-  status: integer('HTTP status of the answer.', { nullable: true }),
-  error: text('Why there was no answer.', { nullable: true }),
-  answer: text('The first 2 KiB of the answer’s body; null when there was none, or it was wiped.', { nullable: true }),
+  status: integer('HTTP status of the response.', { nullable: true }),
+  error: text('Why there was no response.', { nullable: true }),
+  answer: text('The first 2 KiB of the response body; null if there was none, or if it was wiped.', { nullable: true }),
 })
 
 const DELIVERIES = `webhook_deliveries d
@@ -88,11 +88,15 @@ const send: Change = {
   summary: 'Send an event again',
   description: 'With the same id and a new schedule: to one endpoint, or to all that receive its kind.',
   body: Type.Object(
-    { endpoint_id: Type.Optional(Type.String({ description: 'The endpoint; left out: all.', maxLength: 64 })) },
+    {
+      endpoint_id: Type.Optional(
+        Type.String({ description: 'The endpoint. All that receive the kind if left out.', maxLength: 64 }),
+      ),
+    },
     { title: 'SendAgain', additionalProperties: false },
   ),
   answer: Type.Object(
-    { endpoints: Type.Integer({ description: 'To how many endpoints it is sent.' }) },
+    { endpoints: Type.Integer({ description: 'Number of endpoints to which it is sent.' }) },
     { title: 'SentAgain', additionalProperties: false },
   ),
   async change(query, { params, body }) {
@@ -130,9 +134,9 @@ export const events: Operation[] = [
     params: project,
     check,
     filters: {
-      type: equals('v.type', 'Only of this kind.', { enum: eventTypes }),
-      object_id: equals('v.object_id', 'Only about this object.'),
-      profile_id: equals('v.profile_id', 'Only about this person.'),
+      type: equals('v.type', 'Only events of this kind.', { enum: eventTypes }),
+      object_id: equals('v.object_id', 'Only events about this object.'),
+      profile_id: equals('v.profile_id', 'Only events about this person.'),
     },
   }),
   get,
@@ -168,9 +172,9 @@ export const events: Operation[] = [
     params: project,
     check,
     filters: {
-      event_id: equals('d.event_id::text', 'Those of this event.'),
-      endpoint_id: equals('d.endpoint_id::text', 'Only to this endpoint.'),
-      status: equals('d.status', 'Only in this state.', { enum: ['pending', 'succeeded', 'failed'] }),
+      event_id: equals('d.event_id::text', 'Only deliveries of this event.'),
+      endpoint_id: equals('d.endpoint_id::text', 'Only deliveries to this endpoint.'),
+      status: equals('d.status', 'Only deliveries in this state.', { enum: ['pending', 'succeeded', 'failed'] }),
     },
   }),
   list({

@@ -1,4 +1,4 @@
-// Throws 404 for an organization or a project that does not exist.
+// Throws a 404 for an organization or a project that does not exist.
 import { ApiError } from '../lib/errors.ts'
 import type { Query } from '../lib/pg/types.ts'
 import { shorten } from '../lib/text.ts'

@@ -1,4 +1,4 @@
-// The query of the figures: its schema, and the question that it asks.
+// The query of the figures' operations: its schema, and the `Question` that is read from it.
 import { type MetricName, metricNames, metrics } from '../figures/metrics.ts'
 import type { Comparison, Question } from '../figures/read.ts'
 import { addDays, DAY_MS, readDay } from '../lib/days.ts'
@@ -41,8 +41,8 @@ export const query = Type.Object({
     maxLength: 1000,
     [DECLARED_ONLY]: { pattern: listOf(metricNames, MOST_METRICS) },
   }),
-  from: Type.Optional(day('The first day, in UTC. Left out: 30 days before `to`.')),
-  to: Type.Optional(day('The day after the last. Left out: tomorrow.')),
+  from: Type.Optional(day('The first day, in UTC. 30 days before `to` if left out.')),
+  to: Type.Optional(day('The day after the last. Tomorrow if left out.')),
   by: Type.Optional(
     Type.String({
       description: `A period (\`day\`, \`week\`, \`month\`), a dimension (${DIMENSIONS.map((name) => `\`${name}\``).join(', ')}), or both separated by a comma.`,
@@ -55,18 +55,18 @@ export const query = Type.Object({
   compare: Type.Optional({
     type: 'string',
     enum: ['previous', 'month', 'year'],
-    description: 'Adds the values of as many days before, or of the same days a month or a year earlier.',
+    description:
+      'Adds the values of an earlier period: as many days before, or the same days a month or a year earlier.',
   }),
-  funnel: Type.Optional(Type.String({ description: 'Only of this funnel.', maxLength: 64 })),
+  funnel: Type.Optional(Type.String({ description: 'Only the figures of this funnel.', maxLength: 64 })),
   money: Type.Optional({
     type: 'string',
     enum: ['usd', 'own'],
     default: 'usd',
-    description: '`usd`: in US dollars, as far as that value is known; `own`: in each currency of its own.',
+    description:
+      '`usd`: converted to US dollars, without amounts whose rate is unknown; `own`: each currency separately.',
   }),
-  test: Type.Optional(
-    Type.Boolean({ default: false, description: 'Whether sandbox and preview data is counted too.' }),
-  ),
+  test: Type.Optional(Type.Boolean({ default: false, description: 'Whether sandbox and preview data is included.' })),
 })
 
 interface Given {
@@ -80,13 +80,13 @@ interface Given {
   test?: boolean
 }
 
-/** A question whose projects, and days that were left out, are not known yet. */
-export interface Asked extends Pick<Given, 'from' | 'to' | 'compare'> {
+/** A `Question` without its projects, and with days only if they were given. */
+export interface FiguresRequest extends Pick<Given, 'from' | 'to' | 'compare'> {
   about: Omit<Question, 'projects' | 'from' | 'to'>
 }
 
 /** Reads the query of the operation, or throws a 400 for its first broken rule. */
-export function readQuery(query: unknown): Asked {
+export function readQuery(query: unknown): FiguresRequest {
   const { metric, by, funnel, money = 'usd', test = false, ...days } = query as Given
   const metrics = readMetrics(metric)
   for (const name of ['from', 'to'] as const) if (days[name] !== undefined) readDay(name, days[name])
@@ -105,8 +105,8 @@ function readMetrics(metric: string): MetricName[] {
   return names as MetricName[]
 }
 
-/** The question about these projects; the days that were left out follow from `today`. Throws a 400 for the others. */
-export function questionOf(asked: Asked, projects: readonly string[], today: string): Question {
+/** The question about these projects. Days that were left out follow from `today`. Throws a 400 for a period that is not possible. */
+export function questionOf(asked: FiguresRequest, projects: readonly string[], today: string): Question {
   const to = asked.to ?? addDays(today, 1)
   const from = asked.from ?? readDay('from', addDays(to, -30))
   if (from >= to) throw new ApiError(400, 'invalid_parameter', `from must be before to, got ${from} and ${to}.`)

@@ -1,4 +1,4 @@
-// Figures of a project or an organization: metrics by period and dimension, beside an earlier period; and their rebuild.
+// Figures of a project or an organization: metrics by period and dimension, compared with an earlier period; and their rebuild.
 import type { App } from '../app.ts'
 import { rebuildFigures } from '../figures/follow.ts'
 import { comparedDays, type Figure, figuresAsOf, readFigures } from '../figures/read.ts'
@@ -6,7 +6,7 @@ import { addDays, DAY_MS } from '../lib/days.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { requireOrganization, requireProject } from './exist.ts'
-import { type Asked, query, questionOf, readQuery } from './figures-query.ts'
+import { type FiguresRequest, query, questionOf, readQuery } from './figures-query.ts'
 import type { Act, Operation, Reading } from './operation.ts'
 
 const TAG = 'Figures'
@@ -18,10 +18,10 @@ const answer = Type.Object(
     to: Type.String({ description: 'The day after the last.' }),
     compared_with: Type.Union(
       [Type.Object({ from: Type.String(), to: Type.String() }, { additionalProperties: false }), Type.Null()],
-      { description: 'The days of `previous`.' },
+      { description: 'The period of the `previous` values.' },
     ),
     as_of: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], {
-      description: 'Every change before this instant is counted; null before the first look at the records.',
+      description: 'Every change before this instant is counted; null until the records were first counted.',
     }),
     data: Type.Array(
       Type.Object(
@@ -33,19 +33,19 @@ const answer = Type.Object(
           currency: Type.Union([Type.String(), Type.Null()], {
             description: 'Currency of the money among the values.',
           }),
-          values: { ...values, description: 'By metric. Money in major units, a ratio from 0 to 1.' },
-          previous: Type.Optional({ ...values, description: 'The same of the days it is compared with.' }),
+          values: { ...values, description: 'Value of each metric: money in major units, ratios from 0 to 1.' },
+          previous: Type.Optional({ ...values, description: 'The same values in the period of comparison.' }),
         },
         { title: 'Figure', additionalProperties: false },
       ),
-      { description: 'In the order of periods and keys; what has no records is left out.' },
+      { description: 'Ordered by period and key. Items without records are left out.' },
     ),
   },
   { title: 'Figures', additionalProperties: false },
 )
 
-/** The answer of the operation for these projects. */
-async function answerFigures({ db }: Pick<App, 'db'>, projects: readonly string[], asked: Asked) {
+/** The response of the operation for these projects. */
+async function figuresOf({ db }: Pick<App, 'db'>, projects: readonly string[], asked: FiguresRequest) {
   const [now] = await db.query(`select to_char(db_clock() at time zone 'UTC', 'YYYY-MM-DD') as today`)
   const question = questionOf(asked, projects, now!.today!)
   const days = asked.compare && comparedDays(question, asked.compare)
@@ -59,12 +59,12 @@ async function answerFigures({ db }: Pick<App, 'db'>, projects: readonly string[
     to: question.to,
     compared_with: days ?? null,
     as_of: asOf && instantFromPg(asOf),
-    data: before ? paired(figures, before, question.from, days!.from) : figures,
+    data: before ? withPrevious(figures, before, question.from, days!.from) : figures,
   }
 }
 
-/** Puts each figure beside the one of the period that lies as far behind the first day. */
-function paired(figures: Figure[], before: Figure[], from: string, beforeFrom: string) {
+/** Adds to each figure the values of the earlier period that has the same distance from its own first day. */
+function withPrevious(figures: Figure[], before: Figure[], from: string, beforeFrom: string) {
   const shift = (Date.parse(from) - Date.parse(beforeFrom)) / DAY_MS
   const place = ({ period, key, currency }: Figure, days: number) =>
     JSON.stringify([period && addDays(period, days), key, currency])
@@ -77,7 +77,7 @@ const about = {
   tag: TAG,
   command: 'figures show',
   description:
-    'Sums over days, kept beside the records: docs/figures.md defines each metric. Several metrics come in one answer; money and counts of different kinds may come in items of their own, told apart by `currency`.',
+    'Sums by day, stored beside the records: docs/figures.md defines each metric. Several metrics may be requested at once; money and counts may then be in separate items, which differ in `currency`.',
   query,
   answer,
 }
@@ -90,7 +90,7 @@ const ofProject: Reading = {
   async run(app, { params, query }) {
     const asked = readQuery(query)
     await requireProject(app.db.query, params.project_id!)
-    return answerFigures(app, [params.project_id!], asked)
+    return figuresOf(app, [params.project_id!], asked)
   },
 }
 
@@ -103,7 +103,7 @@ const ofOrganization: Reading = {
     const asked = readQuery(query)
     await requireOrganization(app.db.query, params.organization_id!)
     const rows = await app.db.query('select id from projects where organization_id = $1', [params.organization_id!])
-    return answerFigures(
+    return figuresOf(
       app,
       rows.map(({ id }) => id!),
       asked,
@@ -118,9 +118,9 @@ const rebuild: Act = {
   path: '/projects/:project_id/figures/rebuild',
   tag: TAG,
   summary: 'Compute all figures of a project again from its records',
-  description: 'For a project whose figures `tundish doctor` finds wrong. Figures are read while they are computed.',
+  description: 'For a project whose figures `tundish doctor` finds wrong. Figures can be read meanwhile.',
   answer: Type.Object(
-    { days: Type.Integer({ description: 'Days that have figures now.' }) },
+    { days: Type.Integer({ description: 'Number of days that have figures.' }) },
     { title: 'FiguresRebuilt', additionalProperties: false },
   ),
   entry: ({ params }) => ({ action: 'figures.rebuilt', target: `project ${params.project_id}` }),

@@ -1,4 +1,4 @@
-// Finance: the sums of a month by currency and provider, and the signed rows that make them.
+// Finance: the sums of a month by currency and provider, and the signed rows that add up to them.
 import {
   financeRow,
   financeRows,
@@ -37,7 +37,7 @@ const period = {
   ),
   to: Type.Optional(
     Type.String({
-      description: 'The day after the last, which is left out.',
+      description: 'The day after the last.',
       maxLength: 10,
       [DECLARED_ONLY]: { pattern: DAY_PATTERN },
     }),
@@ -47,7 +47,7 @@ const period = {
 const bounds = {
   organization_id: Type.String({ description: 'Organization.' }),
   from: Type.String({ format: 'date-time', description: 'Beginning of the period.' }),
-  to: Type.String({ format: 'date-time', description: 'End of the period, which is left out.' }),
+  to: Type.String({ format: 'date-time', description: 'End of the period, exclusive.' }),
 }
 
 const totals: Reading = {
@@ -58,7 +58,7 @@ const totals: Reading = {
   tag: TAG,
   summary: 'Sum payments, refunds and chargebacks',
   description:
-    'By month, currency and provider. Every row of the transaction report is in exactly one count, so that the sums agree with it to the last digit.',
+    'By month, currency and provider. Every row of the transaction report is in exactly one count, so the sums agree with it to the last digit.',
   query: Type.Object(period),
   answer: Type.Object(
     { ...bounds, totals: Type.Array(financeTotal.schema, { description: 'By month, then currency, then provider.' }) },
@@ -80,10 +80,10 @@ const rows: Reading = {
   tag: TAG,
   summary: 'List movements of money with their signs',
   description:
-    'Oldest first: payments are positive, refunds and chargebacks negative. What moved no money is left out.',
+    'Oldest first: payments are positive, refunds and chargebacks negative. Rows that moved no money are left out.',
   query: Type.Object({
     ...period,
-    after: Type.Optional(Type.String({ description: '`next_after` of the page before.', maxLength: 40 })),
+    after: Type.Optional(Type.String({ description: '`next_after` of the previous page.', maxLength: 40 })),
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: MOST_ROWS, default: DEFAULT_LIMIT, description: 'How many rows at most.' }),
     ),

@@ -1,9 +1,9 @@
-// The operations by the first word of their command, so that a command loads its own group alone: that halves its start.
+// The operations by the first word of their command, so that a command loads only its own group: this halves its start-up time.
 import type { Operation } from './operation.ts'
 
 type Group = readonly Operation[]
 
-/** A module is loaded when one of its commands runs. `operations.ts` has them all, for the API. */
+/** A module is loaded when one of its commands runs. `operations.ts` loads all of them, for the API. */
 const GROUPS: Readonly<Record<string, () => Promise<Group[]>>> = {
   audit: async () => [(await import('./audit-log.ts')).auditLog],
   delivery: async () => [(await import('./events.ts')).events],

@@ -1,4 +1,4 @@
-// The import over HTTP: newline-delimited JSON of any length, read as it comes.
+// The import over HTTP: newline-delimited JSON of any length, read as a stream.
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import type { App } from '../app.ts'
@@ -17,7 +17,7 @@ const query = Type.Object({
     Type.Boolean({
       default: true,
       description:
-        '`true`: rows are stamped now, as a sync needs it; `false`: history, with the times its lines bring.',
+        '`true`: rows are stamped now, so that syncs find them; `false`: history, rows keep the times of their lines.',
     }),
   ),
   emit_events: Type.Optional(
@@ -27,7 +27,9 @@ const query = Type.Object({
     }),
   ),
   dry_run: Type.Optional(Type.Boolean({ default: false, description: 'Checks everything and writes nothing.' })),
-  skip_bad_lines: Type.Optional(Type.Boolean({ default: false, description: 'Leaves bad lines out.' })),
+  skip_bad_lines: Type.Optional(
+    Type.Boolean({ default: false, description: 'Skips bad lines instead of rejecting the import.' }),
+  ),
 })
 
 const count = (description: string) => Type.Integer({ description, minimum: 0 })
@@ -35,12 +37,12 @@ const count = (description: string) => Type.Integer({ description, minimum: 0 })
 const answer = Type.Object(
   {
     read: count('Lines that are not empty.'),
-    written: count('Lines whose content is stored now.'),
-    skipped: count('Lines older than what is stored.'),
+    written: count('Lines whose content is stored, including unchanged records.'),
+    skipped: count('Lines older than the stored record, or about a record that an import does not change.'),
     erased: count('Lines about erased people, stored without their personal data.'),
     rejected: count('Bad lines. Unless they are skipped, reading stops at the hundredth.'),
     rejects: Type.Array(Type.Unknown(), {
-      description: 'The first hundred of the bad lines and what is wrong with each, causes first.',
+      description: 'The first hundred bad lines with the fault of each, causes first.',
     }),
   },
   { title: 'ImportResult', additionalProperties: false },
@@ -52,10 +54,10 @@ interface Route {
   Body: Readable | undefined
 }
 
-/** Mounts the import beside the operations: its body is a stream and no JSON document. */
+/** Mounts the import beside the operations: its body is a stream, not a JSON document. */
 export function importRoute(scope: FastifyInstance, app: App): void {
   scope.register(async (inner) => {
-    // The scope's own was called before this route was there to be seen.
+    // The call for the outer scope came before this route, so it does not include it.
     refuseOtherMethods(inner)
     inner.removeAllContentTypeParsers()
     inner.addContentTypeParser(MEDIA_TYPES, (_request, payload, done) => done(null, payload))
@@ -73,7 +75,7 @@ export function importRoute(scope: FastifyInstance, app: App): void {
         const stream = () => (body ? openBody(body) : Readable.from([]))
         const options = { projectId: project_id, live, emitEvents, dryRun: dry_run, skipBadLines: skip_bad_lines }
         const importing = importAudited(app, actorOf(request, app), options, [{ name: 'body', stream }])
-        return importing.catch(asAnswer).finally(() => body?.resume())
+        return importing.catch(throwAsApiError).finally(() => body?.resume())
       },
     )
   })
@@ -81,7 +83,7 @@ export function importRoute(scope: FastifyInstance, app: App): void {
 
 /**
  * The body as a stream that may end before the body does. An import that stops early would otherwise destroy the
- * connection that its answer has to use; what is left of the body is read and dropped.
+ * connection that its response needs; the rest of the body is read and dropped.
  */
 function openBody(body: Readable): Readable {
   return Readable.from(body.iterator({ destroyOnReturn: false }), { objectMode: false })
@@ -93,7 +95,7 @@ function schema(querystring: ObjectSchema): object {
     tags: ['Import'],
     summary: 'Import records',
     description:
-      'Newline-delimited JSON, one record a line, all or nothing unless `skip_bad_lines`. When a line is bad and none is skipped, `rejected` is not 0 and nothing was written.\n\nAt the command line: `tundish import`.',
+      'Newline-delimited JSON, one record a line, all or nothing unless `skip_bad_lines` is true. If a line is bad and none is skipped, `rejected` is not 0 and nothing is written.\n\nAt the command line: `tundish import`.',
     security: [{ operatorKey: [] }],
     params: Type.Object({ project_id: Type.String({ description: 'The project id.' }) }),
     querystring,
@@ -105,6 +107,6 @@ function schema(querystring: ObjectSchema): object {
   }
 }
 
-function asAnswer(error: unknown): never {
+function throwAsApiError(error: unknown): never {
   throw error instanceof Refusal ? new ApiError(409, 'operation_refused', error.message) : error
 }

@@ -21,10 +21,10 @@ const keyMade = Type.Object(
     name: Type.String({ description: 'Purpose of the key.' }),
     secret_key: Type.String({ description: 'The key, shown only now.' }),
     webhook_secret: Type.Optional(
-      Type.String({ description: 'Of a project: the same key in the form that webhook libraries take.' }),
+      Type.String({ description: 'For a project: the same key in the form that webhook libraries take.' }),
     ),
     previous_expires_at: Type.Optional(
-      Type.String({ format: 'date-time', description: 'After a rotation: when the old key ends.' }),
+      Type.String({ format: 'date-time', description: 'After a rotation: when the old key expires.' }),
     ),
   },
   { title: 'SecretKeyMade', additionalProperties: false },
@@ -92,7 +92,7 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
       command: 'keys rotate',
       method: 'POST',
       path: `${path}/:key_id/rotate`,
-      summary: 'Replace a secret key by a new one of the same name',
+      summary: 'Replace a secret key with a new one of the same name',
       body: Type.Object(
         {
           overlap_seconds: Type.Optional(
@@ -143,7 +143,8 @@ export const keys: Operation[] = [
     path: '/operators',
     tag: 'Keys',
     summary: 'List operator keys',
-    description: 'They are made and revoked at the command line only, so that a stolen key cannot make further keys.',
+    description:
+      'They are created and revoked at the command line only, so that a stolen key cannot make further keys.',
     shape: operatorKey,
     from: 'operator_keys k',
     at: 'k.created_at',

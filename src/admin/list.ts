@@ -1,4 +1,4 @@
-// Lists of the operator's API: newest first, in pages, walked by a cursor.
+// Lists of the operator's API: newest first, in pages, with a cursor.
 import type { App } from '../app.ts'
 import { ApiError } from '../lib/errors.ts'
 import type { Param } from '../lib/pg/types.ts'
@@ -11,24 +11,24 @@ import type { Input, Reading } from './operation.ts'
 export interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'answer' | 'run'> {
   shape: Shape
   from: string
-  /** The order: an instant, if there is one, and then a unique text. */
+  /** Lists are ordered by `at`, an instant, if it is given, and then by `key`, a unique text. */
   at?: string
   key: string
-  /** Whether a text can be a key, where the database would refuse others: a cursor may be forged. */
+  /** Whether a text is a valid key, where the database would reject others: a cursor may be forged. */
   isKey?: (id: string) => boolean
   /** Conditions on the parameters of the path, which are $1 and so on in this order. */
   where?: string
   params?: readonly string[]
   /** Optional filters by their name in the query. */
   filters?: Record<string, { schema: Schema; where: (placeholder: string) => string; param?: (value: never) => Param }>
-  /** Throws when what the path names is not there. */
+  /** Throws a 404 if the path names an object that does not exist. */
   check?: (app: App, input: Input) => Promise<void>
 }
 
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100
-// Stands for the instant in cursors of lists that have none.
-const NEVER = '1970-01-01T00:00:00.000000Z'
+// The instant in the cursors of lists without `at`.
+const NO_INSTANT = '1970-01-01T00:00:00.000000Z'
 
 /** Declares a list. */
 export function list(declaration: ListDeclaration): Reading {
@@ -61,7 +61,7 @@ function listQuery(filters: NonNullable<ListDeclaration['filters']>): ObjectSche
   return Type.Object({
     ...Object.fromEntries(own),
     limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT, description: 'How many items at most.' }),
+      Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT, description: 'Maximum number of items.' }),
     ),
     cursor: Type.Optional(Type.String({ description: '`pagination.next_cursor` of the previous page, unchanged.' })),
   })
@@ -76,7 +76,7 @@ function pageOf(shape: Shape): Schema {
           has_more: Type.Boolean({ description: 'Whether there are further items.' }),
           next_cursor: Type.Optional(Type.String({ description: 'For the next page; absent on the last.' })),
         },
-        { description: 'Position in the walk.', additionalProperties: false },
+        { description: 'Position in the list.', additionalProperties: false },
       ),
     },
     { title: `${shape.name}Page`, additionalProperties: false },
@@ -118,7 +118,7 @@ async function page(app: App, declaration: ListDeclaration, { params, query }: I
   const served = rows.slice(0, limit)
   const last = rows.length > limit ? served.at(-1) : undefined
   const next =
-    last && writeCursor({ at: at ? instantFromPg(last.text(0)!) : NEVER, id: last.text(1)!, total: 0 }, binding)
+    last && writeCursor({ at: at ? instantFromPg(last.text(0)!) : NO_INSTANT, id: last.text(1)!, total: 0 }, binding)
   const pagination = { has_more: next !== undefined, ...(next !== undefined && { next_cursor: next }) }
   return shape.writeList(served, '{"data":[', `],"pagination":${JSON.stringify(pagination)}}`, 2).toString()
 }

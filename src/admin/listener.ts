@@ -9,7 +9,7 @@ import { serveAssets } from '../pages/assets.ts'
 import { serveGuides } from '../pages/guides.ts'
 import { OPERATOR_CODES } from '../records/error-codes.ts'
 import { hideSecrets } from '../tenants/hide-secrets.ts'
-import { refuseOfNoShard } from './all-shards.ts'
+import { refuseForAnyShard } from './all-shards.ts'
 import { adminApi } from './api.ts'
 
 const ABOUT = `
@@ -31,10 +31,10 @@ const TAGS = [
   { name: 'Webhooks', description: 'Endpoints that receive events.' },
   { name: 'Events', description: 'Events with their deliveries, and sending them again.' },
   { name: 'Figures', description: 'Revenue, funnels and subscriptions in numbers, by day.' },
-  { name: 'State', description: 'Charges in progress, failures and lags, at this moment.' },
+  { name: 'State', description: 'Charges in progress, failures and lags at this moment.' },
   { name: 'Keys', description: 'Secret keys of organizations and projects; operator keys.' },
-  { name: 'Tenants', description: 'Organizations, projects, merchant accounts.' },
-  { name: 'Import', description: 'Records from elsewhere.' },
+  { name: 'Tenants', description: 'Organizations, projects and merchant accounts.' },
+  { name: 'Import', description: 'Records from other systems.' },
   { name: 'Audit', description: 'The log of operators’ actions.' },
 ]
 
@@ -58,7 +58,7 @@ export async function adminListener(
   serveAssets(listener)
   serveGuides(listener)
   listener.register(async (scope) => {
-    scope.addHook('onRequest', refuseOfNoShard('Each shard has its own metrics: read them at its own address.'))
+    scope.addHook('onRequest', refuseForAnyShard('Each shard has its own metrics: read them at its own address.'))
     app.metrics.route(scope, app.providers)
   })
   listener.register((scope) => adminApi(scope, app), { prefix: '/admin/v1' })

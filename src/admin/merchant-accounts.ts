@@ -11,17 +11,17 @@ import type { Change, Operation } from './operation.ts'
 
 const merchantAccount = shape('MerchantAccount', 'm', {
   psp: text('Payment provider.', { example: 'simulator' }),
-  psp_merchant_id: text('The account there.', { example: 'merchant-1' }),
+  psp_merchant_id: text('Account at the provider.', { example: 'merchant-1' }),
   region: text('Region.', { nullable: true, example: 'eu' }),
-  currencies: json('Currencies it offers; an empty list offers all.', {
+  currencies: json('Currencies that the account offers; all if the list is empty.', {
     schema: { type: 'array', items: { type: 'string' } },
     example: ['EUR', 'USD'],
   }),
-  sandbox: boolean('Whether it is of the provider’s test mode; null: it was never connected.', {
+  sandbox: boolean('Whether the account is in the provider’s test mode; null if it was never connected.', {
     sql: 'm.is_sandbox',
     nullable: true,
   }),
-  key_last4: text('End of the provider’s secret key; null: it is not connected.', {
+  key_last4: text('Last four characters of the secret key for the provider; null if the account is not connected.', {
     sql: 'm.credentials_last4',
     nullable: true,
     example: '4f2a',
@@ -31,7 +31,7 @@ const merchantAccount = shape('MerchantAccount', 'm', {
   updated_at: instant('When it was last changed.'),
 })
 
-// As the import takes them.
+// As in imports.
 const LONGEST_LABEL = 256
 
 const putMerchantAccount: Change = {
@@ -46,7 +46,7 @@ const putMerchantAccount: Change = {
       region: Type.Optional(Type.Union([Type.String({ maxLength: 64 }), Type.Null()], { description: 'Region.' })),
       currencies: Type.Optional(
         Type.Array(Type.String({ minLength: 3, maxLength: 3, [DECLARED_ONLY]: { pattern: '^[A-Za-z]{3}$' } }), {
-          description: 'Currencies it offers; an empty list offers all.',
+          description: 'Currencies that the account offers; all if the list is empty.',
           maxItems: 200,
         }),
       ),
@@ -61,11 +61,11 @@ const putMerchantAccount: Change = {
     await requireOrganization(query, organization_id!)
     const key = [organization_id!, psp!, psp_merchant_id!]
     const given = body as { region?: string | null; currencies?: string[] }
-    const [before] = await query(`${READ_ACCOUNT} for no key update`, key)
+    const [before] = await query(`${READ_SETTINGS} for no key update`, key)
     const currencies = given.currencies?.map(checkCurrency) ?? JSON.parse(before?.currencies ?? '[]')
     const region = given.region === undefined ? (before?.region ?? null) : given.region
     await query(SET_ACCOUNT, [...key, region, JSON.stringify(currencies)])
-    const [row] = await query(ANSWER_ACCOUNT, key)
+    const [row] = await query(FIND_ACCOUNT, key)
     const result = JSON.parse(merchantAccount.writeNamed(row!).toString())
     const target = `merchant account ${psp} ${psp_merchant_id} of organization ${organization_id}`
     const entry = { action: 'merchant_account.set', target, after: { region, currencies } }
@@ -79,8 +79,8 @@ const putMerchantAccount: Change = {
 }
 
 const WHERE = 'm.organization_id = $1 and m.psp = $2 and m.psp_merchant_id = $3'
-const READ_ACCOUNT = `select region, currencies from merchant_accounts m where ${WHERE}`
-const ANSWER_ACCOUNT = `select ${merchantAccount.namedColumns} from merchant_accounts m where ${WHERE}`
+const READ_SETTINGS = `select region, currencies from merchant_accounts m where ${WHERE}`
+const FIND_ACCOUNT = `select ${merchantAccount.namedColumns} from merchant_accounts m where ${WHERE}`
 const SET_ACCOUNT = `
   insert into merchant_accounts as m (organization_id, psp, psp_merchant_id, region, currencies, created_at, updated_at)
   select $1, $2, $3, $4, $5, at, at from (select db_clock() as at) now
@@ -88,7 +88,7 @@ const SET_ACCOUNT = `
   set region = excluded.region, currencies = excluded.currencies,
     updated_at = greatest(excluded.updated_at, m.updated_at + interval '1 microsecond')`
 
-/** A payment names its account by these: not empty, and without control characters. */
+/** Throws a 400 unless the text can name an account: not empty, and without control characters. */
 export function checkLabel(field: string, text: string): void {
   if (isName(text, LONGEST_LABEL)) return
   throw new ApiError(
@@ -115,7 +115,7 @@ export const merchantAccounts: Operation[] = [
     shape: merchantAccount,
     from: 'merchant_accounts m',
     at: 'm.created_at',
-    // A name may be longer than a cursor.
+    // A name may be too long for a cursor.
     key: `md5(m.psp || ' ' || m.psp_merchant_id)`,
     where: 'm.organization_id = $1',
     params: ['organization_id'],

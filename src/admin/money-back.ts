@@ -1,4 +1,4 @@
-// Money that went back: refunds and disputes of an organization.
+// Money that went back to customers: refunds and disputes of an organization.
 import { isUuid } from '../lib/ids.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, decimal, instant, shape, text } from '../lib/shape/shape.ts'
@@ -19,28 +19,28 @@ const refund = shape('RefundSummary', 'r', {
   amount: decimal('Amount in major units.'),
   currency_code: text('Currency.'),
   soft_refund: boolean('Whether the customer keeps the consumable.'),
-  reason: text('Why; wiped by an erasure.'),
+  reason: text('Reason; wiped by an erasure.'),
   consumable_revoked: boolean('Whether what was bought was revoked.', {
     sql: `exists (select from consumables c where c.organization_id = r.organization_id and c.order_id = r.order_id
       and not c.is_active)`,
   }),
   created_at: instant('When it was begun.'),
-  settled_at: instant('When its outcome was known.', { nullable: true }),
+  settled_at: instant('When its outcome became known.', { nullable: true }),
 })
 
-/** Of a refund or dispute in the payment report. */
+/** The fields of a refund or dispute in the payment report. */
 export const movementFields = {
   trx_id: text('Row of the payment report.'),
   order_id: text('Order.'),
   external_id: text('The customer.'),
   psp_transaction_type: text('`refund`, `chargeback` or `chargeback_reversal`.'),
   status: text('State.'),
-  amount: decimal('Amount in major units, positive whichever way it went.'),
+  amount: decimal('Amount in major units, always positive.'),
   currency_code: text('Currency.'),
   psp: text('Payment provider.'),
-  psp_reason_code: text('The provider’s code of the reason.', { nullable: true }),
+  psp_reason_code: text('The provider’s code for the reason.', { nullable: true }),
   psp_reason_message: text('The provider’s reason.', { nullable: true }),
-  trx_created_at: instant('When.'),
+  trx_created_at: instant('When it happened.'),
 }
 
 const { trx_id, order_id, external_id, ...others } = movementFields
@@ -54,7 +54,7 @@ export const moneyBack: Operation[] = [
     path: '/organizations/:organization_id/refunds',
     tag: TAG,
     summary: 'List refunds',
-    description: 'Those that Tundish made.',
+    description: 'Refunds made through Tundish.',
     shape: refund,
     from: 'refunds r join orders o using (organization_id, order_id)',
     at: 'r.created_at',
@@ -79,8 +79,8 @@ export const moneyBack: Operation[] = [
     command: 'refund report',
     path: '/organizations/:organization_id/money-back',
     tag: TAG,
-    summary: 'List rows of the report that took money back',
-    description: 'Refunds and disputes, imported ones too.',
+    summary: 'List refunds and disputes of the payment report',
+    description: 'Refunds and disputes, including imported ones.',
     shape: movement,
     from: 'report_transactions r join customers c using (organization_id, external_id)',
     at: 'r.trx_created_at',

@@ -10,7 +10,7 @@ export interface Input {
   params: Record<string, string>
   query: Record<string, unknown>
   body: Record<string, unknown>
-  /** The same body with the digits of its numbers as they were sent, for amounts. Left out: `body` has them. */
+  /** The same body with the digits of its numbers as they were sent, for amounts. If left out, `body` is exact. */
   exact?: Record<string, unknown>
 }
 
@@ -43,7 +43,7 @@ export interface Change extends Declared {
   change(query: Query, input: Input, app: App): Promise<{ entry: Entry; result: object }>
 }
 
-/** Does more than one transaction. Its audit entry is written first, so that the attempt is known whatever happens. */
+/** Runs more than one transaction. Its audit entry is written first, so that the attempt is known whatever happens. */
 export interface Act extends Declared {
   method: 'POST'
   body?: ObjectSchema
@@ -61,7 +61,7 @@ export async function perform(operation: Operation, app: App, actor: Actor, inpu
     if (isReading(operation)) return await operation.run(app, input)
     if ('change' in operation) {
       const answer = await audited(app, actor, (query) => operation.change(query, input, app))
-      // The change may have been of a key or its limit.
+      // The change may concern a key or its rate limit.
       app.keys.forget()
       return answer
     }

@@ -1,4 +1,4 @@
-// Orders: the list, one with its timeline, its refund, and those in progress for too long.
+// Orders: the list, an order with its timeline, refunding and resolving it, and charges in progress for too long.
 import type { App } from '../app.ts'
 import { refundOut } from '../billing/refund/answer.ts'
 import { refund } from '../billing/refund/refund.ts'
@@ -21,21 +21,21 @@ const fields = {
   organization_id: text('Organization.'),
   order_id: text('Identifier.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
   external_id: text('The customer.'),
-  project_id: text('The project whose customer it is.'),
-  idempotency_key: text('The key of the purchase.'),
+  project_id: text('The project of the customer.'),
+  idempotency_key: text('Idempotency key of the charge.'),
   status: text('State.', { enum: ['processing', 'succeeded', 'failed', 'cancelled'] }),
   amount: decimal('Amount in major units.', { example: 10.5 }),
   currency_code: text('ISO 4217 code.', { example: 'USD' }),
   amount_refunded: decimal('Sum of the refunds that succeeded.'),
-  failed_message_for_user: text('The sentence for the customer; empty unless failed.'),
+  failed_message_for_user: text('Error message for the customer; empty unless the charge failed.'),
   psp: text('Payment provider.', { example: 'simulator' }),
-  psp_merchant_id: text('Account there.', { nullable: true }),
+  psp_merchant_id: text('Account at the provider.', { nullable: true }),
   created_at: instant('When it was claimed.'),
-  settled_at: instant('When the outcome was known.', { nullable: true }),
-  pending_since: instant('Since when the provider answers that it decides later; null: it does not.', {
+  settled_at: instant('When the outcome became known.', { nullable: true }),
+  pending_since: instant('Since when the provider reports the charge as pending; null if it does not.', {
     nullable: true,
   }),
-  looks: integer('How often the provider was asked for the outcome.'),
+  looks: integer('Number of times the provider was asked for the outcome.'),
   next_look_at: instant('When the provider is asked next.', { nullable: true }),
 }
 
@@ -45,7 +45,7 @@ const orderDetail = shape('OrderDetail', 'o', {
   region: text('Region of the account.', { nullable: true }),
   source_trx_id: text('The payment whose card was charged.'),
   provider_key: text('The key under which the provider knows the charge.'),
-  resolved_because: text('Why an operator resolved it by hand.', { nullable: true }),
+  resolved_because: text('How the operator who resolved it knew the outcome.', { nullable: true }),
   client_metadata: json('Metadata of the caller; wiped by an erasure.', {
     nullable: true,
     schema: { type: 'object', additionalProperties: true },
@@ -68,7 +68,8 @@ const get: Reading = {
   path: `${PATH}/:order_id`,
   tag: TAG,
   summary: 'Get an order with its timeline',
-  description: 'The claim, the calls to the provider, settling, refunds, and the events with their deliveries.',
+  description:
+    'The timeline has the claim, the calls to the provider, the outcome, refunds, and events with their deliveries.',
   answer: Type.Object(
     {
       order: orderDetail.schema,
@@ -94,7 +95,7 @@ const refundOrder: Act = {
   path: `${PATH}/:order_id/refund`,
   tag: TAG,
   summary: 'Refund an order',
-  description: 'As in the billing API: all that is left, or an amount with an idempotency key.',
+  description: 'As in the billing API: the whole remaining amount, or a part of it with an idempotency key.',
   body: Type.Object(refundFields, { title: 'OrderRefund', additionalProperties: false }),
   answer: refundOut,
   entry: ({ params, body, exact = body }) => {
@@ -119,9 +120,9 @@ const resolveOrder: Act = {
   method: 'POST',
   path: `${PATH}/:order_id/resolve`,
   tag: TAG,
-  summary: 'Decide a charge whose outcome the provider will never know',
+  summary: 'Set the outcome of a charge whose outcome the provider will never know',
   description:
-    'The outcome is looked up at the provider once more. If the provider knows it, that outcome is stored and the decision is refused.',
+    'The outcome is looked up at the provider once more. If the provider knows it, that outcome is stored and the request is refused.',
   body: Type.Object(
     {
       as: { type: 'string', enum: ['succeeded', 'failed', 'cancelled'], description: 'The outcome.' },
@@ -188,14 +189,14 @@ export const orders: Operation[] = [
         where: (value) => `o.project_id = ${value}`,
       },
       external_id: {
-        schema: Type.String({ description: 'Only of this customer.' }),
+        schema: Type.String({ description: 'Those of this customer.' }),
         where: (value) => `o.external_id = ${value}`,
       },
       status: {
         schema: {
           type: 'string',
           enum: ['processing', 'succeeded', 'failed', 'cancelled'],
-          description: 'Only in this state.',
+          description: 'Those in this state.',
         },
         where: (value) => `o.status = ${value}`,
       },

@@ -1,4 +1,4 @@
-// One person: everything that is stored about them.
+// A person: everything that is stored about them.
 import { savedCardOf } from '../billing/saved-card.ts'
 import type { Row } from '../lib/pg/row-bytes.ts'
 import { Type } from '../lib/shape/schema.ts'
@@ -20,7 +20,7 @@ const profile = shape('PersonProfile', 'p', {
   phone: text('Phone number.', { nullable: true }),
   country: text('Country.', { nullable: true }),
   locale: text('Language.', { nullable: true }),
-  funnel_id: text('Funnel of their first visit.', { nullable: true }),
+  funnel_id: text('Funnel of the first visit.', { nullable: true }),
   preview: boolean('Whether it is a preview, not a visitor.'),
   integrations: json('Ids in other systems.', { schema: anything }),
   anonymized_at: instant('When the person was erased.', { nullable: true }),
@@ -36,9 +36,9 @@ const session = shape('PersonSession', 's', {
   funnel_id: text('Funnel.', { nullable: true }),
   funnel_version: integer('Version of the funnel.', { nullable: true }),
   experiment_id: text('Experiment.', { nullable: true }),
-  origin: text('Address it began at.', { nullable: true }),
+  origin: text('URL at which it began.', { nullable: true }),
   user_agent: text('Browser.', { nullable: true }),
-  ip: text('Address of the visitor.', { nullable: true }),
+  ip: text('IP address of the visitor.', { nullable: true }),
   country: text('Country.', { nullable: true }),
   city: text('City.', { nullable: true }),
   postal_code: text('Postal code.', { nullable: true }),
@@ -60,8 +60,8 @@ const subscription = shape('PersonSubscription', 'u', {
   }),
   price: integer('Price in minor units.'),
   currency: text('Currency.'),
-  billing_interval: text('Unit of the interval.'),
-  billing_interval_count: integer('How many of them.'),
+  billing_interval: text('Unit of the billing interval.'),
+  billing_interval_count: integer('Number of these units.'),
   payment_provider: text('Payment provider.', { nullable: true }),
   period_ends_at: instant('End of the paid period.', { nullable: true }),
   cancelled_at: instant('When it was cancelled.', { nullable: true }),
@@ -73,7 +73,7 @@ const transaction = shape('PersonTransaction', 't', {
   price: integer('Amount in minor units.'),
   currency: text('Currency.'),
   subscription_id: text('Subscription.', { nullable: true }),
-  sandbox: boolean('Whether no money moved.'),
+  sandbox: boolean('Whether it was made with test money.'),
 })
 
 const order = shape('PersonOrder', 'o', {
@@ -100,18 +100,18 @@ const declined = shape('PersonDeclinedPayment', 'r', {
   amount: decimal('Amount in major units.'),
   currency_code: text('Currency.'),
   psp: text('Payment provider.'),
-  psp_reason_code: text('The provider’s code of the reason.', { nullable: true }),
+  psp_reason_code: text('The provider’s code for the reason.', { nullable: true }),
   psp_reason_message: text('The provider’s reason.', { nullable: true }),
   psp_reason_decline_type: text('`soft`: a later attempt may succeed; `hard`: none will.', { nullable: true }),
   network: text('Network of the card.', { nullable: true }),
   pm_data_last4: text('Last four digits of the card.', { nullable: true }),
-  trx_created_at: instant('When.'),
+  trx_created_at: instant('When it was declined.'),
 })
 
 const event = shape('PersonEvent', 'v', {
   id: text('Identifier.'),
   type: text('Kind.'),
-  object_id: text('What it is about.'),
+  object_id: text('The object it is about.'),
   created_at: instant('When it was written.'),
 })
 
@@ -124,15 +124,18 @@ const customer = shape('PersonCustomer', 'c', {
     sql: 'card.network',
     nullable: true,
   }),
-  card_last4: text('Its last four digits, as the provider last reported them.', { sql: 'card.last4', nullable: true }),
-  card_expires: text('When it expires, as the provider last reported it.', {
+  card_last4: text('Last four digits of the card, as last reported by the provider.', {
+    sql: 'card.last4',
+    nullable: true,
+  }),
+  card_expires: text('When the card expires, as last reported by the provider.', {
     sql: 'card.expiration_date',
     nullable: true,
     example: '12/2034',
   }),
 })
 
-// The card that a charge uses; a card that changed at the provider has a row of its own.
+// The card that a charge would use, with what the provider last reported of it in `saved_cards`.
 const CARD = `
   left join lateral (
     select r.organization_id, r.psp, r.psp_merchant_id, r.payment_method_token, r.network, r.pm_data_last4, r.pm_data_expiration_date
@@ -143,7 +146,7 @@ const CARD = `
     select coalesce(k.network, r.network) as network, coalesce(k.last4, r.pm_data_last4) as last4,
       coalesce(k.expiration_date, r.pm_data_expiration_date) as expiration_date) card`
 
-/** The records of a person: of each kind the newest, at most `MOST`. */
+/** The lists of records in the response: the newest `MOST` of each kind. */
 const PARTS: Record<string, { shape: Shape; from: string; order: string }> = {
   sessions: {
     shape: session,
@@ -202,7 +205,7 @@ const get: Reading = {
   path: `${PATH}/:profile_id`,
   tag: TAG,
   summary: 'Get everything that is stored about a person',
-  description: `The profile with its sessions and replies, subscriptions, transactions, customers, orders, declined payments, refunds and disputes, and events: of each the newest ${MOST}.`,
+  description: `The profile with its sessions and replies, subscriptions, transactions, customers, orders, declined payments, refunds and disputes, and events: the newest ${MOST} of each.`,
   answer: Type.Object(
     {
       profile: profile.schema,
@@ -226,14 +229,14 @@ const get: Reading = {
     const parts = await Promise.all(
       Object.entries(PARTS).map(async ([name, { shape, from, order }]) => {
         const text = `select ${shape.columns} from ${from} order by ${order} limit ${MOST}`
-        return `"${name}":${written(shape, await db.read({ text }, [project_id, profile_id]))}`
+        return `"${name}":${listText(shape, await db.read({ text }, [project_id, profile_id]))}`
       }),
     )
     return `{"profile":${profile.write(row)},${parts.join(',')}}`
   },
 }
 
-function written(shape: Shape, rows: readonly Row[]): string {
+function listText(shape: Shape, rows: readonly Row[]): string {
   const json = shape.writeList(rows, '[', ']')
   const text = json.written().toString()
   json.free()

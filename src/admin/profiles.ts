@@ -1,4 +1,4 @@
-// Profiles on the operator's side: the erasure of a person.
+// The operation that erases a person.
 import { erase } from '../erasure/erasure.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { absent, requireProject } from './exist.ts'
@@ -12,9 +12,9 @@ const eraseProfile: Act = {
   tag: 'Profiles',
   summary: 'Erase the personal data of a person',
   description:
-    'As `POST /profiles/anonymize` of the data API does: of the profile and all its sessions, for good. Subscriptions and transactions stay.',
+    'Erases the personal data of the profile and of all its sessions for good, like `POST /profiles/anonymize` of the data API. Subscriptions and transactions stay.',
   answer: Type.Object(
-    { id: Type.String({ description: 'The profile, which is erased now.' }) },
+    { id: Type.String({ description: 'The erased profile.' }) },
     { title: 'ProfileErased', additionalProperties: false },
   ),
   entry: ({ params }) => ({

@@ -1,4 +1,4 @@
-// Rate limits of keys: what an organization's key, or each key of a project, may send.
+// Rate limits: requests a second of an organization's key, or of each key of a project.
 import { DECLARED_ONLY } from '../lib/http/rule-phrases.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { setRateLimit } from '../limits/setting.ts'
@@ -9,7 +9,7 @@ const body = Type.Object(
   {
     rate_limit: Type.String({
       description:
-        'Requests a second such as `200`, `200/1000` with how many at once, `off` for none, or `default` for that of the settings.',
+        'Requests a second such as `200`; `200/1000` with a burst; `off` for no limit; `default` for the limit of the settings.',
       examples: ['200/1000'],
       maxLength: 64,
       [DECLARED_ONLY]: { pattern: '^(off|default|[1-9][0-9]{0,5}(/[1-9][0-9]{0,6})?)$' },
@@ -19,7 +19,7 @@ const body = Type.Object(
 )
 
 const answer = Type.Object(
-  { rate_limit: Type.String({ description: 'The limit that holds now.', examples: ['200/1000'] }) },
+  { rate_limit: Type.String({ description: 'The limit from now on.', examples: ['200/1000'] }) },
   { title: 'RateLimit', additionalProperties: false },
 )
 

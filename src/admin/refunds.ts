@@ -6,20 +6,20 @@ import { listStuck } from './stuck.ts'
 const refundInProgress = shape('RefundInProgress', 'r', {
   organization_id: text('Organization.'),
   refund_id: text('Identifier.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
-  order_id: text('The order; no other refund of it can begin meanwhile.'),
+  order_id: text('The order. No other refund of it can begin while this one is in progress.'),
   external_id: text('The customer.'),
-  idempotency_key: text('The key of the refund; null: none was given.', { nullable: true }),
+  idempotency_key: text('Idempotency key of the refund; null if none was given.', { nullable: true }),
   amount: decimal('Amount in major units.', { example: 10.5 }),
   currency_code: text('ISO 4217 code.', { example: 'USD' }),
   soft_refund: boolean('Whether the customer keeps the consumable.'),
   psp: text('Payment provider.', { sql: 'o.psp', example: 'simulator' }),
-  psp_merchant_id: text('Account there.', { sql: 'o.psp_merchant_id', nullable: true }),
+  psp_merchant_id: text('Account at the provider.', { sql: 'o.psp_merchant_id', nullable: true }),
   provider_key: text('The key under which the provider knows the refund.'),
-  created_at: instant('When it was begun.'),
-  pending_since: instant('Since when the provider answers that it decides later; null: it does not.', {
+  created_at: instant('When it began.'),
+  pending_since: instant('Since when the provider reports the refund as pending; null if it does not.', {
     nullable: true,
   }),
-  looks: integer('How often the provider was asked for the outcome.'),
+  looks: integer('Number of times the provider was asked for the outcome.'),
   next_look_at: instant('When the provider is asked next.'),
 })
 

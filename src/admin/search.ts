@@ -22,16 +22,16 @@ const KINDS = [
 
 const result = Type.Object(
   {
-    kind: { type: 'string', enum: KINDS, description: 'What it is.' },
+    kind: { type: 'string', enum: KINDS, description: 'Kind of the object.' },
     organization_id: Type.String({ description: 'Organization.' }),
     project_id: Type.String({ description: 'Project.' }),
-    id: Type.String({ description: 'Its id; of a customer the `external_id`, of a payment its row of the report.' }),
+    id: Type.String({ description: 'Id of the object: the `external_id` of a customer, the `trx_id` of a payment.' }),
     email: Type.Union([Type.String(), Type.Null()], { description: 'E-mail address of a person.' }),
-    profile_id: Type.Union([Type.String(), Type.Null()], { description: 'The profile it belongs to.' }),
+    profile_id: Type.Union([Type.String(), Type.Null()], { description: 'The profile of the object.' }),
     order_id: Type.Union([Type.String(), Type.Null()], {
       description: 'The order of a payment, refund or dispute.',
     }),
-    status: Type.Union([Type.String(), Type.Null()], { description: 'State, where it has one.' }),
+    status: Type.Union([Type.String(), Type.Null()], { description: 'State, if the kind has one.' }),
     created_at: Type.String({ format: 'date-time', description: 'When it was created.' }),
   },
   { title: 'SearchResult', additionalProperties: false },
@@ -45,7 +45,7 @@ const search: Reading = {
   tag: 'Search',
   summary: 'Find people, subscriptions, orders and projects',
   description:
-    'By e-mail address, case-insensitive, or by exact id: ours, or the payment provider’s id of a custom charge, of its refund or of a dispute. A person comes with their customers, subscriptions and orders; at most 100 of each kind, newest first.',
+    'By e-mail address, case-insensitive, or by exact id: of Tundish, or of the payment provider for a custom charge, its refund or a dispute. A person is returned with their customers, subscriptions and orders; at most 100 of each kind, newest first.',
   query: Type.Object({
     q: Type.String({
       description:
@@ -54,7 +54,7 @@ const search: Reading = {
     }),
   }),
   answer: Type.Object(
-    { results: Type.Array(result, { description: 'What was found.' }) },
+    { results: Type.Array(result, { description: 'The objects found.' }) },
     { title: 'SearchResults', additionalProperties: false },
   ),
   async run({ db }, { query }) {
@@ -69,8 +69,8 @@ async function find(db: Db, q: string) {
 
 const CUSTOMER = 'project_id, external_id, email, profile_id, created_at'
 
-// Each kind as kind, organization, project, id, e-mail address, profile, order, state, time.
-// Tenant by tenant: every index begins with the tenant, but that of the provider's ids of charges.
+// The columns are kind, organization, project, id, e-mail address, profile, order, state and time.
+// Objects are looked up tenant by tenant: every index begins with the tenant, except that of the provider's charge ids.
 const SEARCH = `
   with people as materialized (
     select p.organization_id, f.* from projects p cross join lateral (

@@ -1,4 +1,4 @@
-// The state of a project at this moment: what is in progress, what fails, how far a sync may read, and who is behind.
+// The state of a project at this moment (charges, endpoints, erasures, horizon), delivery statistics, and names by their ids.
 import { figuresAsOf } from '../figures/read.ts'
 import { type Schema, Type } from '../lib/shape/schema.ts'
 import { instantFromPg } from '../lib/time.ts'
@@ -23,22 +23,25 @@ const state: Reading = {
     {
       project_id: Type.String({ description: 'The project.' }),
       charges_in_progress: count('Charges whose outcome is not known yet.'),
-      oldest_charge_at: nullable(dateTime, 'When the oldest of them was claimed that is not pending at the provider.'),
+      oldest_charge_at: nullable(
+        dateTime,
+        'When the oldest of them was claimed, except those pending at the provider.',
+      ),
       refunds_in_progress: count('Refunds whose outcome is not known yet.'),
       endpoints: count('Webhook endpoints.'),
       endpoints_disabled: count('Endpoints that are switched off.'),
       endpoints_failing: count('Endpoints whose last deliveries failed.'),
       deliveries_waiting: count('Deliveries that have not succeeded yet.'),
       erasures_of_week: count('People erased in the last seven days.'),
-      erasures: count('People erased in all.'),
+      erasures: count('People erased in total.'),
       horizon: Type.String({
         format: 'date-time',
         description: 'Every change before this instant is visible to a sync.',
       }),
-      horizon_lag_seconds: Type.Number({ description: 'How far it is behind the clock.' }),
-      oldest_writer_seconds: seconds('For how long the oldest transaction that writes records has run.'),
-      figures_as_of: nullable(dateTime, 'Every change before this instant is in the figures.'),
-      subscriptions: Type.Record(Type.Integer(), { description: 'How many subscriptions are in each state.' }),
+      horizon_lag_seconds: Type.Number({ description: 'How far the horizon is behind the clock.' }),
+      oldest_writer_seconds: seconds('Age of the oldest running transaction that writes records.'),
+      figures_as_of: nullable(dateTime, 'Every change before this instant is counted in the figures.'),
+      subscriptions: Type.Record(Type.Integer(), { description: 'Number of subscriptions in each state.' }),
     },
     { title: 'ProjectState', additionalProperties: false },
   ),
@@ -92,27 +95,27 @@ const statistics: Reading = {
   path: '/projects/:project_id/webhook-statistics',
   tag: 'Webhooks',
   summary: 'Get delivery statistics of each endpoint',
-  description: 'Of the attempts of the last seven days.',
+  description: 'About the attempts of the last seven days.',
   answer: Type.Object(
     {
       data: Type.Array(
         Type.Object(
           {
             endpoint_id: Type.String({ description: 'Endpoint.' }),
-            url: Type.String({ description: 'Where deliveries are posted.' }),
-            enabled: Type.Boolean({ description: 'Whether it is switched on.' }),
+            url: Type.String({ description: 'URL to which deliveries are posted.' }),
+            enabled: Type.Boolean({ description: 'Whether the endpoint is switched on.' }),
             disabled_because: nullable(Type.String(), 'Why it was switched off.'),
             failing_since: nullable(dateTime, 'The first failure since the last success.'),
             attempts: count('Attempts.'),
-            succeeded: count('Attempts that were answered with 2xx.'),
-            p50_ms: nullable(Type.Number(), 'Half of the attempts took at most this long.'),
-            p95_ms: nullable(Type.Number(), 'Of twenty attempts nineteen took at most this long.'),
+            succeeded: count('Attempts with a 2xx response.'),
+            p50_ms: nullable(Type.Number(), 'Median duration of the attempts.'),
+            p95_ms: nullable(Type.Number(), '95th percentile of the duration.'),
             waiting: count('Deliveries that have not succeeded yet.'),
-            last_error: nullable(Type.String(), 'What the last failure was.'),
+            last_error: nullable(Type.String(), 'The error of the last failed attempt.'),
           },
           { title: 'EndpointStatistics', additionalProperties: false },
         ),
-        { description: 'Each endpoint, newest first.' },
+        { description: 'An item for each endpoint, newest first.' },
       ),
     },
     { title: 'WebhookStatistics', additionalProperties: false },
@@ -187,7 +190,7 @@ const names: Reading = {
   },
 }
 
-// The newest; what has no name here is shown by its id.
+// Only the newest: the dashboard shows an object without a name here by its id.
 const MOST_NAMES = 2000
 const namesIn = (table: string, column: string) => `
   (select coalesce(json_object_agg(id, ${column}), '{}') from (

@@ -1,4 +1,4 @@
-// Imports of Stripe accounts on the operator's side: started, shown and stopped here, carried out by the servers.
+// Operations that start, show and stop imports of Stripe accounts. The servers run the imports.
 import { requireIdle } from '../ingest/stripe/hold.ts'
 import { reportOf } from '../ingest/stripe/report.ts'
 import { FIRST_STEP } from '../ingest/stripe/run.ts'
@@ -21,17 +21,17 @@ const progress = {
   psp_merchant_id: Type.String({ description: 'The merchant account at Stripe.' }),
   status: Type.String({
     enum: ['waiting', 'running', 'following', 'done', 'failed', 'stopped'],
-    description: '`waiting` for a server, `following` what changes at Stripe once everything is read.',
+    description: '`waiting` for a server; `following` changes at Stripe, after everything was read.',
   }),
   step: Type.String({ description: 'The list that is being read; `events` after the last one.' }),
   read: Type.Integer({ minimum: 0, description: 'Objects read at Stripe.' }),
   rejected: Type.Integer({ minimum: 0, description: 'Objects that could not be imported.' }),
-  since: orNull('string', 'Only what was made at or after this time is read.'),
-  external_id_key: orNull('string', "The name in a customer's metadata that holds the client's id of it."),
-  follow: Type.Boolean({ description: 'Whether changes are followed once everything is read.' }),
+  since: orNull('string', 'Only objects created at or after this time are read.'),
+  external_id_key: orNull('string', 'The metadata key of a customer at Stripe that holds your id of the customer.'),
+  follow: Type.Boolean({ description: 'Whether changes are followed after everything was read.' }),
   error: orNull('string', 'Why it failed.'),
   started_at: time('When it was started.'),
-  updated_at: time('When something was last stored.'),
+  updated_at: time('When the import last stored its progress.'),
   finished_at: orNull('string', 'When everything was read.'),
 }
 
@@ -40,10 +40,10 @@ const figure = Type.Object(
     kind: Type.String({ description: 'Customers, payments, refunds and so on.' }),
     month: orNull('string', 'Year and month.'),
     currency: orNull('string', 'ISO 4217 code.'),
-    stripe_count: Type.Integer({ description: 'How many Stripe has.' }),
-    stripe_sum: orNull('string', 'Their sum, in major units.'),
-    here_count: Type.Integer({ description: 'How many of them are stored here.' }),
-    here_sum: orNull('string', 'Their sum here.'),
+    stripe_count: Type.Integer({ description: 'Number of objects at Stripe.' }),
+    stripe_sum: orNull('string', 'Sum of their amounts at Stripe, in major units.'),
+    here_count: Type.Integer({ description: 'Number of them stored here.' }),
+    here_sum: orNull('string', 'Sum of their amounts here.'),
   },
   { title: 'StripeFigure', additionalProperties: false },
 )
@@ -54,7 +54,7 @@ const longAnswer = Type.Object(
     ...progress,
     rejects: Type.Array(Type.String(), { description: 'The first hundred rejected objects, with the reason.' }),
     differences: Type.Array(figure, { description: 'The figures that differ.' }),
-    figures: Type.Array(figure, { description: 'What was read at Stripe, and what is stored of it here.' }),
+    figures: Type.Array(figure, { description: 'Objects read at Stripe, and those of them stored here.' }),
   },
   { title: 'StripeImportDetail', additionalProperties: false },
 )
@@ -70,19 +70,19 @@ export const stripeImports: Operation[] = [
     tag: TAG,
     summary: 'Import a Stripe account',
     description:
-      'In the background, on any server, also after a restart. An import that was interrupted or failed continues where it stopped, unless the options differ.',
+      'Runs in the background on any server, and continues after a restart. An import that was interrupted or failed continues where it stopped, unless the options differ.',
     body: Type.Object(
       {
-        since: Type.Optional(time('Only what was made at or after this time.')),
+        since: Type.Optional(time('Only objects created at or after this time.')),
         external_id_key: Type.Optional(
           Type.String({
             minLength: 1,
             maxLength: 40,
-            description: "The name in a customer's metadata that holds your id of the customer.",
+            description: 'The metadata key of a customer at Stripe that holds your id of the customer.',
           }),
         ),
         follow: Type.Optional(
-          Type.Boolean({ default: false, description: 'Follows what changes at Stripe, once everything is read.' }),
+          Type.Boolean({ default: false, description: 'Follows changes at Stripe after everything was read.' }),
         ),
       },
       { title: 'NewStripeImport', additionalProperties: false },
@@ -145,7 +145,7 @@ export const stripeImports: Operation[] = [
     description:
       'Imported records stay. An import that is started again with the same options continues where it stopped.',
     answer: Type.Object(
-      { stopped: Type.Boolean({ description: 'False: it was not running.' }) },
+      { stopped: Type.Boolean({ description: 'False if it was not running.' }) },
       { title: 'StripeImportStopped' },
     ),
     async change(query, input) {

@@ -15,13 +15,18 @@ export function listStuck({ table, ...about }: StuckDeclaration): Reading {
   return list({
     ...about,
     tag: 'Orders',
-    description: 'Of all organizations: those whose outcome has been unknown for longer than `minutes`.',
+    description: 'Those of all organizations whose outcome has been unknown for longer than `minutes`.',
     at: `${table}.created_at`,
     isKey: isUuid,
     where: `${table}.status = 'processing'`,
     filters: {
       minutes: {
-        schema: Type.Integer({ description: 'How long is too long.', minimum: 0, maximum: 100_000, default: 10 }),
+        schema: Type.Integer({
+          description: 'How long is too long, in minutes.',
+          minimum: 0,
+          maximum: 100_000,
+          default: 10,
+        }),
         where: (value) => `${table}.created_at < db_clock() - make_interval(mins => ${value}::int)`,
       },
     },

@@ -19,13 +19,13 @@ const subscription = shape('SubscriptionSummary', 's', {
   }),
   price: integer('Price in minor units.'),
   currency: text('Currency.'),
-  billing_interval: text('Unit of the interval.'),
-  billing_interval_count: integer('How many of them.'),
+  billing_interval: text('Unit of the billing interval.'),
+  billing_interval_count: integer('Number of these units.'),
   payment_provider: text('Payment provider.', { nullable: true }),
   funnel_id: text('Funnel.', { nullable: true }),
   period_ends_at: instant('End of the paid period.', { nullable: true }),
   profile_id: text('The person.'),
-  email: text('Their e-mail address.', {
+  email: text('E-mail address of the person.', {
     sql: '(select p.email from profiles p where p.project_id = s.project_id and p.id = s.profile_id)',
     nullable: true,
   }),
@@ -59,11 +59,11 @@ export const subscriptions: Operation[] = [
       payment_provider: equals('payment_provider', 'Those at this payment provider.'),
       profile_id: equals('profile_id', 'Those of this person.'),
       created_after: {
-        schema: Type.String({ format: 'date-time', description: 'Those made later than this instant.' }),
+        schema: Type.String({ format: 'date-time', description: 'Those created after this instant.' }),
         where: (value) => `s.created_at > ${value}`,
       },
       email: {
-        schema: Type.String({ description: 'Those of people with this e-mail address, in upper or lower case.' }),
+        schema: Type.String({ description: 'Those of people with this e-mail address, case-insensitive.' }),
         where: (value) =>
           `s.profile_id in (select p.id from profiles p where p.project_id = s.project_id and p.email_folded = ${value})`,
         param: (value: string) => fold(value),

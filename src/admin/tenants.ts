@@ -10,9 +10,9 @@ import { list } from './list.ts'
 import { nameIn, newId } from './names.ts'
 import type { Change, Operation, Reading } from './operation.ts'
 
-/** As `org set --rate-limit` takes it. */
+/** In the form that `org set --rate-limit` takes. */
 const rateLimit = (table: string, what: string) =>
-  text(`${what}, and how many at once; \`off\`, or \`default\` for the setting RATE_LIMIT.`, {
+  text(`${what} and their burst, such as \`200/1000\`; \`off\` for no limit; \`default\` for the setting RATE_LIMIT.`, {
     sql: `case when ${table}.rate_limit is null then 'default' when ${table}.rate_limit = 0 then 'off' else ${table}.rate_limit || '/' || ${table}.rate_limit_burst end`,
     example: 'default',
   })
@@ -26,7 +26,7 @@ const organization = shape('Organization', 'o', {
   erase_at_provider: text('Whether an erasure reaches the payment provider: `off`, `on` or `delete`.', {
     example: 'off',
   }),
-  one_off_charge_max_amount: json('Largest amount of a charge in major units, by currency; `*` holds for all others.', {
+  one_off_charge_max_amount: json('Largest amount of a charge in major units, by currency; `*` is for all others.', {
     schema: { type: 'object', additionalProperties: { type: 'string' } },
     example: { '*': '1000', JPY: '50000' },
   }),
@@ -43,7 +43,7 @@ const project = shape('Project', 'p', {
 const made = (what: 'organization' | 'project') =>
   Type.Object(
     {
-      id: Type.String({ description: `The ${what}.` }),
+      id: Type.String({ description: `Identifier of the ${what}.` }),
       secret_key: Type.String({ description: 'Its first secret key, shown only now.' }),
       ...(what === 'project' && {
         webhook_secret: Type.String({ description: 'The same key in the form that webhook libraries take.' }),
@@ -181,7 +181,7 @@ const patchOrganization: Change = {
   },
 }
 
-/** An amount as it was sent, judged by its digits. */
+/** The digits of an amount as they were sent. */
 const textOf = (amount: unknown) => (amount instanceof JsonNumber ? amount.text : String(amount))
 
 /** The rules for custom charges, locked. */
@@ -199,7 +199,7 @@ async function settingsOf(query: Query, id: string) {
 }
 
 const named = (table: string) => ({
-  schema: Type.String({ description: 'Those with this in their id or name, in upper or lower case.', maxLength: 100 }),
+  schema: Type.String({ description: 'Those with this text in their id or name, case-insensitive.', maxLength: 100 }),
   where: (value: string) =>
     `(strpos(lower(${table}.id), lower(${value})) > 0 or strpos(lower(${table}.name), lower(${value})) > 0)`,
 })

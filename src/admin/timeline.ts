@@ -1,16 +1,16 @@
-// The timeline of an order: its row, calls, payments, refunds, events and deliveries in one order.
+// The timeline of an order: its claim, provider calls, payments, refunds, events and deliveries, sorted by time.
 import type { Db } from '../lib/pg/db.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { instantFromPg } from '../lib/time.ts'
 
 export const timelineEntry = Type.Object(
   {
-    at: Type.String({ format: 'date-time', description: 'When.' }),
+    at: Type.String({ format: 'date-time', description: 'When it happened.' }),
     what: Type.String({
       description:
         '`claimed`, `provider_called`, `settled`, `payment`, `refund_begun`, `refund_settled`, `event`, `delivery`.',
     }),
-    detail: Type.Record(Type.Unknown(), { description: 'Fields of the entry; they depend on `what`.' }),
+    detail: Type.Record(Type.Unknown(), { description: 'Fields of the entry, depending on `what`.' }),
   },
   { title: 'TimelineEntry', additionalProperties: false },
 )

@@ -23,7 +23,7 @@ const ONE = `${PATH}/:webhook_id`
 
 const settings = {
   url: Type.String({
-    description: 'Where deliveries are posted.',
+    description: 'URL to which deliveries are posted.',
     minLength: 1,
     maxLength: 2048,
     [DECLARED_ONLY]: { pattern: '^https?://' },
@@ -31,11 +31,11 @@ const settings = {
   kinds: Type.Array(
     { type: 'string', enum: eventTypes },
     {
-      description: 'The kinds of events it receives; an empty list means all.',
+      description: 'The kinds of events that the endpoint receives; all if the list is empty.',
       maxItems: eventTypes.length,
     },
   ),
-  enabled: Type.Boolean({ description: 'Whether events are delivered to it.' }),
+  enabled: Type.Boolean({ description: 'Whether events are delivered to the endpoint.' }),
 }
 
 const target = (params: Record<string, string>, id = params.webhook_id) =>
@@ -48,7 +48,7 @@ const settingsOf = ({ url, kinds, enabled }: NamedRow) => ({
   enabled: enabled === 't',
 })
 
-async function answerOf(query: Query, { project_id }: Record<string, string>, id: string): Promise<object> {
+async function readEndpoint(query: Query, { project_id }: Record<string, string>, id: string): Promise<object> {
   const [row] = await query(
     `select ${endpoint.namedColumns} from webhook_endpoints e where e.project_id = $1 and e.id = $2`,
     [project_id!, id],
@@ -73,7 +73,7 @@ const create: Change = {
     const given = { kinds: [], enabled: true, ...(body as Partial<EndpointSettings> & { url: string }) }
     const id = await createEndpoint(query, params.project_id!, given, { allowPrivate: config.webhookAllowPrivate })
     const after = settingsOf(await findEndpoint(query, params.project_id!, id))
-    const result = await answerOf(query, params, id)
+    const result = await readEndpoint(query, params, id)
     return { entry: { action: 'webhook.created', target: target(params, id), after }, result }
   },
 }
@@ -89,7 +89,7 @@ const get: Reading = {
   run: (app, { params }) =>
     app.db.tx(async (query) => {
       await findEndpoint(query, params.project_id!, params.webhook_id!)
-      return answerOf(query, params, params.webhook_id!)
+      return readEndpoint(query, params, params.webhook_id!)
     }),
 }
 
@@ -100,7 +100,7 @@ const set: Change = {
   path: ONE,
   tag: TAG,
   summary: 'Change a webhook endpoint',
-  description: 'Enabling it resets its failures and delivers its pending events.',
+  description: 'Enabling an endpoint resets its failures and delivers its pending events.',
   body: Type.Object(
     {
       url: Type.Optional(settings.url),
@@ -116,7 +116,7 @@ const set: Change = {
     const rules = { allowPrivate: config.webhookAllowPrivate }
     await setEndpoint(query, project_id, webhook_id, body as Partial<EndpointSettings>, rules)
     const after = settingsOf(await findEndpoint(query, project_id, webhook_id))
-    const result = await answerOf(query, params, webhook_id)
+    const result = await readEndpoint(query, params, webhook_id)
     return { entry: { action: 'webhook.set', target: target(params), before, after }, result }
   },
 }

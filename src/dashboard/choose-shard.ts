@@ -1,6 +1,6 @@
 // The page at an address in front of several shards: their dashboards, instead of any one of them.
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { isOfNoShard } from '../admin/all-shards.ts'
+import { isForAnyShard } from '../admin/all-shards.ts'
 import type { ShardDashboard } from '../config.ts'
 import { ApiError } from '../lib/errors.ts'
 import { type Html, html } from './html.ts'
@@ -10,7 +10,7 @@ import { sendDocument } from './send.ts'
 export const chooseShard =
   (all: readonly ShardDashboard[]) =>
   async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    if (!isOfNoShard(request) || request.routeOptions.url?.startsWith('/assets/')) return undefined
+    if (!isForAnyShard(request) || request.routeOptions.url?.startsWith('/assets/')) return undefined
     if (request.method !== 'GET' && request.method !== 'HEAD')
       throw new ApiError(421, 'concerns_all_shards', 'Each shard has its own dashboard: nothing was done.')
     return sendDocument(request, reply, 'Shards', chooser(all))

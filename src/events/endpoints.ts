@@ -18,12 +18,12 @@ export interface EndpointSettings {
 /** An endpoint as the operator's API returns it. */
 export const endpoint = shape('WebhookEndpoint', 'e', {
   id: text('Identifier.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
-  url: text('Where deliveries are posted.', { example: 'https://example.com/tundish' }),
-  kinds: json('The kinds of events it receives; an empty list means all.', {
+  url: text('URL to which deliveries are posted.', { example: 'https://example.com/tundish' }),
+  kinds: json('The kinds of events that the endpoint receives; all if the list is empty.', {
     schema: { type: 'array', items: { type: 'string', enum: eventTypes } },
     example: ['charge.succeeded'],
   }),
-  enabled: boolean('Whether events are delivered to it.'),
+  enabled: boolean('Whether events are delivered to the endpoint.'),
   disabled_because: text(
     'Why it is disabled: by an `operator`; it responded 410 (`gone`); it failed for 5 days without a success (`failing`).',
     { nullable: true, enum: ['operator', 'gone', 'failing'] },
