@@ -1,0 +1,70 @@
+// The dashboard with the demo in a browser: its server, and tabs of visitors who have signed in.
+import { after, before } from 'node:test'
+import { makeOwnLink } from '../../src/dashboard/sessions.ts'
+import { prepareDemo } from '../../src/demo/demo.ts'
+import { followAll } from '../../src/figures/follow.ts'
+import { type OpenBrowser, openBrowser } from './browser.ts'
+import { startTestServer, type TestServer } from './server.ts'
+
+export const LOOKS = [
+  { width: 1440, colorScheme: 'light' },
+  { width: 1440, colorScheme: 'dark' },
+  { width: 390, colorScheme: 'light' },
+  { width: 390, colorScheme: 'dark' },
+] as const
+export const [DESKTOP, , PHONE] = LOOKS
+
+/** For the tests of a `describe`. */
+export function setUpDemoBrowser() {
+  let server: TestServer
+  let opened: OpenBrowser
+  before(async () => {
+    server = await startTestServer({ WEBHOOK_ALLOW_PRIVATE: 'true' }, { worker: false })
+    await prepareDemo(server.app, { url: server.url, adminUrl: server.adminUrl })
+    await followAll(server.db)
+    opened = await openBrowser()
+  })
+  after(async () => {
+    await opened?.close()
+    await server?.stop()
+  })
+
+  /** Opens a tab that is signed in. Its context must stay open: this browser ends with the first context that is closed. */
+  async function visitor(look: (typeof LOOKS)[number], { javaScriptEnabled = true } = {}) {
+    const { width, colorScheme } = look
+    const context = await opened.browser.newContext({
+      viewport: { width, height: 900 },
+      colorScheme,
+      javaScriptEnabled,
+      bypassCSP: false,
+    })
+    const page = await context.newPage()
+    // Errors and warnings on the console, and requests to other hosts.
+    const complaints: string[] = []
+    page.on('console', (message) => {
+      if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
+    })
+    page.on('pageerror', (error) => complaints.push(error.message))
+    page.on('request', (request) => {
+      if (!request.url().startsWith(server.adminUrl)) complaints.push(`asked ${request.url()}`)
+    })
+    const token = await server.db.tx((query) => makeOwnLink(query, 'browser'))
+    await page.goto(`${server.adminUrl}/sign-in?token=${token}`)
+    await page.waitForURL(`${server.adminUrl}/`)
+
+    /** Opens a page of the dashboard and waits for its script. */
+    async function open(path: string) {
+      const response = await page.goto(server.adminUrl + path, { waitUntil: 'load' })
+      await page.waitForSelector('html.scripted')
+      return response!
+    }
+    return { page, open, complaints }
+  }
+
+  return {
+    get server() {
+      return server
+    },
+    visitor,
+  }
+}
