@@ -39,12 +39,12 @@ async function stopDuring(lines: string[], pauseMs: number) {
   return { heard, afterMs }
 }
 
-test('an import that makes no progress is not waited for', { timeout: 60_000 }, async () => {
+test('a server that stops does not wait for an import without progress', { timeout: 60_000 }, async () => {
   const { afterMs } = await stopDuring([], 0)
   assert.ok(afterMs > 4000 && afterMs < 12_000, `stopped after ${afterMs} ms`)
 })
 
-test('an import that goes on is, for longer than that', { timeout: 60_000 }, async () => {
+test('a server that stops waits for an import with progress, for longer than that', { timeout: 60_000 }, async () => {
   const lines = ['a', 'b', 'c', 'd', 'e'].map((id) => `${JSON.stringify(line.funnel({ id }))}\n`)
   const { heard, afterMs } = await stopDuring(lines, 2000)
   assert.match(heard, /^HTTP\/1\.1 200 [\s\S]*"written":5/)

@@ -108,7 +108,7 @@ describe('a restore of what is older than an erasure', () => {
     })
   })
 
-  test('trusts also the database that it replaces, when the file is lost', async () => {
+  test('erases by the database that it replaces if the file is lost', async () => {
     const lost = join(source.folder, 'lost.ndjson')
     copyFileSync(source.ledger, lost)
     rmSync(source.ledger)

@@ -58,7 +58,7 @@ describe('a backup', () => {
     return program
   }
 
-  test('that is killed leaves no file of that name, and its draft goes with the next one', async () => {
+  test('that is killed leaves only its draft, which the next backup removes', async () => {
     const program = await begin()
     await end(program, 'SIGKILL')
     assert.deepEqual(left(), [`night.backup.partial-${program.pid}`])
@@ -104,7 +104,7 @@ describe('a restore', () => {
     })
   }
 
-  test('goes well after that', async () => {
+  test('succeeds after interrupted ones', async () => {
     await target.json('restore', file, '--without-erasures')
     assert.deepEqual(await kept(target.db), await kept(source.db))
     const marks = await target.db.query('select id from organizations where restored_from is null')

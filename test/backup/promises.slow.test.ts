@@ -45,13 +45,13 @@ describe('a clock', () => {
     assert.deepEqual(await ahead(target), ['0', '0', 't'])
   })
 
-  test('that the replaced database had raised higher stays there', async () => {
+  test('is that of the replaced database if that was ahead', async () => {
     await raise(target, '2 hours')
     await target.json('restore', file, '--without-erasures', '--replace')
     assert.deepEqual(await ahead(target), ['2', '2', 't'])
   })
 
-  test('that was ahead in the backup stays there', async () => {
+  test('is that of the backup if that was ahead', async () => {
     await raise(source, '7 hours')
     await source.json('backup', file, '--force')
     await target.json('restore', file, '--without-erasures', '--replace')
@@ -60,7 +60,7 @@ describe('a clock', () => {
 })
 
 describe('a reader of changes', () => {
-  test('is told what is void if it has read more than the backup has; others are told nothing', async () => {
+  test('is told which records are void if it has read changes that the backup lacks; others are not', async () => {
     const old = await startTestServer({ MASTER_KEY })
     const server = await startTestServer({ MASTER_KEY })
     try {

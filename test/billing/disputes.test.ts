@@ -122,7 +122,7 @@ describe('a dispute', () => {
     assert.equal(await charge.hasActiveConsumable(), false)
   })
 
-  test('told by several at once is recorded once', async () => {
+  test('reported four times at once is recorded once', async () => {
     await Promise.all([1, 2, 3, 4].map(() => record({ fundsWithdrawn: true })))
     assert.equal((await charge.reportRows()).length, 2)
     assert.deepEqual(await eventTypes(billing, charge.orderId), ['charge.succeeded', 'charge.disputed'])

@@ -7,7 +7,7 @@ test('a key is what it was: after a restored backup, and in the next version', (
   assert.equal(chargeKey('shop', 'ada', 'k'), 'fa1594cda7a137957f2250d1812782013789b4911fc13e506ead81c5224a34f6')
 })
 
-test('no two of these are the same', () => {
+test('different charges and refunds have different keys', () => {
   const keys = [
     chargeKey('shop', 'ada', 'k'),
     chargeKey('shop', 'adak', ''),

@@ -27,7 +27,7 @@ test('warns of an account without a secret for notifications', async () => {
   assert.match(await examine(), /^warning +providers +1 merchant account without a webhook secret/m)
 })
 
-test('fails for an account that heard nothing for an hour of charges, and for an erasure that is not done', async () => {
+test('fails for an account without notifications of charges for an hour, and for an erasure that is not done', async () => {
   const user = await shop.customer()
   await shop.charge(user)
   await billing.db.query(`update merchant_accounts set webhook_secrets = 'sealed'`)

@@ -63,7 +63,7 @@ function untilStaging(expected: boolean): Promise<void> {
   })
 }
 
-test('killed or interrupted while it reads it leaves nothing behind', async () => {
+test('an import that is killed or interrupted while it reads leaves nothing behind', async () => {
   const fresh = await imports.project()
   const killed = await feed(fresh, (child) => child.kill('SIGKILL'))
   assert.equal(killed.signal, 'SIGKILL')
@@ -72,7 +72,7 @@ test('killed or interrupted while it reads it leaves nothing behind', async () =
   assert.deepEqual(await imports.rows('select 1 from profiles where project_id = $1', [fresh.id]), [])
 })
 
-test('killed while it writes it leaves nothing behind, and the next one is not in its way', async () => {
+test('an import that is killed while it writes leaves nothing behind, and does not block the next one', async () => {
   const fresh = await imports.project()
   await imports.run(fresh, [line.profile({ id: 'locked' })])
   const { query, release } = await imports.db.connect()

@@ -77,7 +77,7 @@ describe('on a terminal', { skip: why }, () => {
     ['readable lines in colour', { TERM: 'xterm-256color' }, true],
     ['readable lines without colour where NO_COLOR is set', { TERM: 'xterm-256color', NO_COLOR: '1' }, false],
   ] as const) {
-    test(`${name}; Ctrl-C says what it does`, async () => {
+    test(`${name}; Ctrl-C prints a notice`, async () => {
       const env = {
         ...PROGRAM_ENV,
         DATABASE_URL: database.url,

@@ -14,7 +14,7 @@ for (const side of ['public', 'operator'] as const) {
     })
     after(() => listener.close())
 
-    test('the page runs its own script alone, in no frame, and tells nobody where it is', async () => {
+    test('the page runs only its own script, in no frame, and sends no referrer', async () => {
       const { headers } = await listener.inject('/docs')
       const policy = new Map(
         String(headers['content-security-policy'])
@@ -50,7 +50,7 @@ describe('comparing secrets', () => {
     for (const other of ['Secret', 'secreT', 'secre', 'secret ', '']) assert.ok(!equalSecrets(one, Buffer.from(other)))
   })
 
-  test('nothing that is named like a secret is compared byte by byte, but for what is told why', () => {
+  test('no variable that is named like a secret is compared byte by byte, except those with a reason', () => {
     const found = sources().flatMap(([path, text]) =>
       text.split('\n').flatMap((line) => (COMPARES.test(line) ? [`${path}: ${line.trim()}`] : [])),
     )

@@ -43,7 +43,7 @@ describe('links and forms in a browser', { skip: noBrowser }, () => {
     assert.equal(await heading(), 'Settings')
   })
 
-  test('a link on another site opens its page, for the session is there', async () => {
+  test('a link on another site opens its page, with the session of the visitor', async () => {
     const { port } = elsewhere.address() as AddressInfo
     await page.goto(`http://localhost:${port}/keys?project=${dashboard.project.id}`)
     await page.click('a')

@@ -42,7 +42,7 @@ test('every page has links to all shards, and marks its own', async () => {
   assert.doesNotMatch(await page(alone, '/'), /shard/i)
 })
 
-test('a search goes on at another shard', async () => {
+test('the search links to the same search on the other shards', async () => {
   const q = 'ada+1@example.com'
   const text = await page(shard, `/people?q=${encodeURIComponent(q)}`)
   const there = 'https://south.tundish.internal/people?q=ada%2B1%40example.com'

@@ -46,7 +46,7 @@ describe('the demo', () => {
       assert.ok((await total(`${list}?limit=1`)) > 0)
   })
 
-  test('has people of many scripts, and funnels of every fate', async () => {
+  test('has names in many scripts, and funnels of every type and state', async () => {
     const rows =
       await server.db.query(`select email, (select string_agg(city, '') from sessions s where s.profile_id = p.id) as city
       from profiles p where project_id = 'demo'`)

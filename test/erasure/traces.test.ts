@@ -80,7 +80,7 @@ describe('an erasure leaves no trace', () => {
     )
   })
 
-  test('no trace in what was told of somebody else’s subscription that came out of a session', async () => {
+  test('no trace in events of another person’s subscription that was bought in the session of the erased person', async () => {
     await insert(server.db, project, person('visitor'))
     await insert(server.db, project, {
       profiles: [{ id: 'buyer' }],
@@ -104,7 +104,7 @@ describe('an erasure leaves no trace', () => {
     assert.deepEqual(JSON.parse(other!.data!), { price: 1999 })
   })
 
-  test('no trace in what was told of a subscription that names another session by now', async () => {
+  test('no trace in earlier events of a subscription that has since been moved to another session', async () => {
     await insert(server.db, project, person('former'))
     await insert(server.db, project, {
       profiles: [{ id: 'mover' }],

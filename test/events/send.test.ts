@@ -44,7 +44,7 @@ test('refused: private addresses written into the URL in whatever form', async (
   assert.equal(target.arrivals.length, before)
 })
 
-test('a name that is resolved differently the next time gains nothing: the checked address is connected to', async () => {
+test('a name is resolved once, so that the connection goes to the address that was checked', async () => {
   const before = target.arrivals.length
   let asked = 0
   // The first answer is public and nobody is there; a second look-up would lead home.

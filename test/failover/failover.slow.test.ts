@@ -197,7 +197,7 @@ describe('a failover to a standby that has not received the last commits', { tim
   const ask = async (from: string) =>
     (await pair.get('/profiles', { 'filter[updated_at.from]': from })).headers['x-void-from'] as string | undefined
 
-  test('is named by the doctor and a metric with the instant', async () => {
+  test('is reported by the doctor and a metric, with its instant', async () => {
     const [finding] = await doctor(pair)
     assert.equal(finding!.level, 'failed')
     const [, instant] = /^A failover lost commits that were made after (\S+Z)\.$/.exec(finding!.message)!
@@ -207,13 +207,13 @@ describe('a failover to a standby that has not received the last commits', { tim
     assert.equal(Math.floor(Number(seconds) * 1000), Date.parse(instant!))
   })
 
-  test('is told once to each project by an event', () => {
+  test('sends one event to each project', () => {
     assert.equal(events.length, 1)
     const data = JSON.parse(events[0].data)
     assert.deepEqual([events[0].type, data.id, data.certain], ['project.commits_lost', pair.shop.projectId, true])
   })
 
-  test('is told to readers that have read what was lost, on lists and on the export, and to no others', async () => {
+  test('is reported to readers of the lost changes, by lists and the export, and to no others', async () => {
     const voidFrom = await ask(horizon)
     assert.ok(voidFrom! < horizon, `${voidFrom} is not before ${horizon}`)
     const query = new URLSearchParams({ from: horizon })

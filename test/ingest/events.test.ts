@@ -54,7 +54,7 @@ test('new subscriptions and transactions, then each change of state, and a new p
   assert.deepEqual([data.id, data.status], ['sub', 'active'])
 })
 
-test('nothing of an import that is refused or only tried', async () => {
+test('no event of an import that is refused or a dry run', async () => {
   const project = await imports.project()
   const lines = [line.profile(), line.product(), line.subscription()]
   await imports.run(project, [...lines, 'nonsense'], { emitEvents: true })

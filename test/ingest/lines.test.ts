@@ -76,7 +76,7 @@ test('the longest line is read; a longer one comes in parts, all of it, and the 
   assert.ok(unreadable.every(({ number }) => number === 2))
 })
 
-test('the way a stream is cut changes nothing', async () => {
+test('the lines are the same wherever the stream is split into chunks', async () => {
   const text = fc.array(fc.constantFrom('a', 'é', '😀', '\n', '\r', ' ', '{"x":1}'), { maxLength: 60 })
   await fc.assert(
     fc.asyncProperty(text, fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1 }), async (parts, sizes) => {

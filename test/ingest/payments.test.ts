@@ -81,7 +81,7 @@ test('ties are moved apart by microseconds in the order of their lines, also fro
   assert.deepEqual(await report(project), ['3@4', '1@5', '2@6', '4@7', '6@8', '9@9', '7@99', '5@100', '8@101'])
 })
 
-test('many ties find their places', async () => {
+test('900 payments at the same instant get an instant each, in the order of their lines', async () => {
   const project = await imports.project()
   const tied = (from: number) => Array.from({ length: 300 }, (_, n) => paid(from + n, 0))
   for (const from of [1000, 2000, 3000]) await imports.run(project, tied(from))
@@ -92,7 +92,7 @@ test('many ties find their places', async () => {
   )
 })
 
-test('however they tie, every row has an instant of its own, not before its time', async () => {
+test('any payments at equal times get an instant each, none before its own time', async () => {
   const instants = fc.array(fc.integer({ min: 0, max: 12 }), { maxLength: 10 })
   await fc.assert(
     fc.asyncProperty(fc.array(instants, { minLength: 1, maxLength: 3 }), async (files) => {
@@ -147,7 +147,7 @@ test('a row that Tundish wrote is skipped', async () => {
   assert.equal(amount, '10.00')
 })
 
-test('live rows come behind every row that is there, in the order of their times, and move the clock', async () => {
+test('live payments are stamped after all stored ones, in the order of their times, and advance the clock', async () => {
   const project = await imports.project()
   await imports.rows(
     `update organization_clocks set last_trx_created_at = db_clock() + interval '1 hour' where organization_id = $1`,
@@ -173,7 +173,7 @@ test('live rows come behind every row that is there, in the order of their times
   assert.equal(await clock(), rows[2]!.at)
 })
 
-test('a live row waits for a charge that is settling, and comes behind it', async () => {
+test('a live payment waits for a charge that is settling, and is stamped after it', async () => {
   const project = await imports.project()
   const { query, release } = await imports.db.connect()
   await query('begin')
@@ -192,7 +192,7 @@ test('a live row waits for a charge that is settling, and comes behind it', asyn
   assert.ok(row.at! > clock!.at!)
 })
 
-test('history leaves no instant that a charge could be stamped with', async () => {
+test('charges are stamped after every imported payment, even one in the near future', async () => {
   const project = await imports.project()
   const soon = new Date(Date.now() + 200_000).toISOString()
   await imports.run(

@@ -47,7 +47,7 @@ describe('a line about a stored record', () => {
     assert.deepEqual(row, { email: null, email_folded: null, phone: '2' })
   })
 
-  test('without a time is stamped now, and so is the next one', async () => {
+  test('without a time stamps the record with the present time, also when it is repeated', async () => {
     const project = await imports.project()
     const begin = await imports.now()
     await imports.run(project, [line.profile({ phone: '1' })])

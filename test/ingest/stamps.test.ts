@@ -53,7 +53,7 @@ describe('a live import', () => {
     assert.equal(await stampOf('session'), await imports.column(project, 'profiles', 'updated_at', 'profile'))
   })
 
-  test('stamps nothing below the floor that a sync has set', async () => {
+  test('stamps nothing before the floor that a sync has set', async () => {
     const project = await imports.project()
     await imports.rows(`update project_clocks set floor = db_clock() + interval '1 hour' where project_id = $1`, [
       project.id,

@@ -33,8 +33,8 @@ async function endAll(runs: { end: () => void }[]): Promise<void> {
   }
 }
 
-describe('what is asked for at the same time', () => {
-  test('goes together at once, later calls in the next batch, and each gets its own result', async () => {
+describe('calls at the same time', () => {
+  test('are one batch at once, later calls the next one, and each gets its own result', async () => {
     const { runs, double } = doubling()
     const answers = [2, 4].map((item) => double(db, item))
     await soon()
@@ -55,7 +55,7 @@ describe('what is asked for at the same time', () => {
     )
   })
 
-  test('tenants go together, databases do not wait for each other', async () => {
+  test('are one batch for several tenants, and one for each database', async () => {
     const { runs, double } = doubling()
     const answers = [double(db, 2), double(db, 1), double({} as Db, 4)]
     await soon()
@@ -72,7 +72,7 @@ describe('what is asked for at the same time', () => {
     assert.equal(await later, 12)
   })
 
-  test('goes in parts when there are very many', async () => {
+  test('are several batches if there are very many', async () => {
     const { runs, double } = doubling()
     const answers = Array.from({ length: 150 }, (_, n) => double(db, 2 * n))
     await endAll(runs)
@@ -152,7 +152,7 @@ describe('kinds that share lanes', () => {
   })
 })
 
-describe('what fails together', () => {
+describe('a batch that fails', () => {
   test('is tried again one by one, so that one cannot spoil another’s', async () => {
     const { runs, double } = doubling((items) => (items.includes(6) ? new Error('six is bad') : undefined))
     const answers = [2, 4, 6, 8].map((item) => double(db, item).catch((error: Error) => error.message))
@@ -180,7 +180,7 @@ describe('what fails together', () => {
     assert.equal(await answers[1], 'six is bad')
   })
 
-  test('for a lock goes on without a limit, with all further calls of its tenant, and without the others', async () => {
+  test('by a lock timeout is tried again without a timeout for the tenant that waits, and without the other tenants', async () => {
     let isHeld = true
     const { runs, double } = doubling((items, limit) =>
       isHeld && limit !== null && items.includes(2) ? lockTimeout() : undefined,

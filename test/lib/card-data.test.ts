@@ -40,7 +40,7 @@ describe('findCardNumber', () => {
     assert.equal(find('{"card":4.242424242424242e15}'), 'card')
   })
 
-  test('under every key that speaks of a card, by a word in any spelling', () => {
+  test('a card number is found under every key with a word for a card, in any spelling', () => {
     const words = ['card', 'pan', 'cc', 'number', 'account']
     const compounds = [
       'cardNumber',
@@ -58,7 +58,7 @@ describe('findCardNumber', () => {
     }
   })
 
-  test('other keys pass, though a word of theirs begins or ends alike', () => {
+  test('keys with words that only resemble those for a card are not searched', () => {
     const keys = [
       'user_id',
       'userId',
@@ -76,7 +76,7 @@ describe('findCardNumber', () => {
     }
   })
 
-  test('a key speaks for all beneath it, up to an id', () => {
+  test('a key counts for all values below it, except those of ids', () => {
     assert.equal(find(`{"card":{"a":[{},{"b":["x","${VISA}"]}]}}`), 'card.a[1].b[1]')
     assert.equal(find(`{"a":{"card":{"digits":"${VISA}"}}}`), 'a.card.digits')
     assert.equal(find(`{"account":{"id":"${VISA}","owner_id":${VISA}}}`), undefined)
@@ -84,11 +84,11 @@ describe('findCardNumber', () => {
     assert.equal(find(`[{"card":true,"user":{"ref":"${VISA}"}}]`), undefined)
   })
 
-  test('a card number as a key is found, and its path does not tell it', () => {
+  test('a card number as a key is found, and masked in its path', () => {
     assert.equal(find(`{"cards":{"${VISA}":{"exp":"12/30"}}}`), 'cards.****************')
   })
 
-  test('what is no card number passes under a key that speaks of a card', () => {
+  test('other digits and ids are accepted under the key of a card', () => {
     const values = [
       '4242424242424241',
       '1234567812345670',

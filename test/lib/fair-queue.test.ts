@@ -21,8 +21,8 @@ function open(most: number, share: number) {
   return { turns, begun, start, end }
 }
 
-describe('turns', () => {
-  test('run at once while there is room, and answer what the work answers', async () => {
+describe('the fair queue', () => {
+  test('work starts at once while there is room, and its result is returned', async () => {
     const { turns } = open(2, 2)
     assert.equal(await turns.run('a', 1, async () => 7), 7)
     await assert.rejects(
@@ -42,7 +42,7 @@ describe('turns', () => {
     assert.deepEqual(begun, ['a1', 'a2', 'b1', 'a3'])
   })
 
-  test('half a share is enough while others are there, and for a second after them', async () => {
+  test('a tenant gets half its share while other tenants have work, and for a second after it ends', async () => {
     const { begun, start, end } = open(8, 4)
     void start('b1')
     await end('b1')
@@ -62,7 +62,7 @@ describe('turns', () => {
     assert.deepEqual(begun, ['a1', 'a2', 'b1', 'c1', 'a3', 'b2'])
   })
 
-  test('heavy work gets the room it waits for, however much light work comes', async () => {
+  test('heavy work that waits gets the next free room before light work that arrives later', async () => {
     const { begun, start, end } = open(3, 8)
     for (const name of ['a1', 'b1', 'c1']) void start(name)
     void start('h1', 3)
@@ -75,7 +75,7 @@ describe('turns', () => {
     assert.deepEqual(begun.at(-1), 'd1')
   })
 
-  test('of the heaviest work a tenant has two at once, beside others one; light work waits for neither', async () => {
+  test('a tenant runs two of the heaviest pieces of work at once, one beside other tenants; its light work does not wait', async () => {
     const { begun, start, end } = open(96, 20)
     for (const name of ['a1', 'a2']) void start(name, 99)
     void start('a3')

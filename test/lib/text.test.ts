@@ -17,7 +17,7 @@ const cased = fc
   .map((code) => String.fromCodePoint(code))
 
 describe('fold', () => {
-  test('the cases where languages and shortcuts differ', () => {
+  test('letters whose case depends on the language, and those where toLowerCase() differs from folding', () => {
     const known = {
       'Jane.DOE@Example.COM': 'jane.doe@example.com',
       'STRASSE Straße STRAẞE': 'strasse straße straße',
@@ -61,7 +61,7 @@ describe('fold', () => {
     }
   })
 
-  test('a letter folds the same at every place, and folding again changes nothing', () => {
+  test('a letter folds the same at every position, and folding twice equals folding once', () => {
     const texts = fc.array(fc.oneof(cased, fc.constantFrom('Σ', 'σ', 'ς', 'ı', 'İ', ' ', '.', '\u0307')), {
       maxLength: 8,
     })

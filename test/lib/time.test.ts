@@ -179,7 +179,7 @@ describe('times of the database', () => {
 })
 
 describe('microseconds', () => {
-  test('there and back, before 1970 too', () => {
+  test('an instant is converted to microseconds and back without a change, also before 1970', () => {
     fc.assert(
       fc.property(anyMicros, (micros) => {
         assert.equal(instantFromMicros(micros), modelInstant(micros))

@@ -75,7 +75,7 @@ describe('the rate of a key', () => {
 })
 
 describe('the rate of a key at several processes', () => {
-  test('over seconds it is one rate for all of them', async () => {
+  test('two servers together admit one rate over several seconds', async () => {
     const first = await startTestServer({ RATE_LIMIT: '100', RATE_LIMIT_BURST: '100' })
     const app = await openApp(readConfig(first.env), { log: openLog('silent') })
     const second = await startServer(app, { worker: false })
@@ -153,7 +153,7 @@ describe('a process whose keys send nothing', () => {
     }
   }
 
-  test('is not woken to share them, from when the last key has all of its burst again until the next request', async () => {
+  test('has no timer from the moment when every key has its full burst again until the next request', async () => {
     const server = await startTestServer()
     const clock = new SleepingClock()
     const limiter = openRateLimiter({ db: server.db, clock, log: openLog('silent') })

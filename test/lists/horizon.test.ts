@@ -57,7 +57,7 @@ describe('a sync by windows', () => {
     assert.ok(naive.missing(written).length > 0, 'Without the horizon the test finds nothing: it cannot fail.')
   })
 
-  test('goes on when the clock is set back by an hour and later returns', async () => {
+  test('continues when the clock is set back by an hour and later returns', async () => {
     const project = await server.project()
     const written = new Written()
     const follower = new Follower(project)

@@ -70,7 +70,7 @@ describe('traces', () => {
     assert.ok(line.duration_ms > 0)
   })
 
-  test('begin here when the caller brings none, or no valid one', async () => {
+  test('begin here if the caller sends none, or an invalid one', async () => {
     await billing.server.call('/health/live', { headers: ['X-Request-Id', 'r-2'] })
     await billing.server.call('/health/live', { headers: ['X-Request-Id', 'r-3', 'traceparent', 'nonsense'] })
     assert.match(lineOf('r-2').trace_id, /^[0-9a-f]{32}$/)

@@ -16,7 +16,7 @@ test('a call that does not listen to its signal ends at the deadline', async () 
   assert.deepEqual(await guard.run(forEver), { outcome: 'unknown', why: 'no answer within 50 ms' })
 })
 
-test('a provider error is an unknown outcome, a bug is thrown', async () => {
+test('a provider error is an unknown outcome, any other error is thrown', async () => {
   const guard = new Guard({ clock: new HandClock() })
   assert.deepEqual(await guard.run(trouble), { outcome: 'unknown', why: 'it broke' })
   const bug = async () => {

@@ -35,7 +35,7 @@ describe('every answer', () => {
       ['a letter outside ASCII', ['X-Request-Id', 'ä']],
       ['two', ['X-Request-Id', 'a', 'X-Request-Id', 'b']],
     ] as const) {
-      test(`ours when ${what} came`, async () => {
+      test(`a new one for ${what}`, async () => {
         const { headers: given } = await call('GET', '/funnels', [...headers])
         assert.match(String(given['x-request-id']), UUID)
       })

@@ -146,7 +146,7 @@ describe('the description of the data API', () => {
     }
   })
 
-  test('the erasure’s own answers', async () => {
+  test('200, 404, 413 and 415 of an erasure are as declared', async () => {
     const operation = operations.find(({ method }) => method === 'POST')!
     const post = (body: string | object, headers?: string[]) =>
       server.api('/profiles/anonymize', { key: project.key, method: 'POST', body, headers })

@@ -43,7 +43,7 @@ describe('two tenants', () => {
 
   const pathOf = ({ path }: Operation, id = '') => path.slice('/public/v1'.length).replace('{id}', id)
 
-  test('the marks are in what their owner reads: the test can fail', async () => {
+  test('the secret text is in every response to its owner, so that this test can fail', async () => {
     for (const operation of reads) {
       const { status, text } = await theirs.get(pathOf(operation, SECRET))
       assert.equal(status, 200)

@@ -26,7 +26,7 @@ const mapOf = (name: string) => readFileSync(join(folder, 'maps', `${name}.map`)
 const keysOn = (shard: string) => mapOf('keys').match(new RegExp(` ${shard}$`, 'gm'))?.length
 const words = (...more: string[]) => ['shards', 'directory', '--in', settings, '--to', join(folder, 'maps'), ...more]
 
-test('--follow goes on for the other shards, whenever one stops to respond', async () => {
+test('--follow continues for the other shards, whenever one stops responding', async () => {
   const log: string[] = []
   const follower = spawn(...program(...words('--follow')), { env: PROGRAM_ENV, stdio: ['ignore', 'pipe', 'inherit'] })
   follower.stdout.setEncoding('utf8').on('data', (text) => log.push(text))

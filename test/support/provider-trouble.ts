@@ -36,7 +36,7 @@ export function troubleTests({ rig, driver, movements }: Contract, good: string,
 }
 
 function unknownOutcomeTests(driver: () => Charging, movements: Movements, good: string, cards: Faults): void {
-  test('charged but not heard is unknown, and a look-up finds it', async () => {
+  test('a charge whose response is lost is unknown, and a look-up finds it', async () => {
     const request = chargeRequest(cards.chargeThenDrop)
     assert.equal((await driver().charge(request)).outcome, 'unknown')
     assertSettled(await driver().lookUp(request), 'succeeded')
@@ -47,7 +47,7 @@ function unknownOutcomeTests(driver: () => Charging, movements: Movements, good:
   /** What a look-up returns of a payment that was never charged: with two steps it exists all the same. */
   const nothingYet = () => ({ outcome: driver().provider.traits.prepares ? 'unconfirmed' : 'not_found' })
 
-  test('not charged and not heard is unknown, is not found, and after a refusal can never be charged', async () => {
+  test('a charge whose request is lost is unknown, is not found, and cannot be made once it was refused', async () => {
     const request = chargeRequest(cards.dropNoCharge)
     assert.equal((await driver().charge(request)).outcome, 'unknown')
     assert.deepEqual(await driver().lookUp(request), nothingYet())
@@ -58,7 +58,7 @@ function unknownOutcomeTests(driver: () => Charging, movements: Movements, good:
     assert.deepEqual(await movements(request.reference), [])
   })
 
-  test('a late charge comes, unless its key was refused meanwhile', async () => {
+  test('a delayed request charges, unless its key was refused meanwhile', async () => {
     const [coming, refused] = await beginLate()
     assert.deepEqual(await driver().lookUp(refused), { outcome: 'refused' })
     await untilCharged(driver(), coming)
@@ -88,7 +88,7 @@ function unknownOutcomeTests(driver: () => Charging, movements: Movements, good:
 }
 
 function lostRefundTests(driver: () => Charging, movements: Movements, cards: Faults): void {
-  test('refunds not heard of are looked up and refused as charges are, under keys of their own', async () => {
+  test('refunds without a response are looked up and refused like charges, under their own keys', async () => {
     const done = refundRequest(await charged(driver(), cards.refundThenDrop), 100n)
     assert.equal((await driver().provider.refund(done)).outcome, 'unknown')
     assertSettled(await driver().provider.lookUpRefund(done), 'succeeded')

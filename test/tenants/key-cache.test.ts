@@ -45,7 +45,7 @@ describe('the key cache', () => {
     assert.equal(asked, 1)
   })
 
-  test('trusts no reading from before this process changed a key', async () => {
+  test('does not keep what was read before this process changed a key', async () => {
     await keys.lookUp(project.key)
     keys.forget()
     clock.advance(1)
@@ -60,7 +60,7 @@ describe('the key cache', () => {
     assert.equal(asked, 3)
   })
 
-  test('asks again beside the request, once, for a key in steady use', async () => {
+  test('refreshes a key in steady use in the background, once', async () => {
     await keys.lookUp(project.key)
     for (let second = 0; second < 5; second++) {
       clock.advance(600)

@@ -13,7 +13,7 @@ import { type Project, send, startTestServer, type TestServer } from '../support
 const REFUSAL =
   '{"message":"Unauthorized: send the project\'s secret key once, in a header named exactly Service-Secret (the name is case-sensitive)."}'
 
-describe('the door of the data API', () => {
+describe('authentication of the data API', () => {
   let server: TestServer
   let project: Project
   let billingKey: string
@@ -123,7 +123,7 @@ describe('the door of the data API', () => {
     assert.deepEqual(await Promise.all(keys.map(status)), [401, 401, 401, 200])
   })
 
-  test('a key dies when its overlap ends', async () => {
+  test('401 for an old key after its overlap', async () => {
     const old = (await regenerate()).secret_key
     await regenerate(1)
     assert.equal(await status(old), 200)
@@ -131,7 +131,7 @@ describe('the door of the data API', () => {
     assert.equal(await status(old), 401)
   })
 
-  test('of keys regenerated at the same time the last lives', async () => {
+  test('only the last of two keys regenerated at the same time is valid', async () => {
     let second: Promise<{ secret_key: string }> | undefined
     const first = await server.db.tx(async (query) => {
       const made = await regenerateKey(within(query), server.app.seal, { project: project.id })

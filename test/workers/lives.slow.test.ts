@@ -53,7 +53,7 @@ describe('a worker', LONG, () => {
     assert.equal(workers.pids().length, 2)
   })
 
-  test('that dies while it is handed a connection does not take that along', async () => {
+  test('that dies while it is handed a connection does not break it', async () => {
     const [frozen] = workers.pids()
     process.kill(frozen!, 'SIGSTOP')
     const clients = Array.from({ length: 6 }, () => workers.client())
@@ -120,7 +120,7 @@ describe('on the embedded database', LONG, () => {
     )
   })
 
-  test('the workers of a supervisor that is killed leave, and the last one stops the database', async () => {
+  test('the workers of a supervisor that is killed end, and the last one stops the database', async () => {
     const server = await startProcess(env, ['--workers', '2'])
     server.process.kill('SIGKILL')
     await server.ended
@@ -136,7 +136,7 @@ describe('a terminal that is closed', LONG, () => {
   const why =
     existsSync('/usr/bin/script') && process.platform === 'linux' ? false : 'there is no script(1) for a terminal'
   for (const args of ['', ' --workers 1']) {
-    test(`takes "serve${args}" along, which stops in order`, { skip: why }, async () => {
+    test(`ends "serve${args}", which stops its database`, { skip: why }, async () => {
       const dataDir = temporaryFolder()
       const env = { PATH: process.env['PATH'], DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0' }
       const main = join(import.meta.dirname, '../../src/main.ts')

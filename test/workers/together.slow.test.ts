@@ -20,7 +20,7 @@ describe('connections', LONG, () => {
     }
   })
 
-  test('unless they are set, are as many as workers need, and leave PostgreSQL’s own default in peace', () => {
+  test('are as many as the workers need unless they are set, within PostgreSQL’s default', () => {
     assert.deepEqual(divide(1, undefined), { workers: 1, share: { read: 3, plain: 3 } })
     assert.deepEqual(divide('auto', undefined, 8), { workers: 8, share: { read: 3, plain: 3 } })
     const many = divide('auto', undefined, 64)
@@ -111,7 +111,7 @@ describe('metrics', LONG, () => {
     assert.deepEqual(values(text!, 'tundish_database_connections{state="max"}'), [6])
   })
 
-  test('tell once what the database tells', async () => {
+  test('have values from the database once, not once for each worker', async () => {
     const { shop, billing } = workers
     const order = await shop.charge(await shop.customer())
     await billing.db.query(
@@ -126,7 +126,7 @@ describe('metrics', LONG, () => {
     assert.deepEqual(names.sort(), [...new Set(names)].sort())
   })
 
-  test('of a worker that hangs are what it said last', async () => {
+  test('of a worker that hangs are the last ones it reported', async () => {
     assert.deepEqual(lookups(await scrape()), [40])
     const [hanging] = workers.pids()
     process.kill(hanging!, 'SIGSTOP')

@@ -73,7 +73,7 @@ test('an event is a hint: its object is read at Stripe and imported into the pro
   assert.equal(await refreshFromStripe(events.app, account, [unknown], signal), 0)
 })
 
-test('a key that Stripe refuses is a failure with a sentence, and starting again goes on', async () => {
+test('a key that Stripe refuses fails the import with a sentence, and starting it again continues it', async () => {
   await connect('wrong', 'sk_live_000000000000')
   await admin.call('POST', path('wrong'), {})
   const stop = carryOutImports(events.app)

@@ -31,7 +31,7 @@ async function pay(
   return made.latest_charge as string
 }
 
-test('trouble at Stripe is waited out', async () => {
+test('requests that Stripe refuses or drops are repeated', async () => {
   const { simulator, stripe } = all
   const project = await all.imports.project()
   await savedCard(stripe)

@@ -89,7 +89,7 @@ test('a file in the place of DATA_DIR is a sentence', async () => {
   await assert.rejects(open(file), (error) => error instanceof UsageError && /is not a folder/.test(error.message))
 })
 
-test('as root under a folder that only root may enter, the database lives elsewhere and says so', {
+test('as root, the database is outside a folder that only root may enter, and a notice names its place', {
   skip: !ROOT,
 }, async (t) => {
   const closed = mkdtempSync(join(base, 'closed-'))

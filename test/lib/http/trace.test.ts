@@ -8,7 +8,7 @@ const PARENT = 'b7ad6b7169203331'
 
 describe('a trace', () => {
   for (const flags of ['00', '01', '03', 'ff']) {
-    test(`goes on with the flags ${flags}`, () => {
+    test(`continues with the flags ${flags}`, () => {
       const { traceId, traceparent } = traceOf(`00-${ID}-${PARENT}-${flags}`)
       assert.equal(traceId, ID)
       const sampled = flags === '00' ? '00' : '01'
@@ -16,7 +16,7 @@ describe('a trace', () => {
     })
   }
 
-  test('goes on when a later version says more', () => {
+  test('continues from a header of a later version with more fields', () => {
     assert.equal(traceOf(`cc-${ID}-${PARENT}-01-what-ever`).traceId, ID)
     assert.match(traceOf(`cc-${ID}-${PARENT}-01`).traceparent, /^00-/)
   })

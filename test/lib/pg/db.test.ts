@@ -43,7 +43,7 @@ describe('a transaction', () => {
   const note = (query: Query, n: number) => query('insert into notes values ($1) returning n', [n])
   const notes = async () => (await fresh.db.query('select n from notes order by n')).map(({ n }) => Number(n))
 
-  test('does what it is asked together in that order, and each gets its own answer', async () => {
+  test('runs statements that are sent together in their order, each with its own result', async () => {
     const answers = await fresh.db.tx(async (query) => {
       const answers = await Promise.all([1, 2, 3].map((n) => note(query, n)))
       return [...answers, await query('select count(*) as n from notes')]
@@ -103,7 +103,7 @@ describe('a transaction', () => {
     assert.deepEqual(pieces, ['begin 70 71 72 sync', 'commit sync', 'begin 73 74 commit sync'])
   })
 
-  test('whose commit goes along is done when it is answered, and undone when one of its statements fails', async () => {
+  test('whose commit is sent with its statements is committed once they succeed, and rolled back if one fails', async () => {
     const before = await notes()
     const twice = (n: number, other: number) =>
       fresh.db.tx(async (query, commit) => {
@@ -119,7 +119,7 @@ describe('a transaction', () => {
     assert.deepEqual(await notes(), [...before, 80, 81, 90])
   })
 
-  test('of which a failure is passed over is no success, whether its commit went along or came behind', async () => {
+  test('fails if the caller ignores a failed statement, whether the commit was sent with it or after it', async () => {
     const before = await notes()
     const careless = fresh.db.tx(async (query, commit) => {
       const lost = query('select 1 / $1::int', [0]).catch(() => {})

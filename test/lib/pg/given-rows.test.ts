@@ -27,7 +27,7 @@ describe('a statement on given rows', () => {
     assert.deepEqual(await fresh.db.query(...ECHO([], 'first')), [])
   })
 
-  test('is planned without a set for one row', async () => {
+  test('is planned as a single step for one row', async () => {
     const steps = async (rows: ReturnType<typeof rowOf>[]) => {
       const [{ text }] = ECHO(rows, 'first')
       const plan = await fresh.db.query(`explain (generic_plan) ${text}`)

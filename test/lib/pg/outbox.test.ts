@@ -8,7 +8,7 @@ import { setUpDb } from '../../support/db.ts'
 /** The beginning of the transaction that a read was done in. */
 const NOW = 'select extract(epoch from now())::text'
 
-describe('reads that are asked for together', () => {
+describe('reads that are sent together', () => {
   const fresh = setUpDb({ readConnections: 1 })
   before(() => fresh.db.query('create table notes (n int unique deferrable initially deferred)'))
   const read = async (text: string, name?: string) => {
@@ -43,7 +43,7 @@ describe('reads that are asked for together', () => {
     assert.deepEqual(await read('select 2', 'two'), ['2'])
   })
 
-  test('get each row once, though their batch is sent again', async () => {
+  test('receive each row once, although their batch is sent again', async () => {
     const taken: (string | null)[] = []
     const failing = read('select 1 / (3 - n) from generate_series(1, 3) n')
     const taking = fresh.db.read({ text: 'select n from generate_series(1, 3) n' }, [], (row) =>
@@ -54,7 +54,7 @@ describe('reads that are asked for together', () => {
     assert.deepEqual(taken, ['1', '2', '3'])
   })
 
-  test('which change something are committed by themselves, whatever becomes of the others', async () => {
+  test('that write are committed separately, even if others in the batch fail', async () => {
     const [now, one, failed, two] = await outcomes([
       read(NOW),
       read(`with made as (insert into notes values (1)) ${NOW}`, 'make one'),
@@ -66,7 +66,7 @@ describe('reads that are asked for together', () => {
     assert.deepEqual(await notes(), [1, 2])
   })
 
-  test('which change something fail when they cannot be committed', async () => {
+  test('that write fail if they cannot be committed', async () => {
     const clash = 'insert into notes values (1) returning n'
     const asked = [read('select 1'), read(clash, 'clash'), read('select 2')]
     assert.deepEqual(await outcomes(asked), [['1'], '23505', ['2']])

@@ -79,7 +79,7 @@ describe('a row', () => {
     )
   })
 
-  test('stands in a list in its place, between what belongs around it', async () => {
+  test('is written in its order, between the given beginning and end of a list', async () => {
     const rows = await fresh.db.read(
       { text: `select ${thing.columns} from generate_series(1, 3000) n`.replace('$7::text', "n || '\"'") },
       ['é', true, null, null, null, null],
@@ -99,7 +99,7 @@ describe('a row', () => {
     }
   })
 
-  test('comes as often as is wanted and no more, prepared or not, on either kind of connection', async () => {
+  test('comes with at most `most` rows, prepared or not, on either kind of connection', async () => {
     const text = 'select n from generate_series(1, 9) n'
     const first = async (read: Db['read'], name: string | undefined, most: number) => {
       const rows = await read({ ...(name !== undefined && { name }), text, most }, [])
@@ -113,7 +113,7 @@ describe('a row', () => {
     }
   })
 
-  test('comes to its own caller, also beside statements that fail', async () => {
+  test('is returned to the caller of its statement, also beside statements that fail', async () => {
     const asked = Array.from({ length: 300 }, (_, n) =>
       n % 3 === 0
         ? fresh.db.read({ text: `select ${n} / 0` }, []).catch(({ code }) => code as string)

@@ -69,7 +69,7 @@ describe('a replica', { timeout: 240_000 }, () => {
     })
   }
 
-  test('frozen without a word', async () => {
+  test('frozen with its connections open', async () => {
     await untilUsable(server)
     const slowestMs = await survives(async () => {
       await sleep(300)
@@ -97,7 +97,7 @@ describe('a replica', { timeout: 240_000 }, () => {
     })
   })
 
-  test('whose primary is away: reads hear of that as ever, and it serves again after it', async () => {
+  test('503 for reads while the primary is away, and the replica serves them after it is back', async () => {
     await untilUsable(server)
     await scene.primary.stop()
     assert.equal((await seenBy(server, project).get('/subscriptions')).status, 503)

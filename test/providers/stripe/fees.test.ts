@@ -51,7 +51,7 @@ test('amounts are in units of ISO 4217: 2.00 ISK of Stripe are 2', async () => {
   assert.deepEqual(await read({ currency: 'isk', fee: 200 }), ['sale', 'py_1', '2 ISK'])
 })
 
-test('an entry that is a fee alone is told by what it leaves: taken or given back', async () => {
+test('an entry with only a fee is a chargeback if the fee was taken, a reversal if it was returned', async () => {
   const alone = { type: 'adjustment', amount: 0, source: dispute }
   assert.deepEqual(await read({ ...alone, fee: 1500, net: -1500 }), ['chargeback', 'du_1', '1500 USD'])
   assert.deepEqual(await read({ ...alone, fee: -1500, net: 1500 }), ['chargeback_reversal', 'du_1', '-1500 USD'])
