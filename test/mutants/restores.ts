@@ -24,7 +24,7 @@ export const restoreMutants: Mutants = {
   },
   'forgotten-handle-cancelled': {
     does: 'cancels an order whose handle a restored backup has forgotten',
-    file: 'billing/unknown/look.ts',
+    file: 'billing/unknown/unprepared.ts',
     code: `if (restoredFrom === null || !provider.findByKey) return`,
     bug: `if (restoredFrom === null || restoredFrom || !provider.findByKey) return`,
     foundBy: ['test/billing/two-steps-later.test.ts'],
