@@ -1,4 +1,4 @@
-// Calls operations of the operator's API for pages and forms, with the rules of the API.
+// Calls operations of the operator's API for pages and forms, with the checks of the API.
 import { type Input, isReading, type Operation, perform } from '../admin/operation.ts'
 import { operations } from '../admin/operations.ts'
 import type { App } from '../app.ts'
@@ -7,13 +7,13 @@ import { ApiError } from '../lib/errors.ts'
 import { bodyCheck } from '../lib/http/body.ts'
 import type { Session } from './sessions.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: an answer is what its operation's schema says.
-export type Answer = any
+// biome-ignore lint/suspicious/noExplicitAny: the type of a result is the response schema of its operation.
+export type Result = any
 
-/** Performs the operation with this id. */
-export type Call = (id: string, input?: Partial<Input>) => Promise<Answer>
+/** Performs the operation with this id, such as `getProject`. */
+export type Call = (id: string, input?: Partial<Input>) => Promise<Result>
 
-/** Calls operations as this operator. */
+/** Returns the function that calls operations as this operator. */
 export const openCall =
   (app: App, actor: Actor, session: Session): Call =>
   (id, input = {}) =>
@@ -22,16 +22,16 @@ export const openCall =
 async function callOperation(app: App, actor: Actor, session: Session, id: string, input: Partial<Input>) {
   const operation = operations.find((one) => one.id === id)
   if (!operation) throw new Error(`Bug: there is no operation ${id}.`)
-  if (!mayCall(operation, session)) throw new ApiError(403, 'key_is_read_only', 'This operator key may only read.')
+  if (!mayCall(operation, session)) throw new ApiError(403, 'key_is_read_only', 'Your operator key is read-only.')
   const whole: Input = { params: {}, query: {}, body: {}, ...input }
   checkInput(operation, whole)
-  const answer = await perform(operation, app, actor, whole)
-  return typeof answer === 'string' ? JSON.parse(answer) : answer
+  const result = await perform(operation, app, actor, whole)
+  return typeof result === 'string' ? JSON.parse(result) : result
 }
 
 const checks = new Map<string, (value: unknown) => void>()
 
-/** Checks the input as the API does: a form may send anything. */
+/** Checks the input as the API does, because a form can contain anything. */
 function checkInput(operation: Operation, { params, query, body }: Input): void {
   const schema = isReading(operation) ? operation.query : operation.body
   const check = checks.get(operation.id) ?? bodyCheck(schema ?? {})
@@ -43,12 +43,12 @@ function checkInput(operation: Operation, { params, query, body }: Input): void 
 
 const mayCall = (operation: Operation, { scope }: Session) => isReading(operation) || scope === 'write'
 
-// Keys and accounts of one tenant: more of them than this are not shown.
+// For lists of keys and merchant accounts, of which one tenant has few. Further ones are not shown.
 const MOST = 1000
 
-/** All items of a list, at most a thousand. */
-export async function allOf(call: Call, id: string, input: Partial<Input> = {}): Promise<Answer[]> {
-  const items: Answer[] = []
+/** Reads all pages of a list, up to a thousand items. */
+export async function allOf(call: Call, id: string, input: Partial<Input> = {}): Promise<Result[]> {
+  const items: Result[] = []
   let cursor: string | undefined
   do {
     const query = { ...input.query, limit: 100, ...(cursor !== undefined && { cursor }) }

@@ -1,4 +1,4 @@
-// Cookies of the dashboard: never readable by scripts, never sent by another site.
+// Cookies of the dashboard: scripts cannot read them, and requests from other sites do not carry them.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 export function cookieOf({ headers }: FastifyRequest, name: string): string | undefined {
@@ -25,5 +25,5 @@ export function dropCookie(reply: FastifyReply, name: string): void {
   reply.header('set-cookie', `${name}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict`)
 }
 
-/** Whether the browser used TLS, which a proxy before us terminates. A forged header could only make a cookie stricter. */
+/** Whether the browser used TLS, which a proxy in front terminates. A forged header only makes the cookie stricter. */
 export const isSecure = ({ headers }: FastifyRequest) => headers['x-forwarded-proto'] === 'https'

@@ -1,4 +1,4 @@
-// The dashboard: pages for people on the operator's listener, each made from operations of the operator's API.
+// The dashboard: web pages on the operator's listener, each made from operations of the operator's API.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { App } from '../app.ts'
 import { DAY_S } from '../lib/days.ts'
@@ -8,13 +8,13 @@ import { serveDashboardAssets } from './assets.ts'
 import { chooseShard } from './choose-shard.ts'
 import { cookieOf, isSecure, setCookie } from './cookies.ts'
 import { showError } from './errors.ts'
-import { formOf, takeForms } from './forms.ts'
+import { acceptForms, formOf } from './forms.ts'
 import { actions, type Form, pages, type Route } from './routes.ts'
 import { DOCUMENT_HEADERS, ownPath, sendDocument, THEME_COOKIE } from './send.ts'
 import { findSession, type Session } from './sessions.ts'
 import { writeCsv } from './sheet.ts'
 import { shell } from './shell.ts'
-import { askToSignIn, SESSION_COOKIE, signingIn } from './sign-in.ts'
+import { mountSignIn, redirectToSignIn, SESSION_COOKIE } from './sign-in.ts'
 import { openView, type View } from './view.ts'
 
 const THEME_SECONDS = 365 * DAY_S
@@ -24,11 +24,11 @@ export async function dashboard(scope: FastifyInstance, app: App): Promise<void>
   scope.addHook('onRoute', (route) => {
     route.schema = { ...route.schema, hide: true } as object
   })
-  takeForms(scope)
+  acceptForms(scope)
   scope.setErrorHandler((error, request, reply) => showError(app, error, request, reply))
   scope.addHook('onRequest', chooseShard(app.config.shardDashboards))
   serveDashboardAssets(scope)
-  signingIn(scope, app)
+  mountSignIn(scope, app)
   scope.post('/theme', async (request, reply) => {
     const theme = formOf(request).get('theme') ?? ''
     const value = theme === 'light' || theme === 'dark' ? theme : 'system'
@@ -38,12 +38,12 @@ export async function dashboard(scope: FastifyInstance, app: App): Promise<void>
   for (const [path, page] of Object.entries(pages))
     scope.get(path, (request, reply) => showPage(app, page, request, reply))
   for (const [path, action] of Object.entries(actions))
-    scope.post(path, (request, reply) => carryOut(app, action, request, reply))
+    scope.post(path, (request, reply) => submitForm(app, action, request, reply))
 }
 
 async function showPage(app: App, page: Route, request: FastifyRequest, reply: FastifyReply) {
   const session = await sessionOf(app, request)
-  if (!session) return askToSignIn(request, reply)
+  if (!session) return redirectToSignIn(request, reply)
   const view = await viewOf(app, session, request)
   const shown = await page(view)
   const csv = view.query.get('csv')
@@ -51,14 +51,14 @@ async function showPage(app: App, page: Route, request: FastifyRequest, reply: F
   return sendDocument(request, reply, shown.title, shell(view, shown))
 }
 
-async function carryOut(app: App, action: Form, request: FastifyRequest, reply: FastifyReply) {
+async function submitForm(app: App, action: Form, request: FastifyRequest, reply: FastifyReply) {
   const session = await sessionOf(app, request)
-  if (!session) throw new ApiError(401, 'unauthorized', 'Your session has ended. Sign in again: nothing was done.')
-  if (session.scope !== 'write') throw new ApiError(403, 'key_is_read_only', 'Your operator key may only read.')
+  if (!session) throw new ApiError(401, 'unauthorized', 'Your session has ended, and nothing was done. Sign in again.')
+  if (session.scope !== 'write') throw new ApiError(403, 'key_is_read_only', 'Your operator key is read-only.')
   const view = await viewOf(app, session, request)
   const result = await action(view, formOf(request))
   if (typeof result === 'string') return reply.headers(DOCUMENT_HEADERS).redirect(ownPath(result), 303)
-  // The result has no address of its own: its links are those of the page that the form was on.
+  // The result has no URL of its own, so its links are those of the page with the form.
   const path = `/${view.path.split('/')[1]}`
   return sendDocument(request, reply, result.title, shell({ ...view, path }, result))
 }
@@ -86,7 +86,7 @@ function viewOf(app: App, session: Session, request: FastifyRequest): Promise<Vi
 
 function sendCsv(view: View, name: string, reply: FastifyReply) {
   const found = view.tables.get(name)
-  if (!found) throw new ApiError(404, 'object_not_found', 'There is no such table on this page.')
+  if (!found) throw new ApiError(404, 'object_not_found', `There is no table "${name}" on this page.`)
   return reply
     .headers({ ...DOCUMENT_HEADERS, 'content-disposition': `attachment; filename="${name}.csv"` })
     .type('text/csv; charset=utf-8')

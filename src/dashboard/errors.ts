@@ -1,4 +1,4 @@
-// Errors as pages: a refusal in its sentence, a database that is away with a way to try again, a bug without its details.
+// Error pages: a refusal with its message, a database outage with a link to try again, a bug without its details.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { App } from '../app.ts'
 import { ApiError, tryLater } from '../lib/errors.ts'
@@ -16,10 +16,12 @@ export function showError({ log }: App, error: unknown, request: FastifyRequest,
     log.error({ request_id, tenant, route: request.routeOptions?.url, err: error }, 'A page failed.')
   const sentence =
     known?.message ??
-    (status === 413 ? 'The form is too large.' : `Internal error. The log has it under the request id ${request_id}.`)
+    (status === 413
+      ? 'The form is too large.'
+      : `Internal error. The log has the details under request ID ${request_id}.`)
   reply.code(status).headers(known?.headers ?? {})
   const title = titleOf(status)
-  return sendDocument(request, reply, title, errorBody(title, sentence, waysOn(status, request)))
+  return sendDocument(request, reply, title, errorBody(title, sentence, nextSteps(status, request)))
 }
 
 function asRefusal(error: unknown): ApiError | undefined {
@@ -31,20 +33,22 @@ function asRefusal(error: unknown): ApiError | undefined {
 function titleOf(status: number): string {
   if (status === 401) return 'Signed out'
   if (status === 404) return 'Not found'
-  if (status === 503) return 'Not available at the moment'
+  if (status === 503) return 'Temporarily unavailable'
   return status >= 500 ? 'Something went wrong' : 'That did not work'
 }
 
-const errorBody = (title: string, sentence: string, ways: Html) =>
-  html`<body class="alone"><main id="content"><h1>${title}</h1><p class="failed" role="alert">${sentence}</p>${ways}</main></body>`
+const errorBody = (title: string, sentence: string, next: Html) =>
+  html`<body class="alone"><main id="content"><h1>${title}</h1><p class="failed" role="alert">${sentence}</p>${next}</main></body>`
 
-/** What one can do next. A form that failed may have done its work before: only its page shows that. */
-function waysOn(status: number, { method, url, headers }: FastifyRequest): Html {
+/** Links for what to do next. A form that failed may have had an effect, so it leads back to its page, which shows that. */
+function nextSteps(status: number, { method, url, headers }: FastifyRequest): Html {
   if (status === 401) return html`<p><a class="button" href="${signInPath(pageBefore(headers))}">Sign in</a></p>`
   const today = html`<a href="/">Today</a>`
   if (method !== 'GET') {
     const back = html`<p class="row"><a class="button" href="${pageBefore(headers)}">Back to the form</a> ${today}</p>`
-    return status < 500 ? back : html`<p>It may have been done: look before you send the form again.</p>${back}`
+    return status < 500
+      ? back
+      : html`<p>The change may have been made. Check before you send the form again.</p>${back}`
   }
   const before = pageBefore(headers)
   if (status < 500)
@@ -52,7 +56,7 @@ function waysOn(status: number, { method, url, headers }: FastifyRequest): Html 
   return html`<p class="row"><a class="button" href="${ownPath(url)}">Try again</a> ${today}</p>`
 }
 
-/** The page of the form or link: browsers send its address to the same origin. */
+/** The page with the form or link, from `Referer`, which browsers send to the same origin. */
 function pageBefore({ referer, host }: FastifyRequest['headers']): string {
   const page = referer !== undefined && URL.canParse(referer) ? new URL(referer) : undefined
   return page?.host === host ? ownPath(page!.pathname + page!.search) : '/'

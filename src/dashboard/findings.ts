@@ -1,4 +1,4 @@
-// The findings of the doctor, cached for ten minutes: an examination takes seconds, since it counts everything.
+// The doctor's findings, cached for ten minutes: an examination takes seconds, because it counts all records.
 import type { App } from '../app.ts'
 import { examine, type Finding } from '../doctor/doctor.ts'
 
@@ -16,7 +16,7 @@ interface Examination {
 
 const examinations = new WeakMap<App['config'], Examination>()
 
-/** The findings of the last ten minutes, or of an examination now, which concurrent callers share. */
+/** The cached findings, or those of a new examination, which concurrent callers share. */
 export function findingsOf({ config, clock }: App): Promise<Findings> {
   const last = examinations.get(config)
   const nowMs = clock.monotonicMs()

@@ -1,9 +1,9 @@
-// How values are shown: numbers grouped, money with its currency, times in UTC, ids that can be copied.
+// Formats values for pages: numbers, money with its currency, times in UTC, ids with a button that copies them.
 import { DAY_S } from '../lib/days.ts'
 import { minorUnits } from '../lib/money.ts'
 import { type Html, html, type Piece } from './html.ts'
 
-// Made once: to make one for each number would take most of the time of a page.
+// Created once: creating one for each number would take most of a page's time.
 const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 })
 const FIXED = Array.from(
   { length: 5 },
@@ -25,7 +25,7 @@ export function money(value: number | string | null | undefined, currency: strin
   return value === null || value === undefined ? NONE : `${digitsOf(value, currency)} ${currency}`
 }
 
-/** An amount in US dollars, where everything is. */
+/** An amount in US dollars with a dollar sign, for pages on which all amounts are. */
 export function dollars(value: number | string | null | undefined): Piece {
   if (value === null || value === undefined) return NONE
   const text = digitsOf(value, 'USD')
@@ -38,7 +38,7 @@ function digitsOf(value: number | string, currency: string): string {
 
 /** An amount in minor units. */
 export function minorMoney(value: number | string | null, currency: string): Piece {
-  // As a decimal text: the quotient of a large amount has too few digits.
+  // As decimal text: a division would lose digits of large amounts.
   return value === null ? NONE : money(`${value}e-${minorUnits(currency) ?? 2}`, currency)
 }
 
@@ -53,11 +53,11 @@ interface Changing {
   bad?: boolean
   /** Whether the value is a share, whose change is the difference in percentage points. */
   isShare?: boolean
-  /** What is shown where there is nothing to compare with. */
+  /** Shown if there is no value to compare with. */
   none?: string
 }
 
-/** How a value changed, as a share of what it was. */
+/** The change of a value, in percent of the earlier value; for shares in percentage points. */
 export function change(value: Value, before: Value, changing: Changing = {}): Piece {
   const { bad = false, isShare = false, none = 'no comparison' } = changing
   if (value === null || value === undefined || before === null || before === undefined || (!before && !isShare))
@@ -70,19 +70,19 @@ export function change(value: Value, before: Value, changing: Changing = {}): Pi
   return html`<span class="change ${tone}">${text}${isShare ? ' points' : '%'}</span>`
 }
 
-/** A date-time as the API has it; the script adds the local time to the title. */
+/** A date-time to the minute. The title has it in full, and the local time is added by the script. */
 export function time(instant: string | null | undefined): Piece {
   if (!instant) return NONE
   return html`<time datetime="${instant}" title="${instant}">${instant.slice(0, 10)} ${instant.slice(11, 16)}</time>`
 }
 
-/** The day alone, where the time of day matters little. */
+/** The date only, where the time of day does not matter. */
 export function day(instant: string | null | undefined): Piece {
   if (!instant) return NONE
   return html`<time datetime="${instant}" title="${instant}">${instant.slice(0, 10)}</time>`
 }
 
-/** The same to the second, for what happens within one. */
+/** A date-time to the second, for steps that follow each other quickly. */
 export function moment(instant: string): Piece {
   return html`<time datetime="${instant}" title="${instant}">${instant.slice(0, 10)} ${instant.slice(11, 19)}</time>`
 }
@@ -94,7 +94,7 @@ const UNITS: [seconds: number, name: string][] = [
   [1, 's'],
 ]
 
-/** A length of time in its largest fitting unit, with two digits at least. */
+/** A duration in the largest unit that fits, with at least two digits. */
 export function duration(seconds: number | null | undefined): Piece {
   if (seconds === null || seconds === undefined) return NONE
   const [size, name] = UNITS.find(([unit]) => seconds >= unit) ?? [1, 's']
@@ -106,7 +106,7 @@ export function duration(seconds: number | null | undefined): Piece {
 export const milliseconds = (value: number | null | undefined): Piece =>
   value === null || value === undefined ? NONE : value < 1000 ? `${Math.round(value)} ms` : duration(value / 1000)
 
-/** An id with a button that copies it; without scripts it is plain text. */
+/** An id with a button that copies it; without scripts only the text. */
 export function id(text: string | null | undefined, href?: string): Piece {
   if (!text) return NONE
   const shown = href ? html`<a href="${href}">${text}</a>` : html`<span>${text}</span>`
@@ -145,23 +145,23 @@ export function status(word: string | null | undefined): Piece {
   return word ? html`<span class="badge ${TONES[word] ?? 'flat'}">${word}</span>` : NONE
 }
 
-/** A bar of a share from 0 to 1; style attributes are not allowed by the policy, attributes of SVG are. */
+/** A bar for a share from 0 to 1. It is an SVG because the Content-Security-Policy forbids style attributes. */
 export function bar(share: number, tone = ''): Html {
   const width = Math.max(0, Math.min(100, share * 100)).toFixed(2)
   return html`<svg class="bar ${tone}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" height="8"/><rect class="fill" width="${width}" height="8"/></svg>`
 }
 
-/** A text of one line, cut where it is long. */
+/** Text on one line, truncated if it is too long; the title has all of it. */
 export const cut = (text: string) => html`<span class="cut" title="${text}">${text}</span>`
 
 const COUNTRIES = new Intl.DisplayNames('en', { type: 'region', fallback: 'code' })
 const LANGUAGES = new Intl.DisplayNames('en', { type: 'language', fallback: 'code' })
 
-/** The name of a country, or the text itself if it is no code of one. */
+/** The name of a country, or the text itself if it is not a country code. */
 export const country = (code: string) => (/^[A-Z]{2}$/.test(code) ? COUNTRIES.of(code)! : code)
 
-/** The name of a language, or the text itself if it is no code of one. */
+/** The name of a language, or the text itself if it is not a language code. */
 export const language = (code: string) => (/^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$/.test(code) ? LANGUAGES.of(code)! : code)
 
-/** Words of a snake_case name. */
+/** A snake_case name as words: `won_dispute` becomes `Won dispute`. */
 export const words = (name: string) => name.replaceAll('_', ' ').replace(/^./, (letter) => letter.toUpperCase())

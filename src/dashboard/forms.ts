@@ -1,11 +1,11 @@
-// Forms: read from a body, and refused unless the dashboard's own page sent them.
+// Parses the bodies of forms, and refuses forms that were not sent from the dashboard's own pages.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../lib/errors.ts'
 
 const MOST_FORM_BYTES = 64 * 1024
 
-/** Takes forms as bodies, and refuses every change that another origin asked the browser to send. */
-export function takeForms(scope: FastifyInstance): void {
+/** Makes the scope accept forms as bodies, and refuse changes that another origin made the browser send (CSRF). */
+export function acceptForms(scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers()
   scope.addContentTypeParser(
     'application/x-www-form-urlencoded',
@@ -20,7 +20,7 @@ export function takeForms(scope: FastifyInstance): void {
   })
 }
 
-/** Browsers send `Origin` with every form, and `Sec-Fetch-Site` says whose page it was; neither can be set by a page. */
+/** Browsers send `Origin` with every form, and `Sec-Fetch-Site` says which site sent it. A page can set neither. */
 function requireOwnOrigin({ headers }: FastifyRequest): void {
   const { origin, host } = headers
   const site = headers['sec-fetch-site']

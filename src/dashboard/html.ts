@@ -1,6 +1,6 @@
-// HTML by tagged templates that escape what is put into them.
+// HTML from tagged templates, which escape every value.
 
-/** HTML that is safe to put into other HTML. */
+/** HTML that is inserted into other HTML without escaping. */
 export class Html {
   readonly text: string
   constructor(text: string) {
@@ -13,7 +13,7 @@ export class Html {
 
 export type Piece = Html | string | number | null | undefined | false | readonly Piece[]
 
-/** `html`<b>${name}</b>`` escapes `name`; HTML stays, lists are joined, null, undefined and false are left out. */
+/** `html`<b>${name}</b>`` escapes `name`. `Html` is inserted as it is, lists are joined; null, undefined and false add nothing. */
 export function html(strings: TemplateStringsArray, ...pieces: Piece[]): Html {
   let text = strings[0]!
   for (const [n, piece] of pieces.entries()) text += write(piece) + strings[n + 1]!
@@ -33,7 +33,7 @@ function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ESCAPES[character]!)
 }
 
-/** The text of HTML, for a sheet. */
+/** HTML as plain text, for CSV. */
 export function textOf(piece: Piece): string {
   const plain = write(piece)
     .replace(/<[^>]*>/g, ' ')

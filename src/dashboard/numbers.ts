@@ -1,5 +1,5 @@
-// Figures for pages: read by the operations and turned into rows of tables.
-import type { Answer } from './call.ts'
+// Reads figures for pages by the operations of the API, and turns them into tables.
+import type { Result } from './call.ts'
 import { dollars, number, percent } from './format.ts'
 import { comparable, type Span } from './period.ts'
 import { type PeriodRow, periodsOf, periodTable } from './periods.ts'
@@ -12,29 +12,29 @@ export interface Figure {
   key: string | null
   currency: string | null
   values: Record<string, number | null>
-  /** Of the days that are over, and of as many before; undefined if there are none. */
+  /** The values of the days that are over, and those of the days they are compared with; undefined if there are none. */
   compared?: Record<string, number | null>
   previous?: Record<string, number | null>
 }
 
-interface Asked {
+interface FigureQuery {
   by?: string
   compare?: boolean
   funnel?: string
   money?: 'own' | 'usd'
-  /** The days, if not those of the page. */
+  /** The first day and the day after the last, if not those of the page. */
   from?: string
   to?: string
 }
 
-/** Figures of the page's project, or of all projects of its organization, for its days. */
-export async function figures(view: View, metric: string, asked: Asked = {}): Promise<Figure[]> {
+/** Reads figures of the chosen project, or of all projects of the chosen organization. */
+export async function figures(view: View, metric: string, query: FigureQuery = {}): Promise<Figure[]> {
   const { span, test } = view
-  const { by, compare, funnel, money = 'usd', from = span.from, to = span.to } = asked
+  const { by, compare, funnel, money = 'usd', from = span.from, to = span.to } = query
   const [operation, params] = view.project
     ? ['getProjectFigures', { project_id: view.project.id }]
     : ['getOrganizationFigures', { organization_id: organizationOf(view).id }]
-  const answer: Answer = await view.call(operation, {
+  const result: Result = await view.call(operation, {
     params,
     query: {
       metric,
@@ -47,23 +47,23 @@ export async function figures(view: View, metric: string, asked: Asked = {}): Pr
       ...(funnel !== undefined && { funnel }),
     },
   })
-  return answer.data
+  return result.data
 }
 
 const NOTHING: Figure = { period: null, key: null, currency: null, values: {} }
 
-/** The figure of the whole period, empty if there are no records; its days that are over are compared. */
-export async function total(view: View, metric: string, asked: Asked = {}): Promise<Figure> {
+/** The figure of the whole period; empty if there are no records. Only the days that are over are compared. */
+export async function total(view: View, metric: string, query: FigureQuery = {}): Promise<Figure> {
   const days = comparable(view.span)
   const [[all = NOTHING], [over] = []] = await Promise.all([
-    figures(view, metric, asked),
-    days && figures(view, metric, { ...asked, ...days, compare: true }),
+    figures(view, metric, query),
+    days && figures(view, metric, { ...query, ...days, compare: true }),
   ])
   return { ...all, ...(over && { compared: over.values, previous: over.previous! }) }
 }
 
-/** The state at the end of the period, compared with the one at its beginning, or a year earlier. */
-export async function standing(view: View, metric: string): Promise<Figure> {
+/** The value at the end of the period, such as the MRR, compared with the end of the period it is compared with. */
+export async function endOfPeriod(view: View, metric: string): Promise<Figure> {
   const [found] = await figures(view, metric, { compare: true })
   return found ? { ...found, compared: found.values } : NOTHING
 }
@@ -71,32 +71,32 @@ export async function standing(view: View, metric: string): Promise<Figure> {
 export type Unit = 'usd' | 'percent' | 'number'
 const SHOW: Record<Unit, typeof number> = { usd: dollars, percent, number }
 
-export const show = (unit: Unit, value: number | null | undefined) => cell(SHOW[unit](value), value)
+export const valueCell = (unit: Unit, value: number | null | undefined) => cell(SHOW[unit](value), value)
 
 export interface Series {
   label: string
   metric: string
   unit: Unit
-  /** Whether it is an average or a share: a period without anything has none. */
+  /** Whether the metric is an average or a share, which an empty period has none of: its cell is empty, not 0. */
   isRate?: boolean
-  /** Whether it is the sum of the others. */
+  /** Whether the metric is the sum of the others. */
   sum?: boolean
 }
 
 interface Rows {
-  /** Other periods than those of the page. */
+  /** The periods, if not those of the page. */
   span?: Span
-  /** Whether the values are states at the end of each period, and no sums over it: none is unfinished then. */
-  standing?: boolean
+  /** Whether the values are those at the end of each period, and not sums over it: then no period is marked incomplete. */
+  atEnd?: boolean
 }
 
-/** A row a period, a column a metric. */
+/** A table with a row for each period and a column for each metric. */
 export function seriesTable(
   view: View,
   caption: string,
   found: Figure[],
   series: Series[],
-  { span = view.span, standing = false }: Rows = {},
+  { span = view.span, atEnd = false }: Rows = {},
 ): Table {
   const byPeriod = new Map(found.map((figure) => [figure.period, figure.values]))
   const rows = periodsOf(span).map((period) => {
@@ -104,17 +104,17 @@ export function seriesTable(
     return {
       period,
       cells: series.map(({ metric, unit, isRate = unit === 'percent' }) =>
-        show(unit, values[metric] ?? (isRate ? null : 0)),
+        valueCell(unit, values[metric] ?? (isRate ? null : 0)),
       ),
     }
   })
   const columns = series.map(({ label, sum = false }) => ({ label, sum }))
-  return periodTable(caption, span, columns, standing ? rows.map(whole) : rows)
+  return periodTable(caption, span, columns, atEnd ? rows.map(markComplete) : rows)
 }
 
-const whole = ({ period, cells }: PeriodRow): PeriodRow => ({ period: { ...period, part: undefined }, cells })
+const markComplete = ({ period, cells }: PeriodRow): PeriodRow => ({ period: { ...period, part: undefined }, cells })
 
-/** A row a period, a column each of the largest keys, one for all others, and their total. */
+/** A table with a row for each period, and a column for each of the largest keys, for all others and for the total. */
 export function pivotTable(
   view: View,
   caption: string,
@@ -137,8 +137,10 @@ export function pivotTable(
   const rows = periodsOf(view.span).map((period) => {
     const here = byPeriod.get(period.start) ?? []
     const sumOf = (keys: string[]) =>
-      tidy(here.filter(({ key }) => keys.includes(key!)).reduce((sum, { values }) => sum + (values[metric] ?? 0), 0))
-    return { period, cells: columns.map((keys) => show(unit, sumOf(keys))) }
+      roundMoney(
+        here.filter(({ key }) => keys.includes(key!)).reduce((sum, { values }) => sum + (values[metric] ?? 0), 0),
+      )
+    return { period, cells: columns.map((keys) => valueCell(unit, sumOf(keys))) }
   })
   const labels = [...shown.map(name), ...(others.length > 0 ? ['others'] : [])]
   const heads = labels.map((label) => ({ label }))
@@ -146,8 +148,8 @@ export function pivotTable(
   return periodTable(caption, view.span, [...heads, ...total], sorted.length === 0 ? [] : rows)
 }
 
-/** Without the error of binary fractions: no amount has more decimals. */
-export const tidy = (sum: number) => Math.round(sum * 1e4) / 1e4
+/** Removes the error of binary fractions from a sum: no amount has more than four decimals. */
+export const roundMoney = (sum: number) => Math.round(sum * 1e4) / 1e4
 
 export interface Names {
   funnels: Record<string, string>
@@ -155,17 +157,17 @@ export interface Names {
   experiments: Record<string, string>
 }
 
-// More names than this are not worth the wait: what has none is shown by its id.
+// Each project is a query. Funnels and products of further projects are shown by their id.
 const MOST_NAMED = 20
 
-/** Names in the project, or in the newest projects of the organization. */
+/** The names of funnels, products and experiments of the chosen project, or of the newest projects of the organization. */
 export async function namesOf(view: View): Promise<Names> {
   const all = await Promise.all(
     chosenProjects(view)
       .slice(0, MOST_NAMED)
       .map(({ id }) => view.call('getProjectNames', { params: { project_id: id } }) as Promise<Names>),
   )
-  // Without a prototype: an id may be the name of one of its fields, such as "constructor".
+  // Without a prototype, because an id may be "constructor".
   const merged = (of: keyof Names): Record<string, string> =>
     Object.assign(Object.create(null), ...all.map((names) => names[of]))
   return { funnels: merged('funnels'), products: merged('products'), experiments: merged('experiments') }

@@ -1,17 +1,17 @@
-// Parts of several pages: tiles, sections, steps of a funnel, links between pages of a list, forms.
+// What several pages consist of: tiles, sections, steps of a funnel, links between pages of a list, forms.
 import { bar, change, number, percent } from './format.ts'
 import { type Html, html, type Piece } from './html.ts'
 import type { Figure, Unit } from './numbers.ts'
-import { show } from './numbers.ts'
+import { valueCell } from './numbers.ts'
 import type { Table } from './sheet.ts'
-import { kept } from './shell.ts'
+import { hiddenParameters } from './shell.ts'
 import { csvLink, table } from './table.ts'
 import { allChoices, type View } from './view.ts'
 
-// Characters that fit into a tile at its usual size.
+// As many characters fit into a tile in the normal font size.
 const LONG_FIGURE = 12
 
-/** A figure of the period with its change; its label links to the page that has more of it. */
+/** A figure of the period with its change. The label links to the page with the details. */
 export function tile(
   label: string,
   figure: Figure,
@@ -20,13 +20,13 @@ export function tile(
   { bad = false, note, href }: { bad?: boolean; note?: Piece; href?: string } = {},
 ): Html {
   const value = figure.values[metric] ?? (unit === 'percent' ? null : 0)
-  const { shown } = show(unit, value)
+  const { shown } = valueCell(unit, value)
   const isLong = typeof shown === 'string' && shown.length > LONG_FIGURE
   return html`<div class="tile"><dt>${href === undefined ? label : html`<a href="${href}">${label}</a>`}</dt><dd><strong${isLong && html` class="long"`}>${shown}</strong>
     <span class="quiet">${note ?? change(figure.compared?.[metric], figure.previous?.[metric], { bad, isShare: unit === 'percent' })}</span></dd></div>`
 }
 
-/** Tiles in rows that are full at every width: `n` decides how many columns there are. */
+/** Tiles in full rows: the stylesheet chooses the number of columns by the number of tiles. */
 export const tiles = (...all: Piece[]) => html`<dl class="tiles of-${all.length}">${all}</dl>`
 
 export function section(title: string, body: Piece, { actions, note }: { actions?: Piece; note?: Piece } = {}): Html {
@@ -34,7 +34,7 @@ export function section(title: string, body: Piece, { actions, note }: { actions
     ${note && html`<p class="quiet">${note}</p>`}${body}</section>`
 }
 
-/** A section with a table and a link to it as CSV. */
+/** A section with a table and a link that downloads it as CSV. */
 export function tableSection(
   view: View,
   name: string,
@@ -53,19 +53,19 @@ interface Step {
   count: number
 }
 
-/** The count at each step, as a bar, a share of the first step and a share of the step before. */
+/** The count at each step, with a bar, its share of the first step and its share of the previous step. */
 export function steps(all: Step[]): Html {
   const first = all[0]?.count ?? 0
   return html`<ol class="steps">${all.map(({ label, count }, n) => {
     const before = all[n - 1]?.count
     return html`<li><span class="label">${label}</span>
       <strong>${number(count)}</strong> ${bar(first > 0 ? count / first : 0)}
-      <span class="quiet">${n === 0 ? 'all' : html`${percent(first ? count / first : null)} of all, ${percent(before ? count / before : null)} of the step before`}</span></li>`
+      <span class="quiet">${n === 0 ? 'all' : html`${percent(first ? count / first : null)} of all, ${percent(before ? count / before : null)} of the previous step`}</span></li>`
   })}</ol>`
 }
 
-/** A link to the next page of a list. */
-export function further(view: View, nextCursor: string | undefined): Piece {
+/** Links to the next page of a list and back to the first. */
+export function pageLinks(view: View, nextCursor: string | undefined): Piece {
   if (nextCursor === undefined)
     return view.query.has('cursor') ? html`<p class="pages"><a href="${firstPage(view)}">First page</a></p>` : ''
   const next = view.href(view.path, { ...allChoices(view), cursor: nextCursor })
@@ -77,16 +77,16 @@ const firstPage = (view: View) => view.href(view.path, { ...allChoices(view), cu
 interface Choice {
   name: string
   label: string
-  /** Values with their labels; without them it is a text field. */
+  /** The labels of the values to choose from; without them the filter is a text field. */
   options?: Record<string, string>
   type?: string
 }
 
-/** Filters of a list: chosen ones stay in the address. */
+/** The form with the filters of a list, which become query parameters. */
 export function filters(view: View, choices: Choice[]): Html {
   const names = choices.map(({ name }) => name)
   const chosen = names.some((name) => view.query.get(name))
-  return html`<form class="filters" method="get" action="${view.path}">${kept(view, names)}
+  return html`<form class="filters" method="get" action="${view.path}">${hiddenParameters(view, names)}
     ${choices.map(({ name, label, options, type = 'text' }) => {
       const value = view.query.get(name) ?? ''
       return html`<label>${label} ${
@@ -99,35 +99,35 @@ export function filters(view: View, choices: Choice[]): Html {
     })}<button>Filter</button>${chosen ? html`<a href="${view.href(view.path)}">Clear</a>` : ''}</form>`
 }
 
-/** The filters that are chosen, for the operation. */
-export function chosen(view: View, ...names: string[]): Record<string, string> {
+/** The chosen filters, as parameters of the operation. */
+export function chosenFilters(view: View, ...names: string[]): Record<string, string> {
   return Object.fromEntries(names.flatMap((name) => (view.query.get(name) ? [[name, view.query.get(name)!]] : [])))
 }
 
-/** A customer of billing, as a link to the person. */
+/** The id of a billing customer, linked to the search, which finds the person. */
 export const customerLink = (view: View, externalId: string) =>
   html`<a class="cut" href="${view.href('/people', { q: externalId })}" title="${externalId}">${externalId}</a>`
 
-/** Names and values of one object. */
+/** The fields of one object: names and values. */
 export const facts = (all: Record<string, Piece>) =>
   html`<dl class="facts">${Object.entries(all).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
 
-interface Asking {
-  /** Where the form is sent. */
+interface ActionForm {
+  /** The path that the form is sent to. */
   action: string
-  /** The label of its button. */
+  /** The label of the button. */
   button: string
-  /** What will happen, in sentences. */
-  says: Piece
+  /** Says what will happen. */
+  explanation: Piece
   fields?: Piece
   danger?: boolean
 }
 
-/** A form behind a button: it says what will happen before it can be sent. Hidden from keys that may only read. */
-export function asking(view: View, { action, button, says, fields, danger = false }: Asking): Piece {
+/** A button that opens a form, which says what will happen before it can be sent. Not shown to read-only keys. */
+export function actionForm(view: View, { action, button, explanation, fields, danger = false }: ActionForm): Piece {
   if (!view.mayWrite) return ''
-  return html`<details class="asking"><summary class="button ${danger ? 'danger' : ''}">${button}…</summary>
-    <form method="post" action="${action}" hx-boost="false" class="stack"><p>${says}</p>${fields}
+  return html`<details class="action-form"><summary class="button ${danger ? 'danger' : ''}">${button}…</summary>
+    <form method="post" action="${action}" hx-boost="false" class="stack"><p>${explanation}</p>${fields}
       <button class="button ${danger ? 'danger' : 'main'}">${button}</button></form></details>`
 }
 

@@ -1,14 +1,14 @@
-// The days, weeks or months of a table, each marked if it is shorter than the others.
+// Tables with a row for each day, week or month, in which incomplete periods are marked.
 import { addDays } from '../lib/days.ts'
 import { html } from './html.ts'
 import type { Span } from './period.ts'
 import { type Cell, type Column, cell, type Table } from './sheet.ts'
 
 interface Period {
-  /** Its first day. */
+  /** The first day. */
   start: string
-  /** Why it cannot be compared with the others: it is not over, or the period of the page has only a part of it. */
-  part: 'so far' | 'in part' | 'to come' | undefined
+  /** Why the period is incomplete: it is not over, only partly in the page's period, or in the future. */
+  part: 'so far' | 'partial' | 'future' | undefined
 }
 
 export interface PeriodRow {
@@ -16,7 +16,7 @@ export interface PeriodRow {
   cells: Cell[]
 }
 
-/** All periods of the span, so that a chart has no gaps. */
+/** All periods of the span, also those without figures, so that a chart has no gaps. */
 export function periodsOf(span: Span): Period[] {
   const all: Period[] = []
   for (let start = startOf(span.from, span.by); start < span.to; start = endOf(start, span.by))
@@ -26,9 +26,9 @@ export function periodsOf(span: Span): Period[] {
 
 function partOf(start: string, { from, to, today, by }: Span): Period['part'] {
   const end = endOf(start, by)
-  if (start > today) return 'to come'
+  if (start > today) return 'future'
   if (end > today) return 'so far'
-  return start < from || end > to ? 'in part' : undefined
+  return start < from || end > to ? 'partial' : undefined
 }
 
 /** Weeks begin on Monday. */
@@ -37,22 +37,22 @@ function startOf(day: string, by: Span['by']): string {
   return by === 'day' ? day : addDays(day, -((new Date(day).getUTCDay() + 6) % 7))
 }
 
-/** The first day after it. */
+/** The first day after the period. */
 function endOf(start: string, by: Span['by']): string {
   return by === 'month' ? startOf(addDays(start, 31), 'month') : addDays(start, by === 'day' ? 1 : 7)
 }
 
 const LABELS = { day: 'Day', week: 'Week from', month: 'Month' }
 
-/** A row a period, which names those that are shorter; sheets say it in a column of their own. */
+/** A table with a row for each period. Incomplete ones are marked beside the date, and in the CSV in a column "Complete". */
 export function periodTable(caption: string, { by }: Span, series: Column[], rows: PeriodRow[]): Table {
-  const shorter = shorterOnes(rows, by)
+  const incomplete = incompletePeriods(rows, by)
   return {
     caption,
     columns: [
       { label: LABELS[by] },
       ...series.map((column) => ({ ...column, number: true })),
-      { label: 'Complete', sheetOnly: true },
+      { label: 'Complete', csvOnly: true },
     ],
     rows: rows.map(({ period: { start, part }, cells }) => {
       const text = by === 'month' ? start.slice(0, 7) : start
@@ -62,15 +62,16 @@ export function periodTable(caption: string, { by }: Span, series: Column[], row
         part ? `no, ${part}` : 'yes',
       ]
     }),
-    ...(shorter && { shorter }),
+    ...(incomplete && { incomplete }),
   }
 }
 
-function shorterOnes(rows: PeriodRow[], by: Span['by']): string | undefined {
+/** Describes the incomplete periods: "the weeks that are only partly in the period, and today, which is not over". */
+function incompletePeriods(rows: PeriodRow[], by: Span['by']): string | undefined {
   const count = (part: Period['part']) => rows.filter(({ period }) => period.part === part).length
-  const cut =
-    count('in part') > 0 && `the ${by}${count('in part') > 1 ? 's' : ''} of which only a part is in the period`
+  const partial = count('partial')
+  const cut = partial > 0 && `the ${by}${partial > 1 ? 's that are' : ' that is'} only partly in the period`
   const running = count('so far') > 0 && (by === 'day' ? 'today, which is not over' : `the ${by} that is not over`)
-  const ahead = count('to come') > 0 && 'what is to come'
+  const ahead = count('future') > 0 && `the ${by}s in the future`
   return [cut, running, ahead].filter(Boolean).join(', and ') || undefined
 }

@@ -1,4 +1,4 @@
-// Sends documents with the headers that every one of them has.
+// Sends HTML documents with the security headers that all of them have.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { cookieOf } from './cookies.ts'
 import type { Html } from './html.ts'
@@ -6,7 +6,7 @@ import { document } from './shell.ts'
 
 export const THEME_COOKIE = 'tundish_theme'
 
-/** Nothing but what this listener itself serves, no inline script or style, no frame; kept by no cache. */
+/** Only resources of this listener, no inline scripts or styles, no frames, no caching. */
 export const DOCUMENT_HEADERS = {
   'content-security-policy': [
     "default-src 'none'",
@@ -35,5 +35,5 @@ export function sendDocument(request: FastifyRequest, reply: FastifyReply, title
     .send(document(title, body, theme === 'light' || theme === 'dark' ? theme : undefined))
 }
 
-/** Where a link or redirect may lead: a path of this listener and nothing else. */
+/** The path if it is one of this listener, else `/`: keeps redirects and links from leading to other sites. */
 export const ownPath = (path: string | null) => (path && /^\/(?![/\\])[\x21-\x7e]*$/.test(path) ? path : '/')

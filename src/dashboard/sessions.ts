@@ -1,4 +1,4 @@
-// Sessions of the dashboard: begun with an operator key or a link, looked up at every request, ended with their key.
+// Sessions of the dashboard: started with an operator key or a link, looked up on every request, ended when the key is revoked.
 import { randomBytes } from 'node:crypto'
 import type { Db } from '../lib/pg/db.ts'
 import type { Query, Statement } from '../lib/pg/types.ts'
@@ -6,7 +6,7 @@ import { hashKey } from '../tenants/key-text.ts'
 import { createOperator, RECORD_USE, type Scope } from '../tenants/operator-keys.ts'
 
 export interface Session {
-  /** The operator key. */
+  /** The id of the operator key. */
   id: string
   name: string
   scope: Scope
@@ -15,7 +15,7 @@ export interface Session {
 export const SESSION_HOURS = 12
 const LINK_HOURS = 12
 
-/** Begins a session for an operator key that has just been recognized, and returns its token. */
+/** Starts a session of an operator key, which the caller has verified, and returns its token. */
 export async function beginSession(db: Db, operatorId: string): Promise<string> {
   const token = makeToken()
   await db.tx(async (query) => {
@@ -29,7 +29,7 @@ export async function beginSession(db: Db, operatorId: string): Promise<string> 
   return token
 }
 
-/** The session of a token while its operator key is valid; read from the database each time. */
+/** Returns the session of a token while its operator key is valid. Reads the database each time: revocation is immediate. */
 export async function findSession(db: Db, token: string): Promise<Session | undefined> {
   const [row] = await db.read(FIND, [hashKey(token)])
   return row && { id: row.text(0)!, name: row.text(1)!, scope: row.text(2) as Scope }
@@ -49,7 +49,7 @@ export async function endSession(db: Db, token: string): Promise<void> {
   await db.query('delete from dashboard_sessions where hash = $1', [hashKey(token)])
 }
 
-/** Creates the token of a link that signs in once, as this operator key, within twelve hours. */
+/** Creates the token of a link that signs in once, within twelve hours, with this operator key. */
 export async function makeLink(query: Query, operatorId: string): Promise<string> {
   const token = makeToken()
   await query('delete from sign_in_links where expires_at < db_clock()')
@@ -61,14 +61,14 @@ export async function makeLink(query: Query, operatorId: string): Promise<string
   return token
 }
 
-/** The URL that signs in with such a token. A listener on all addresses is reached by the loopback one. */
+/** The URL of a link with this token. For a listener on all addresses it has the loopback address. */
 export function signInAddress(adminUrl: string, token: string): string {
   const url = new URL('/sign-in', adminUrl.replace(/^(https?:\/\/)(0\.0\.0\.0|\[::\]|::)(?=:|$)/, '$1127.0.0.1'))
   url.searchParams.set('token', token)
   return url.href
 }
 
-/** Creates a link for the operator key of this name, which is created if there is none; its secret is not kept. */
+/** Creates a link for the write key of this name. If there is none, creates one, whose secret no one gets to see. */
 export async function makeOwnLink(query: Query, name: string): Promise<string> {
   const [known] = await query(
     `select id from operator_keys where name = $1 and scope = 'write' and (expires_at is null or expires_at > db_clock())
@@ -78,7 +78,7 @@ export async function makeOwnLink(query: Query, name: string): Promise<string> {
   return makeLink(query, known?.id ?? (await createOperator(query, { name, scope: 'write' })).id)
 }
 
-/** Deletes the link of a token, so that it works once; returns the operator key it signs in as, if it was valid. */
+/** Deletes the link of a token, so that it works once. Returns the id of its operator key, or undefined if the link is not valid. */
 export async function takeLink(db: Db, token: string): Promise<string | undefined> {
   const [row] = await db.query(
     `delete from sign_in_links l using operator_keys k

@@ -1,15 +1,15 @@
-// Rows of a table, and how they are written as CSV.
+// The content of a table, which becomes HTML or CSV.
 import { type Piece, textOf } from './html.ts'
 
 export interface Column {
   label: string
   /** Numbers are aligned at their last digit. */
   number?: boolean
-  /** A bar that shows the number beside it: left out of CSV. */
+  /** A bar for the number in the next column; not in the CSV. */
   bar?: boolean
-  /** Only in CSV: the page shows it in another way. */
-  sheetOnly?: boolean
-  /** The sum of the other columns: a chart shows it beside its columns, and draws no column of it. */
+  /** Only in the CSV: the page shows it in another way. */
+  csvOnly?: boolean
+  /** The sum of the other columns: a chart shows it in the tooltip and does not draw it. */
   sum?: boolean
 }
 
@@ -23,8 +23,8 @@ export interface Table {
   caption: string
   columns: Column[]
   rows: (Cell | Piece)[][]
-  /** The periods that a chart marks because they are shorter than the others, in words; undefined if none is. */
-  shorter?: string
+  /** Describes the periods that a chart marks because they are incomplete; undefined if all are complete. */
+  incomplete?: string
 }
 
 export const isCell = (cell: Cell | Piece): cell is Cell => typeof cell === 'object' && cell !== null && 'shown' in cell
@@ -32,7 +32,7 @@ export const isCell = (cell: Cell | Piece): cell is Cell => typeof cell === 'obj
 /** A cell whose plain value differs from what is shown. */
 export const cell = (shown: Piece, value: string | number | null | undefined): Cell => ({ shown, value: value ?? null })
 
-/** RFC 4180. What a sheet would take for a formula gets a quote before it. */
+/** Writes a table as CSV (RFC 4180), with a quote before text that a spreadsheet would take for a formula. */
 export function writeCsv({ columns, rows }: Table): string {
   const kept = columns.flatMap(({ bar }, n) => (bar ? [] : [n]))
   const lines = [kept.map((n) => columns[n]!.label), ...rows.map((row) => kept.map((n) => plain(row[n]!)))]

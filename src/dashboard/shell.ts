@@ -1,4 +1,4 @@
-// The frame of every page: navigation, project and period chooser, search, messages.
+// The frame of every page: navigation, choosers of project and period, search, messages.
 import { addDays } from '../lib/days.ts'
 import { type Html, html, type Piece } from './html.ts'
 import { comparison, presets } from './period.ts'
@@ -9,9 +9,9 @@ import { allChoices, type View } from './view.ts'
 export interface Page {
   title: string
   body: Html
-  /** Whether it has a period chooser; pages about the present have none. */
+  /** Whether the page has a period chooser; pages that only show the present state have none. */
   hasPeriod?: boolean
-  /** Beside the title. */
+  /** Links beside the title. */
   actions?: Piece
 }
 
@@ -58,7 +58,7 @@ const NAVIGATION: [group: string, pages: [path: string, title: string][]][] = [
   ],
 ]
 
-/** A whole document. `theme` is the choice of this browser; undefined follows the system. */
+/** A whole HTML document. `theme` is the one chosen in this browser; undefined: that of the system. */
 export function document(title: string, body: Html, theme: string | undefined): string {
   return html`<!doctype html>
 <html lang="en"${theme ? html` data-theme="${theme}"` : ''}>
@@ -81,7 +81,7 @@ ${body}
 export function shell(view: View, { title, body, hasPeriod = false, actions }: Page): Html {
   const { session, query, test } = view
   return html`<body hx-boost="true">
-<a class="skip" href="#content">Skip to the content</a>
+<a class="skip" href="#content">Skip to content</a>
 <header class="side">
   <a class="brand" href="${view.href('/')}"><img src="/favicon.svg" alt="" width="26" height="26">Tundish</a>
   ${projectChooser(view)}
@@ -98,16 +98,16 @@ export function shell(view: View, { title, body, hasPeriod = false, actions }: P
 <div class="page">
   <div class="top">
     <form class="search" role="search" action="/people" method="get">
-      ${kept(view, ['q'])}
+      ${hiddenParameters(view, ['q'])}
       <label class="hidden" for="search">Search</label>
-      <input id="search" type="search" name="q" value="${query.get('q') ?? ''}" placeholder="E-mail, or any id" maxlength="320" autocomplete="off" aria-keyshortcuts="/">
+      <input id="search" type="search" name="q" value="${query.get('q') ?? ''}" placeholder="E-mail or any ID" maxlength="320" autocomplete="off" aria-keyshortcuts="/">
       <button>Search</button>
     </form>
   </div>
   <main id="content" tabindex="-1">
     <div class="heading"><h1>${title}</h1><div class="actions">${actions}</div></div>
     ${message(query)}
-    ${test && hasPeriod ? html`<p class="note">Sandbox and preview data is included. <a href="${view.href(view.path, { ...allChoices(view), test: null })}">Leave it out</a></p>` : ''}
+    ${test && hasPeriod ? html`<p class="note">Sandbox and preview data is included. <a href="${view.href(view.path, { ...allChoices(view), test: null })}">Exclude it</a></p>` : ''}
     ${hasPeriod ? periodChooser(view) : ''}
     ${body}
   </main>
@@ -131,25 +131,25 @@ function projectChooser(view: View): Html {
   const { organizations, hasMoreTenants } = view
   if (organizations.length === 0) return html``
   return html`<form class="project" action="${listPath(view.path)}" method="get">
-    ${kept(view, ['project'])}
+    ${hiddenParameters(view, ['project'])}
     <label for="project">Project</label>
-    <select id="project" name="project" data-submit>${organizations.map((one) => choicesOf(view, one))}</select>
+    <select id="project" name="project" data-submit>${organizations.map((one) => optionsOf(view, one))}</select>
     <button>Show</button>
     ${hasMoreTenants && html`<a href="${view.href('/projects')}">All projects…</a>`}
   </form>`
 }
 
-/** Its projects, and all of them together unless there is one alone. */
-function choicesOf({ projects, project, organization, hasMoreTenants }: View, one: Named): Html {
+/** The options for one organization: its projects, and "All projects" unless it has only one. */
+function optionsOf({ projects, project, organization, hasMoreTenants }: View, one: Named): Html {
   const own = projects.filter(({ organization_id }) => organization_id === one.id)
   const isWhole = !project && organization?.id === one.id
   return html`<optgroup label="${one.name || one.id}">
-    ${(own.length !== 1 || isWhole || hasMoreTenants) && html`<option value="${wholeOf(one)}"${isWhole ? html` selected` : ''}>${own.length === 0 && !hasMoreTenants ? 'No project yet' : 'All projects'}</option>`}
+    ${(own.length !== 1 || isWhole || hasMoreTenants) && html`<option value="${wholeOf(one)}"${isWhole ? html` selected` : ''}>${own.length === 0 && !hasMoreTenants ? 'No projects yet' : 'All projects'}</option>`}
     ${own.map(({ id, name }) => html`<option value="${id}"${id === project?.id ? html` selected` : ''}>${name || id}</option>`)}
   </optgroup>`
 }
 
-/** An object belongs to one project: choosing another project leads to the list. */
+/** The list that an object's page belongs to: the object is not in another project that is chosen there. */
 const listPath = (path: string) => `/${path.split('/')[1] ?? ''}`
 
 function periodChooser(view: View): Html {
@@ -161,42 +161,42 @@ function periodChooser(view: View): Html {
       ([name, label]) =>
         html`<li><a href="${view.href(view.path, { ...own, period: name, from: null, to: null, compare: span.compare === 'year' ? 'year' : null })}"${name === span.name ? html` aria-current="true"` : ''}>${label}</a></li>`,
     )}</ul></nav>
-    <details${span.name === 'custom' ? html` open` : ''}><summary>Dates</summary>
-      <form action="${view.path}" method="get">${kept(view, ['from', 'to', 'period', 'by', 'compare', 'test'], own)}
+    <details${span.name === 'custom' ? html` open` : ''}><summary>Custom dates</summary>
+      <form action="${view.path}" method="get">${hiddenParameters(view, ['from', 'to', 'period', 'by', 'compare', 'test'], own)}
         <label>From <input type="date" name="from" value="${span.from}" required></label>
-        <label>to <input type="date" name="to" value="${last}"></label>
-        <label>by <select name="by"><option value="">automatic</option>${['day', 'week', 'month'].map((by) => html`<option value="${by}"${query.get('by') === by ? html` selected` : ''}>${by}</option>`)}</select></label>
-        <label>compared with <select name="compare">${Object.entries(COMPARISONS).map(([name, label]) => html`<option value="${name}"${span.compare === name ? html` selected` : ''}>${label}</option>`)}</select></label>
-        <label><input type="checkbox" name="test" value="1"${query.get('test') === '1' ? html` checked` : ''}> sandbox data</label>
+        <label>To <input type="date" name="to" value="${last}"></label>
+        <label>Group by <select name="by"><option value="">automatic</option>${['day', 'week', 'month'].map((by) => html`<option value="${by}"${query.get('by') === by ? html` selected` : ''}>${by}</option>`)}</select></label>
+        <label>Compare with <select name="compare">${Object.entries(COMPARISONS).map(([name, label]) => html`<option value="${name}"${span.compare === name ? html` selected` : ''}>${label}</option>`)}</select></label>
+        <label><input type="checkbox" name="test" value="1"${query.get('test') === '1' ? html` checked` : ''}> Include sandbox data</label>
         <button>Show</button>
       </form></details>
     <p class="quiet">${span.from} to ${last}, UTC; ${comparison(span)}</p>
   </div>`
 }
 
-const COMPARISONS = { previous: 'the days before', month: 'a month earlier', year: 'a year earlier' }
+const COMPARISONS = { previous: 'previous period', month: 'a month earlier', year: 'a year earlier' }
 
-/** The choices of the address as hidden fields, without those that the form has itself. */
-export function kept(view: View, without: string[], choices: Record<string, string | null> = {}): Piece {
-  const address = new URL(view.href('/', choices), 'http://x')
-  return [...address.searchParams]
-    .filter(([name]) => !without.includes(name))
+/** The query parameters of the page as hidden fields of a form, except those that the form has fields for. */
+export function hiddenParameters(view: View, own: string[], changes: Record<string, string | null> = {}): Piece {
+  const url = new URL(view.href('/', changes), 'http://x')
+  return [...url.searchParams]
+    .filter(([name]) => !own.includes(name))
     .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
 }
 
-// Messages after an action. The address has only their names, so that a link cannot put text into the page.
+// Messages after an action. The URL has only their names, so that a link cannot put text into the page.
 const DONE: Record<string, string> = {
-  refunded: 'The refund was requested. Its outcome is in the timeline.',
+  refunded: 'The refund was requested. The timeline shows its outcome.',
   resolved: 'The charge was resolved.',
   sent: 'The event will be delivered again.',
   tested: 'A test event was queued.',
-  switched: 'The endpoint was changed.',
+  switched: 'The endpoint was updated.',
   removed: 'The endpoint was removed.',
   added: 'The endpoint was added.',
   saved: 'The settings were saved.',
   revoked: 'The key was revoked. Requests with it are refused.',
   rebuilt: 'The figures were rebuilt.',
-  disconnected: 'The account was disconnected: its keys are gone.',
+  disconnected: 'The account was disconnected, and its keys were deleted.',
   started: 'The import was started. Reload this page to see its progress.',
   stopped: 'The import was stopped.',
 }
@@ -210,18 +210,18 @@ const ownProjects = ({ organization, projects }: View) =>
 /** Whether the chosen organization has a project. */
 export const hasProjects = (view: View): boolean => ownProjects(view).length > 0
 
-/** The content of a page that needs a project while none is chosen: what to do next. */
+/** Replaces the content of a page that needs a project if none is chosen: says what to do next. */
 export function noProject(view: View): Html {
   const { path } = view
   const own = ownProjects(view)
   if (own.length > 0)
     return html`<div class="empty"><h2>Choose a project</h2><p>This page shows one project at a time.</p>
       <p class="chips">${own.map(({ id, name }) => html`<a href="${view.href(path, { project: id })}">${name || id}</a> `)}</p></div>`
-  return html`<div class="empty"><h2>There is no project yet</h2>
-    <p>An organization owns projects, and a project holds funnels, people and subscriptions.</p>
+  return html`<div class="empty"><h2>No projects yet</h2>
+    <p>An organization has projects; a project has funnels, people and subscriptions.</p>
     <p>${
       view.mayWrite
-        ? html`<a class="button" href="/projects">Create the first one</a>`
-        : html`Create one at the command line: <code>tundish org create acme</code>, then <code>tundish project create shop --org acme</code>.`
+        ? html`<a class="button" href="/projects">Create a project</a>`
+        : html`Create one on the command line: <code>tundish org create acme</code>, then <code>tundish project create shop --org acme</code>.`
     }</p></div>`
 }

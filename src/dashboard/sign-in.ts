@@ -1,4 +1,4 @@
-// Signing in: with an operator key, or by a link that works once.
+// Signing in with an operator key or with a link that works once, and signing out.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { App } from '../app.ts'
 import { callerOf } from '../lib/http/client-address.ts'
@@ -11,11 +11,11 @@ import { DOCUMENT_HEADERS, ownPath, sendDocument } from './send.ts'
 import { beginSession, endSession, SESSION_HOURS, takeLink } from './sessions.ts'
 
 export const SESSION_COOKIE = 'tundish_session'
-// A person mistypes a key a few times; a program that guesses is slowed. Far slower than calls of the API are.
+// Slows programs that guess keys, and is enough for people who mistype one. Much lower than the limit of the APIs.
 const FAILURES_A_SECOND = 0.5
 
-/** Mounts `/sign-in` and `/sign-out` on the scope of the dashboard, whose changes come from its own pages only. */
-export function signingIn(scope: FastifyInstance, app: App): void {
+/** Mounts `/sign-in` and `/sign-out` on the dashboard's scope, which accepts forms from its own pages only. */
+export function mountSignIn(scope: FastifyInstance, app: App): void {
   const throttle = createUnauthorizedThrottle(app.clock, FAILURES_A_SECOND)
   const begin = async (request: FastifyRequest, reply: FastifyReply, operatorId: string) => {
     const token = await beginSession(app.db, operatorId)
@@ -29,7 +29,7 @@ export function signingIn(scope: FastifyInstance, app: App): void {
     const operatorId = await takeLink(app.db, token)
     if (operatorId === undefined) return sendDocument(request, reply.code(401), 'Sign in', form('/', USED_LINK))
     await begin(request, reply, operatorId)
-    // A page and no redirect: a browser that followed a link from elsewhere would not send the new cookie with it.
+    // A page, not a redirect: after a link from another site the browser would not send the new cookie with a redirect.
     return sendDocument(request, reply.header('refresh', '0; url=/'), 'Signed in', SIGNED_IN)
   })
   scope.post('/sign-in', async (request, reply) => {
@@ -53,14 +53,14 @@ export function signingIn(scope: FastifyInstance, app: App): void {
   })
 }
 
-/** The sign-in that leads on to this page. */
+/** The path of the sign-in page that continues to the path `to`. */
 export const signInPath = (to: string) => (to === '/' ? '/sign-in' : `/sign-in?${new URLSearchParams({ to })}`)
 
 /**
- * Sends a request without a session to the sign-in. A browser sends no SameSite=Strict cookie with a link of another site, so
- * the page opens itself once more, which is a request of its own site.
+ * Redirects a request without a session to the sign-in page. A browser sends no SameSite=Strict cookie when it follows a link on
+ * another site: such a request is sent a page that loads the same path again, this time as a request of its own site.
  */
-export function askToSignIn(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+export function redirectToSignIn(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const to = ownPath(request.url)
   if (request.headers['sec-fetch-site'] !== 'cross-site')
     return reply.headers(DOCUMENT_HEADERS).redirect(signInPath(to), 303)
@@ -68,11 +68,11 @@ export function askToSignIn(request: FastifyRequest, reply: FastifyReply): Fasti
 }
 
 const opening = (to: string) =>
-  html`<body class="alone"><main id="content"><h1>Opening the page</h1><p><a class="button" href="${to}">Open it</a></p></main></body>`
+  html`<body class="alone"><main id="content"><h1>Opening the page</h1><p><a class="button" href="${to}">Open the page</a></p></main></body>`
 
 const TOO_MANY = 'Too many failed attempts. Wait a minute, then try again.'
 const WRONG_KEY = 'This operator key is not valid.'
-const USED_LINK = 'This link was used already or has expired. Sign in with an operator key, or create another link.'
+const USED_LINK = 'This link has expired or was already used. Sign in with an operator key, or create a new link.'
 
 const SIGNED_IN = html`<body class="alone"><main id="content"><h1>Signed in</h1><p><a class="button" href="/">Open the dashboard</a></p></main></body>`
 
@@ -85,7 +85,7 @@ const form = (to: string, failure?: string) => html`<body class="alone"><main id
     <input id="operator_key" type="password" name="operator_key" required maxlength="200" autocomplete="current-password" spellcheck="false" autofocus>
     <button class="button">Sign in</button>
   </form>
-  <p class="quiet">Create a key with <code>tundish operator create --name Ada --scope write</code>, or a link that signs in once
+  <p class="quiet">Create a key with <code>tundish operator create --name Ada --scope write</code>, or a sign-in link
     with <code>tundish operator link KEY_ID</code>.</p>
   <p class="quiet"><a href="/docs">Reference</a> · <a href="/docs/guides">Guides</a> · <a href="/metrics">Metrics</a></p>
 </main></body>`

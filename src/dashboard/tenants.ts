@@ -1,4 +1,4 @@
-// The projects and organizations of a page: the chosen one, and what else the chooser offers.
+// The chosen project or organization of a page, and the others that the chooser offers.
 import type { Call } from './call.ts'
 
 export interface Project {
@@ -8,7 +8,7 @@ export interface Project {
   rate_limit: string
 }
 
-/** What a chooser shows of an organization. */
+/** What the chooser shows of an organization. */
 export interface Named {
   id: string
   name: string
@@ -26,7 +26,7 @@ export interface Tenants {
   projects: Project[]
   /** The newest organizations, and those of the projects. */
   organizations: Named[]
-  /** Whether there are more than these: their own page finds all. */
+  /** Whether there are more than these; the page Projects finds all. */
   hasMoreTenants: boolean
   /** The chosen project; undefined if a whole organization is chosen, or if none exists. */
   project: Project | undefined
@@ -34,12 +34,12 @@ export interface Tenants {
   organization: Organization | undefined
 }
 
-/** The prefix that marks the id of an organization in the address, of which all projects are shown together. */
+/** The prefix of an organization's id in the URL: all of its projects are shown together. */
 const ALL = 'all:'
-// More in a chooser are found faster by a search. It is the most that one call returns.
+// The most that one call returns. In a longer list a search is faster.
 const MOST_CHOICES = 100
 
-/** The choice of an organization with all of its projects, as the address has it. */
+/** The value of `project` in the URL that stands for all projects of an organization. */
 export const wholeOf = ({ id }: Named) => ALL + id
 
 /**
@@ -84,7 +84,7 @@ async function siblingsOf(call: Call, organization_id: string): Promise<Project[
   return (await call('listProjects', { query: { organization_id, limit: MOST_CHOICES } })).data
 }
 
-/** Each id once, as it comes first. */
+/** The first item of each id. */
 const unique = <T extends { id: string }>(all: T[]): T[] => {
   const seen = new Set<string>()
   return all.filter(({ id }) => !seen.has(id) && seen.add(id))

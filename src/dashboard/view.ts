@@ -1,4 +1,4 @@
-// The input of a page: the operator's session, the choices in its address, and the operations it may call.
+// The input of a page: the operator's session, the query parameters, and the operations it may call.
 import type { App } from '../app.ts'
 import type { Actor } from '../audit/audit.ts'
 import { ApiError } from '../lib/errors.ts'
@@ -12,25 +12,25 @@ export interface View extends Tenants {
   app: App
   session: Session
   actor: Actor
-  /** The name by which the browser reached the dashboard. */
+  /** The `Host` header: the name under which the browser reached the dashboard. */
   host: string
   /** The path without its query. */
   path: string
   query: URLSearchParams
   params: Record<string, string>
   span: Span
-  /** Whether sandbox and preview data is shown. */
+  /** Whether sandbox and preview data is included. */
   test: boolean
   mayWrite: boolean
-  /** Tables of the page by their id, for CSV. */
+  /** The tables of the page by their id, for CSV. */
   tables: Map<string, Table>
   call: Call
-  /** An address with the choices of this page, changed by `changes`; null drops one. */
+  /** The URL of a page with the shared query parameters of this one, changed by `changes`; null removes one. */
   href(path: string, changes?: Record<string, string | null>): string
 }
 
-/** Choices that all links keep. */
-const KEPT = ['project', 'period', 'from', 'to', 'by', 'compare', 'test']
+/** Query parameters that all links keep. */
+const SHARED = ['project', 'period', 'from', 'to', 'by', 'compare', 'test']
 
 export interface Opened {
   app: App
@@ -66,27 +66,27 @@ export async function openView(opened: Opened): Promise<View> {
 
 function addressOf(query: URLSearchParams, path: string, changes: Record<string, string | null>): string {
   const kept = new URLSearchParams()
-  for (const name of KEPT) if (query.has(name) && !(name in changes)) kept.set(name, query.get(name)!)
+  for (const name of SHARED) if (query.has(name) && !(name in changes)) kept.set(name, query.get(name)!)
   for (const [name, value] of Object.entries(changes)) if (value !== null) kept.set(name, value)
   const text = kept.toString()
   return text === '' ? path : `${path}?${text}`
 }
 
-/** All choices of the address, also those of the page alone. */
+/** All query parameters, including those that only this page has. */
 export const allChoices = ({ query }: View): Record<string, string> =>
   Object.fromEntries([...query].filter(([name]) => name !== 'done' && name !== 'csv'))
 
-/** The chosen project; a page that needs one is not shown without. */
+/** The chosen project. Throws a 404 if there is none. */
 export function projectOf({ project }: View): Project {
   if (!project) throw new ApiError(404, 'object_not_found', 'Choose a project first.')
   return project
 }
 
-/** The chosen organization, or that of the chosen project. */
+/** The chosen organization, or that of the chosen project. Throws a 404 if there is none. */
 export function organizationOf({ organization }: View): Organization {
   if (!organization) throw new ApiError(404, 'object_not_found', 'There is no organization yet.')
   return organization
 }
 
-/** A path whose parts may hold any character: `pathOf('people', id)`. */
+/** A path from parts, which may contain any character: `pathOf('people', id)`. */
 export const pathOf = (...parts: string[]) => `/${parts.map(encodeURIComponent).join('/')}`

@@ -194,7 +194,7 @@ describe('the figures of the demo on pages', () => {
       grouped(declined, 'reason', (own) => [own.length]).map(([, n]) => n),
     )
     const hard = declined.filter(({ type }) => type === 'hard').length
-    assert.match(text, new RegExp(`${declined.length - hard} soft \\(.*${hard} hard \\(`))
+    assert.match(text, new RegExp(`${declined.length - hard} soft declines \\(.*${hard} hard declines \\(`))
     const back = await facts(BACK)
     const reasons = rowsOf(await page('/refunds'), 'reasons').map(([key, refunds, , disputes]) => [
       key!,

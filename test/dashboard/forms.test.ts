@@ -90,7 +90,7 @@ test('settings of charges, erasures and rates are saved, each with its audit ent
   assert.deepEqual(row, { enabled: 't', erase_at_provider: 'on', rate: '7/9' })
   const { text } = await see('/settings')
   assert.match(text, /50 EUR/)
-  assert.match(text, /clear the customer there/)
+  assert.match(text, /clear the customer’s data/)
   assert.deepEqual((await actions()).slice(before), [
     'organization.set',
     'organization.set',

@@ -46,7 +46,7 @@ test('503 with a sentence and a way to try again for every page, form and sign-i
     })
     assert.equal(form.status, 503)
     assert.match(form.text, SENTENCE)
-    assert.match(form.text, /look before you send the form again/)
+    assert.match(form.text, /Check before you send the form again/)
     assert.ok(form.text.includes(`href="/settings?project=${project.id}">Back to the form</a>`))
     const signIn = await visit('/sign-in', { form: { operator_key: key } })
     assert.equal(signIn.status, 503)

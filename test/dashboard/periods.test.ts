@@ -86,7 +86,7 @@ test('the period that is not over is marked in the table, in the sheet and for t
   // From a Tuesday to a Sunday: the first of three weeks is cut.
   const monday = addDays(today, -((new Date(today).getUTCDay() + 6) % 7))
   const weeks = await see(`/revenue?from=${addDays(monday, -20)}&to=${addDays(monday, -1)}&by=week`)
-  assert.deepEqual(partsOf(weeks, 'revenue'), ['in part', undefined, undefined])
+  assert.deepEqual(partsOf(weeks, 'revenue'), ['partial', undefined, undefined])
   const csv = await see('/revenue?period=12m&csv=revenue')
   const lines = csv.trim().split('\r\n')
   assert.equal(lines[0], 'Month,Net,Refunds,Chargebacks,Gross,Complete')

@@ -224,7 +224,7 @@ test('an erasure asks for the id, and what it removed is on no page any more', a
     assert.equal(status, 200, path)
     assert.ok(!/ada@example|\+49123|192\.0\.2\.77|like an owl/.test(text), path)
   }
-  assert.match((await visit('/people?q=ada@example.com', { cookie })).text, /Nothing was found/)
+  assert.match((await visit('/people?q=ada@example.com', { cookie })).text, /No results for/)
   const [entry] = await server.db.query(`select actor_kind, actor from audit_log where action = 'profile.erase_asked'`)
   assert.deepEqual(entry, { actor_kind: 'operator key', actor: writer.id })
 })

@@ -28,7 +28,7 @@ test('a project without records shows how they come in, and no figures', async (
 test('an organization without a project is offered the first one on every page', async () => {
   await dashboard.visit('/projects/organizations', { cookie, form: { id: 'bare', name: 'Bare' } })
   for (const path of ['/', '/funnels', '/revenue', '/subscriptions'])
-    assert.match((await see(`${path}?project=all:bare`)).text, /There is no project yet/, path)
+    assert.match((await see(`${path}?project=all:bare`)).text, /No projects yet/, path)
 })
 
 test('today begins with what is right now if a charge is in progress for long, else with the figures', async () => {

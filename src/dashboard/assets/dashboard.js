@@ -1,4 +1,4 @@
-// What scripts add to pages: charts of their tables, copying, local times, choosers without a button.
+// Enhances pages: charts from tables, copy buttons, local times, selects that submit their form.
 /* global Chart */
 
 const PALETTES = {
@@ -11,13 +11,13 @@ const isDark = () =>
   (document.documentElement.dataset.theme === 'dark' ||
     (document.documentElement.dataset.theme !== 'light' && matchMedia('(prefers-color-scheme: dark)').matches))
 
-// Series that are the rest of the others, or no longer count.
+// Series for the rest, or for what has ended.
 const GREY = ['Ended', 'others', 'none']
 
-// Series that have the same color in every chart.
-const SAME = { Refunds: 1, Chargebacks: 4 }
+// Series with the same color in every chart, as indexes of the palette.
+const FIXED_COLORS = { Refunds: 1, Chargebacks: 4 }
 
-/** The numbers of a table: labels of its rows, why some are shorter than others, a series for each further column, their sum. */
+/** Reads a table: the labels of its rows, the marks of incomplete ones, a series for each further column, and their sum. */
 function readTable(table) {
   const heads = [...table.tHead.rows[0].cells].slice(1)
   const rows = [...table.tBodies[0].rows]
@@ -41,7 +41,7 @@ const SHORT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFract
 const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 })
 const DOLLARS = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD' })
 
-const written = (unit, value) =>
+const inTooltip = (unit, value) =>
   value === null
     ? 'none'
     : unit === 'usd'
@@ -54,7 +54,7 @@ const onAxis = (unit, value) => {
   return `${value < 0 ? '−' : ''}${unit === 'usd' ? '$' : ''}${SHORT.format(Math.abs(value))}`
 }
 
-/** The whole color of each series: its first column may be faded. */
+/** Legend labels in the full color of each series: Chart.js takes that of the first bar, which may be faded. */
 const generateLabels = (chart) =>
   Chart.defaults.plugins.legend.labels.generateLabels(chart).map((label) => {
     const { color } = chart.data.datasets[label.datasetIndex]
@@ -73,12 +73,12 @@ function draw(figure) {
   const colors = PALETTES[isDark() ? 'dark' : 'light']
   const grid = isDark() ? '#2b323e' : '#e1e5eb'
   const probe = getComputedStyle(figure.querySelector('summary')).color
-  const shorter = figure.querySelector('.shorter')
-  if (shorter) shorter.hidden = false
+  const incomplete = figure.querySelector('.incomplete')
+  if (incomplete) incomplete.hidden = false
   const unitOf = (name) => (lines.includes(name) ? 'percent' : unit)
   const datasets = series.map(({ name, values }, n) => {
     const isLine = kind === 'line' || lines.includes(name)
-    const color = GREY.includes(name) ? colors.at(-1) : colors[SAME[name] ?? n % (colors.length - 1)]
+    const color = GREY.includes(name) ? colors.at(-1) : colors[FIXED_COLORS[name] ?? n % (colors.length - 1)]
     return {
       type: isLine ? 'line' : 'bar',
       label: name,
@@ -127,8 +127,8 @@ function draw(figure) {
         tooltip: {
           callbacks: {
             title: ([{ dataIndex, label }]) => [label, parts[dataIndex]].filter(Boolean).join(', '),
-            label: ({ dataset, raw }) => `${dataset.label}: ${written(unitOf(dataset.label), raw)}`,
-            footer: ([{ dataIndex }]) => sum && `${sum.name}: ${written(unit, sum.values[dataIndex])}`,
+            label: ({ dataset, raw }) => `${dataset.label}: ${inTooltip(unitOf(dataset.label), raw)}`,
+            footer: ([{ dataIndex }]) => sum && `${sum.name}: ${inTooltip(unit, sum.values[dataIndex])}`,
           },
           itemSort: (a, b) => b.raw - a.raw,
         },
@@ -162,7 +162,7 @@ function draw(figure) {
 function localTimes(root) {
   for (const one of root.querySelectorAll('time[datetime]')) {
     const at = new Date(one.getAttribute('datetime'))
-    if (!Number.isNaN(at.getTime())) one.title = `${one.getAttribute('datetime')} · here: ${at.toLocaleString()}`
+    if (!Number.isNaN(at.getTime())) one.title = `${one.getAttribute('datetime')} · local time: ${at.toLocaleString()}`
   }
 }
 
@@ -194,10 +194,10 @@ document.addEventListener('keydown', (event) => {
   search.focus()
 })
 
-// Boosted pages replace the body; the document stays.
+// A boosted link replaces the body of the same document.
 document.addEventListener('htmx:afterSettle', () => enhance(document))
 
-// An error, the sign-in or a guide has no frame and a style of its own: the browser loads it as a document.
+// Error pages, the sign-in page and guides have another layout: the browser loads them as new documents.
 document.addEventListener('htmx:beforeSwap', (event) => {
   const { boosted, serverResponse, xhr } = event.detail
   if (!boosted || serverResponse.includes('<header class="side">')) return
@@ -205,7 +205,7 @@ document.addEventListener('htmx:beforeSwap', (event) => {
   location.assign(xhr.responseURL)
 })
 
-// The browser says better than a page can why a server cannot be reached.
+// If the server cannot be reached, a plain navigation lets the browser show why.
 document.addEventListener('htmx:sendError', ({ detail: { boosted, pathInfo } }) => {
   if (boosted) location.assign(pathInfo.finalRequestPath)
 })

@@ -1,9 +1,9 @@
-// Merchant accounts: created, connected to their payment provider, disconnected.
+// Merchant accounts: the list, and the forms that add, connect and disconnect one.
 import { adapters } from '../../providers/adapters.ts'
-import { type Answer, allOf } from '../call.ts'
+import { allOf, type Result } from '../call.ts'
 import { id, number, plural, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { asking, facts, hiddenField, section, selectField, textField } from '../parts.ts'
+import { actionForm, facts, hiddenField, section, selectField, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { table } from '../table.ts'
@@ -20,7 +20,7 @@ export async function merchantAccounts(view: View): Promise<Page> {
   const data = await allOf(view.call, 'listMerchantAccounts', { params: { organization_id } })
   const content: Table = {
     caption: `Merchant accounts of ${name || organization_id}`,
-    columns: ['Provider', 'Account', 'Mode', 'Key', 'Connected', 'Region', 'Currencies', 'Change'].map((label) => ({
+    columns: ['Provider', 'Account', 'Mode', 'Key', 'Connected', 'Region', 'Currencies', 'Actions'].map((label) => ({
       label,
     })),
     rows: data.map((one) => [
@@ -31,10 +31,10 @@ export async function merchantAccounts(view: View): Promise<Page> {
       time(one.connected_at),
       one.region ?? '',
       currenciesOf(one.currencies),
-      changesOf(view, one),
+      actionsOf(view, one),
     ]),
   }
-  const empty = html`<h3>No merchant account yet</h3><p>A saved card is charged through the account of its first payment. Accounts come with an import of payments, or are added here.</p>`
+  const empty = html`<h3>No merchant accounts yet</h3><p>Connect an account to charge saved cards. An import of payments also adds their accounts.</p>`
   return {
     title: 'Merchant accounts',
     body: html`${section(
@@ -43,23 +43,24 @@ export async function merchantAccounts(view: View): Promise<Page> {
       <div class="row">${connecting(
         view,
         'Connect an account',
-        html`${selectField('psp', 'Provider', PROVIDERS)}${textField('psp_merchant_id', 'Account there', { required: true, hint: 'Such as acct_1NvR7aLkdIwHu7ix.' })}${credentials({ isNew: true, mode: '1' })}`,
+        html`${selectField('psp', 'Provider', PROVIDERS)}${textField('psp_merchant_id', 'Account ID', { required: true, hint: 'For example acct_1NvR7aLkdIwHu7ix' })}${credentials({ isNew: true, mode: '1' })}`,
       )}
-      ${asking(view, {
+      ${actionForm(view, {
         action: view.href(PATH),
         button: 'Set region and currencies',
-        says: 'Of an account in the list, or of one that is added by this. Without keys it takes no charges: its payments come by an import.',
-        fields: html`${textField('psp', 'Provider', { required: true, hint: 'simulator, stripe' })}${textField('psp_merchant_id', 'Account there', { required: true })}${textField('region', 'Region')}${textField('currencies', 'Currencies', { hint: 'EUR, USD; empty: all' })}`,
+        explanation:
+          'For an account in the list, or for a new one. A new account can only be charged once it is connected.',
+        fields: html`${textField('psp', 'Provider', { required: true, hint: 'For example simulator or stripe' })}${textField('psp_merchant_id', 'Account ID', { required: true })}${textField('region', 'Region')}${textField('currencies', 'Currencies', { hint: 'For example EUR, USD. Leave empty for all.' })}`,
       })}</div>`,
       {
-        note: html`Keys of a provider are stored encrypted and never shown again. Whether each account may charge is checked by <a href="${view.href('/doctor')}">the doctor</a>; how many payments are declined, and why, is at <a href="${view.href('/charges')}">Charges</a>.`,
+        note: html`A saved card is charged through the account of its first payment. Provider keys are stored encrypted and never shown again. <a href="${view.href('/doctor')}">Doctor</a> checks whether each account can charge; <a href="${view.href('/charges')}">Charges</a> has declines and their reasons.`,
       },
     )}
     ${view.project && (await importsOf(view, data))}`,
   }
 }
 
-// A longer list is folded.
+// A longer list is collapsed.
 const MOST_SHOWN = 8
 
 function currenciesOf(codes: string[]): Piece {
@@ -70,43 +71,44 @@ function currenciesOf(codes: string[]): Piece {
     : html`<details><summary>${plural(codes.length, 'currency', 'currencies')}</summary>${all}</details>`
 }
 
-function changesOf(view: View, one: Answer): Piece {
+function actionsOf(view: View, one: Result): Piece {
   if (!Object.hasOwn(PROVIDERS, one.psp)) return ''
   const which = html`${hiddenField('psp', one.psp)}${hiddenField('psp_merchant_id', one.psp_merchant_id)}`
   const mode = one.sandbox === false ? '' : '1'
   if (!one.connected_at) return connecting(view, 'Connect', html`${which}${credentials({ isNew: true, mode })}`)
-  return html`<div class="acts">${asking(view, {
+  return html`<div class="acts">${actionForm(view, {
     action: view.href(`${PATH}/connect`),
     button: 'Replace keys',
-    says: 'All processes use the new keys within a second. Empty fields stay as they are.',
+    explanation: 'The new keys are used within a second. A field that you leave empty keeps its value.',
     fields: html`${which}${hiddenField('sandbox', mode)}${credentials({ isNew: false })}`,
   })}
-  ${asking(view, {
+  ${actionForm(view, {
     action: view.href(`${PATH}/disconnect`),
     button: 'Disconnect',
     danger: true,
-    says: 'Its keys are removed. Cards saved there cannot be charged until it is connected again, and refunds in progress wait. Its history stays.',
+    explanation:
+      'Deletes the keys of this account. Until it is connected again, cards saved in it cannot be charged and refunds in progress wait. Past payments are kept.',
     fields: which,
   })}</div>`
 }
 
 const connecting = (view: View, button: string, fields: Piece) =>
-  asking(view, {
+  actionForm(view, {
     action: view.href(`${PATH}/connect`),
     button,
-    says: 'The key is checked at the provider. Then cards that are saved there can be charged.',
+    explanation: 'The key is checked with the provider. Then cards saved in this account can be charged.',
     fields,
   })
 
 const credentials = ({ isNew, mode }: { isNew: boolean; mode?: string }) =>
   html`${mode !== undefined && selectField('sandbox', 'Mode', MODES, mode)}
   ${textField('secret_key', 'Secret key', { type: 'password', required: isNew })}
-  ${textField('webhook_secrets', 'Signing secrets of its notifications', { type: 'password', hint: 'Several separated by blanks, while one replaces another.' })}`
+  ${textField('webhook_secrets', 'Webhook signing secret', { type: 'password', hint: 'While you rotate it: both, separated by a space.' })}`
 
 export async function connect(view: View, form: URLSearchParams): Promise<Page> {
-  const secrets = wordsOf(form, 'webhook_secrets')
+  const secrets = valuesOf(form, 'webhook_secrets')
   const secretKey = form.get('secret_key')?.trim()
-  const found: Answer = await view.call('connectMerchantAccount', {
+  const found: Result = await view.call('connectMerchantAccount', {
     params: nameOf(view, form),
     body: {
       sandbox: form.get('sandbox') === '1',
@@ -116,23 +118,23 @@ export async function connect(view: View, form: URLSearchParams): Promise<Page> 
   })
   return {
     title: 'Account connected',
-    body: html`<p class="done" role="status">${PROVIDERS[found.psp]} accepted the key. It is used from now on.</p>
+    body: html`<p class="done" role="status">${PROVIDERS[found.psp]} accepted the key. Charges use it from now on.</p>
       ${facts({
         Account: html`${found.provider_account_name} ${id(found.provider_account ?? found.psp_merchant_id)}`,
         Mode: status(found.sandbox ? 'test' : 'live'),
         Key: html`<code>…${found.key_last4}</code>`,
-        'May charge':
+        'Charges enabled':
           found.charges_enabled === null
             ? 'unknown'
             : found.charges_enabled
               ? 'yes'
               : 'not yet, according to the provider',
         Currencies: found.currencies.join(', ') || 'all',
-        'Secrets of notifications': number(found.webhook_secrets),
-        'Notifications go to': id(found.notifications_path),
+        'Webhook signing secrets': number(found.webhook_secrets),
+        'Webhook path': id(found.notifications_path),
       })}
-      <p>Set this path, at the address of the billing API, as the endpoint of the provider’s notifications. <a href="/docs/guides/stripe">How to set it up</a>.</p>
-      <p><a class="button" href="${view.href(PATH)}">To the merchant accounts</a></p>`,
+      <p>Next: at the provider, add a webhook endpoint with this path at the URL of your billing API. <a href="/docs/guides/stripe">How to set it up</a>.</p>
+      <p><a class="button" href="${view.href(PATH)}">Back to merchant accounts</a></p>`,
   }
 }
 
@@ -142,14 +144,14 @@ export async function disconnect(view: View, form: URLSearchParams): Promise<str
 }
 
 export async function setMerchantAccount(view: View, form: URLSearchParams): Promise<string> {
-  const currencies = wordsOf(form, 'currencies')
+  const currencies = valuesOf(form, 'currencies')
   const body = { region: form.get('region') || null, currencies }
   await view.call('setMerchantAccount', { params: nameOf(view, form), body })
   return view.href(PATH, { done: 'saved' })
 }
 
-/** The words of a field, separated by blanks or commas. */
-const wordsOf = (form: URLSearchParams, field: string) => (form.get(field) ?? '').split(/[\s,]+/).filter(Boolean)
+/** The values of a field, separated by spaces or commas. */
+const valuesOf = (form: URLSearchParams, field: string) => (form.get(field) ?? '').split(/[\s,]+/).filter(Boolean)
 
 const nameOf = (view: View, form: URLSearchParams) => ({
   organization_id: organizationOf(view).id,

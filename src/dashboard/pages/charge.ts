@@ -1,14 +1,14 @@
-// One charge with its timeline; it is refunded here, or resolved by hand.
-import type { Answer } from '../call.ts'
+// One charge with its timeline, and the forms that refund or resolve it.
+import type { Result } from '../call.ts'
 import { id, milliseconds, moment, money, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { asking, customerLink, facts, section, selectField, textField } from '../parts.ts'
+import { actionForm, customerLink, facts, section, selectField, textField } from '../parts.ts'
 import type { Page } from '../shell.ts'
 import { pathOf, type View } from '../view.ts'
 
 export async function charge(view: View): Promise<Page> {
   const { organization_id, order_id } = view.params as { organization_id: string; order_id: string }
-  const { order, timeline }: Answer = await view.call('getOrder', { params: { organization_id, order_id } })
+  const { order, timeline }: Result = await view.call('getOrder', { params: { organization_id, order_id } })
   const left = Math.round((order.amount - order.amount_refunded) * 1e4) / 1e4
   const path = pathOf('charges', organization_id, order_id)
   return {
@@ -33,25 +33,26 @@ export async function charge(view: View): Promise<Page> {
       })}
       <div class="row">${
         order.status === 'succeeded' && left > 0
-          ? asking(view, {
+          ? actionForm(view, {
               action: `${path}/refund`,
               button: 'Refund',
               danger: true,
-              says: html`This pays money back to ${order.external_id}: at most ${money(left, order.currency_code)}, which is left of the charge. A full refund revokes the consumable.`,
+              explanation: html`Returns money to ${order.external_id}. Up to ${money(left, order.currency_code)} of this charge can still be refunded. A full refund revokes the consumable.`,
               fields: html`${textField('amount', `Amount in ${order.currency_code}`, { value: String(left), required: true })}
-                ${textField('reason', 'Reason', { hint: 'Kept with the refund.' })}
-                <p class="field"><label><input type="checkbox" name="soft_refund" value="1"> Soft: recorded only. No money moves, and the customer keeps the consumable</label></p>
+                ${textField('reason', 'Reason', { hint: 'Stored with the refund.' })}
+                <p class="field"><label><input type="checkbox" name="soft_refund" value="1"> Soft refund: only recorded. No money is returned, and the customer keeps the consumable</label></p>
                 <input type="hidden" name="idempotency_key" value="dashboard-${order.amount_refunded}-${order_id.slice(0, 8)}-${Date.now()}">`,
             })
           : ''
       }
       ${
         order.status === 'processing'
-          ? asking(view, {
+          ? actionForm(view, {
               action: `${path}/resolve`,
-              button: 'Resolve by hand',
+              button: 'Resolve manually',
               danger: true,
-              says: 'Only for a charge whose outcome the provider will never know. It is looked up there once more; if the provider knows it, that outcome is recorded.',
+              explanation:
+                'Only for a charge whose outcome the provider will never report. The provider is asked once more. If it knows the outcome, that is recorded instead of yours.',
               fields: html`${selectField('as', 'Outcome', { succeeded: 'It succeeded', failed: 'It failed', cancelled: 'It was never charged' })}${textField('because', 'How do you know?', { required: true })}`,
             })
           : ''
@@ -62,36 +63,40 @@ export async function charge(view: View): Promise<Page> {
   }
 }
 
-const WHAT: Record<string, string> = {
-  claimed: 'Begun',
+const STEPS: Record<string, string> = {
+  claimed: 'Charge started',
   provider_called: 'Provider called',
   settled: 'Outcome recorded',
-  payment: 'Row of the payment report',
-  refund_begun: 'Refund begun',
-  refund_settled: 'Outcome of the refund recorded',
+  payment: 'Added to the payment report',
+  refund_begun: 'Refund started',
+  refund_settled: 'Refund outcome recorded',
   event: 'Event',
-  delivery: 'Delivery of an event',
-  // The instant of a delivery that is pending is that of its next attempt.
-  next_attempt: 'Next attempt to deliver an event',
+  delivery: 'Event delivery',
+  // The time of a pending delivery is that of its next attempt.
+  next_attempt: 'Next delivery attempt',
 }
 
-const DETAILS: Record<string, string> = { psp: 'provider', psp_transaction_id: 'id at the provider' }
+const DETAILS: Record<string, string> = {
+  psp: 'provider',
+  psp_transaction_id: 'ID at the provider',
+  looks: 'lookups at the provider',
+}
 
-function timelineOf(view: View, timeline: Answer[], currency: string): Piece {
+function timelineOf(view: View, timeline: Result[], currency: string): Piece {
   const kindOf = (event_id: string) =>
     timeline.find(({ what, detail }) => what === 'event' && detail.event_id === event_id)
   return html`<ol class="timeline">${timeline.map(({ at, what, detail }) => {
     const { event_id, type, ...rest } = detail
     const step = what === 'delivery' && detail.status === 'pending' ? 'next_attempt' : what
     const kind = type ?? kindOf(event_id)?.detail.type
-    return html`<li class="${what}">${moment(at)} <strong>${WHAT[step] ?? step}</strong>
+    return html`<li class="${what}">${moment(at)} <strong>${STEPS[step] ?? step}</strong>
       ${event_id && html`<a href="${view.href(pathOf('webhooks', 'events', event_id))}">${kind ?? event_id}</a>`}
       <span>${detailOf(event_id ? rest : detail, currency)}</span></li>`
   })}</ol>`
 }
 
-/** Amounts of a refund are in the currency of its charge. */
-function detailOf(detail: Record<string, Answer>, currency: string): Piece {
+/** The values of a step. Refunds have no currency of their own: theirs is that of the charge. */
+function detailOf(detail: Record<string, Result>, currency: string): Piece {
   const { duration_ms, outcome, status: state, amount, currency_code, looks, ...rest } = detail
   const others = Object.entries({ ...rest, ...(looks > 0 && { looks }) }).filter(
     ([, value]) => value !== null && value !== '' && value !== false,

@@ -1,39 +1,39 @@
-// Charges: acceptance, reasons of declines, and the list.
-import type { Answer } from '../call.ts'
+// Charges: acceptance rate, decline reasons, and the list.
+import type { Result } from '../call.ts'
 import { bar, id, moment, money, number, percent, status, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { type Figure, figures, seriesTable, show, total } from '../numbers.ts'
-import { chosen, customerLink, filters, further, section, tableSection, tile, tiles } from '../parts.ts'
+import { type Figure, figures, seriesTable, total, valueCell } from '../numbers.ts'
+import { chosenFilters, customerLink, filters, pageLinks, section, tableSection, tile, tiles } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart, table } from '../table.ts'
 import { pathOf, type View } from '../view.ts'
 
-const STATES = { processing: 'In progress', succeeded: 'Succeeded', failed: 'Failed', cancelled: 'Cancelled' }
+const STATUSES = { processing: 'In progress', succeeded: 'Succeeded', failed: 'Failed', cancelled: 'Cancelled' }
 
 export async function charges(view: View): Promise<Page> {
   if (!view.organization) return { title: 'Charges', body: noProject(view) }
   const { id: organization_id } = view.organization
   const ofProject = view.project && { project_id: view.project.id }
   const cursor = view.query.get('cursor')
-  const filter = chosen(view, 'status', 'external_id')
+  const filter = chosenFilters(view, 'status', 'external_id')
   const isFiltered = Object.keys(filter).length > 0
-  const ask = (query: object) =>
-    view.call('listOrders', { params: { organization_id }, query: { ...ofProject, ...query } }) as Promise<Answer>
+  const listOrders = (query: object) =>
+    view.call('listOrders', { params: { organization_id }, query: { ...ofProject, ...query } }) as Promise<Result>
   const [sum, lines, reasons, types, providers, open, list] = await Promise.all([
     total(view, 'attempts,accepted,declined,acceptance_rate'),
     figures(view, 'attempts,acceptance_rate', { by: view.span.by }),
     figures(view, 'declined', { by: 'reason' }),
     figures(view, 'declined', { by: 'decline' }),
     figures(view, 'attempts,accepted,declined,acceptance_rate', { by: 'provider' }),
-    ask({ status: 'processing', limit: 20 }),
-    ask({ ...filter, limit: 20, ...(cursor && { cursor }) }),
+    listOrders({ status: 'processing', limit: 20 }),
+    listOrders({ ...filter, limit: 20, ...(cursor && { cursor }) }),
   ])
   return {
     title: 'Charges',
     hasPeriod: true,
     body: html`
-      ${open.data.length > 0 && section('In progress', table(view, 'in-progress', orderTable(view, 'Charges in progress', open.data), { hideCaption: true }), { note: 'Their outcome is not known yet. It is looked up at the provider until it is; nothing is charged twice.' })}
+      ${open.data.length > 0 && section('In progress', table(view, 'in-progress', orderTable(view, 'Charges in progress', open.data), { hideCaption: true }), { note: 'Their outcome is not known yet. Tundish asks the payment provider until it is. No one is charged twice.' })}
       ${tiles(
         tile('Attempts', sum, 'attempts', 'number'),
         tile('Acceptance rate', sum, 'acceptance_rate', 'percent'),
@@ -51,26 +51,26 @@ export async function charges(view: View): Promise<Page> {
           ]),
           { kind: 'bar', lines: ['Accepted'] },
         ),
-        { note: 'All payments of the report, including imported ones.' },
+        { note: 'All payments in the payment report, including imported ones.' },
       )}
-      <div class="halves">${tableSection(view, 'reasons', reasonTable(reasons, sum.values.declined ?? 0), { empty: html`<p>Nothing was declined in this period.</p>`, note: typesOf(types) })}
+      <div class="halves">${tableSection(view, 'reasons', reasonTable(reasons, sum.values.declined ?? 0), { empty: html`<p>No declined payments in this period.</p>`, note: declineTypes(types) })}
       ${tableSection(view, 'providers', providerTable(providers), { empty: html`<p>No payments in this period.</p>` })}</div>
       ${section(
         'Custom charges',
         html`${filters(view, [
-          { name: 'status', label: 'State', options: STATES },
+          { name: 'status', label: 'Status', options: STATUSES },
           { name: 'external_id', label: 'Customer' },
-        ])}${table(view, 'charges', orderTable(view, 'Custom charges', list.data), { hideCaption: true, empty: isFiltered ? html`<p>No charge matches.</p>` : html`<h3>No charge yet</h3><p>Custom charges are made by <a href="/docs/guides/charging">the billing API</a>, once they are switched on in <a href="${view.href('/settings')}">Settings</a>.</p>` })}${further(view, list.pagination.next_cursor)}`,
+        ])}${table(view, 'charges', orderTable(view, 'Custom charges', list.data), { hideCaption: true, empty: isFiltered ? html`<p>No charges match these filters.</p>` : html`<h3>No charges yet</h3><p>Custom charges are made with <a href="/docs/guides/charging">the billing API</a> once they are allowed in <a href="${view.href('/settings')}">Settings</a>.</p>` })}${pageLinks(view, list.pagination.next_cursor)}`,
       )}`,
   }
 }
 
-/** The commonest reason first, each with its share of all that was declined. */
+/** The most common reason first, each with its share of all declined payments. */
 function reasonTable(reasons: Figure[], all: number): Table {
   const declines = reasons.filter(({ values }) => values.declined)
   declines.sort((a, b) => b.values.declined! - a.values.declined!)
   return {
-    caption: 'Why payments were declined',
+    caption: 'Decline reasons',
     columns: [
       { label: 'Reason' },
       { label: '', bar: true },
@@ -78,10 +78,10 @@ function reasonTable(reasons: Figure[], all: number): Table {
       { label: 'Share', number: true },
     ],
     rows: declines.map(({ key, values }) => [
-      key ? words(key) : 'not given',
+      key ? words(key) : 'No reason given',
       cell(bar(values.declined! / declines[0]!.values.declined!), null),
-      show('number', values.declined),
-      show('percent', all ? values.declined! / all : null),
+      valueCell('number', values.declined),
+      valueCell('percent', all ? values.declined! / all : null),
     ]),
   }
 }
@@ -94,30 +94,30 @@ const providerTable = (providers: Figure[]): Table => ({
   ],
   rows: providers.map(({ key, values }) => [
     key,
-    show('number', values.attempts),
-    show('number', values.accepted),
-    show('number', values.declined),
-    show('percent', values.acceptance_rate),
+    valueCell('number', values.attempts),
+    valueCell('number', values.accepted),
+    valueCell('number', values.declined),
+    valueCell('percent', values.acceptance_rate),
   ]),
 })
 
-/** How many of the declined might succeed if they are tried again. */
-function typesOf(found: Figure[]): Piece {
+/** How many declined payments may succeed on a retry. */
+function declineTypes(found: Figure[]): Piece {
   const all = found.reduce((sum, { values }) => sum + (values.declined ?? 0), 0)
   const of = (key: string) => found.find((one) => one.key === key)?.values.declined ?? 0
   return (
     all > 0 &&
-    html`${number(of('soft'))} soft (${percent(of('soft') / all)}), which may succeed later; ${number(of('hard'))} hard (${percent(of('hard') / all)}), which will not.`
+    html`${number(of('soft'))} soft declines (${percent(of('soft') / all)}), which may succeed on a retry; ${number(of('hard'))} hard declines (${percent(of('hard') / all)}), which will not.`
   )
 }
 
-export function orderTable(view: View, caption: string, data: Answer[]): Table {
+export function orderTable(view: View, caption: string, data: Result[]): Table {
   return {
     caption,
     columns: [
       { label: 'Order' },
       { label: 'Amount', number: true },
-      ...['State', 'Customer', 'Created', 'Provider'].map((label) => ({ label })),
+      ...['Status', 'Customer', 'Created', 'Provider'].map((label) => ({ label })),
       { label: 'Refunded', number: true },
     ],
     rows: data.map((one) => [

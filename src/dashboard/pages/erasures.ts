@@ -1,9 +1,9 @@
-// Erasures: their list with the state at payment providers, receipts, and the erasure itself, confirmed by typing the id.
+// Erasures: the list with their status at payment providers, receipts, and the form that erases a person.
 import { ApiError } from '../../lib/errors.ts'
-import type { Answer } from '../call.ts'
+import type { Result } from '../call.ts'
 import { id, number, plural, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { facts, further, section } from '../parts.ts'
+import { facts, pageLinks, section } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { table } from '../table.ts'
@@ -13,7 +13,7 @@ export async function erasePerson(view: View, form: URLSearchParams): Promise<st
   const { profile_id } = view.params as { profile_id: string }
   const project_id = projectOf(view).id
   if (form.get('confirm')?.trim() !== profile_id)
-    throw new ApiError(400, 'invalid_value', 'Type the id of the profile exactly to confirm. Nothing was erased.')
+    throw new ApiError(400, 'invalid_value', 'To confirm, type the profile ID exactly. Nothing was erased.')
   await view.call('eraseProfile', { params: { project_id, profile_id } })
   return view.href(pathOf('erasures', profile_id))
 }
@@ -22,7 +22,7 @@ export async function erasures(view: View): Promise<Page> {
   if (!view.project) return { title: 'Erasures', body: noProject(view) }
   const project_id = view.project.id
   const cursor = view.query.get('cursor')
-  const [list, state, ledgers]: Answer[] = await Promise.all([
+  const [list, state, ledgers]: Result[] = await Promise.all([
     view.call('listErasures', { params: { project_id }, query: { limit: 50, ...(cursor && { cursor }) } }),
     view.call('getProjectState', { params: { project_id } }),
     view.call('compareLedgers'),
@@ -30,7 +30,7 @@ export async function erasures(view: View): Promise<Page> {
   const content: Table = {
     caption: 'Erased people',
     columns: ['Person', 'Erased', 'Profile', 'At payment providers', 'Receipt'].map((label) => ({ label })),
-    rows: list.data.map((one: Answer) => [
+    rows: list.data.map((one: Result) => [
       cell(id(one.profile_id, view.href(pathOf('people', one.profile_id))), one.profile_id),
       time(one.erased_at),
       one.is_known ? 'kept without personal data' : 'not in the database',
@@ -38,7 +38,7 @@ export async function erasures(view: View): Promise<Page> {
       html`<a href="${view.href(pathOf('erasures', one.profile_id))}">Receipt</a>`,
     ]),
   }
-  const pending = list.data.filter((one: Answer) => one.at_provider_pending > 0).length
+  const pending = list.data.filter((one: Result) => one.at_provider_pending > 0).length
   const agree = ledgers.missing_in_database === 0 && ledgers.missing_in_file === 0
   return {
     title: 'Erasures',
@@ -46,18 +46,18 @@ export async function erasures(view: View): Promise<Page> {
       ${facts({
         'In the last seven days': number(state.erasures_of_week),
         'In total': number(state.erasures),
-        'Pending at a payment provider': pending === 0 ? 'none of those below' : plural(pending, 'person', 'people'),
-        'Ledgers of all projects': agree
-          ? html`${status('ok')} Both agree: ${plural(ledgers.in_database, 'erasure')}.`
-          : html`${status('warning')} The database lacks ${number(ledgers.missing_in_database)} of the file, the file lacks ${number(ledgers.missing_in_file)} of the database. <a href="${view.href('/doctor')}">The doctor</a> says what to do.`,
+        'Pending at a payment provider': pending === 0 ? 'none on this page' : plural(pending, 'person', 'people'),
+        'Erasure ledgers (all projects)': agree
+          ? html`${status('ok')} Database and file agree: ${plural(ledgers.in_database, 'erasure')}.`
+          : html`${status('warning')} ${plural(ledgers.missing_in_database, 'erasure')} missing in the database, ${number(ledgers.missing_in_file)} in the file. See <a href="${view.href('/doctor')}">Doctor</a> for what to do.`,
       })}
-      ${section('Erased people', table(view, 'erasures', content, { hideCaption: true, empty: html`<h3>No one was erased yet</h3><p>A person is erased on their own page, by <a href="/docs/guides/erasure">the data API</a>, or at the command line.</p>` }))}
-      ${further(view, list.pagination.next_cursor)}`,
+      ${section('Erased people', table(view, 'erasures', content, { hideCaption: true, empty: html`<h3>No erasures yet</h3><p>Erase a person on their page, with <a href="/docs/guides/erasure">the data API</a>, or on the command line.</p>` }))}
+      ${pageLinks(view, list.pagination.next_cursor)}`,
   }
 }
 
-function providersOf({ at_provider, at_provider_pending }: Answer): Piece {
-  if (at_provider === 0) return html`<span class="quiet">nothing to erase</span>`
+function providersOf({ at_provider, at_provider_pending }: Result): Piece {
+  if (at_provider === 0) return html`<span class="quiet">no requests</span>`
   return at_provider_pending > 0
     ? html`${status('pending')} ${number(at_provider_pending)} of ${number(at_provider)}`
     : status('done')
@@ -65,26 +65,26 @@ function providersOf({ at_provider, at_provider_pending }: Answer): Piece {
 
 export async function receipt(view: View): Promise<Page> {
   const { profile_id } = view.params as { profile_id: string }
-  const one: Answer = await view.call('getErasure', { params: { project_id: projectOf(view).id, profile_id } })
+  const one: Result = await view.call('getErasure', { params: { project_id: projectOf(view).id, profile_id } })
   return {
     title: 'Receipt of an erasure',
-    body: html`<article class="receipt"><p>The personal data of the person with the id below was permanently removed. Backups that still contain it are erased again when they are restored.</p>
+    body: html`<article class="receipt"><p>The personal data of the person with the ID below was permanently deleted. If a backup that contains it is restored, it is deleted again.</p>
       ${facts({ Person: id(one.profile_id), Project: one.project_id, Erased: time(one.erased_at) })}
-      <h2>Removed</h2><ul>${one.removed.map((what: string) => html`<li>${what}</li>`)}</ul>
+      <h2>Deleted</h2><ul>${one.removed.map((what: string) => html`<li>${what}</li>`)}</ul>
       <h2>Kept</h2><ul>${one.kept.map((what: string) => html`<li>${what}</li>`)}</ul>
       ${one.at_provider.length > 0 && html`<h2>At payment providers</h2>${table(view, 'at-provider', atProviderTable(one.at_provider), { hideCaption: true })}`}</article>
-      <p class="quiet unprinted">Print this page to hand it to the person: only the receipt is printed.</p>`,
+      <p class="quiet unprinted">Print this page to give the receipt to the person. Only the receipt is printed.</p>`,
   }
 }
 
-const atProviderTable = (data: Answer[]): Table => ({
+const atProviderTable = (data: Result[]): Table => ({
   caption: 'At payment providers',
-  columns: ['Provider', 'Account', 'Customer or card there', 'What', 'State', 'Done'].map((label) => ({ label })),
+  columns: ['Provider', 'Account', 'Customer or card', 'Action', 'Status', 'Done'].map((label) => ({ label })),
   rows: data.map((one) => [
     one.psp,
     one.psp_merchant_id,
     cell(id(one.target), one.target),
-    one.how === 'delete' ? 'deleted' : 'emptied, cards detached',
+    one.how === 'delete' ? 'deleted' : 'data cleared, cards detached',
     html`${status(one.status)}${one.why && html` <span class="quiet">${one.why}</span>`}`,
     time(one.done_at),
   ]),

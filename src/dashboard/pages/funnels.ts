@@ -1,8 +1,8 @@
-// Funnels: how far sessions come, in all of them and in one.
+// Funnels: how many sessions reach each step, over all funnels and in one.
 import { ApiError } from '../../lib/errors.ts'
 import { bar, country, language, percent } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { type Figure, figures, namesOf, seriesTable, show, total } from '../numbers.ts'
+import { type Figure, figures, namesOf, seriesTable, total, valueCell } from '../numbers.ts'
 import { section, steps, tableSection, tile, tiles } from '../parts.ts'
 import { type Column, cell, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
@@ -21,7 +21,7 @@ export async function funnels(view: View): Promise<Page> {
   ])
   const rows = each.filter(({ values }) => values.sessions).sort((a, b) => b.values.sessions! - a.values.sessions!)
   const content: Table = {
-    caption: 'Each funnel',
+    caption: 'By funnel',
     columns: [
       { label: 'Funnel' },
       ...countColumns,
@@ -36,15 +36,15 @@ export async function funnels(view: View): Promise<Page> {
             figure.key,
           ),
       ...countCells(figure),
-      show('usd', figure.values.revenue ?? 0),
-      show('usd', figure.values.revenue_per_session ?? 0),
+      valueCell('usd', figure.values.revenue ?? 0),
+      valueCell('usd', figure.values.revenue_per_session ?? 0),
     ]),
   }
-  const empty = html`<h3>No sessions in this period</h3><p>Sessions come in by <a href="/docs/guides/import">an import</a>. Choose a longer period to see older ones.</p>`
+  const empty = html`<h3>No sessions in this period</h3><p>Load sessions with <a href="/docs/guides/import">an import</a>, or choose a longer period.</p>`
   return {
     title: 'Funnels',
     hasPeriod: true,
-    body: html`${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum), { note: 'Of the sessions that began in the period, whenever their later steps happened.' })}
+    body: html`${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum), { note: 'Sessions that began in this period. Their later steps are counted whenever they happened.' })}
       ${tableSection(view, 'funnels', content, { empty })}`,
   }
 }
@@ -69,16 +69,16 @@ const countColumns: Column[] = [
 
 function countCells({ values }: Figure) {
   const withRate = (count: string, rate: string) => {
-    const { shown } = show('number', values[count])
+    const { shown } = valueCell('number', values[count])
     return cell(html`${shown} <span class="quiet">${percent(values[rate])}</span>`, values[count])
   }
   return [
-    show('number', values.sessions),
+    valueCell('number', values.sessions),
     withRate('replied', 'reply_rate'),
     withRate('emails', 'email_rate'),
     withRate('subscribed', 'subscription_rate'),
-    show('number', values.paid),
-    show('percent', values.conversion_rate),
+    valueCell('number', values.paid),
+    valueCell('percent', values.conversion_rate),
   ]
 }
 
@@ -126,9 +126,9 @@ export async function funnel(view: View): Promise<Page> {
             lines: ['Conversion'],
           },
         ),
-        { note: 'Columns are sessions; the line is the share of them that paid.' },
+        { note: 'Bars: sessions. Line: the share of them that paid.' },
       )}
-      ${section('Screens', screensOf(view, sum, screens), { actions: screens.length > 0 && csvLink(view, 'screens'), note: 'A bar shows the sessions that answered on the screen; stopped are those whose last answer was there, on the last screen all.' })}
+      ${section('Screens', screensOf(view, sum, screens), { actions: screens.length > 0 && csvLink(view, 'screens'), note: 'Answered: sessions with an answer on the screen. Dropped off: sessions whose last answer is on it. On the last screen, that is all of them.' })}
       ${parts.map(([title, found, name]) => partTable(view, title, found, name))}`,
   }
 }
@@ -140,7 +140,7 @@ function screensOf(view: View, sum: Figure, screens: Figure[]): Piece {
     columns: [
       { label: 'Screen' },
       { label: '', bar: true },
-      ...['Answered', 'Of all sessions', 'Stopped here', 'Share that stopped'].map((label) => ({
+      ...['Answered', 'Share of sessions', 'Dropped off', 'Drop-off rate'].map((label) => ({
         label,
         number: true,
       })),
@@ -148,13 +148,13 @@ function screensOf(view: View, sum: Figure, screens: Figure[]): Piece {
     rows: screens.map(({ key, values: { answered, stopped } }) => [
       cell(key!.slice(6), key!.slice(6)),
       cell(bar(all ? (answered ?? 0) / all : 0), null),
-      show('number', answered ?? 0),
-      show('percent', all ? (answered ?? 0) / all : null),
-      show('number', stopped ?? 0),
-      show('percent', answered ? (stopped ?? 0) / answered : null),
+      valueCell('number', answered ?? 0),
+      valueCell('percent', all ? (answered ?? 0) / all : null),
+      valueCell('number', stopped ?? 0),
+      valueCell('percent', answered ? (stopped ?? 0) / answered : null),
     ]),
   }
-  const empty = html`<p>No session of this period has an answer on a screen.</p>`
+  const empty = html`<p>No answers in this period.</p>`
   return table(view, 'screens', content, { hideCaption: true, empty })
 }
 

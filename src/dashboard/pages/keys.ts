@@ -1,8 +1,8 @@
-// Keys of the project and its organization: created, rotated and revoked; operator keys are only shown.
-import { type Answer, allOf } from '../call.ts'
+// Keys: those of the project and its organization can be created, rotated and revoked; operator keys are only listed.
+import { allOf, type Result } from '../call.ts'
 import { id, status, time } from '../format.ts'
 import { type Html, html } from '../html.ts'
-import { asking, facts, section, selectField, textField } from '../parts.ts'
+import { actionForm, facts, section, selectField, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { table } from '../table.ts'
@@ -22,39 +22,39 @@ export async function keys(view: View): Promise<Page> {
   return {
     title: 'Keys',
     body: html`
-      ${ofProject && owned(view, 'project', view.project!, ofProject, 'For the data API of this project, and the signatures of its webhooks.')}
-      ${owned(view, 'organization', view.organization, ofOrganization, 'For the billing API of the organization.')}
-      ${section('Operator keys', table(view, 'operators', operatorTable(operators), { hideCaption: true }), { note: 'For this dashboard and the operator’s API. They are created and revoked at the command line only, so that a stolen key cannot create others.' })}`,
+      ${ofProject && owned(view, 'project', view.project!, ofProject, 'For the data API of this project. Its webhooks are signed with them.')}
+      ${owned(view, 'organization', view.organization, ofOrganization, 'For the billing API of this organization.')}
+      ${section('Operator keys', table(view, 'operators', operatorTable(operators), { hideCaption: true }), { note: 'For this dashboard and the operator’s API. They can only be created and revoked on the command line, so that a stolen key cannot create others.' })}`,
   }
 }
 
-function owned(view: View, owner: Owner, one: { id: string; name: string }, data: Answer[], note: string): Html {
+function owned(view: View, owner: Owner, one: { id: string; name: string }, data: Result[], note: string): Html {
   const path = pathOf('keys', owner, one.id)
   const content: Table = {
     caption: `Keys of the ${owner} ${one.name || one.id}`,
-    columns: ['Name', 'Key', 'Created', 'Expires', 'Change'].map((label) => ({ label })),
+    columns: ['Name', 'Key', 'Created', 'Expires', 'Actions'].map((label) => ({ label })),
     rows: data.map((one) => [
-      one.name || 'first key',
+      one.name || 'First key',
       cell(id(one.id), one.id),
       time(one.created_at),
       time(one.expires_at),
-      isOver(one)
+      isExpired(one)
         ? status('expired')
-        : html`<div class="acts">${asking(view, { action: view.href(`${path}/${one.id}/rotate`), button: 'Rotate', says: 'A new key of the same name is created and shown once. The old one stays valid for as long as you choose.', fields: selectField('overlap', 'The old key expires', { '0': 'at once', '3600': 'in an hour', '86400': 'in a day', '604800': 'in a week' }, '86400') })}
-          ${asking(view, { action: view.href(`${path}/${one.id}/revoke`), button: 'Revoke', danger: true, says: 'Requests with this key are refused from now on. It cannot be undone.' })}</div>`,
+        : html`<div class="acts">${actionForm(view, { action: view.href(`${path}/${one.id}/rotate`), button: 'Rotate', explanation: 'Creates a key with the same name and shows it once. The old key stays valid for as long as you choose.', fields: selectField('overlap', 'The old key expires', { '0': 'immediately', '3600': 'in an hour', '86400': 'in a day', '604800': 'in a week' }, '86400') })}
+          ${actionForm(view, { action: view.href(`${path}/${one.id}/revoke`), button: 'Revoke', danger: true, explanation: 'Requests with this key are refused from now on. This cannot be undone.' })}</div>`,
     ]),
   }
   return section(
     content.caption,
     html`${table(view, `${owner}-keys`, content, { hideCaption: true })}
-    ${asking(view, { action: view.href(path), button: 'Create a key', says: 'The key is shown once, on the next page.', fields: textField('name', 'What it is for', { required: true }) })}`,
+    ${actionForm(view, { action: view.href(path), button: 'Create a key', explanation: 'The key is shown once, on the next page.', fields: textField('name', 'What it is for', { required: true }) })}`,
     { note },
   )
 }
 
-const isOver = ({ expires_at }: Answer) => expires_at !== null && Date.parse(expires_at) <= Date.now()
+const isExpired = ({ expires_at }: Result) => expires_at !== null && Date.parse(expires_at) <= Date.now()
 
-const operatorTable = (data: Answer[]): Table => ({
+const operatorTable = (data: Result[]): Table => ({
   caption: 'Operator keys',
   columns: ['Name', 'Key', 'Scope', 'Created', 'Last used', 'Expires'].map((label) => ({ label })),
   rows: data.map((one) => [
@@ -67,6 +67,7 @@ const operatorTable = (data: Answer[]): Table => ({
   ]),
 })
 
+/** How the ids of the operations name the owner: `createProjectKey`. */
 const OPERATIONS = { organization: 'Organization', project: 'Project' }
 
 function ownerOf(view: View): { owner: Owner; title: string; params: Record<string, string> } {
@@ -75,16 +76,16 @@ function ownerOf(view: View): { owner: Owner; title: string; params: Record<stri
   return { owner, title: OPERATIONS[owner], params }
 }
 
-/** The page that shows a new key, once: it is sent as the response to the form, and not stored. */
-export function shown(view: View, { id: keyId, name, secret_key, webhook_secret }: Answer): Page {
+/** The page that shows a new key. It is the response to the form: the key is not stored, and cannot be shown again. */
+export function shown(view: View, { id: keyId, name, secret_key, webhook_secret }: Result): Page {
   return {
-    title: 'The new key',
+    title: 'New key',
     body: html`<p class="done" role="status">The key ${name ? `“${name}” ` : ''}was created. It is shown only now: store it where you keep secrets.</p>
       ${facts({
         Key: html`<code class="secret">${secret_key}</code>${id('')}<button type="button" class="copy" data-copy="${secret_key}" aria-label="Copy the key" hidden></button>`,
-        ...(webhook_secret && { 'For webhook libraries': html`<code class="secret">${webhook_secret}</code>` }),
-        Id: keyId ?? '–',
-      })}<p><a class="button" href="${view.href('/keys')}">To the keys</a></p>`,
+        ...(webhook_secret && { 'Webhook signing secret': html`<code class="secret">${webhook_secret}</code>` }),
+        ID: keyId ?? '–',
+      })}<p><a class="button" href="${view.href('/keys')}">Back to keys</a></p>`,
   }
 }
 

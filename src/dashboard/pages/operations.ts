@@ -1,10 +1,10 @@
-// Operations: the sync horizon with its readers, the audit log, and the findings of the doctor.
+// Operations: the sync horizon and its readers, the audit log, and the doctor's findings.
 import type { Finding } from '../../doctor/finding.ts'
-import { type Answer, allOf } from '../call.ts'
+import { allOf, type Result } from '../call.ts'
 import { findingsOf } from '../findings.ts'
 import { duration, id, number, status, time } from '../format.ts'
 import { html } from '../html.ts'
-import { chosen, facts, filters, further, section, tableSection } from '../parts.ts'
+import { chosenFilters, facts, filters, pageLinks, section, tableSection } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { csvLink, table } from '../table.ts'
@@ -13,19 +13,19 @@ import { projectOf, type View } from '../view.ts'
 export async function sync(view: View): Promise<Page> {
   if (!view.project) return { title: 'Sync', body: noProject(view) }
   const params = { project_id: projectOf(view).id }
-  const [state, readers]: Answer[] = await Promise.all([
+  const [state, readers]: Result[] = await Promise.all([
     view.call('getProjectState', { params }),
     view.call('listSyncReaders', { params }),
   ])
   const content: Table = {
     caption: 'Readers',
     columns: [
-      ...['Key', 'List', 'Last seen', 'Window until'].map((label) => ({ label })),
-      { label: 'Behind', number: true },
+      ...['Key', 'List', 'Last read', 'Read up to'].map((label) => ({ label })),
+      { label: 'Lag', number: true },
       { label: 'Rows today', number: true },
     ],
-    rows: readers.data.map((one: Answer) => [
-      cell(html`${one.key_name || 'first key'}<br>${id(one.key_id)}`, one.key_id),
+    rows: readers.data.map((one: Result) => [
+      cell(html`${one.key_name || 'First key'}<br>${id(one.key_id)}`, one.key_id),
       one.list,
       time(one.last_seen_at),
       time(one.window_to),
@@ -37,22 +37,22 @@ export async function sync(view: View): Promise<Page> {
     title: 'Sync',
     body: html`
       ${facts({
-        'Readable up to (horizon)': time(state.horizon),
-        'Behind the clock': duration(Math.max(0, state.horizon_lag_seconds)),
+        'Sync horizon': time(state.horizon),
+        Lag: duration(Math.max(0, state.horizon_lag_seconds)),
         'Oldest open transaction':
           state.oldest_writer_seconds === null ? 'none' : duration(state.oldest_writer_seconds),
-        'Figures as of': time(state.figures_as_of),
+        'Figures up to date as of': time(state.figures_as_of),
       })}
-      <p class="quiet">All changes before the horizon are visible, and none will be added before it. A long import holds it back until it commits.</p>
-      ${section('Readers', table(view, 'readers', content, { hideCaption: true, empty: html`<h3>No reader in the last 30 days</h3><p>Clients that read a list with <code>filter[updated_at.from]</code> are listed here. <a href="/docs/guides/data-api">How to sync</a>.</p>` }))}`,
+      <p class="quiet">All changes before the horizon are visible to readers, and none will be added before it. A long import holds it back until it commits.</p>
+      ${section('Readers', table(view, 'readers', content, { hideCaption: true, empty: html`<h3>No readers in the last 30 days</h3><p>This page lists clients that sync with <code>filter[updated_at.from]</code>. <a href="/docs/guides/data-api">How to sync</a>.</p>` }))}`,
   }
 }
 
 export async function audit(view: View): Promise<Page> {
   const cursor = view.query.get('cursor')
-  const [list, operators, verdict]: [Answer, Answer[], Answer] = await Promise.all([
+  const [list, operators, verdict]: [Result, Result[], Result] = await Promise.all([
     view.call('listAuditEntries', {
-      query: { ...chosen(view, 'target', 'actor'), limit: 50, ...(cursor && { cursor }) },
+      query: { ...chosenFilters(view, 'target', 'actor'), limit: 50, ...(cursor && { cursor }) },
     }),
     allOf(view.call, 'listOperators'),
     view.query.has('verify') ? view.call('verifyAudit') : undefined,
@@ -62,9 +62,9 @@ export async function audit(view: View): Promise<Page> {
     caption: 'Entries',
     columns: [
       { label: 'No.', number: true },
-      ...['When', 'Who', 'From', 'Action', 'Target', 'Change'].map((label) => ({ label })),
+      ...['Time', 'Actor', 'Source', 'Action', 'Target', 'Change'].map((label) => ({ label })),
     ],
-    rows: list.data.map((one: Answer) => [
+    rows: list.data.map((one: Result) => [
       cell(number(one.sequence), one.sequence),
       time(one.at),
       cell(
@@ -81,20 +81,20 @@ export async function audit(view: View): Promise<Page> {
     title: 'Audit log',
     actions: html`<a href="${view.href('/audit', { verify: '1' })}">Verify the log</a>`,
     body: html`
-      ${verdict && html`<p class="${verdict.wrong.length === 0 ? 'done' : 'failed'}" role="status">${verdict.wrong.length === 0 ? `${verdict.entries} entries, all present and unchanged.` : verdict.wrong.join(' ')}</p>`}
+      ${verdict && html`<p class="${verdict.wrong.length === 0 ? 'done' : 'failed'}" role="status">${verdict.wrong.length === 0 ? `All ${verdict.entries} entries are present and unchanged.` : verdict.wrong.join(' ')}</p>`}
       ${section(
         'Entries',
         html`${filters(view, [
           { name: 'target', label: 'Target' },
-          { name: 'actor', label: 'Who (id)' },
+          { name: 'actor', label: 'Actor ID' },
         ])}
-        ${table(view, 'audit', content, { hideCaption: true, empty: html`<p>No entry matches.</p>` })}${further(view, list.pagination.next_cursor)}`,
+        ${table(view, 'audit', content, { hideCaption: true, empty: html`<p>No entries match these filters.</p>` })}${pageLinks(view, list.pagination.next_cursor)}`,
         { actions: list.data.length > 0 && csvLink(view, 'audit') },
       )}`,
   }
 }
 
-function change({ before, after }: Answer) {
+function change({ before, after }: Result) {
   if (!before && !after) return ''
   const text = (value: object | null) => value && JSON.stringify(value)
   return html`<details><summary>Show</summary>${before && html`<pre>before ${text(before)}</pre>`}${after && html`<pre>after ${text(after)}</pre>`}</details>`
@@ -107,7 +107,7 @@ export async function doctor(view: View): Promise<Page> {
   const wrong = sorted.filter(({ level }) => level !== 'ok')
   return {
     title: 'Doctor',
-    body: html`<p><span id="findings" class="${wrong.length === 0 ? 'fine' : 'care'}">${verdict(sorted.length, wrong)} <span class="quiet">As of ${time(at)}.</span></span> <span class="quiet">Findings are kept for ten minutes; <code>tundish doctor</code> looks again at once.</span></p>
+    body: html`<p><span id="findings" class="${wrong.length === 0 ? 'fine' : 'care'}">${verdict(sorted.length, wrong)} <span class="quiet">As of ${time(at)}.</span></span> <span class="quiet">The checks run at most every ten minutes. Run <code>tundish doctor</code> to check now.</span></p>
       ${tableSection(view, 'doctor', {
         caption: 'Findings',
         columns: ['Check', 'Level', 'Finding', 'What to do'].map((label) => ({ label })),
@@ -117,7 +117,7 @@ export async function doctor(view: View): Promise<Page> {
 }
 
 function verdict(all: number, wrong: Finding[]): string {
-  if (wrong.length === 0) return `All ${all} checks are fine.`
+  if (wrong.length === 0) return `All ${all} checks passed.`
   const names = [...new Set(wrong.map(({ check }) => check))].join(', ')
   return `${wrong.length} of ${all} checks ${wrong.length === 1 ? 'needs' : 'need'} attention: ${names}.`
 }

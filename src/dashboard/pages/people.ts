@@ -1,5 +1,5 @@
 // People: search by e-mail or any id.
-import type { Answer } from '../call.ts'
+import type { Result } from '../call.ts'
 import { id, status, time } from '../format.ts'
 import { html } from '../html.ts'
 import { section } from '../parts.ts'
@@ -14,15 +14,15 @@ export async function people(view: View): Promise<Page> {
   if (q === '')
     return {
       title: 'People',
-      body: html`<div class="empty"><h2>Find a person</h2><p>Type an e-mail address or an id into the search above: of a profile, customer, session, subscription, transaction, order, payment, refund, dispute or project, or the payment provider’s id of a custom charge. It has to be the whole address or id.</p></div>`,
+      body: html`<div class="empty"><h2>Find a person</h2><p>Enter a full e-mail address or a full ID in the search above: the ID of a profile, customer, session, subscription, transaction, order, payment, refund, dispute or project, or the payment provider’s ID of a custom charge.</p></div>`,
     }
-  const { results }: Answer = await view.call('search', { query: { q } })
+  const { results }: Result = await view.call('search', { query: { q } })
   if (results.length === 0) return { title: 'People', body: nothingFound(view, q) }
   const nameOf = (project: string) => view.projects.find(({ id }) => id === project)?.name || project
   const content: Table = {
-    caption: `Found for ${q}`,
-    columns: ['What', 'Id', 'E-mail', 'State', 'Project', 'Created'].map((label) => ({ label })),
-    rows: results.map((one: Answer) => [
+    caption: `Results for ${q}`,
+    columns: ['Type', 'ID', 'E-mail', 'Status', 'Project', 'Created'].map((label) => ({ label })),
+    rows: results.map((one: Result) => [
       one.kind.replace(/^./, (letter: string) => letter.toUpperCase()),
       cell(id(one.id, linkOf(view, one)), one.id),
       one.email ?? '',
@@ -31,16 +31,16 @@ export async function people(view: View): Promise<Page> {
       time(one.created_at),
     ]),
   }
-  return { title: 'People', body: section(`Found for “${q}”`, table(view, 'found', content, { hideCaption: true })) }
+  return { title: 'People', body: section(`Results for “${q}”`, table(view, 'found', content, { hideCaption: true })) }
 }
 
 const nothingFound = (view: View, q: string) =>
-  html`<div class="empty" id="found"><h2>Nothing was found for “${q}”</h2><p>Search for the whole e-mail address or the whole id. An erased person is found by id only.</p>${searchElsewhere(view)}</div>`
+  html`<div class="empty" id="found"><h2>No results for “${q}”</h2><p>Search for the full e-mail address or the full ID. An erased person can only be found by ID.</p>${searchElsewhere(view)}</div>`
 
-/** To the page that shows it: of a person's record that of the person, of an imported payment too. */
+/** The page that shows the object: for a record of a person, the person's page; for a custom charge, the charge's. */
 function linkOf(
   view: View,
-  { kind, id, project_id, organization_id, profile_id, order_id }: Answer,
+  { kind, id, project_id, organization_id, profile_id, order_id }: Result,
 ): string | undefined {
   if (kind === 'project') return view.href('/', { project: id })
   if (profile_id) return view.href(pathOf('people', profile_id), { project: project_id })
@@ -49,5 +49,5 @@ function linkOf(
     : undefined
 }
 
-/** Kinds whose order is a custom charge, which has a page. */
+/** Kinds of objects whose order is a custom charge, which has a page. */
 const HAVE_ORDERS = new Set(['order', 'refund', 'dispute'])

@@ -1,9 +1,9 @@
-// One person with all records, and their erasure.
-import type { Answer } from '../call.ts'
+// One person with all their records, and the form that erases them.
+import type { Result } from '../call.ts'
 import { country, cut, day, id, language, minorMoney, money, plural, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { type Names, namesOf } from '../numbers.ts'
-import { asking, facts, section, textField } from '../parts.ts'
+import { actionForm, facts, section, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { table } from '../table.ts'
@@ -15,7 +15,7 @@ export async function person(view: View): Promise<Page> {
   const { profile_id } = view.params as { profile_id: string }
   if (!view.project) return { title: 'Person', body: noProject(view) }
   const project_id = view.project.id
-  const [names, found]: [Names, Answer] = await Promise.all([
+  const [names, found]: [Names, Result] = await Promise.all([
     namesOf(view),
     view.call('getPerson', { params: { project_id, profile_id } }),
   ])
@@ -47,18 +47,18 @@ export async function person(view: View): Promise<Page> {
 /** Last on the page, because it is rare and cannot be undone. */
 function erasureOf(view: View, profileId: string): Piece {
   const { erase_at_provider } = organizationOf(view)
-  const form = asking(view, {
+  const form = actionForm(view, {
     action: view.href(pathOf('people', profileId, 'erase')),
     button: 'Erase this person',
     danger: true,
-    says: html`This permanently removes e-mail, phone, IP addresses, browsers, cookies and every reply of this person. It cannot be undone. Transactions, subscriptions and orders stay. ${AT_PROVIDER[erase_at_provider]} Type <code>${profileId}</code> to confirm.`,
-    fields: textField('confirm', 'Id of the profile', { required: true }),
+    explanation: html`Permanently deletes the e-mail, phone, IP addresses, browser details, cookies and all replies of this person. This cannot be undone. Transactions, subscriptions and orders are kept. ${AT_PROVIDER[erase_at_provider]} Type <code>${profileId}</code> to confirm.`,
+    fields: textField('confirm', 'Profile ID', { required: true }),
   })
-  return html`<div id="erasure">${section('Erasure', form, { note: 'For a person who asks that their data is deleted.' })}</div>`
+  return html`<div id="erasure">${section('Erasure', form, { note: 'For a person who asks for their data to be deleted.' })}</div>`
 }
 
-/** What they bought and paid, then their sessions with replies, then events. */
-function recordsOf(view: View, found: Answer, names: Names): Piece {
+/** Purchases and payments, then sessions with replies, then events. */
+function recordsOf(view: View, found: Result, names: Names): Piece {
   const isErased = found.profile.anonymized_at !== null
   return html`${list(view, 'subscriptions', subscriptionTable(found.subscriptions))}
       ${list(view, 'transactions', transactionTable(found.transactions))}
@@ -68,12 +68,12 @@ function recordsOf(view: View, found: Answer, names: Names): Piece {
       ${list(view, 'consumables', {
         caption: 'Consumables',
         columns: [
-          ...['Consumable', 'State', 'Order', 'Granted'].map((label) => ({ label })),
+          ...['Consumable', 'Status', 'Order', 'Granted'].map((label) => ({ label })),
           { label: 'Paid', number: true },
         ],
         rows: found.orders
-          .filter((one: Answer) => one.consumable_id)
-          .map((one: Answer) => [
+          .filter((one: Result) => one.consumable_id)
+          .map((one: Result) => [
             cell(id(one.consumable_id), one.consumable_id),
             status(one.consumable_active ? 'active' : 'revoked'),
             cell(id(one.order_id, view.href(pathOf('charges', one.organization_id, one.order_id))), one.order_id),
@@ -84,7 +84,7 @@ function recordsOf(view: View, found: Answer, names: Names): Piece {
       ${list(view, 'customers', {
         caption: 'Billing customers',
         columns: ['Customer', 'E-mail', 'Saved card', 'Created'].map((label) => ({ label })),
-        rows: found.customers.map((one: Answer) => [
+        rows: found.customers.map((one: Result) => [
           cell(id(one.external_id), one.external_id),
           one.email ?? '',
           cardOf(one),
@@ -94,8 +94,8 @@ function recordsOf(view: View, found: Answer, names: Names): Piece {
       ${section('Sessions', sessionsOf(found.sessions, names, isErased))}
       ${list(view, 'events', {
         caption: 'Events',
-        columns: ['Event', 'Kind', 'About', 'Written'].map((label) => ({ label })),
-        rows: found.events.map((one: Answer) => [
+        columns: ['Event', 'Type', 'Object', 'Created'].map((label) => ({ label })),
+        rows: found.events.map((one: Result) => [
           cell(id(one.id, view.href(`/webhooks/events/${one.id}`)), one.id),
           one.type,
           one.object_id,
@@ -104,23 +104,23 @@ function recordsOf(view: View, found: Answer, names: Names): Piece {
       })}`
 }
 
-const cardOf = ({ card_network, card_last4, card_expires }: Answer): string =>
+const cardOf = ({ card_network, card_last4, card_expires }: Result): string =>
   [card_network, card_last4 && `…${card_last4}`, card_expires && `until ${card_expires}`].filter(Boolean).join(' ')
 
 const AT_PROVIDER: Record<string, string> = {
-  off: 'Data at payment providers stays there.',
+  off: 'Data at payment providers is not deleted.',
   on: 'Payment providers are asked to detach the cards and to clear the customer’s data.',
   delete: 'Payment providers are asked to delete the customer, which ends subscriptions there.',
 }
 
-/** A list of the person's records; an empty one is left out. */
+/** A section with a list of the person's records; nothing if there are none. */
 const list = (view: View, name: string, content: Table): Piece =>
   content.rows.length > 0 &&
   section(content.caption, html`<div class="short">${table(view, name, content, { hideCaption: true })}</div>`)
 
 const funnelName = ({ funnels }: Names, id: string | null) => (id === null ? undefined : (funnels[id] ?? id))
 
-function sessionsOf(sessions: Answer[], names: Names, isErased: boolean): Piece {
+function sessionsOf(sessions: Result[], names: Names, isErased: boolean): Piece {
   if (sessions.length === 0) return html`<div class="empty"><p>No sessions.</p></div>`
   return sessions.map(
     (
@@ -131,26 +131,26 @@ function sessionsOf(sessions: Answer[], names: Names, isErased: boolean): Piece 
         Session: id(one.id),
         Version: one.funnel_version ?? '–',
         Experiment: names.experiments[one.experiment_id] ?? one.experiment_id ?? '–',
-        From: one.origin ?? '–',
-        Place: [one.postal_code, one.city, one.country].filter(Boolean).join(' ') || '–',
-        Address: one.ip ?? '–',
+        'Landing page': one.origin ?? '–',
+        Location: [one.postal_code, one.city, one.country].filter(Boolean).join(' ') || '–',
+        'IP address': one.ip ?? '–',
         Browser: one.user_agent ?? '–',
       })}
       ${
         one.replies.length > 0
-          ? html`<dl class="replies">${one.replies.map((reply: Answer) => html`<div><dt>${reply.element}</dt><dd>${isErased ? html`<span class="quiet">erased</span>` : answerOf(reply.value)}</dd></div>`)}</dl>`
+          ? html`<dl class="replies">${one.replies.map((reply: Result) => html`<div><dt>${reply.element}</dt><dd>${isErased ? html`<span class="quiet">erased</span>` : answerOf(reply.value)}</dd></div>`)}</dl>`
           : ''
       }</details>`,
   )
 }
 
-const answerOf = (value: Answer): Piece =>
+const answerOf = (value: Result): Piece =>
   value === null ? html`<span class="quiet">no answer</span>` : Array.isArray(value) ? value.join(', ') : String(value)
 
-const subscriptionTable = (data: Answer[]): Table => ({
+const subscriptionTable = (data: Result[]): Table => ({
   caption: 'Subscriptions',
   columns: [
-    ...['Subscription', 'State', 'Product'].map((label) => ({ label })),
+    ...['Subscription', 'Status', 'Product'].map((label) => ({ label })),
     { label: 'Price', number: true },
     ...['Created', 'Paid until', 'Provider'].map((label) => ({ label })),
   ],
@@ -165,15 +165,15 @@ const subscriptionTable = (data: Answer[]): Table => ({
   ]),
 })
 
-/** Why a card did not renew, and which custom charges were declined. */
-const declinedTable = (view: View, { declined_payments, orders }: Answer): Table => ({
+/** Declined payments: renewals with the card and the reason, and custom charges. */
+const declinedTable = (view: View, { declined_payments, orders }: Result): Table => ({
   caption: 'Declined payments',
   columns: [
     { label: 'Order' },
     { label: 'Amount', number: true },
-    ...['When', 'Reason', 'Type', 'Card', 'Subscription', 'Provider'].map((label) => ({ label })),
+    ...['When', 'Reason', 'Decline type', 'Card', 'Subscription', 'Provider'].map((label) => ({ label })),
   ],
-  rows: declined_payments.map((one: Answer) => [
+  rows: declined_payments.map((one: Result) => [
     orderCell(view, one.order_id, orders),
     cell(money(one.amount, one.currency_code), one.amount),
     time(one.trx_created_at),
@@ -185,8 +185,8 @@ const declinedTable = (view: View, { declined_payments, orders }: Answer): Table
   ]),
 })
 
-/** Imported payments have an order too; only that of a custom charge has a page of its own. */
-function orderCell(view: View, orderId: string, orders: Answer[]) {
+/** An order, linked to its page if it is a custom charge: imported payments have an order, but no page. */
+function orderCell(view: View, orderId: string, orders: Result[]) {
   const hasPage = orders.some(({ order_id }) => order_id === orderId)
   return cell(
     id(orderId, hasPage ? view.href(pathOf('charges', organizationOf(view).id, orderId)) : undefined),
@@ -194,7 +194,7 @@ function orderCell(view: View, orderId: string, orders: Answer[]) {
   )
 }
 
-function moneyBackTable(view: View, { money_back, orders }: Answer): Table {
+function moneyBackTable(view: View, { money_back, orders }: Result): Table {
   return {
     caption: 'Refunds and disputes',
     columns: [
@@ -202,7 +202,7 @@ function moneyBackTable(view: View, { money_back, orders }: Answer): Table {
       { label: 'Amount', number: true },
       ...['When', 'Reason', 'Order', 'Provider'].map((label) => ({ label })),
     ],
-    rows: money_back.map((one: Answer) => [
+    rows: money_back.map((one: Result) => [
       words(one.psp_transaction_type),
       cell(money(one.amount, one.currency_code), one.amount),
       time(one.trx_created_at),
@@ -213,7 +213,7 @@ function moneyBackTable(view: View, { money_back, orders }: Answer): Table {
   }
 }
 
-const transactionTable = (data: Answer[]): Table => ({
+const transactionTable = (data: Result[]): Table => ({
   caption: 'Transactions',
   columns: [
     { label: 'Transaction' },

@@ -1,8 +1,17 @@
-// Projects and organizations: all of them, found by a part of their id or name; new ones are created here.
-import type { Answer } from '../call.ts'
+// Projects and organizations: a list that can be searched by id or name, and the forms that create them.
+import type { Result } from '../call.ts'
 import { id, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { asking, chosen, filters, further, section, selectField, tableSection, textField } from '../parts.ts'
+import {
+  actionForm,
+  chosenFilters,
+  filters,
+  pageLinks,
+  section,
+  selectField,
+  tableSection,
+  textField,
+} from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import type { Page } from '../shell.ts'
 import { table } from '../table.ts'
@@ -14,8 +23,8 @@ const MOST_ORGANIZATIONS = 50
 
 export async function projects(view: View): Promise<Page> {
   const cursor = view.query.get('cursor')
-  const search = chosen(view, 'search')
-  const [found, organizations]: Answer[] = await Promise.all([
+  const search = chosenFilters(view, 'search')
+  const [found, organizations]: Result[] = await Promise.all([
     view.call('listProjects', { query: { ...search, limit: 50, ...(cursor && { cursor }) } }),
     view.call('listOrganizations', { query: { ...search, limit: MOST_ORGANIZATIONS } }),
   ])
@@ -23,18 +32,18 @@ export async function projects(view: View): Promise<Page> {
   return {
     title: 'Projects',
     body: html`
-      ${!isFirst && filters(view, [{ name: 'search', label: 'Id or name' }])}
+      ${!isFirst && filters(view, [{ name: 'search', label: 'ID or name' }])}
       ${section(
         'Projects',
         html`${table(view, 'projects', projectTable(view, found.data), { hideCaption: true, empty: emptyText(search) })}
-        ${further(view, found.pagination.next_cursor)}${makers(view)}`,
+        ${pageLinks(view, found.pagination.next_cursor)}${createForms(view)}`,
       )}
       ${
         !isFirst &&
         tableSection(view, 'organizations', organizationTable(view, organizations.data), {
-          empty: html`<p>No organization matches.</p>`,
+          empty: html`<p>No organizations match.</p>`,
           ...(organizations.pagination.has_more && {
-            note: `The newest ${MOST_ORGANIZATIONS}: others are found by their id or name.`,
+            note: `The newest ${MOST_ORGANIZATIONS}. Search by ID or name to find others.`,
           }),
         })
       }`,
@@ -43,15 +52,15 @@ export async function projects(view: View): Promise<Page> {
 
 const emptyText = ({ search }: Record<string, string>): Piece =>
   search
-    ? html`<p>No project matches.</p>`
-    : html`<h3>No project yet</h3><p>An organization owns projects and takes the money.</p>`
+    ? html`<p>No projects match.</p>`
+    : html`<h3>No projects yet</h3><p>Create an organization, then its projects. Payments belong to the organization.</p>`
 
-function projectTable(view: View, data: Answer[]): Table {
+function projectTable(view: View, data: Result[]): Table {
   const nameOf = (organization: string): Piece =>
     view.organizations.find(({ id }) => id === organization)?.name || organization
   return {
     caption: 'Projects',
-    columns: ['Project', 'Id', 'Organization', 'Created'].map((label) => ({ label })),
+    columns: ['Project', 'ID', 'Organization', 'Created'].map((label) => ({ label })),
     rows: data.map((one) => [
       cell(html`<a href="${view.href('/', { project: one.id })}">${one.name || one.id}</a>`, one.name || one.id),
       cell(id(one.id), one.id),
@@ -61,9 +70,9 @@ function projectTable(view: View, data: Answer[]): Table {
   }
 }
 
-const organizationTable = (view: View, data: Answer[]): Table => ({
+const organizationTable = (view: View, data: Result[]): Table => ({
   caption: 'Organizations',
-  columns: ['Organization', 'Id', 'Created'].map((label) => ({ label })),
+  columns: ['Organization', 'ID', 'Created'].map((label) => ({ label })),
   rows: data.map((one) => [
     cell(html`<a href="${view.href('/', { project: wholeOf(one) })}">${one.name || one.id}</a>`, one.name || one.id),
     cell(id(one.id), one.id),
@@ -71,17 +80,17 @@ const organizationTable = (view: View, data: Answer[]): Table => ({
   ]),
 })
 
-function makers(view: View): Piece {
+function createForms(view: View): Piece {
   const own = Object.fromEntries(view.organizations.map(({ id, name }) => [id, name || id]))
-  const newIds = html`${textField('id', 'Id', { required: true, hint: 'Letters, digits, - and _' })}${textField('name', 'Name')}`
+  const newIds = html`${textField('id', 'ID', { required: true, hint: 'Letters, digits, - and _' })}${textField('name', 'Name')}`
   return html`<div class="row">
-    ${asking(view, { action: view.href('/projects/organizations'), button: 'Create an organization', says: 'Its first key is shown once, on the next page.', fields: newIds })}
+    ${actionForm(view, { action: view.href('/projects/organizations'), button: 'Create an organization', explanation: 'Its first key is shown once, on the next page.', fields: newIds })}
     ${
       view.organization &&
-      asking(view, {
+      actionForm(view, {
         action: view.href('/projects/new'),
         button: 'Create a project',
-        says: 'Its first key is shown once, on the next page.',
+        explanation: 'Its first key is shown once, on the next page.',
         fields: html`${selectField('organization_id', 'Organization', own, view.organization.id)}${newIds}`,
       })
     }</div>`

@@ -1,9 +1,9 @@
 // Refunds and disputes: their share of revenue, their reasons, and the lists.
-import type { Answer } from '../call.ts'
+import type { Result } from '../call.ts'
 import { id, money, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
-import { type Figure, figures, seriesTable, show, total } from '../numbers.ts'
-import { chosen, customerLink, filters, further, section, tableSection, tile, tiles } from '../parts.ts'
+import { type Figure, figures, seriesTable, total, valueCell } from '../numbers.ts'
+import { chosenFilters, customerLink, filters, pageLinks, section, tableSection, tile, tiles } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart, table } from '../table.ts'
@@ -18,11 +18,11 @@ export async function refunds(view: View): Promise<Page> {
     total(view, 'refunds,refund_count,refund_rate,chargebacks,chargeback_count,chargeback_rate'),
     figures(view, 'refunds,chargebacks,refund_rate', { by: view.span.by }),
     figures(view, 'refunds,refund_count,chargebacks,chargeback_count', { by: 'reason' }),
-    view.call('listRefunds', { params: { organization_id }, query: { ...ofProject, limit: 20 } }) as Promise<Answer>,
+    view.call('listRefunds', { params: { organization_id }, query: { ...ofProject, limit: 20 } }) as Promise<Result>,
     view.call('listMoneyBack', {
       params: { organization_id },
-      query: { ...ofProject, ...chosen(view, 'type'), limit: 20, ...(cursor && { cursor }) },
-    }) as Promise<Answer>,
+      query: { ...ofProject, ...chosenFilters(view, 'type'), limit: 20, ...(cursor && { cursor }) },
+    }) as Promise<Result>,
   ])
   return {
     title: 'Refunds and disputes',
@@ -37,7 +37,7 @@ export async function refunds(view: View): Promise<Page> {
         tile('Chargeback rate', sum, 'chargeback_rate', 'percent', { bad: true }),
       )}
       ${section(
-        `Money back by ${view.span.by}`,
+        `Refunds and chargebacks by ${view.span.by}`,
         chart(
           view,
           'money-back',
@@ -48,12 +48,12 @@ export async function refunds(view: View): Promise<Page> {
           { kind: 'stacked', unit: 'usd' },
         ),
       )}
-      ${tableSection(view, 'reasons', reasonTable(reasons), { empty: html`<p>No money went back in this period.</p>`, note: 'The payment provider’s codes.' })}
-      ${section('Refunds of custom charges', table(view, 'refunds', refundTable(view, made.data), { hideCaption: true, empty: html`<p>No custom charge was refunded yet. A charge is refunded on its own page.</p>` }))}
+      ${tableSection(view, 'reasons', reasonTable(reasons), { empty: html`<p>No refunds or disputes in this period.</p>`, note: 'Reason codes of the payment provider.' })}
+      ${section('Refunds of custom charges', table(view, 'refunds', refundTable(view, made.data), { hideCaption: true, empty: html`<p>No refunds of custom charges yet. A charge can be refunded on its page.</p>` }))}
       ${section(
-        'Refunds and disputes in the report',
+        'Refunds and disputes in the payment report',
         html`${filters(view, [{ name: 'type', label: 'Type', options: { refund: 'Refunds', chargeback: 'Chargebacks', chargeback_reversal: 'Won disputes' } }])}
-        ${table(view, 'movements', movementTable(view, back.data), { hideCaption: true, empty: html`<p>No money went back.</p>` })}${further(view, back.pagination.next_cursor)}`,
+        ${table(view, 'movements', movementTable(view, back.data), { hideCaption: true, empty: html`<p>No refunds or disputes.</p>` })}${pageLinks(view, back.pagination.next_cursor)}`,
       )}`,
   }
 }
@@ -70,22 +70,22 @@ function reasonTable(found: Figure[]): Table {
     rows: rows
       .sort((a, b) => sumOf(b) - sumOf(a))
       .map(({ key, values }) => [
-        cell(key ? words(key) : 'not given', key),
-        show('number', values.refund_count ?? 0),
-        show('usd', values.refunds ?? 0),
-        show('number', values.chargeback_count ?? 0),
-        show('usd', values.chargebacks ?? 0),
+        cell(key ? words(key) : 'No reason given', key),
+        valueCell('number', values.refund_count ?? 0),
+        valueCell('usd', values.refunds ?? 0),
+        valueCell('number', values.chargeback_count ?? 0),
+        valueCell('usd', values.chargebacks ?? 0),
       ]),
   }
 }
 
-function refundTable(view: View, data: Answer[]): Table {
+function refundTable(view: View, data: Result[]): Table {
   return {
     caption: 'Refunds of custom charges',
     columns: [
       { label: 'Refund' },
       { label: 'Amount', number: true },
-      ...['State', 'Customer', 'Created', 'Reason', 'Consumable'].map((label) => ({ label })),
+      ...['Status', 'Customer', 'Created', 'Reason', 'Consumable'].map((label) => ({ label })),
     ],
     rows: data.map((one) => [
       cell(id(one.refund_id, view.href(pathOf('charges', organizationOf(view).id, one.order_id))), one.refund_id),
@@ -94,22 +94,22 @@ function refundTable(view: View, data: Answer[]): Table {
       customerLink(view, one.external_id),
       time(one.created_at),
       one.reason,
-      one.consumable_revoked ? 'revoked' : one.soft_refund ? 'kept (soft)' : 'kept',
+      one.consumable_revoked ? 'revoked' : one.soft_refund ? 'kept (soft refund)' : 'kept',
     ]),
   }
 }
 
-/** The provider's reason of a refund or dispute. */
-export const reasonOf = ({ psp_reason_message, psp_reason_code }: Answer): string =>
+/** The provider's reason for a refund, dispute or decline. */
+export const reasonOf = ({ psp_reason_message, psp_reason_code }: Result): string =>
   psp_reason_message ?? (psp_reason_code ? words(psp_reason_code) : '')
 
-function movementTable(view: View, data: Answer[]): Table {
+function movementTable(view: View, data: Result[]): Table {
   return {
-    caption: 'Refunds and disputes in the report',
+    caption: 'Refunds and disputes in the payment report',
     columns: [
-      { label: 'Report row' },
+      { label: 'Report ID' },
       { label: 'Amount', number: true },
-      ...['Type', 'Customer', 'When', 'Reason', 'State', 'Provider'].map((label) => ({ label })),
+      ...['Type', 'Customer', 'When', 'Reason', 'Status', 'Provider'].map((label) => ({ label })),
     ],
     rows: data.map((one) => [
       cell(id(one.trx_id), one.trx_id),

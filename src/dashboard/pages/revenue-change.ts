@@ -1,8 +1,8 @@
-// What a change of revenue comes from: each value of a dimension beside its revenue in the days compared with.
+// The change of revenue by dimension: the revenue of each product, country … in the period and in the days it is compared with.
 import { comparedDays } from '../../figures/read.ts'
 import { change, dollars } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { figures, show, tidy } from '../numbers.ts'
+import { figures, roundMoney, valueCell } from '../numbers.ts'
 import { tableSection } from '../parts.ts'
 import { comparable, comparison } from '../period.ts'
 import { cell, type Table } from '../sheet.ts'
@@ -13,16 +13,16 @@ interface Pair {
   before: number
 }
 
-// The others are one row together.
+// All others are summed in one row.
 const MOST_ROWS = 10
 
-/** The section for a dimension, largest difference first; nothing while no day of the period is over. */
+/** The section for a dimension, largest difference first; empty if no day of the period is over. */
 export async function revenueChange(view: View, split: string): Promise<(nameOf: (key: string) => string) => Piece> {
   const days = comparable(view.span)
   if (!days) return () => ''
-  // Two questions, and no comparison of one: it has nothing for what brought revenue before and brings none now.
+  // Two queries, not one with a comparison: that one leaves out keys which had revenue before and have none now.
   const [now, before] = await Promise.all(
-    [days, comparedDays(days, view.span.compare)].map((asked) => figures(view, 'revenue', { by: split, ...asked })),
+    [days, comparedDays(days, view.span.compare)].map((range) => figures(view, 'revenue', { by: split, ...range })),
   )
   const pairs = new Map<string, Pair>()
   for (const { key, values } of now!) pairs.set(key!, { now: values.revenue ?? 0, before: 0 })
@@ -43,7 +43,7 @@ function changeTable(split: string, changed: [string, Pair][], nameOf: (key: str
   const shown = isLong ? changed.slice(0, MOST_ROWS) : changed
   const others = sumOf(changed.slice(shown.length).map(([, pair]) => pair))
   return {
-    caption: `What the change of revenue comes from, by ${split}`,
+    caption: `Change of revenue by ${split}`,
     columns: [
       { label: split.replace(/^./, (letter) => letter.toUpperCase()) },
       ...['Before', 'Now', 'Difference', 'Change'].map((label) => ({ label, number: true })),
@@ -62,16 +62,16 @@ function rowOf(name: Table['rows'][0][0], pair: Pair): Table['rows'][0] {
   const tone = difference < 0 ? 'poor' : 'good'
   return [
     name!,
-    show('usd', pair.before),
-    show('usd', pair.now),
+    valueCell('usd', pair.before),
+    valueCell('usd', pair.now),
     cell(html`<span class="change ${tone}">${sign}${dollars(difference)}</span>`, difference),
     cell(change(pair.now, pair.before, { none: 'new' }), pair.before ? pair.now / pair.before - 1 : null),
   ]
 }
 
-const differenceOf = ({ now, before }: Pair) => tidy(now - before)
+const differenceOf = ({ now, before }: Pair) => roundMoney(now - before)
 
 const sumOf = (all: Pair[]): Pair => ({
-  now: tidy(all.reduce((sum, { now }) => sum + now, 0)),
-  before: tidy(all.reduce((sum, { before }) => sum + before, 0)),
+  now: roundMoney(all.reduce((sum, { now }) => sum + now, 0)),
+  before: roundMoney(all.reduce((sum, { before }) => sum + before, 0)),
 })

@@ -1,6 +1,6 @@
 // Revenue: gross, refunds, chargebacks and net, by period and by each dimension.
 import { addDays } from '../../lib/days.ts'
-import { country, money, number } from '../format.ts'
+import { country, money, plural } from '../format.ts'
 import { type Html, html } from '../html.ts'
 import {
   type Figure,
@@ -8,11 +8,11 @@ import {
   type Names,
   namesOf,
   pivotTable,
+  roundMoney,
   type Series,
   seriesTable,
-  show,
-  tidy,
   total,
+  valueCell,
 } from '../numbers.ts'
 import { section, tableSection, tile, tiles } from '../parts.ts'
 import type { Span } from '../period.ts'
@@ -59,10 +59,10 @@ export async function revenue(view: View): Promise<Page> {
     hasPeriod: true,
     body: html`
       ${summary}
-      ${unknown > 0 && html`<p class="note">${number(unknown)} movements have no known value in US dollars: only the table by currency has them. <a href="/docs/guides/commands#rates">Load exchange rates</a>.</p>`}
+      ${unknown > 0 && html`<p class="note">${plural(unknown, 'payment, refund or chargeback has', 'payments, refunds and chargebacks have')} no value in US dollars and can only be seen in the table by currency. <a href="/docs/guides/commands#rates">Load exchange rates</a>.</p>`}
       ${section(
         `Revenue by ${by} and ${split}`,
-        html`<p class="chips">${choices.map((name) => html`<a href="${view.href(view.path, { split: name })}"${name === split ? html` aria-current="true"` : ''}>${sentence(name)}</a> `)}</p>
+        html`<p class="chips">${choices.map((name) => html`<a href="${view.href(view.path, { split: name })}"${name === split ? html` aria-current="true"` : ''}>${capitalized(name)}</a> `)}</p>
         ${chart(
           view,
           'split',
@@ -76,18 +76,18 @@ export async function revenue(view: View): Promise<Page> {
       )}
       ${change((key) => nameOf(view, split, key, names))}
       ${section(`Net and gross by ${by}`, netToGross(view, lines), {
-        note: 'A whole column is gross: what was kept, and what went back.',
+        note: 'A full bar is gross revenue: net revenue, refunds and chargebacks.',
       })}
       ${averages}
       ${tableSection(view, 'currencies', ownTable(own))}
-      ${SPLITS.map((one, n) => tableSection(view, one, splitTable(view, one, splits[n]!, names), one === 'product' ? { note: 'Refunds and disputes have no product: they are in the row without one.' } : {}))}`,
+      ${SPLITS.map((one, n) => tableSection(view, one, splitTable(view, one, splits[n]!, names), one === 'product' ? { note: 'Refunds and disputes have no product. They are in the row “none”.' } : {}))}`,
   }
 }
 
-/** The figures of a chart over all of its periods, which then need no statement of their own. */
+/** Sums the figures of a chart over its periods, which saves a query. */
 function overPeriods(found: Figure[]): Figure[] {
   return [...Map.groupBy(found, ({ key }) => key)].map(([key, own]) => {
-    const sumOf = (metric: string) => tidy(own.reduce((sum, { values }) => sum + (values[metric] ?? 0), 0))
+    const sumOf = (metric: string) => roundMoney(own.reduce((sum, { values }) => sum + (values[metric] ?? 0), 0))
     const values = Object.fromEntries(MONEY.split(',').map((metric) => [metric, sumOf(metric)]))
     return { period: null, key, currency: own[0]!.currency, values }
   })
@@ -106,9 +106,9 @@ const netToGross = (view: View, found: Figure[]): Html =>
     unit: 'usd',
   })
 
-const NO_REVENUE = html`<div class="empty"><h2>No revenue in this period</h2><p>Sales come in by <a href="/docs/guides/import">an import</a> or as <a href="/docs/guides/charging">custom charges</a>. Choose a longer period to see older ones.</p></div>`
+const NO_REVENUE = html`<div class="empty"><h2>No revenue in this period</h2><p>Load sales with <a href="/docs/guides/import">an import</a>, make <a href="/docs/guides/charging">custom charges</a>, or choose a longer period.</p></div>`
 
-/** The months of the period from the first of a month, a year of them at least: a payer is counted once in each. */
+/** The whole months of the period, at least twelve: a payer is counted once in each calendar month. */
 function wholeMonths({ from, to, ...span }: Span): Span {
   const yearBefore = new Date(addDays(to, -1))
   yearBefore.setUTCFullYear(yearBefore.getUTCFullYear(), yearBefore.getUTCMonth() - 11, 1)
@@ -132,7 +132,7 @@ async function perPerson(view: View): Promise<Html> {
 }
 
 const KINDS: Record<string, string> = { new: 'New', renewal: 'Renewal', trial: 'Trial', one_off: 'One-off' }
-const sentence = (name: string) => name.replace(/^./, (letter) => letter.toUpperCase())
+const capitalized = (name: string) => name.replace(/^./, (letter) => letter.toUpperCase())
 
 function nameOf({ projects }: View, split: string, key: string, names: Names): string {
   if (key === '') return 'none'
@@ -140,7 +140,7 @@ function nameOf({ projects }: View, split: string, key: string, names: Names): s
   if (split === 'product') return names.products[key] ?? key
   if (split === 'funnel') return names.funnels[key] ?? key
   if (split === 'country') return country(key)
-  return split === 'kind' ? (KINDS[key] ?? sentence(key.replaceAll('_', ' '))) : key
+  return split === 'kind' ? (KINDS[key] ?? capitalized(key.replaceAll('_', ' '))) : key
 }
 
 const columns = (label: string) => [
@@ -149,18 +149,18 @@ const columns = (label: string) => [
 ]
 
 function ownTable(found: Figure[]): Table {
-  const inIt = (value: number | null | undefined, currency: string | null) =>
+  const amount = (value: number | null | undefined, currency: string | null) =>
     cell(money(value ?? 0, currency!), value ?? 0)
   return {
-    caption: 'By currency, each in its own',
+    caption: 'By currency, not converted',
     columns: columns('Currency'),
     rows: found.map(({ key, currency, values }) => [
       key,
-      inIt(values.revenue, currency),
-      inIt(values.refunds, currency),
-      inIt(values.chargebacks, currency),
-      inIt(values.net_revenue, currency),
-      show('number', values.sales),
+      amount(values.revenue, currency),
+      amount(values.refunds, currency),
+      amount(values.chargebacks, currency),
+      amount(values.net_revenue, currency),
+      valueCell('number', values.sales),
     ]),
   }
 }
@@ -169,14 +169,14 @@ function splitTable(view: View, split: string, found: Figure[], names: Names): T
   const rows = [...found].sort((a, b) => (b.values.revenue ?? 0) - (a.values.revenue ?? 0))
   return {
     caption: `By ${split}`,
-    columns: columns(sentence(split)),
+    columns: columns(capitalized(split)),
     rows: rows.map(({ key, values }) => [
       cell(nameOf(view, split, key!, names), key),
-      show('usd', values.revenue),
-      show('usd', values.refunds),
-      show('usd', values.chargebacks),
-      show('usd', values.net_revenue),
-      show('number', values.sales),
+      valueCell('usd', values.revenue),
+      valueCell('usd', values.refunds),
+      valueCell('usd', values.chargebacks),
+      valueCell('usd', values.net_revenue),
+      valueCell('number', values.sales),
     ]),
   }
 }

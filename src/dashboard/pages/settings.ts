@@ -1,17 +1,17 @@
-// Settings: what the billing API may do, how fast keys may call, what erasures do at providers.
+// Settings: limits of custom charges, rate limits, erasure at payment providers, and the rebuild of figures.
 import { id, number, status } from '../format.ts'
 import { type Html, html } from '../html.ts'
-import { asking, facts, hiddenField, section, selectField, textField } from '../parts.ts'
+import { actionForm, facts, hiddenField, section, selectField, textField } from '../parts.ts'
 import { noProject, type Page } from '../shell.ts'
 import type { Organization, Project } from '../tenants.ts'
 import { organizationOf, projectOf, type View } from '../view.ts'
 
 const AT_PROVIDER = {
-  off: 'nothing is changed there',
-  on: 'clear the customer there, detach cards',
-  delete: 'delete the customer there',
+  off: 'change nothing there',
+  on: 'clear the customer’s data, detach cards',
+  delete: 'delete the customer',
 }
-const RATE_HINT = 'Requests a second such as 200, or 200/1000 with a burst; off, or default.'
+const RATE_HINT = 'Requests per second, such as 200, or 200/1000 with a burst of 1,000. Or off, or default.'
 
 export async function settings(view: View): Promise<Page> {
   const { organization, project } = view
@@ -29,26 +29,26 @@ function organizationSettings(view: View, one: Organization): Html {
   return section(
     `Organization ${one.name || one.id}`,
     html`${facts({
-      Id: id(one.id),
+      ID: id(one.id),
       'Custom charges': one.one_off_charge_enabled ? status('allowed') : status('not allowed'),
       'Largest amounts':
         limits
           .map(([currency, amount]) => `${number(Number(amount))} ${currency === '*' ? 'in any currency' : currency}`)
           .join(', ') || 'no limit',
       'Erasure at payment providers': AT_PROVIDER[one.erase_at_provider],
-      'Rate limit of its keys': one.rate_limit,
+      'Rate limit per key': one.rate_limit,
     })}
-    <div class="row">${asking(view, {
+    <div class="row">${actionForm(view, {
       action: view.href('/settings/charges'),
       button: 'Change custom charges',
-      says: 'This decides whether the billing API may charge saved cards, and how much at most.',
-      fields: html`${selectField('enabled', 'Custom charges', { '1': 'allowed', '': 'not allowed' }, one.one_off_charge_enabled ? '1' : '')}${textField('max', 'Largest amount', { value: one.one_off_charge_max_amount['*'] ?? '' })}${textField('currency', 'in currency', { hint: 'Such as EUR. Empty: in all that have no limit of their own.' })}`,
+      explanation: 'Sets whether the billing API may charge saved cards, and the largest amount of a charge.',
+      fields: html`${selectField('enabled', 'Custom charges', { '1': 'allowed', '': 'not allowed' }, one.one_off_charge_enabled ? '1' : '')}${textField('max', 'Largest amount', { value: one.one_off_charge_max_amount['*'] ?? '' })}${textField('currency', 'Currency', { hint: 'For example EUR. Leave empty for all currencies without a limit of their own.' })}`,
     })}
-    ${asking(view, {
+    ${actionForm(view, {
       action: view.href('/settings/erasures'),
       button: 'Change erasures',
-      says: 'This decides what an erasure does at payment providers, from the next one on. What it does there cannot be undone.',
-      fields: selectField('erase_at_provider', 'At the payment provider', AT_PROVIDER, one.erase_at_provider),
+      explanation: 'Sets what future erasures do at payment providers. What they do there cannot be undone.',
+      fields: selectField('erase_at_provider', 'At payment providers', AT_PROVIDER, one.erase_at_provider),
     })}
     ${rateForm(view, 'organization', one.rate_limit)}</div>`,
   )
@@ -57,21 +57,22 @@ function organizationSettings(view: View, one: Organization): Html {
 function projectSettings(view: View, one: Project): Html {
   return section(
     `Project ${one.name || one.id}`,
-    html`${facts({ Id: id(one.id), 'Rate limit of each of its keys': one.rate_limit })}
+    html`${facts({ ID: id(one.id), 'Rate limit per key': one.rate_limit })}
     <div class="row">${rateForm(view, 'project', one.rate_limit)}
-    ${asking(view, {
+    ${actionForm(view, {
       action: view.href('/settings/figures'),
       button: 'Rebuild all figures',
-      says: 'All figures of this project are computed again from its records, and stay readable meanwhile. Only needed if the doctor says so.',
+      explanation:
+        'Recomputes all figures of this project from its records. Pages show the old figures until then. Only needed if the doctor says so.',
     })}</div>`,
   )
 }
 
 const rateForm = (view: View, owner: 'organization' | 'project', value: string) =>
-  asking(view, {
+  actionForm(view, {
     action: view.href('/settings/rates'),
     button: 'Change the rate limit',
-    says: 'Requests above it are refused with 429.',
+    explanation: 'Requests above the limit are refused with status 429.',
     fields: html`${hiddenField('owner', owner)}${textField('rate_limit', 'Rate limit', { value, required: true, hint: RATE_HINT })}`,
   })
 

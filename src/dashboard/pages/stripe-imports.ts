@@ -1,28 +1,28 @@
-// Imports from Stripe, on the page of the merchant accounts.
-import type { Answer } from '../call.ts'
+// The section about imports from Stripe on the page of merchant accounts.
+import type { Result } from '../call.ts'
 import { id, number, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { asking, hiddenField, section, selectField, textField } from '../parts.ts'
+import { actionForm, hiddenField, section, selectField, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { table } from '../table.ts'
 import { projectOf, type View } from '../view.ts'
 
 const PATH = '/merchant-accounts'
 
-/** Imports of Stripe accounts into the project, of which each connected account may have one. */
-export async function importsOf(view: View, accounts: Answer[]): Promise<Piece> {
+/** The imports of Stripe accounts into the project, at most one for each account, and the form that starts one. */
+export async function importsOf(view: View, accounts: Result[]): Promise<Piece> {
   const params = { project_id: projectOf(view).id }
-  const { data }: Answer = await view.call('listStripeImports', { params })
+  const { data }: Result = await view.call('listStripeImports', { params })
   const connected = accounts.filter(({ psp, connected_at }) => psp === 'stripe' && connected_at)
   if (data.length === 0 && connected.length === 0) return ''
   const content: Table = {
     caption: 'Imports from Stripe',
     columns: [
-      ...['Account', 'State', 'Step', 'Since', 'Last stored'].map((label) => ({ label })),
+      ...['Account', 'Status', 'Step', 'Since', 'Last update'].map((label) => ({ label })),
       ...['Read', 'Rejected'].map((label) => ({ label, number: true })),
-      { label: 'Change' },
+      { label: 'Actions' },
     ],
-    rows: data.map((one: Answer) => [
+    rows: data.map((one: Result) => [
       cell(id(one.psp_merchant_id), one.psp_merchant_id),
       html`${status(one.status)} ${one.error && html`<span class="quiet">${one.error}</span>`}`,
       one.step ?? '',
@@ -31,10 +31,11 @@ export async function importsOf(view: View, accounts: Answer[]): Promise<Piece> 
       cell(number(one.read), one.read),
       cell(number(one.rejected), one.rejected),
       ['waiting', 'running', 'following'].includes(one.status) &&
-        asking(view, {
+        actionForm(view, {
           action: view.href(`${PATH}/import/stop`),
           button: 'Stop',
-          says: 'Imported records stay. Started again with the same choices, the import continues where it stopped.',
+          explanation:
+            'Imported records are kept. If you start the import again with the same options, it continues where it stopped.',
           fields: hiddenField('psp_merchant_id', one.psp_merchant_id),
         }),
     ]),
@@ -42,14 +43,15 @@ export async function importsOf(view: View, accounts: Answer[]): Promise<Piece> 
   const names = Object.fromEntries(connected.map(({ psp_merchant_id }) => [psp_merchant_id, psp_merchant_id]))
   return section(
     content.caption,
-    html`${table(view, 'stripe-imports', content, { hideCaption: true, empty: html`<p>Nothing was imported from Stripe into this project yet.</p>` })}
+    html`${table(view, 'stripe-imports', content, { hideCaption: true, empty: html`<p>No imports from Stripe into this project yet.</p>` })}
     ${
       connected.length > 0 &&
-      asking(view, {
+      actionForm(view, {
         action: view.href(`${PATH}/import`),
         button: 'Import from Stripe',
-        says: 'Customers, products, subscriptions, payments, refunds, disputes and saved cards of the account are read in the background. Repeating it changes nothing twice.',
-        fields: html`${selectField('psp_merchant_id', 'Account', names)}${textField('since', 'Only records created since', { type: 'date', hint: 'Empty: everything.' })}${selectField('follow', 'Afterwards', { '1': 'follow changes at Stripe', '': 'stop' }, '1')}`,
+        explanation:
+          'Imports the customers, products, subscriptions, payments, refunds, disputes and saved cards of the account in the background. Importing again creates no duplicates.',
+        fields: html`${selectField('psp_merchant_id', 'Account', names)}${textField('since', 'Only records created since', { type: 'date', hint: 'Leave empty to import everything.' })}${selectField('follow', 'Afterwards', { '1': 'keep importing changes', '': 'stop' }, '1')}`,
       })
     }`,
   )

@@ -1,16 +1,16 @@
-// Subscriptions: created, ended and paying over time, MRR, trials, churn by cohort, and the list.
+// Subscriptions: created, ended and paying over time, MRR, trials, retention by cohort, and the list.
 import { addDays, FIRST_DAY, readDay } from '../../lib/days.ts'
-import type { Answer } from '../call.ts'
+import type { Result } from '../call.ts'
 import { cut, day, id, minorMoney, number, percent, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { type Figure, figures, namesOf, seriesTable, standing, total } from '../numbers.ts'
-import { chosen, filters, further, section, tableSection, tile, tiles } from '../parts.ts'
+import { endOfPeriod, type Figure, figures, namesOf, seriesTable, total } from '../numbers.ts'
+import { chosenFilters, filters, pageLinks, section, tableSection, tile, tiles } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart, table } from '../table.ts'
 import { pathOf, projectOf, type View } from '../view.ts'
 
-const STATES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
+const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
 const FILTERS = ['status', 'product_id', 'funnel_id', 'payment_provider', 'email', 'created_after']
 
 export async function subscriptions(view: View): Promise<Page> {
@@ -20,16 +20,16 @@ export async function subscriptions(view: View): Promise<Page> {
   const [names, sum, now, flow, level, state, began, ended, list] = await Promise.all([
     namesOf(view),
     total(view, 'new_subscriptions,began_paying,ended,trials,converted,trial_conversion'),
-    standing(view, 'mrr,paying'),
+    endOfPeriod(view, 'mrr,paying'),
     figures(view, 'new_subscriptions,began_paying,ended', { by: view.span.by }),
     figures(view, 'mrr,paying,without_payment,over', { by: view.span.by }),
-    view.call('getProjectState', { params }) as Promise<Answer>,
+    view.call('getProjectState', { params }) as Promise<Result>,
     figures(view, 'began_paying', { by: 'cohort', from: yearsBefore(view.span.to), to: view.span.to }),
     figures(view, 'ended', { by: 'month,cohort', from: yearsBefore(view.span.to), to: view.span.to }),
     view.call('listProjectSubscriptions', {
       params,
       query: { ...filtersOf(view), limit: 20, ...(cursor && { cursor }) },
-    }) as Promise<Answer>,
+    }) as Promise<Result>,
   ])
   if (Object.keys(state.subscriptions).length === 0) return { title: 'Subscriptions', body: NO_SUBSCRIPTION }
   const options = (all: Record<string, string>) => Object.fromEntries(Object.entries(all).slice(0, 200))
@@ -46,11 +46,11 @@ export async function subscriptions(view: View): Promise<Page> {
         tile('Trial conversion', sum, 'trial_conversion', 'percent', { note: 'so far' }),
       )}
       <div class="halves">
-      ${section('Monthly recurring revenue', chart(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, in US dollars`, level, [{ label: 'MRR', metric: 'mrr', unit: 'usd' }], { standing: true }), { kind: 'line', unit: 'usd' }), { note: `At the end of each ${view.span.by}.` })}
-      ${section('Paying subscriptions', chart(view, 'paying', seriesTable(view, `Paying subscriptions by ${view.span.by}`, level, [{ label: 'Paying', metric: 'paying', unit: 'number' }], { standing: true }), { kind: 'line' }), { note: `At the end of each ${view.span.by}.` })}
+      ${section('Monthly recurring revenue', chart(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, in US dollars`, level, [{ label: 'MRR', metric: 'mrr', unit: 'usd' }], { atEnd: true }), { kind: 'line', unit: 'usd' }), { note: `At the end of each ${view.span.by}.` })}
+      ${section('Paying subscriptions', chart(view, 'paying', seriesTable(view, `Paying subscriptions by ${view.span.by}`, level, [{ label: 'Paying', metric: 'paying', unit: 'number' }], { atEnd: true }), { kind: 'line' }), { note: `At the end of each ${view.span.by}.` })}
       </div>
       ${section(
-        'Started and ended',
+        'New and ended subscriptions',
         chart(
           view,
           'flow',
@@ -63,61 +63,61 @@ export async function subscriptions(view: View): Promise<Page> {
         ),
       )}
       ${section(
-        'By state',
-        html`${states(state.subscriptions, view)}
+        'By status',
+        html`${statusCounts(state.subscriptions, view)}
         ${chart(
           view,
           'by-state',
           seriesTable(
             view,
-            `Subscriptions by state at the end of each ${view.span.by}`,
+            `Subscriptions by status at the end of each ${view.span.by}`,
             level,
             [
               { label: 'Paying', metric: 'paying', unit: 'number' },
               { label: 'Not paid yet', metric: 'without_payment', unit: 'number' },
               { label: 'Ended', metric: 'over', unit: 'number' },
             ],
-            { standing: true },
+            { atEnd: true },
           ),
           { kind: 'stacked' },
         )}`,
-        { note: `Above, each state now; below, all subscriptions at the end of each ${view.span.by}.` },
+        { note: `Numbers: now. Chart: at the end of each ${view.span.by}.` },
       )}
       ${cohorts(view, began, ended)}
       ${section(
-        'List',
+        'All subscriptions',
         html`${filters(view, [
-          { name: 'status', label: 'State', options: Object.fromEntries(STATES.map((one) => [one, words(one)])) },
+          { name: 'status', label: 'Status', options: Object.fromEntries(STATUSES.map((one) => [one, words(one)])) },
           { name: 'product_id', label: 'Product', options: options(names.products) },
           { name: 'funnel_id', label: 'Funnel', options: options(names.funnels) },
           { name: 'payment_provider', label: 'Provider' },
           { name: 'email', label: 'E-mail' },
           { name: 'created_after', label: 'Created after', type: 'date' },
         ])}
-        ${table(view, 'subscriptions', listTable(view, list.data), { hideCaption: true, empty: html`<p>No subscription matches.</p>` })}
-        ${further(view, list.pagination.next_cursor)}`,
+        ${table(view, 'subscriptions', listTable(view, list.data), { hideCaption: true, empty: html`<p>No subscriptions match these filters.</p>` })}
+        ${pageLinks(view, list.pagination.next_cursor)}`,
       )}`,
   }
 }
 
-const NO_SUBSCRIPTION = html`<div class="empty"><h2>No subscription yet</h2><p>Subscriptions come in by <a href="/docs/guides/import">an import</a>.</p></div>`
+const NO_SUBSCRIPTION = html`<div class="empty"><h2>No subscriptions yet</h2><p>Load subscriptions with <a href="/docs/guides/import">an import</a>.</p></div>`
 
-// The most that figures have in one answer: ten years.
+// The longest range of days that figures can be read for: ten years.
 const COHORT_DAYS = 3660
 
 const yearsBefore = (day: string) => [addDays(day, -COHORT_DAYS), FIRST_DAY].sort()[1]!
 
-/** The chosen filters as the operation takes them: a day becomes the instant of its end. */
+/** The chosen filters as parameters of the operation: `created_after` a day begins with the next one. */
 function filtersOf(view: View): Record<string, string> {
-  const { created_after: day, ...others } = chosen(view, ...FILTERS)
+  const { created_after: day, ...others } = chosenFilters(view, ...FILTERS)
   return {
     ...others,
     ...(day && { created_after: `${addDays(readDay('created_after', day), 1)}T00:00:00Z` }),
   }
 }
 
-function states(counts: Record<string, number>, view: View): Piece {
-  return html`<ul class="states">${STATES.map(
+function statusCounts(counts: Record<string, number>, view: View): Piece {
+  return html`<ul class="states">${STATUSES.map(
     (one) =>
       html`<li><a href="${view.href(view.path, { status: one })}">${status(one)}</a> <strong>${number(counts[one] ?? 0)}</strong></li>`,
   )}</ul>`
@@ -125,7 +125,7 @@ function states(counts: Record<string, number>, view: View): Piece {
 
 const MONTHS = 12
 
-/** A row for each month of first payment, a column for each month after it: the share that still pays at its end. */
+/** A row for each month of first payment, a column for each month since: the share still paying at the end of that month. */
 function cohorts(view: View, began: Figure[], ended: Figure[]): Piece {
   const last = addDays(view.span.to, -1).slice(0, 7)
   const running = view.span.today.slice(0, 7)
@@ -147,7 +147,7 @@ function cohorts(view: View, began: Figure[], ended: Figure[]): Piece {
       return [key, cell(number(size), size), ...cells]
     })
   const content: Table = {
-    caption: 'Still paying, by month of the first payment',
+    caption: 'Retention by month of the first payment',
     columns: [
       { label: 'First payment' },
       { label: 'Subscriptions', number: true },
@@ -156,7 +156,7 @@ function cohorts(view: View, began: Figure[], ended: Figure[]): Piece {
     rows,
   }
   return tableSection(view, 'cohorts', content, {
-    note: 'Columns are months after the first payment; a cell is the share that still pays at the end of that month. The last cell of a row is of the month that is not over.',
+    note: 'Columns: months since the first payment. Cells: the share still paying at the end of that month. The current month is not over.',
   })
 }
 
@@ -166,11 +166,11 @@ function monthAfter(month: string, months: number): string {
   return date.toISOString().slice(0, 7)
 }
 
-function listTable(view: View, data: Answer[]): Table {
+function listTable(view: View, data: Result[]): Table {
   return {
     caption: 'Subscriptions',
     columns: [
-      ...['Subscription', 'State', 'Person', 'Product'].map((label) => ({ label })),
+      ...['Subscription', 'Status', 'Person', 'Product'].map((label) => ({ label })),
       { label: 'Price', number: true },
       ...['Created', 'Paid until', 'Provider'].map((label) => ({ label })),
     ],

@@ -1,8 +1,8 @@
-// Today: the business beside the period before, and what needs attention right now.
-import type { Answer } from '../call.ts'
+// Today: the main figures compared with the period before, and what needs attention right now.
+import type { Result } from '../call.ts'
 import { duration, number, plural, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { figures, pivotTable, show, standing, total } from '../numbers.ts'
+import { endOfPeriod, figures, pivotTable, total, valueCell } from '../numbers.ts'
 import { section, tableSection, tile, tiles } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
@@ -21,9 +21,9 @@ export async function today(view: View): Promise<Page> {
       view,
       'revenue,net_revenue,sales,new_subscriptions,sessions,conversion_rate,attempts,acceptance_rate,refund_rate,ended',
     ),
-    standing(view, 'mrr,paying'),
+    endOfPeriod(view, 'mrr,paying'),
     figures(view, 'revenue', { by: `${view.span.by},currency` }),
-    project && (view.call('getProjectState', { params: { project_id: project.id } }) as Promise<Answer>),
+    project && (view.call('getProjectState', { params: { project_id: project.id } }) as Promise<Result>),
   ])
   const now = state && section('Right now', rightNow(view, state))
   if (state && !state.figures_as_of) return { title: 'Today', body: html`${firstSteps(view)}${now}` }
@@ -56,24 +56,28 @@ export async function today(view: View): Promise<Page> {
       { note: 'In US dollars, stacked by the currency of the payment.' },
     )}
     ${state ? !isUrgent && now : await projectSection(view)}`
-  return { title: project ? 'Today' : `Today, all of ${organization.name || organization.id}`, body, hasPeriod: true }
+  return {
+    title: project ? 'Today' : `Today, all projects of ${organization.name || organization.id}`,
+    body,
+    hasPeriod: true,
+  }
 }
 
-/** Of a project without records: how they come in. */
+/** For a project without records: how to load them. */
 function firstSteps(view: View): Piece {
   return html`<div class="empty"><h2>No records yet</h2>
-    <p>Figures appear some seconds after the first records.</p>
+    <p>Figures appear a few seconds after the first records are loaded.</p>
     <ol class="first">
-      <li><strong>Load records</strong> from files with <a href="/docs/guides/import">an import</a>, or from a connected Stripe account at <a href="${view.href('/merchant-accounts')}">Merchant accounts</a>.</li>
-      <li><strong>Create a key</strong> at <a href="${view.href('/keys')}">Keys</a>: programs read <a href="/docs/guides/data-api">the data API</a> with it.</li>
-      <li><strong>Add an endpoint</strong> at <a href="${view.href('/webhooks')}">Webhooks</a> to receive events.</li>
+      <li><strong>Load records</strong> from files with <a href="/docs/guides/import">an import</a>, or from a Stripe account connected in <a href="${view.href('/merchant-accounts')}">Merchant accounts</a>.</li>
+      <li><strong>Create a key</strong> in <a href="${view.href('/keys')}">Keys</a> to read <a href="/docs/guides/data-api">the data API</a>.</li>
+      <li><strong>Add an endpoint</strong> in <a href="${view.href('/webhooks')}">Webhooks</a> to receive events.</li>
     </ol></div>`
 }
 
-const isLong = ({ oldest_charge_at: at }: Answer) => at !== null && Date.parse(at) < Date.now() - LONG_IN_PROGRESS_MS
-const failingOf = ({ endpoints_failing, endpoints_disabled }: Answer): number => endpoints_failing + endpoints_disabled
+const isLong = ({ oldest_charge_at: at }: Result) => at !== null && Date.parse(at) < Date.now() - LONG_IN_PROGRESS_MS
+const failingOf = ({ endpoints_failing, endpoints_disabled }: Result): number => endpoints_failing + endpoints_disabled
 
-/** Of a whole organization: each project beside the others. */
+/** For a whole organization: its projects in one table. */
 async function projectSection(view: View): Promise<Piece> {
   const each = await figures(view, 'revenue,net_revenue,sales,sessions,conversion_rate,new_subscriptions,paying,mrr', {
     by: 'project',
@@ -92,25 +96,25 @@ async function projectSection(view: View): Promise<Piece> {
       .sort((a, b) => (b.values.revenue ?? 0) - (a.values.revenue ?? 0))
       .map(({ key, values }) => [
         cell(html`<a href="${view.href('/', { project: key! })}">${nameOf(key!)}</a>`, key),
-        show('usd', values.revenue ?? 0),
-        show('usd', values.net_revenue ?? 0),
-        show('number', values.sales ?? 0),
-        show('number', values.sessions ?? 0),
-        show('percent', values.conversion_rate),
-        show('number', values.new_subscriptions ?? 0),
-        show('number', values.paying ?? 0),
-        show('usd', values.mrr ?? 0),
+        valueCell('usd', values.revenue ?? 0),
+        valueCell('usd', values.net_revenue ?? 0),
+        valueCell('number', values.sales ?? 0),
+        valueCell('number', values.sessions ?? 0),
+        valueCell('percent', values.conversion_rate),
+        valueCell('number', values.new_subscriptions ?? 0),
+        valueCell('number', values.paying ?? 0),
+        valueCell('usd', values.mrr ?? 0),
       ]),
   }
   return tableSection(view, 'projects', content)
 }
 
-function rightNow(view: View, state: Answer): Piece {
+function rightNow(view: View, state: Result): Piece {
   const { charges_in_progress, oldest_charge_at, refunds_in_progress, endpoints, endpoints_failing } = state
   const lag = state.horizon_lag_seconds as number
   const failing = failingOf(state)
-  const line = (isFine: boolean, title: string, href: string, says: Piece) =>
-    html`<li class="${isFine ? 'fine' : 'care'}"><a href="${view.href(href)}">${title}</a> <span>${says}</span></li>`
+  const line = (isFine: boolean, title: string, href: string, text: Piece) =>
+    html`<li class="${isFine ? 'fine' : 'care'}"><a href="${view.href(href)}">${title}</a> <span>${text}</span></li>`
   return html`<ul class="now">
     ${line(
       !isLong(state),
@@ -125,14 +129,14 @@ function rightNow(view: View, state: Answer): Piece {
       'Webhooks',
       '/webhooks',
       endpoints === 0
-        ? 'No endpoint yet.'
+        ? 'No endpoints yet.'
         : failing === 0
-          ? html`No failures at ${plural(endpoints, 'endpoint')}; ${plural(state.deliveries_waiting, 'delivery', 'deliveries')} waiting.`
-          : html`${number(endpoints_failing)} failing, ${number(state.endpoints_disabled)} switched off, ${plural(state.deliveries_waiting, 'delivery', 'deliveries')} waiting.`,
+          ? html`No failures at ${plural(endpoints, 'endpoint')}; ${plural(state.deliveries_waiting, 'delivery', 'deliveries')} pending.`
+          : html`${number(endpoints_failing)} failing, ${number(state.endpoints_disabled)} disabled, ${plural(state.deliveries_waiting, 'delivery', 'deliveries')} pending.`,
     )}
-    ${line(lag < SLOW_LAG_SECONDS, 'Sync', '/sync', lag < 1 ? 'Readers get every change within a second.' : html`Readers do not get the changes of the last ${duration(lag)} yet.`)}
+    ${line(lag < SLOW_LAG_SECONDS, 'Sync', '/sync', lag < 1 ? 'Readers get every change within a second.' : html`Changes of the last ${duration(lag)} are not visible to readers yet.`)}
     ${line(true, 'Erasures', '/erasures', html`${plural(state.erasures_of_week, 'person', 'people')} in the last seven days, ${number(state.erasures)} in total.`)}
-    <li><a href="${view.href('/doctor')}">Doctor</a> <span hx-get="${view.href('/doctor')}" hx-trigger="load" hx-select="#findings">Its findings are on their own page.</span></li>
+    <li><a href="${view.href('/doctor')}">Doctor</a> <span hx-get="${view.href('/doctor')}" hx-trigger="load" hx-select="#findings">Checks of the installation and their findings.</span></li>
   </ul>
-  ${state.figures_as_of && html`<p class="quiet">Figures count every change before ${time(state.figures_as_of)}.</p>`}`
+  ${state.figures_as_of && html`<p class="quiet">Figures include all changes before ${time(state.figures_as_of)}.</p>`}`
 }

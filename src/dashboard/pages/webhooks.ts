@@ -1,8 +1,8 @@
-// Webhooks: endpoints with their success rates, deliveries, one event with its attempts.
-import type { Answer } from '../call.ts'
+// Webhooks: endpoints with their success rates, deliveries, and one event with its attempts.
+import type { Result } from '../call.ts'
 import { cut, id, milliseconds, moment, number, percent, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { asking, facts, further, section, textField } from '../parts.ts'
+import { actionForm, facts, pageLinks, section, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { table } from '../table.ts'
@@ -13,7 +13,7 @@ export async function webhooks(view: View): Promise<Page> {
   const params = { project_id: projectOf(view).id }
   const cursor = view.query.get('cursor')
   const [state, endpoint] = [view.query.get('state'), view.query.get('endpoint')]
-  const [statistics, deliveries]: Answer[] = await Promise.all([
+  const [statistics, deliveries]: Result[] = await Promise.all([
     view.call('getWebhookStatistics', { params }),
     view.call('listDeliveries', {
       params,
@@ -28,17 +28,17 @@ export async function webhooks(view: View): Promise<Page> {
   const content: Table = {
     caption: 'Endpoints',
     columns: [
-      ...['Endpoint', 'State'].map((label) => ({ label })),
-      ...['Attempts', 'Succeeded', 'p50', 'p95', 'Waiting'].map((label) => ({ label, number: true })),
+      ...['Endpoint', 'Status'].map((label) => ({ label })),
+      ...['Attempts', 'Success rate', 'p50', 'p95', 'Pending'].map((label) => ({ label, number: true })),
       { label: 'Last error' },
-      { label: 'Change' },
+      { label: 'Actions' },
     ],
-    rows: statistics.data.map((one: Answer) => [
+    rows: statistics.data.map((one: Result) => [
       cell(
         html`<a class="cut" href="${view.href('/webhooks', { endpoint: one.endpoint_id })}" title="${one.url}">${one.url}</a>${id(one.endpoint_id)}`,
         one.url,
       ),
-      html`${status(!one.enabled ? 'disabled' : one.failing_since ? 'failing' : 'enabled')}${one.disabled_because && html` <span class="quiet">${WHY[one.disabled_because]}</span>`}${one.failing_since && html`<br><span class="quiet">since ${time(one.failing_since)}</span>`}`,
+      html`${status(!one.enabled ? 'disabled' : one.failing_since ? 'failing' : 'enabled')}${one.disabled_because && html` <span class="quiet">${DISABLED_BECAUSE[one.disabled_because]}</span>`}${one.failing_since && html`<br><span class="quiet">since ${time(one.failing_since)}</span>`}`,
       cell(number(one.attempts), one.attempts),
       cell(
         percent(one.attempts ? one.succeeded / one.attempts : null),
@@ -56,43 +56,43 @@ export async function webhooks(view: View): Promise<Page> {
     body: html`
       ${section(
         'Endpoints',
-        html`${table(view, 'endpoints', content, { hideCaption: true, empty: html`<h3>No endpoint yet</h3><p>Events of subscriptions, charges and refunds are posted to each endpoint. <a href="/docs/guides/webhooks">Events and signatures</a>.</p>` })}
-      ${asking(view, { action: view.href('/webhooks/new'), button: 'Add an endpoint', says: 'Every event of the project is sent to it, signed with the keys of the project.', fields: textField('url', 'Address', { required: true, type: 'url', hint: 'https://example.com/tundish' }) })}`,
-        statistics.data.length > 0 ? { note: 'Attempts and times of the last seven days.' } : {},
+        html`${table(view, 'endpoints', content, { hideCaption: true, empty: html`<h3>No endpoints yet</h3><p>Events about subscriptions, charges and refunds are sent to each endpoint. <a href="/docs/guides/webhooks">Events and signatures</a>.</p>` })}
+      ${actionForm(view, { action: view.href('/webhooks/new'), button: 'Add an endpoint', explanation: 'Every event of this project is sent to the endpoint, signed with the project’s keys.', fields: textField('url', 'URL', { required: true, type: 'url', hint: 'https://example.com/tundish' }) })}`,
+        statistics.data.length > 0 ? { note: 'Attempts and response times are those of the last seven days.' } : {},
       )}
-      ${section('Deliveries', html`${statesOf(view, state)}${table(view, 'deliveries', deliveryTable(view, deliveries.data), { hideCaption: true, empty: html`<p>No deliveries${state || endpoint ? ' match' : ' yet'}.</p>` })}${further(view, deliveries.pagination.next_cursor)}`, endpoint === null ? {} : { note: onlyTo(view, endpoint, statistics.data) })}`,
+      ${section('Deliveries', html`${statusLinks(view, state)}${table(view, 'deliveries', deliveryTable(view, deliveries.data), { hideCaption: true, empty: html`<p>No deliveries${state || endpoint ? ' match' : ' yet'}.</p>` })}${pageLinks(view, deliveries.pagination.next_cursor)}`, endpoint === null ? {} : { note: onlyTo(view, endpoint, statistics.data) })}`,
   }
 }
 
-/** The states of deliveries as choices, of one endpoint if one is chosen. */
-function statesOf(view: View, state: string | null): Piece {
+/** Links that filter the deliveries by status. */
+function statusLinks(view: View, state: string | null): Piece {
   const to = (one: string | null) => view.href(view.path, { endpoint: view.query.get('endpoint'), state: one })
   const link = (one: string | null) =>
     html`<a href="${to(one)}"${one === state ? html` aria-current="true"` : ''}>${one ?? 'all'}</a> `
   return html`<p class="chips">${[null, 'pending', 'failed', 'succeeded'].map(link)}</p>`
 }
 
-const onlyTo = (view: View, endpoint: string, all: Answer[]): Piece =>
-  html`Only to ${all.find(({ endpoint_id }) => endpoint_id === endpoint)?.url ?? endpoint}. <a href="${view.href(view.path)}">To all endpoints</a>`
+const onlyTo = (view: View, endpoint: string, all: Result[]): Piece =>
+  html`Only deliveries to ${all.find(({ endpoint_id }) => endpoint_id === endpoint)?.url ?? endpoint}. <a href="${view.href(view.path)}">Show all</a>`
 
-const WHY: Record<string, string> = {
+const DISABLED_BECAUSE: Record<string, string> = {
   operator: 'by an operator',
-  gone: 'it responded 410',
-  failing: 'it failed for five days',
+  gone: 'after a response with status 410',
+  failing: 'after failing for five days',
 }
 
-function switches(view: View, { endpoint_id, enabled }: Answer): Piece {
+function switches(view: View, { endpoint_id, enabled }: Result): Piece {
   if (!view.mayWrite) return ''
-  return html`<div class="acts"><form method="post" action="${view.href(`/webhooks/${endpoint_id}/switch`)}" hx-boost="false"><input type="hidden" name="enabled" value="${enabled ? '' : '1'}"><button class="link">${enabled ? 'Switch off' : 'Switch on'}</button></form>
-    ${enabled && html`<form method="post" action="${view.href(`/webhooks/${endpoint_id}/test`)}" hx-boost="false"><button class="link">Send a test</button></form>`}
-    ${asking(view, { action: view.href(`/webhooks/${endpoint_id}/remove`), button: 'Remove', danger: true, says: 'It receives no more events, and its deliveries are deleted.' })}</div>`
+  return html`<div class="acts"><form method="post" action="${view.href(`/webhooks/${endpoint_id}/switch`)}" hx-boost="false"><input type="hidden" name="enabled" value="${enabled ? '' : '1'}"><button class="link">${enabled ? 'Disable' : 'Enable'}</button></form>
+    ${enabled && html`<form method="post" action="${view.href(`/webhooks/${endpoint_id}/test`)}" hx-boost="false"><button class="link">Send a test event</button></form>`}
+    ${actionForm(view, { action: view.href(`/webhooks/${endpoint_id}/remove`), button: 'Remove', danger: true, explanation: 'The endpoint receives no more events, and its deliveries are deleted.' })}</div>`
 }
 
-function deliveryTable(view: View, data: Answer[]): Table {
+function deliveryTable(view: View, data: Result[]): Table {
   return {
     caption: 'Deliveries',
     columns: [
-      ...['Event', 'Kind', 'State', 'Endpoint', 'Created', 'Next attempt'].map((label) => ({ label })),
+      ...['Event', 'Type', 'Status', 'Endpoint', 'Created', 'Next attempt'].map((label) => ({ label })),
       { label: 'Attempts', number: true },
     ],
     rows: data.map((one) => [
@@ -109,17 +109,20 @@ function deliveryTable(view: View, data: Answer[]): Table {
 
 export async function event(view: View): Promise<Page> {
   const params = { project_id: projectOf(view).id, event_id: view.params.event_id! }
-  const [found, attempts, deliveries]: Answer[] = await Promise.all([
+  const [found, attempts, deliveries]: Result[] = await Promise.all([
     view.call('getEvent', { params }),
     view.call('listAttempts', { params, query: { limit: 100 } }),
     view.call('listDeliveries', { params, query: { event_id: params.event_id, limit: 100 } }),
   ])
   const urlOf = (endpoint: string): string =>
-    deliveries.data.find(({ endpoint_id }: Answer) => endpoint_id === endpoint)?.url ?? endpoint
+    deliveries.data.find(({ endpoint_id }: Result) => endpoint_id === endpoint)?.url ?? endpoint
   const content: Table = {
     caption: 'Attempts',
-    columns: [...['When', 'Endpoint', 'Response', 'Body'].map((label) => ({ label })), { label: 'Took', number: true }],
-    rows: attempts.data.map((one: Answer) => [
+    columns: [
+      ...['Time', 'Endpoint', 'Response', 'Response body'].map((label) => ({ label })),
+      { label: 'Duration', number: true },
+    ],
+    rows: attempts.data.map((one: Result) => [
       moment(one.attempted_at),
       cell(cut(urlOf(one.endpoint_id)), urlOf(one.endpoint_id)),
       one.status ? `HTTP ${one.status}` : one.error,
@@ -131,16 +134,16 @@ export async function event(view: View): Promise<Page> {
     title: found.type,
     actions: html`<a href="${view.href('/webhooks')}">All webhooks</a>`,
     body: html`
-      ${facts({ Event: id(found.id), About: id(found.object_id, aboutOf(view, found)), Sequence: found.sequence, Written: time(found.created_at) })}
-      ${asking(view, { action: view.href(`/webhooks/events/${found.id}/send`), button: 'Send again', says: 'The event is sent to every endpoint that receives its kind, under the same webhook-id.' })}
+      ${facts({ Event: id(found.id), Object: id(found.object_id, objectPage(view, found)), Sequence: found.sequence, Created: time(found.created_at) })}
+      ${actionForm(view, { action: view.href(`/webhooks/events/${found.id}/send`), button: 'Send again', explanation: 'Sends the event again to every endpoint that receives its type, with the same webhook-id.' })}
       ${deliveries.data.length > 0 && section('Deliveries', table(view, 'deliveries', deliveryTable(view, deliveries.data), { hideCaption: true }))}
-      ${section('Attempts', table(view, 'attempts', content, { hideCaption: true, empty: html`<p>No attempts. They are kept for 30 days.</p>` }))}
+      ${section('Attempts', table(view, 'attempts', content, { hideCaption: true, empty: html`<p>No attempts. Attempts are kept for 30 days.</p>` }))}
       ${section('Payload', html`<pre>${JSON.stringify(found.data, null, 2)}</pre>`)}`,
   }
 }
 
-/** The page of the charge or the person that an event is about; its data names them unless they were erased. */
-function aboutOf(view: View, { type, object_id, data }: Answer): string | undefined {
+/** The page of the charge or person of an event, which its data names unless it was erased. */
+function objectPage(view: View, { type, object_id, data }: Result): string | undefined {
   if (data.order_id) return view.href(pathOf('charges', organizationOf(view).id, data.order_id))
   const profile = type.startsWith('profile.') ? object_id : data.profile_id
   return profile && view.href(pathOf('people', profile))
