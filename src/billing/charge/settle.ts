@@ -48,7 +48,6 @@ export function settleAdopted(
   more: (query: Query, settled: Outcome) => Promise<void> = async () => {},
 ): Promise<Order> {
   return db.tx(async (query) => {
-    await endWhenStalled(query)
     const asked = { order, verdict, because: null, note, isAdopted: true }
     const { orders, done } = await settleAll(query, () => {}, [asked], null)
     for (const { order: settled } of done) await more(query, settled)
@@ -73,8 +72,10 @@ async function settleAll(
   const personal = all
     .filter(({ order }) => order.has_metadata === 't')
     .map(({ order }) => ({ organizationId: order.organization_id, externalId: order.external_id }))
+  // First, because what is sent together runs in this order.
+  const stalled = endWhenStalled(query)
   const kept = personal.length > 0 && lockOutErasure(query, personal, lockTimeout)
-  const [orders] = await Promise.all([lock(query, all, lockTimeout), kept])
+  const [orders] = await Promise.all([lock(query, all, lockTimeout), kept, stalled])
   const done: Done[] = []
   for (const { order, verdict, because, isAdopted } of all) {
     const locked = orders.get(order.order_id)

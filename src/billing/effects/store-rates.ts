@@ -1,5 +1,6 @@
 // Stores exchange rates, by which amounts are converted to US dollars.
 import type { Db } from '../../lib/pg/db.ts'
+import { endWhenStalled } from '../../lib/pg/stalled.ts'
 import type { Rate } from './rate-files.ts'
 
 // Few enough that a statement stays small and far from its timeout, many enough that the ECB's whole history is a hundred
@@ -16,6 +17,7 @@ export async function storeRates(db: Db, rates: Rate[], organization: string | n
   // Of a rate that is given twice the last one counts: a statement cannot write one row twice.
   const all = [...new Map([...euros, ...rates].map((rate) => [`${rate.day} ${rate.currencyCode}`, rate])).values()]
   await db.tx(async (query) => {
+    await endWhenStalled(query)
     // Before the organizations are read: the creation of one waits for this, or this for the creation.
     if (organization === null) for (const batch of piecesOf(all, BATCH)) await query(SHARE, columnsOf(batch))
     const found = await query(ORGANIZATIONS, [organization])

@@ -4,6 +4,7 @@ import { ApiError } from '../../lib/errors.ts'
 import { makeUuid } from '../../lib/ids.ts'
 import { formatMinor, toMinor, tooManyDecimals } from '../../lib/money.ts'
 import type { Db } from '../../lib/pg/db.ts'
+import { endWhenStalled } from '../../lib/pg/stalled.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import { minorFromDatabase } from '../amount.ts'
 import { nthRefundKey, refundKey } from '../keys.ts'
@@ -101,8 +102,11 @@ export async function claim(
   onClaim: OnClaim,
 ): Promise<{ refund: Refund; isNew: boolean }> {
   return db.tx(async (query, commit) => {
-    if (hasNotes(request)) await lockOutErasure(query, [{ organizationId, externalId: request.externalId }])
-    await query(LOCK_ORDER, [organizationId, request.orderId])
+    await Promise.all([
+      endWhenStalled(query),
+      hasNotes(request) && lockOutErasure(query, [{ organizationId, externalId: request.externalId }]),
+      query(LOCK_ORDER, [organizationId, request.orderId]),
+    ])
     const known = await findByKey(query, organizationId, request)
     if (known) return { refund: known, isNew: false }
     const order = await findRefundable(query, organizationId, request)

@@ -2,6 +2,7 @@
 import { type Event, write as writeEvents } from '../../events/outbox.ts'
 import { formatMinor } from '../../lib/money.ts'
 import type { Commit, Db } from '../../lib/pg/db.ts'
+import { endWhenStalled } from '../../lib/pg/stalled.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import type { Settled } from '../../providers/outcomes.ts'
 import { noDetails, type PaymentDetails } from '../../providers/provider.ts'
@@ -42,7 +43,7 @@ export async function settle(
 ): Promise<Refund> {
   return db.tx(async (query, commit) => {
     const currency = verdict.outcome === 'refused' ? refund.currency_code : verdict.currencyCode
-    const locked = await lockRefund(query, refund, currency)
+    const [, locked] = await Promise.all([endWhenStalled(query), lockRefund(query, refund, currency)])
     if (locked.status !== 'processing') return locked
     return finish(query, commit, locked, verdict, because, note ? [note] : [])
   })

@@ -1,10 +1,15 @@
 // Limits how long a process that stops in the middle of a transaction keeps its locks.
-import type { Query } from './types.ts'
+import type { Query, Statement } from './types.ts'
 
 // A frozen process may block others for 5 s at most, including the time until the server notices.
 const STALLED_MS = 4_000
 
 /** Makes PostgreSQL end this transaction when its process sends nothing for 4 s. Waiting for a lock does not count. */
 export async function endWhenStalled(query: Query): Promise<void> {
-  await query(`set local idle_in_transaction_session_timeout = ${STALLED_MS}`)
+  await query(END_WHEN_STALLED)
+}
+
+const END_WHEN_STALLED: Statement = {
+  name: 'end when stalled',
+  text: `set local idle_in_transaction_session_timeout = ${STALLED_MS}`,
 }
