@@ -13,7 +13,7 @@ import { DECLARED_ONLY } from '../lib/http/rule-phrases.ts'
 import { isUuid } from '../lib/ids.ts'
 import type { NamedRow, Query } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
-import { requireProject } from './exist.ts'
+import { absent, requireProject } from './exist.ts'
 import { list } from './list.ts'
 import type { Change, Operation, Reading } from './operation.ts'
 
@@ -49,11 +49,10 @@ const settingsOf = ({ url, kinds, enabled }: NamedRow) => ({
 })
 
 async function readEndpoint(query: Query, { project_id }: Record<string, string>, id: string): Promise<object> {
-  const [row] = await query(
-    `select ${endpoint.namedColumns} from webhook_endpoints e where e.project_id = $1 and e.id = $2`,
-    [project_id!, id],
-  )
-  return JSON.parse(endpoint.writeNamed(row!).toString())
+  const text = `select ${endpoint.namedColumns} from webhook_endpoints e where e.project_id = $1 and e.id = $2`
+  const [row] = isUuid(id) ? await query(text, [project_id!, id]) : []
+  if (!row) throw absent('webhook endpoint', id)
+  return JSON.parse(endpoint.writeNamed(row).toString())
 }
 
 const create: Change = {
@@ -86,11 +85,7 @@ const get: Reading = {
   tag: TAG,
   summary: 'Get a webhook endpoint',
   answer: endpoint.schema,
-  run: (app, { params }) =>
-    app.db.tx(async (query) => {
-      await findEndpoint(query, params.project_id!, params.webhook_id!)
-      return readEndpoint(query, params, params.webhook_id!)
-    }),
+  run: ({ db }, { params }) => readEndpoint(db.query, params, params.webhook_id!),
 }
 
 const set: Change = {
@@ -100,7 +95,8 @@ const set: Change = {
   path: ONE,
   tag: TAG,
   summary: 'Change a webhook endpoint',
-  description: 'Enabling an endpoint resets its failures and delivers its pending events.',
+  description:
+    'Enabling an endpoint or changing its address resets its failures. Enabling it delivers its pending events.',
   body: Type.Object(
     {
       url: Type.Optional(settings.url),

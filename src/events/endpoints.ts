@@ -58,7 +58,7 @@ export async function createEndpoint(
   return id
 }
 
-/** Changes the given settings. Enabling an endpoint resets its failures and delivers its pending events. */
+/** Changes the given settings. Enabling it, or another address, resets its failures; enabling it delivers its pending events. */
 export async function setEndpoint(
   query: Query,
   projectId: string,
@@ -74,7 +74,7 @@ export async function setEndpoint(
        enabled = coalesce($5, enabled),
        disabled_because = case when $5 then null when not $5 then coalesce(disabled_because, 'operator')
          else disabled_because end,
-       failing_since = case when $5 and not enabled then null else failing_since end,
+       failing_since = case when ($5 and not enabled) or $3 <> url then null else failing_since end,
        updated_at = db_clock()
      where project_id = $1 and id = $2`,
     [projectId, id, url, kinds, change.enabled ?? null],
@@ -83,7 +83,8 @@ export async function setEndpoint(
 
 /** Removes an endpoint with its pending deliveries. */
 export async function removeEndpoint(query: Query, projectId: string, id: string): Promise<void> {
-  await findEndpoint(query, projectId, id)
+  // Also against new deliveries, which would keep it from being removed.
+  await findEndpoint(query, projectId, id, 'for update')
   await query('delete from webhook_deliveries where project_id = $1 and endpoint_id = $2', [projectId, id])
   await query('delete from webhook_endpoints where project_id = $1 and id = $2', [projectId, id])
 }
@@ -137,10 +138,15 @@ const SEND_AGAIN = `
   set status = 'pending', next_attempt_at = excluded.next_attempt_at, failures = 0, finished_at = null
   returning 1`
 
-/** The endpoint's row, locked, or a 404. */
-export async function findEndpoint(query: Query, projectId: string, id: string): Promise<NamedRow> {
+/** The endpoint's row, locked against other changes, or a 404. Deliveries to it can still be made. */
+export async function findEndpoint(
+  query: Query,
+  projectId: string,
+  id: string,
+  lock: 'for no key update' | 'for update' = 'for no key update',
+): Promise<NamedRow> {
   const [row] = isUuid(id)
-    ? await query('select * from webhook_endpoints where project_id = $1 and id = $2 for update', [projectId, id])
+    ? await query(`select * from webhook_endpoints where project_id = $1 and id = $2 ${lock}`, [projectId, id])
     : []
   if (!row) throw new ApiError(404, 'object_not_found', `There is no webhook endpoint with the id "${id}".`)
   return row

@@ -163,9 +163,12 @@ export async function settle(db: Db, taken: Taken, outcome: Outcome, durationMs:
     status === 410,
     PATIENCE,
     taken.data,
+    taken.url,
   ])
 }
 
+// The response of an address that has been replaced meanwhile says nothing about the endpoint.
+//
 // Of several concurrent attempts (a lease ran out, an operator sent the event again) only the newest decides the delivery.
 // The response may repeat what was sent, so the event is locked first: if an erasure has emptied it meanwhile, the response
 // is dropped, and a later erasure finds it. Nor is a response kept about a person who was erased before.
@@ -201,7 +204,7 @@ const SETTLE: Statement = {
     updated_at = db_clock()
   from (select coalesce(failing_since < db_clock() - $12::interval, false) as hopeless
         from webhook_endpoints where project_id = $1 and id = $3) seen
-  where project_id = $1 and id = $3 and
+  where project_id = $1 and id = $3 and url = $14 and
     case when $9 then failing_since is not null else $11 or hopeless or failing_since is null end`,
 }
 

@@ -1,6 +1,7 @@
 // Deliveries that fail: when they are tried again, when they are given up, and when their endpoint is disabled.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { runOperation } from '../../src/commands/operations.ts'
 import { sendAgain, setEndpoint } from '../../src/events/endpoints.ts'
 import { type Deliveries, openDeliveries } from '../support/deliveries.ts'
 import { PROJECT } from '../support/events.ts'
@@ -115,5 +116,48 @@ test('5 days of failures disable the endpoint, 4 days do not', async () => {
     assert.ok(await events.attempted(await events.event(), 1))
     assert.deepEqual(await off(), expected)
   }
+  await events.remove(id)
+})
+
+test('410 of an address that has been replaced meanwhile does not disable the endpoint', async () => {
+  const answers: (() => void)[] = []
+  const old = await events.receiver((_, response) => {
+    answers.push(() => response.writeHead(410).end())
+    return undefined
+  })
+  const target = await events.receiver()
+  const id = await events.endpoint(old.url)
+  const eventId = await events.event()
+  assert.ok(await events.arrived(old))
+  await events.app.db.tx((query) => setEndpoint(query, PROJECT, id, { url: target.url }, { allowPrivate: true }))
+  for (const answer of answers) answer()
+  assert.ok(await events.attempted(eventId, 1))
+  const [endpoint] = await events.query('select enabled, failing_since from webhook_endpoints where id = $1', [id])
+  assert.deepEqual(endpoint, { enabled: 't', failing_since: null })
+  await events.hurry(eventId)
+  assert.ok(await events.became(eventId, 'succeeded'))
+  await events.remove(id)
+})
+
+test('another address is not disabled for the failures of the one before', async () => {
+  const target = await events.receiver(() => 500)
+  const id = await events.endpoint('http://127.0.0.1:1')
+  await events.query("update webhook_endpoints set failing_since = db_clock() - interval '6 days' where id = $1", [id])
+  await events.app.db.tx((query) => setEndpoint(query, PROJECT, id, { url: target.url }, { allowPrivate: true }))
+  assert.ok(await events.attempted(await events.event(), 1))
+  const [endpoint] = await events.query('select enabled from webhook_endpoints where id = $1', [id])
+  assert.deepEqual(endpoint, { enabled: 't' })
+  await events.remove(id)
+})
+
+test('reading or changing an endpoint waits for no delivery that is being made, and holds none up', async () => {
+  const id = await events.endpoint('http://127.0.0.1:1')
+  const params = { project_id: PROJECT, webhook_id: id }
+  await events.app.db.tx(async (query) => {
+    // As the foreign key of a new delivery does.
+    await query('select from webhook_endpoints where id = $1 for key share', [id])
+    assert.equal(((await runOperation('webhook', 'getWebhook', events.app, { params })) as { id: string }).id, id)
+    await events.app.db.tx((other) => setEndpoint(other, PROJECT, id, { kinds: [] }, { allowPrivate: true }))
+  })
   await events.remove(id)
 })
