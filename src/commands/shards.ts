@@ -6,6 +6,7 @@ import { audited, type Entry } from '../audit/audit.ts'
 import { UsageError } from '../lib/errors.ts'
 import { openLog } from '../lib/log.ts'
 import { follow, readDirectory } from '../shards/follow.ts'
+import { type Broken, giveUpBroken, giveUpWithout } from '../shards/give-up.ts'
 import { writeMaps } from '../shards/haproxy.ts'
 import { documentOf, merge } from '../shards/merge.ts'
 import { move } from '../shards/move.ts'
@@ -97,23 +98,51 @@ function registerMove(command: Command): void {
   command
     .requiredOption('--from <shard>', 'the shard that has it')
     .requiredOption('--to <shard>', 'the shard that gets it')
+    .option('--give-up', 'give up a move that was broken off: the first shard serves it again')
+    .option('--target-is-gone', 'with --give-up: the other shard does not respond and never will')
   withSettings(command, async (_config, ...given) => {
-    const [organization, options] = given as [string, { in: string; from: string; to: string; json?: boolean }]
+    const [organization, options] = given as [string, MoveOptions]
+    if (options.targetIsGone && !options.giveUp) throw new UsageError('--target-is-gone is for --give-up.')
     const shards = readShards(options.in)
     const from = shardNamed(shards, options.from)
     const to = shardNamed(shards, options.to)
     if (from === to) throw new UsageError('--from and --to are the same shard.')
-    const say = (step: string) => void (options.json || process.stderr.write(`${step}\n`))
-    const { rows, stoodStillMs } = await move({ organization, from, to, say })
-    const target = `organization ${organization}`
-    await enter(from, { action: 'organization.moved_out', target, after: { to: to.name, rows } })
-    await enter(to, { action: 'organization.moved_in', target, after: { from: from.name, rows } })
-    const seconds = (stoodStillMs / 1000).toFixed(1)
-    return {
-      json: { organization, from: from.name, to: to.name, rows, stood_still_ms: Math.round(stoodStillMs) },
-      text: `"${organization}" is on ${to.name}, with ${rows.toLocaleString('en')} rows. Its requests were refused for ${seconds} s.`,
-    }
+    const between = { organization, from, to }
+    return options.giveUp ? giveUp(between, options.targetIsGone) : moveAll(between, options.json)
   })
+}
+
+interface MoveOptions {
+  in: string
+  from: string
+  to: string
+  giveUp?: boolean
+  targetIsGone?: boolean
+  json?: boolean
+}
+
+async function moveAll({ organization, from, to }: Broken, json: boolean | undefined): Promise<Result> {
+  const say = (step: string) => void (json || process.stderr.write(`${step}\n`))
+  const { rows, stoodStillMs } = await move({ organization, from, to, say })
+  const target = `organization ${organization}`
+  await enter(from, { action: 'organization.moved_out', target, after: { to: to.name, rows } })
+  await enter(to, { action: 'organization.moved_in', target, after: { from: from.name, rows } })
+  const seconds = (stoodStillMs / 1000).toFixed(1)
+  return {
+    json: { organization, from: from.name, to: to.name, rows, stood_still_ms: Math.round(stoodStillMs) },
+    text: `"${organization}" is on ${to.name}, with ${rows.toLocaleString('en')} rows. Its requests were refused for ${seconds} s.`,
+  }
+}
+
+async function giveUp(broken: Broken, targetIsGone = false): Promise<Result> {
+  const { organization, from, to } = broken
+  await (targetIsGone ? giveUpWithout(broken) : giveUpBroken(broken))
+  const after = { to: to.name, target_is_gone: targetIsGone }
+  await enter(from, { action: 'organization.move_given_up', target: `organization ${organization}`, after })
+  return {
+    json: { organization, from: from.name, to: to.name, given_up: true },
+    text: `The move of "${organization}" to ${to.name} is given up: ${from.name} serves it.`,
+  }
 }
 
 /** Adds an entry to the audit log of a shard. */

@@ -1,8 +1,8 @@
 // The doctor's check of moves to another shard that were broken off: requests that are refused, and log that is held back.
 import type { Db } from '../lib/pg/db.ts'
+import { MOVE_LOCK } from '../shards/admission.ts'
 import { SLOTS } from '../shards/copy-ahead.ts'
 import { readMarks } from '../shards/mark.ts'
-import { MOVE_LOCK } from '../shards/move.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 
 const MIB = 1024 * 1024
@@ -28,7 +28,8 @@ export async function checkMoves(db: Db): Promise<Finding[]> {
 function refused(organization: string, to: string, slot: Slot | undefined): Finding {
   const held = slot ? ` ${heldBack(slot)}` : ''
   const message = `The move of "${organization}" to ${to} was broken off. Its requests are refused.${held}`
-  return failed('shards', message, `Finish it: tundish shards move ${organization} --in FOLDER --from SHARD --to ${to}`)
+  const command = `tundish shards move ${organization} --in FOLDER --from SHARD --to ${to}`
+  return failed('shards', message, `Finish it: ${command}. To give it up: the same with --give-up.`)
 }
 
 function copied(organization: string, slot: Slot): Finding {
@@ -38,7 +39,11 @@ function copied(organization: string, slot: Slot): Finding {
     return warning('shards', message, `Run on the other shard: drop subscription ${slot.name}; ${drop}`)
   }
   const message = `A move of "${organization}" was broken off while it was copied. ${heldBack(slot)}`
-  return warning('shards', message, `Run the same "tundish shards move" again: it begins anew. ${drop}`)
+  return warning(
+    'shards',
+    message,
+    `Run the same "tundish shards move" again: it begins anew, or with --give-up removes what is left. ${drop}`,
+  )
 }
 
 const heldBack = ({ name, bytes }: Slot) =>

@@ -5,7 +5,7 @@ import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { reachable } from '../app.ts'
 import { columnList } from '../backup/catalogue.ts'
 import { identifier } from '../backup/sql-names.ts'
-import { Refusal } from '../lib/errors.ts'
+import { Refusal, UsageError } from '../lib/errors.ts'
 import { clientConfig } from '../lib/pg/client-config.ts'
 import { causeOf, sqlState } from '../lib/pg/errors.ts'
 import { wireOf } from '../lib/pg/protocol.ts'
@@ -37,6 +37,25 @@ export async function connectTo(shard: Shard, signal?: AbortSignal): Promise<Con
   signal?.removeEventListener('abort', destroy)
   return { shard, client, query, close: () => client.end().catch(() => {}), destroy }
 }
+
+/** Runs `work` with a connection to each, and closes both. */
+export async function withBoth<T>(
+  [one, other]: readonly [Shard, Shard],
+  work: (one: Connection, other: Connection) => Promise<T>,
+): Promise<T> {
+  const first = await connectToNamed(one)
+  try {
+    const second = await connectToNamed(other)
+    return await work(first, second).finally(second.close)
+  } finally {
+    await first.close()
+  }
+}
+
+const connectToNamed = (shard: Shard) =>
+  connectTo(shard).catch((error) => {
+    throw error instanceof UsageError ? new UsageError(`${shard.name}: ${error.message}`) : error
+  })
 
 /**
  * Writes rows on this connection without checking foreign keys, as replication does: they were checked where they were
@@ -89,6 +108,13 @@ export async function countRows({ query }: Connection, tables: readonly TenantTa
 export async function runAll({ client }: Connection, statements: readonly string[]): Promise<void> {
   await client.query(statements.join(';\n'))
 }
+
+/** Removes the organization's rows from these tables. */
+export const removeRows = (connection: Connection, tables: readonly TenantTable[]): Promise<void> =>
+  runAll(
+    connection,
+    tables.toReversed().map(({ name, condition }) => `delete from ${identifier(name)} where ${condition}`),
+  )
 
 /** The error of a move that lost the connection to a shard. The same command undoes or finishes what is left. */
 export const brokenOff = (organization: string, error: unknown) =>

@@ -10,6 +10,9 @@ import type { Shard } from './shard.ts'
 import type { TenantTable } from './tenant-tables.ts'
 
 const LOOK_MS = 200
+// Failures without any progress. One may be a lost connection, or a slot that is not free yet.
+const MOST_FAILURES = 3
+const STALLED_MS = 15_000
 // What is left to replicate when the last step begins; it is made up in a moment.
 const NEARLY_BYTES = 1024 * 1024
 
@@ -25,6 +28,10 @@ export async function checkReplication(from: Connection, to: Connection): Promis
   const [source] = await from.query(`select current_setting('wal_level') as wal_level`)
   if (source!.wal_level !== 'logical')
     throw new Refusal(`Set wal_level = logical on the server of ${from.shard.name}, and restart it.`)
+  if (await areOneServer(from, to))
+    throw new Refusal(
+      `${from.shard.name} and ${to.shard.name} are databases of one PostgreSQL server, which cannot replicate to itself: a shard needs a server of its own.`,
+    )
   const [target] = await to.query(`
     select rolsuper or exists (
       select from pg_roles g where g.rolname = 'pg_create_subscription' and pg_has_role(current_user, g.oid, 'member')
@@ -33,6 +40,16 @@ export async function checkReplication(from: Connection, to: Connection): Promis
     throw new Refusal(
       `The role of ${to.shard.name} may not create subscriptions: grant it pg_create_subscription, or on PostgreSQL 15 make it a superuser for the move.`,
     )
+}
+
+/** Whether both are databases of one server. A standby that was promoted has the same identifier as its former primary. */
+async function areOneServer(...both: Connection[]): Promise<boolean> {
+  const [one, other] = await Promise.all(
+    both.map(({ query }) =>
+      query('select system_identifier, pg_postmaster_start_time() as since from pg_control_system()'),
+    ),
+  )
+  return JSON.stringify(one) === JSON.stringify(other)
 }
 
 /** Begins to copy, and returns when the copy is complete and follows closely. */
@@ -55,25 +72,42 @@ export async function startCopy(
       )
     throw error
   }
-  while (!(await isCopied(to, name))) await sleep(LOOK_MS)
+  await untilCopied(from, to, name)
   const [behind] = await from.query('select pg_current_wal_lsn() as at')
-  await untilReplicated(from, name, `'${behind!.at}'::pg_lsn - ${NEARLY_BYTES}`)
+  await untilReplicated(from, to, name, `'${behind!.at}'::pg_lsn - ${NEARLY_BYTES}`)
 }
 
-async function isCopied(to: Connection, name: string): Promise<boolean> {
+/** Waits for the copy of all tables. Throws a `Refusal` when PostgreSQL only fails: it would try for ever. */
+async function untilCopied(from: Connection, to: Connection, name: string): Promise<void> {
+  let last = { left: '', failures: 0, atMs: performance.now() }
+  for (;;) {
+    const { left, copying, failures } = await progressOf(to, name)
+    if (left === '0') return
+    if (copying || left !== last.left) last = { left, failures, atMs: performance.now() }
+    if (failures - last.failures >= MOST_FAILURES && performance.now() - last.atMs > STALLED_MS)
+      throw new Refusal(
+        `PostgreSQL on ${to.shard.name} tries to copy and fails again and again: the logs of both servers say why. Often max_replication_slots or max_wal_senders of ${from.shard.name} are used up.`,
+      )
+    await sleep(LOOK_MS)
+  }
+}
+
+async function progressOf(to: Connection, name: string): Promise<{ left: string; copying: boolean; failures: number }> {
   const [row] = await to.query(
-    `select count(*) filter (where r.srsubstate not in ('r', 's')) as left
-     from pg_subscription s join pg_subscription_rel r on r.srsubid = s.oid where s.subname = $1`,
+    `select count(*) filter (where r.srsubstate not in ('r', 's')) as left,
+       exists (select from pg_stat_subscription w join pg_stat_progress_copy using (pid) where w.subid = s.oid) as copying,
+       (select sync_error_count + apply_error_count from pg_stat_subscription_stats where subid = s.oid) as failures
+     from pg_subscription s join pg_subscription_rel r on r.srsubid = s.oid where s.subname = $1 group by s.oid`,
     [name],
   )
-  return row!.left === '0'
+  return { left: row?.left ?? '', copying: row?.copying === 't', failures: Number(row?.failures ?? 0) }
 }
 
 /** Waits until all that is committed on the old shard by now is on the new one. */
-export async function finishCopy(from: Connection, organization: string): Promise<void> {
+export async function finishCopy(from: Connection, to: Connection, organization: string): Promise<void> {
   const [row] = await from.query('select pg_current_wal_insert_lsn() as at')
   await flushLog(from.shard)
-  await untilReplicated(from, nameOf(organization), `'${row!.at}'::pg_lsn`)
+  await untilReplicated(from, to, nameOf(organization), `'${row!.at}'::pg_lsn`)
 }
 
 /**
@@ -92,7 +126,7 @@ async function flushLog(shard: Shard): Promise<void> {
 
 const LONGEST_WAIT_MS = 60_000
 
-async function untilReplicated(from: Connection, name: string, position: string): Promise<void> {
+async function untilReplicated(from: Connection, to: Connection, name: string, position: string): Promise<void> {
   const giveUpAt = performance.now() + LONGEST_WAIT_MS
   for (;;) {
     const [slot] = await from.query(
@@ -101,15 +135,51 @@ async function untilReplicated(from: Connection, name: string, position: string)
     )
     if (!slot) throw new Refusal('The replication slot of the move was dropped: move the organization again.')
     if (slot.done === 't') return
+    // Requests are refused meanwhile: a server that is gone is not waited for.
+    await to.query('select 1')
     if (performance.now() > giveUpAt) throw new Refusal('The new shard does not keep up: move at a quieter time.')
     await sleep(LOOK_MS / 4)
   }
 }
 
-/** Removes the subscription with its slot, and the publication. Does nothing where there are none. */
+/**
+ * Removes the subscription, the slot and the publication. Each may be there without the others: a server that was killed, or
+ * restored from a backup, has lost one end.
+ */
 export async function endCopy(from: Connection, to: Connection, organization: string): Promise<void> {
   const name = nameOf(organization)
-  const [there] = await to.query('select 1 from pg_subscription where subname = $1', [name])
-  if (there) await to.query(`drop subscription ${name}`)
+  const [there] = await to.query(
+    `select 1 from pg_subscription
+     where subname = $1 and subdbid = (select oid from pg_database where datname = current_database())`,
+    [name],
+  )
+  if (there) {
+    // Otherwise it could not be dropped where its slot is gone.
+    await to.query(`alter subscription ${name} disable`)
+    await to.query(`alter subscription ${name} set (slot_name = none)`)
+    await to.query(`drop subscription ${name}`)
+  }
+  await dropSource(from, organization)
+}
+
+/** Removes the end of a copy on the old shard. */
+export async function dropSource(from: Connection, organization: string): Promise<void> {
+  const name = nameOf(organization)
+  await dropSlot(from, name)
   await from.query(`drop publication if exists ${name}`)
+}
+
+const SLOT_MS = 10_000
+
+/** Waits until the other server does not use the slot any more. */
+async function dropSlot({ query, shard }: Connection, name: string): Promise<void> {
+  const giveUpAt = performance.now() + SLOT_MS
+  for (;;) {
+    const [slot] = await query('select active from pg_replication_slots where slot_name = $1', [name])
+    if (!slot) return
+    if (slot.active !== 't') return void (await query('select pg_drop_replication_slot($1)', [name]))
+    if (performance.now() > giveUpAt)
+      throw new Refusal(`Another server uses the replication slot ${name} of ${shard.name}: drop its subscription.`)
+    await sleep(LOOK_MS / 4)
+  }
 }

@@ -1,6 +1,6 @@
 // The directory: which shard has an organization, and to which organization a project or a secret key belongs.
 import type { Query } from '../lib/pg/types.ts'
-import { type Mark, readMarks } from './mark.ts'
+import { type Mark, readArrivals, readMarks } from './mark.ts'
 import { MOVING } from './shard.ts'
 
 /** What one shard has. */
@@ -12,6 +12,8 @@ export interface Part {
   keys: Map<string, string>
   /** The organizations that are leaving this shard. */
   marks: Map<string, Mark>
+  /** The moves that brought organizations to this shard. */
+  arrivals: Map<string, string>
 }
 
 /** The shard of each organization, project and key; `MOVING` for a moment of a move. */
@@ -50,11 +52,12 @@ export async function readPart(query: Query): Promise<Part> {
     projects: new Map(projects.map(({ id, organization_id }) => [id!, organization_id!])),
     keys: new Map(keys.map(({ hash, organization_id }) => [hash!, organization_id!])),
     marks: await readMarks(query),
+    arrivals: await readArrivals(query),
   }
 }
 
 /**
- * The directory of all shards, by name. An organization that two have is where the mark of its move says; without one its
+ * The directory of all shards, by name. An organization that two have is where its move has brought it; without a mark its
  * requests are refused, because either may have what the other has not. A shard that has not responded keeps its entries.
  */
 export function directoryOf(parts: ReadonlyMap<string, Part>, before?: Before): Directory {
@@ -124,7 +127,7 @@ function placeOfBoth(id: string, parts: ReadonlyMap<string, Part>): string | und
   const having = [...parts].filter(([, { organizations }]) => organizations.includes(id))
   if (having.length !== 2) return undefined
   const [mark] = having.flatMap(([, { marks }]) => marks.get(id) ?? [])
-  return having.find(([name]) => name === mark?.to)?.[0]
+  return having.find(([name, { arrivals }]) => name === mark?.to && arrivals.get(id) === mark.id)?.[0]
 }
 
 /** Project ids are unique across organizations: two organizations that have the same one cannot be on one shard. */

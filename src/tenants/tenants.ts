@@ -9,6 +9,7 @@ import type { Seal } from '../lib/secrets.ts'
 import { isName } from '../lib/text.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { hashKey, makeKey, webhookSecret } from './key-text.ts'
+import { refuseReserved } from './reserved-ids.ts'
 
 /** The owner of a key; a project's key has a `project_id`, an organization's key has none. */
 export interface Tenant {
@@ -47,6 +48,7 @@ export async function createOrganization(db: Writing, seal: Seal, { id, name }: 
   checkId('organization', id)
   checkName(name)
   return db.tx(async (query) => {
+    await refuseReserved(query, 'organization', id)
     await insertOnce('organization', id, () =>
       query('insert into organizations (id, name) values ($1, $2)', [id, name ?? id]),
     )
@@ -77,6 +79,7 @@ export async function createProject(
   checkName(name)
   return db.tx(async (query) => {
     await findOrganization(query, organization)
+    await refuseReserved(query, 'project', id)
     await insertOnce('project', id, () =>
       query('insert into projects (id, organization_id, name) values ($1, $2, $3)', [id, organization, name ?? id]),
     )

@@ -55,8 +55,13 @@ test('an organization on two shards is served by neither, and is named', async (
 
 test('the mark of a move decides between two, and stops requests before', async () => {
   const { url } = databases.north
-  const mark = JSON.stringify({ to: 'south', keys: {} })
+  const mark = JSON.stringify({ id: 'this-move', to: 'south', keys: {} })
   await ask(url, `insert into instance (name, value) values ('move twin', '${mark}'), ('move north-org', '${mark}')`)
+  // Brought by another move, or by none: not the one that is to come.
+  await ask(databases.south.url, `insert into instance (name, value) values ('moved twin', 'another-move')`)
+  const other = JSON.parse((await directory()).stdout)
+  assert.deepEqual(other.conflicts, ['The organization "twin" is on more than one shard.'])
+  await ask(databases.south.url, `update instance set value = 'this-move' where name = 'moved twin'`)
   const { stdout } = await directory()
   assert.deepEqual(JSON.parse(stdout).conflicts, [])
   assert.equal(mapOf('organizations'), 'north-org moving\nsouth-org south\ntwin south\n')

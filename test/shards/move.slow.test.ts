@@ -191,7 +191,8 @@ test('a move that was killed is begun anew, and the first shard accepts the keys
     message,
     /^The move of "shop" to b was broken off\. Its requests are refused\. Its replication slot tundish_move_[0-9a-f]{16} holds back [0-9]+\.[0-9] MiB of the log/,
   )
-  assert.equal(fix, 'Finish it: tundish shards move shop --in FOLDER --from SHARD --to b')
+  const command = 'tundish shards move shop --in FOLDER --from SHARD --to b'
+  assert.equal(fix, `Finish it: ${command}. To give it up: the same with --give-up.`)
   await until('the key to be forgotten', async () => (await charge('a')).status === 401)
   const newer = '9999'
   await clusters['b']!.query(
@@ -227,7 +228,7 @@ test('the doctor names the slot of a copy that was broken off, and one whose org
     findings.map(({ fix }) => fix.replace(/ If the other shard is gone, run here: select pg_drop_\S+;$/, '')).sort(),
     [
       `Run on the other shard: drop subscription ${slots[1]};`,
-      'Run the same "tundish shards move" again: it begins anew.',
+      'Run the same "tundish shards move" again: it begins anew, or with --give-up removes what is left.',
     ],
   )
   for (const slot of slots) await clusters['b']!.query(`select pg_drop_replication_slot('${slot}')`)

@@ -1,0 +1,178 @@
+// Moves that break off: whatever is in the way, nothing is lost on either shard, and a sentence says how to go on.
+import assert from 'node:assert/strict'
+import { createHash, randomBytes } from 'node:crypto'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { move as moveBetween } from '../../src/shards/move.ts'
+import { readShards, shardNamed } from '../../src/shards/shard.ts'
+import { fillShop } from '../failover/shop.ts'
+import { tundish } from '../support/cli.ts'
+import type { Cluster } from '../support/cluster.ts'
+import { openLogicalCluster, settingsOf } from './installation.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'tundish-broken-move-'))
+const settings = join(folder, 'settings')
+const clusters = {} as Record<'a' | 'b', Cluster>
+
+before(async () => {
+  mkdirSync(settings)
+  const masterKey = randomBytes(32).toString('base64')
+  for (const name of ['a', 'b'] as const) {
+    clusters[name] = await openLogicalCluster()
+    const env = settingsOf(join(folder, name), clusters[name], masterKey, '')
+    const lines = Object.entries(env).map(([key, value]) => `${key}='${value}'\n`)
+    writeFileSync(join(settings, `${name}.env`), lines.join(''))
+    await fillShop(env, name === 'a' ? 'shop' : 'other')
+  }
+})
+after(async () => {
+  for (const cluster of Object.values(clusters)) await cluster.remove()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const run = (from: string, to: string, ...more: string[]) =>
+  tundish(['shards', 'move', 'shop', '--in', settings, '--from', from, '--to', to, ...more])
+const on = (shard: string, ...words: string[]) => tundish([...words, '--env-file', join(settings, `${shard}.env`)])
+
+/** Moves the shop from a to b, and begins `work` at this step, which is not waited for. */
+async function moveWhile(step: string, work: () => Promise<unknown>): Promise<{ steps: Map<string, number> }> {
+  const shards = readShards(settings)
+  const steps = new Map<string, number>()
+  let working: Promise<unknown> | undefined
+  const say = (one: string) => {
+    steps.set(one, performance.now())
+    if (one === step) working = work()
+  }
+  try {
+    await moveBetween({ organization: 'shop', from: shardNamed(shards, 'a'), to: shardNamed(shards, 'b'), say })
+    return { steps }
+  } finally {
+    await working
+  }
+}
+
+const numberOf = async (shard: 'a' | 'b', rows: string) =>
+  Number((await clusters[shard].query(`select count(*) as n from ${rows}`))[0]!['n'])
+
+/** The shop as it was, with two valid keys, and nothing of a move. */
+async function assertServedBy(shard: 'a' | 'b'): Promise<void> {
+  assert.equal(await numberOf(shard, `profiles where project_id = 'shop-app'`), 4)
+  assert.equal(await numberOf(shard, `customers where organization_id = 'shop'`), 4)
+  assert.equal(await numberOf(shard, `secret_keys where organization_id = 'shop' and expires_at is null`), 2)
+  for (const one of ['a', 'b'] as const) await assertNothingLeft(one)
+}
+
+async function assertNothingLeft(shard: 'a' | 'b'): Promise<void> {
+  const left = [
+    'pg_replication_slots',
+    'pg_subscription',
+    'pg_publication',
+    `instance where name ~ '^(move|arriving) '`,
+  ]
+  for (const rows of left) assert.equal(await numberOf(shard, rows), 0, `${shard}: ${rows}`)
+}
+
+const SLOT = `tundish_move_${createHash('sha256').update('shop').digest('hex').slice(0, 16)}`
+
+test('another organization with its id, which appears on the other shard meanwhile, is not taken for it', async () => {
+  const appear = () => clusters.b.query(`insert into organizations (id, name) values ('shop', 'Another')`)
+  await assert.rejects(moveWhile('Stopping requests', appear), /organizations_pkey/)
+  await assertServedBy('a')
+  const { code, stderr } = await run('a', 'b')
+  assert.equal(code, 1)
+  assert.equal(stderr, 'There is an organization "shop" on b already.\n')
+  await clusters.b.query(`delete from organizations where id = 'shop'`)
+})
+
+test('its ids cannot be given to others while it is copied', async () => {
+  const refusals: string[] = []
+  const create = async () => {
+    for (const words of [
+      ['org', 'create', 'shop'],
+      ['project', 'create', 'shop-app', '--org', 'other'],
+    ])
+      refusals.push((await on('b', ...words)).stderr)
+    await clusters.b.stop('SIGQUIT')
+  }
+  await assert.rejects(moveWhile('Stopping requests', create))
+  await clusters.b.start()
+  assert.deepEqual(refusals, [
+    'The organization id "shop" is in use: the organization "shop" is being moved here from another shard.\n',
+    'The project id "shop-app" is in use: the organization "shop" is being moved here from another shard.\n',
+  ])
+  assert.equal((await run('a', 'b', '--give-up')).code, 0)
+  await assertServedBy('a')
+  assert.equal((await on('b', 'project', 'create', 'shop-app', '--org', 'other')).code, 0)
+  const { stderr } = await run('a', 'b')
+  assert.equal(stderr, 'There is a project "shop-app" of another organization on b.\n')
+  await clusters.b.query(`
+    delete from secret_keys where project_id = 'shop-app'; delete from project_clocks where project_id = 'shop-app';
+    delete from projects where id = 'shop-app'`)
+})
+
+test('the other shard is gone in the last step: the first one serves it again, once it is said that it is gone', async () => {
+  await assert.rejects(
+    moveWhile('Stopping requests', () => clusters.b.stop('SIGQUIT')),
+    /The move of "shop" was broken off .*Run the same command again/,
+  )
+  const again = await run('a', 'b')
+  assert.equal(again.code, 2)
+  assert.match(again.stderr, /^b: The database of DATABASE_URL cannot be used/)
+  assert.equal((await run('a', 'b', '--give-up')).code, 2)
+  const { code, stdout, stderr } = await run('a', 'b', '--give-up', '--target-is-gone')
+  assert.equal(code, 0, stderr)
+  assert.equal(stdout, 'The move of "shop" to b is given up: a serves it.\n')
+  await assertNothingLeft('a')
+  assert.equal(await numberOf('a', `secret_keys where organization_id = 'shop' and expires_at is null`), 2)
+  // It is back after all, with its end of the copy.
+  await clusters.b.start()
+  const responds = await run('a', 'b', '--give-up', '--target-is-gone')
+  assert.deepEqual([responds.code, responds.stderr], [1, 'b responds: leave out --target-is-gone.\n'])
+  assert.equal((await run('a', 'b', '--give-up')).code, 0)
+  await assertServedBy('a')
+})
+
+test('PostgreSQL fails to copy again and again: the move is given up, with where to look', async () => {
+  // One for the subscription, none for the copies of its tables.
+  await clusters.a.query('alter system set max_replication_slots = 1')
+  await clusters.a.stop()
+  await clusters.a.start()
+  const { code, stderr } = await run('a', 'b')
+  assert.equal(code, 1)
+  assert.match(
+    stderr,
+    /^Copying\nPostgreSQL on b tries to copy and fails again and again: .* max_replication_slots .* of a/,
+  )
+  await assertServedBy('a')
+  await clusters.a.query('alter system reset max_replication_slots')
+  await clusters.a.stop()
+  await clusters.a.start()
+})
+
+test('1 and a sentence for a move to another database of the same server', async () => {
+  await clusters.a.query('create database second')
+  const one = join(folder, 'one-server')
+  cpSync(settings, one, { recursive: true })
+  const file = join(one, 'b.env')
+  const url = clusters.a.url.replace('/tundish?', '/second?')
+  writeFileSync(file, readFileSync(file, 'utf8').replace(/^DATABASE_URL=.*$/m, `DATABASE_URL='${url}'`))
+  assert.equal((await tundish(['migrate', '--env-file', file])).code, 0)
+  const { code, stderr } = await tundish(['shards', 'move', 'shop', '--in', one, '--from', 'a', '--to', 'b'])
+  assert.equal(code, 1)
+  assert.match(stderr, /^a and b are databases of one PostgreSQL server, which cannot replicate to itself/)
+  await assertServedBy('a')
+})
+
+test('a slot that was left behind is dropped, and so is a subscription without its slot', async () => {
+  await clusters.a.query(`select pg_create_logical_replication_slot('${SLOT}', 'pgoutput')`)
+  await clusters.b.query(`
+    create subscription ${SLOT} connection 'host=/nowhere' publication ${SLOT} with (connect = false, slot_name = gone)`)
+  const { steps } = await moveWhile('', async () => {})
+  await assertServedBy('b')
+  // Otherwise a directory that looks at a before b would find it on neither, and its requests would get 401.
+  assert.ok(steps.get('Removing the old rows')! - steps.get('Waiting for the directories')! > 1000)
+  const gone = await run('a', 'b')
+  assert.deepEqual([gone.code, gone.stderr], [1, 'There is no organization "shop" on a. It is on b.\n'])
+})
