@@ -1,5 +1,5 @@
 // The import over HTTP: newline-delimited JSON of any length, read as a stream.
-import { Readable } from 'node:stream'
+import { finished, PassThrough, Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import type { App } from '../app.ts'
 import { ApiError, Refusal } from '../lib/errors.ts'
@@ -75,18 +75,28 @@ export function importRoute(scope: FastifyInstance, app: App): void {
         const stream = () => (body ? openBody(body) : Readable.from([]))
         const options = { projectId: project_id, live, emitEvents, dryRun: dry_run, skipBadLines: skip_bad_lines }
         const importing = importAudited(app, actorOf(request, app), options, [{ name: 'body', stream }])
-        return importing.catch(throwAsApiError).finally(() => body?.resume())
+        return importing.catch(throwAsApiError).finally(() => body && dropRest(body))
       },
     )
   })
 }
 
 /**
- * The body as a stream that may end before the body does. An import that stops early would otherwise destroy the
- * connection that its response needs; the rest of the body is read and dropped.
+ * The body as a stream that may be destroyed before its end. An import that stops early would otherwise destroy the
+ * connection that its response needs.
  */
 function openBody(body: Readable): Readable {
-  return Readable.from(body.iterator({ destroyOnReturn: false }), { objectMode: false })
+  const content = new PassThrough()
+  finished(body, (error) => {
+    if (error) content.destroy(error)
+  })
+  return body.pipe(content)
+}
+
+/** Reads what the client still sends, so that the next request on its connection is found. */
+function dropRest(body: Readable): void {
+  body.unpipe()
+  body.resume()
 }
 
 function schema(querystring: ObjectSchema): object {
