@@ -1,9 +1,11 @@
 // HAProxy in front of a test's server, with the maps of its database and another shard beside it.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { openApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
@@ -21,6 +23,8 @@ import { HAPROXY } from './haproxy-path.ts'
 const FILES = join(import.meta.dirname, '../../deploy/shards')
 // For requests that a test sends without `call`.
 const LOOK_MS = 100
+// Far above what a response takes that its client reads.
+const END_MS = 10_000
 
 /** The settings of a server behind HAProxy. */
 export const BEHIND = { SECRET_HEADER_CASE: 'any', TRUST_PROXY: '127.0.0.1' }
@@ -31,6 +35,7 @@ export interface Front {
   adminUrl: string
   /** Brings the maps up to date, so that a new key is found at once. */
   refresh(): Promise<void>
+  /** To be called when the server has stopped: clients still get what HAProxy holds of their responses. */
   stop(): Promise<void>
 }
 
@@ -91,7 +96,7 @@ export async function openFront(server: Addresses, databaseUrl: string): Promise
       clearInterval(timer)
       await turn
       await asking.close()
-      haproxy.kill('SIGKILL')
+      await endResponses(haproxy)
       await other.stop()
       rmSync(folder, { recursive: true, force: true })
     },
@@ -100,6 +105,14 @@ export async function openFront(server: Addresses, databaseUrl: string): Promise
 
 function startHaproxy(env: Record<string, string>): ChildProcess {
   return spawn(HAPROXY!, ['-q', '-db', '-f', join(FILES, 'haproxy.cfg')], { env, stdio: 'ignore' })
+}
+
+/** Stops HAProxy when clients have their responses, or when one reads nothing for a while. */
+async function endResponses(haproxy: ChildProcess): Promise<void> {
+  const ended = once(haproxy, 'exit')
+  haproxy.kill('SIGUSR1')
+  await Promise.race([ended, sleep(END_MS, undefined, { ref: false })])
+  haproxy.kill('SIGKILL')
 }
 
 async function readOperatorKeys(query: Query): Promise<string> {

@@ -51,8 +51,8 @@ export async function startAdmin(events: Awaited<ReturnType<typeof openEvents>>,
     return { status: response.status, headers: response.headers, body: await response.json() }
   }
   async function stop(): Promise<void> {
-    await between?.stop()
     await running.stop()
+    await between?.stop()
   }
   return { url: between?.url ?? running.url, adminUrl, operatorId: id, key, operator, call, stop }
 }

@@ -112,8 +112,8 @@ export async function startTestServer(
     project: (organizationId) => makeProject(app, api, organizationId),
     async stop() {
       agent.destroy()
-      await between?.stop()
       await running.stop()
+      await between?.stop()
       await app.close()
       await database?.drop()
       rmSync(folder, { recursive: true, force: true })
