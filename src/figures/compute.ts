@@ -1,4 +1,4 @@
-// Computes the figures of some days from the records, and replaces what is stored of these days.
+// Computes the figures of some days from the records, and replaces the stored rows of these days.
 import { currencies } from '../lib/currencies.ts'
 import type { Param, Query } from '../lib/pg/types.ts'
 import { families } from './families.ts'
@@ -12,7 +12,7 @@ export interface Days {
 
 const DECIMALS = JSON.stringify(Object.fromEntries(currencies))
 
-/** Computes the families of this name again for these days. Call it in a transaction that holds the project's turn. */
+/** Recomputes the families of this name for these days. Call it in a transaction that holds the project's lock on figures. */
 export async function compute(query: Query, projectId: string, name: string, { from, to }: Days): Promise<void> {
   for (const family of families.filter((one) => one.name === name)) {
     await query(`delete from ${family.table} where project_id = $1 and day >= $2::date and day < $3::date`, [
@@ -20,13 +20,13 @@ export async function compute(query: Query, projectId: string, name: string, { f
       from,
       to,
     ])
-    // Prepared, since planning it takes as long as a short day.
+    // A prepared statement, because planning takes as long as computing a day with few records.
     const text = `insert into ${family.table} (${columnsOf(family).join(', ')}) ${computed(family)}`
     await query({ name: `compute ${family.table}`, text }, paramsOf(family, projectId, { from, to }))
   }
 }
 
-/** How many stored rows of a family and these days differ from the records, in either direction. */
+/** Counts the rows of a family for these days that are missing, plus those that are wrong. */
 export async function countDifferences(query: Query, projectId: string, family: Family, { from, to }: Days) {
   const columns = columnsOf(family).join(', ')
   const [row] = await query(
@@ -39,7 +39,7 @@ export async function countDifferences(query: Query, projectId: string, family: 
   return Number(row!.differences)
 }
 
-/** PostgreSQL takes no parameter that its statement does not name. */
+/** PostgreSQL refuses parameters that the statement does not use. */
 function paramsOf({ facts }: Family, projectId: string, { from, to }: Days): Param[] {
   return [projectId, from, to, ...(facts.includes('$4') ? [DECIMALS] : [])]
 }
@@ -48,7 +48,7 @@ function columnsOf({ money, measures }: Family): string[] {
   return ['project_id', 'split', 'day', 'test', 'key', 'subkey', ...(money ? ['currency'] : []), ...measures]
 }
 
-/** SQL: the rows of a family, one grouping set a split. */
+/** SQL: the rows of a family, with one grouping set for each split. */
 function computed(family: Family): string {
   const { dimensions, splits, money, measures } = family
   const always = ['day', 'test', ...(money ? ['currency'] : [])]
@@ -66,7 +66,7 @@ function computed(family: Family): string {
 const MONEY = new Set(['gross', 'refunded', 'charged_back', 'gross_usd', 'refunded_usd', 'charged_back_usd'])
 const isCount = (measure: string) => !MONEY.has(measure) && !measure.startsWith('mrr')
 
-/** What `grouping` of all dimensions is in a set that has only these: a bit for each that it lacks, the last one lowest. */
+/** The value of `grouping(…all dimensions)` in the set of `present`: a bit for each absent dimension, the last one lowest. */
 function mask({ dimensions }: Family, present: readonly string[]): number {
   return dimensions.reduce((bits, name) => bits * 2 + (present.includes(name) ? 0 : 1), 0)
 }

@@ -1,19 +1,19 @@
-// What a family of figures is: facts computed from the records, the dimensions they are split by, and what is summed.
+// A family of figures: facts from the records, the dimensions they are split by, and the measures that are summed.
 
 export interface Family {
-  /** Its name in `figure_marks`. Families with the same name are computed together. */
+  /** The name in `figure_marks`. Families with the same name are computed together. */
   name: 'visits' | 'sales' | 'payments' | 'subscriptions'
   table: string
-  /** Dimensions that a fact has as a column, beside `day` and `test`. */
+  /** The dimensions that facts have as columns, besides `day` and `test`. */
   dimensions: readonly string[]
-  /** The one or two dimensions of each split; every family also has the split by nothing. */
+  /** The one or two dimensions of each split. Every family also has the totals, a split without a dimension. */
   splits: readonly (readonly string[])[]
-  /** Whether each row is of one currency. */
+  /** Whether rows have a currency. */
   money: boolean
   measures: readonly string[]
   /**
-   * SQL: one row a fact, with `day`, `test`, the dimensions (never null) and the measures. $1 is the project, $2 and $3
-   * the first day and the one after the last, $4 the decimals of each currency as JSON.
+   * SQL: a row for each fact, with `day`, `test`, the dimensions (never null) and the measures. $1 is the project, $2 the first
+   * day, $3 the day after the last, $4 the number of decimals of each currency as JSON.
    */
   facts: string
 }
@@ -21,7 +21,7 @@ export interface Family {
 /** SQL: the day in UTC of an instant. */
 export const dayOf = (instant: string) => `(${instant} at time zone 'UTC')::date`
 
-/** SQL: that an instant lies within the days asked for. */
+/** SQL: whether an instant is within the days from $2 to $3. */
 export const within = (instant: string) =>
   `${instant} >= $2::date::timestamp at time zone 'UTC' and ${instant} < $3::date::timestamp at time zone 'UTC'`
 

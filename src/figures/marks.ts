@@ -1,9 +1,9 @@
-// Days whose figures have to be computed again: each change of records marks them, and they are taken in runs.
+// Marks of days whose figures have to be recomputed. Changes of records add them; a pass takes them in runs of days.
 import type { Query } from '../lib/pg/types.ts'
 import type { Days } from './compute.ts'
 import { families } from './families.ts'
 
-/** The most days of a run: so many are computed in one transaction. */
+/** The most days that are computed in one transaction. */
 const LONGEST_RUN = 31
 
 /** The projects that have marks. */
@@ -12,7 +12,7 @@ export async function markedProjects(query: Query): Promise<string[]> {
   return rows.map(({ project_id }) => project_id!)
 }
 
-// One look into the index for each of them, however many marks they have.
+// One index lookup for each project, however many marks it has.
 const MARKED = `
   with recursive marked as (
     (select project_id from figure_marks order by project_id limit 1)
@@ -21,8 +21,8 @@ const MARKED = `
     from marked p where p.project_id is not null)
   select project_id from marked where project_id is not null`
 
-/** Marks every day there is, if a mark asks for all of them or the project was never followed. */
-export async function spreadMark(query: Query, projectId: string): Promise<void> {
+/** Marks all days of a project if it has the mark `all` or no figures yet. */
+export async function expandMark(query: Query, projectId: string): Promise<void> {
   const [row] = await query(ALL_WANTED, [projectId])
   if (row!.wanted === 't') await markAll(query, projectId)
 }
@@ -31,7 +31,7 @@ const ALL_WANTED = `
   select exists (select from figure_marks where project_id = $1 and family = 'all')
     or not exists (select from figure_progress where project_id = $1) as wanted`
 
-/** Marks every day there is. */
+/** Marks all days of a project: those with records, and those with stored figures. */
 export async function markAll(query: Query, projectId: string): Promise<void> {
   await query('delete from figure_marks where project_id = $1', [projectId])
   await query(MARK_ALL, [projectId])
@@ -50,7 +50,7 @@ const DAYS: [family: string, at: string, table: string, where?: string][] = [
   ['subscriptions', END, 'subscriptions', `project_id = $1 and status in ('paused', 'cancelled', 'expired', 'unpaid')`],
 ]
 
-// Also days that only old figures know: what they tell of may be gone.
+// Also days that only have stored figures: their records may be gone.
 const MARK_ALL = `
   insert into figure_marks (project_id, family, day)
   select distinct $1, family, day from (
@@ -66,13 +66,13 @@ const MARK_ALL = `
 export interface Pass {
   /** The most days of a run. */
   days: number
-  /** By family: the first day of the last run that was taken. Days from there on are left to the next pass. */
+  /** By family: the first day of the last run. That day and later ones are left to the next pass. */
   taken: Map<string, string>
 }
 
 export const beginPass = (): Pass => ({ days: LONGEST_RUN, taken: new Map() })
 
-/** Removes the marks of the pass's next run of days of one family and returns it; undefined when there is none. */
+/** Removes the marks of the next run of days of one family and returns the run; undefined if there is none. */
 export async function takeMarks(
   query: Query,
   projectId: string,
@@ -83,8 +83,8 @@ export async function takeMarks(
   return { family: run.family!, days: { from: run.from, to: run.to! } }
 }
 
-// The newest days first: they are looked at most. What an import commits meanwhile stays marked. A day that changes all the
-// time is taken once in a pass, or the pass would not end.
+// Newest days first, because they are viewed most. Marks that an import commits meanwhile stay. A day that changes all the time
+// is taken once in a pass: otherwise the pass would not end.
 const TAKE = `
   with newest as (
     select family, day from figure_marks m where project_id = $1 and family <> 'all' and not exists (
@@ -94,7 +94,7 @@ const TAKE = `
     select distinct m.day from figure_marks m join newest n on m.family = n.family
     where m.project_id = $1 and m.day > n.day - $2::int and m.day <= n.day
   ), run as (
-    -- In a run without a gap the day and its place from the end add up to the same.
+    -- In a run without gaps, the sum of a day and its position from the end is the same for all days.
     select day from (select day, day + row_number() over (order by day desc)::int as sum from days) placed
     where sum = (select day + 1 from newest)
   ), gone as (

@@ -1,4 +1,4 @@
-// The metrics: what each is called, how it is computed from the families, and its definition in a sentence.
+// The metrics: the name of each, how it is computed from the families, and its definition in a sentence.
 import type { Family } from './family.ts'
 import { payments } from './payments.ts'
 import { sales } from './sales.ts'
@@ -12,8 +12,8 @@ interface Base {
   family: Family
   unit: 'count' | 'money' | 'ratio'
   definition: string
-  /** Whether a value is the sum of all days so far, and not of those of the period. */
-  standing?: boolean
+  /** Whether the metric is a value at the end of the period, computed as the sum of all days up to it. */
+  atEnd?: boolean
 }
 
 export interface Sum extends Base {
@@ -21,7 +21,7 @@ export interface Sum extends Base {
   terms: Terms
 }
 
-/** One metric divided by another; `unit` says what of. */
+/** One metric divided by another: `of` are the dividend and the divisor. */
 export interface Quotient extends Base {
   unit: 'ratio' | 'money'
   of: readonly [string, string]
@@ -44,80 +44,84 @@ const ratio = (family: Family, part: string, whole: string, definition: string):
 })
 
 const SUMS = {
-  revenue: money(sales, ['gross'], 'What was sold: successful payments, before refunds and chargebacks.'),
-  refunds: money(sales, ['refunded'], 'What was paid back, on the day it was paid back.'),
-  chargebacks: money(sales, ['charged_back'], 'What disputes took, less what won disputes brought back.'),
+  revenue: money(sales, ['gross'], 'Gross revenue: successful payments, before refunds and chargebacks.'),
+  refunds: money(sales, ['refunded'], 'The amount of refunds, on the day of the refund.'),
+  chargebacks: money(sales, ['charged_back'], 'The amount that disputes withdrew, less what won disputes returned.'),
   net_revenue: money(
     sales,
     ['gross', '-refunded', '-charged_back'],
     'Revenue less refunds and chargebacks of the same days.',
   ),
-  sales: count(sales, 'sales', 'Successful payments.'),
-  refund_count: count(sales, 'refunds', 'Refunds that were paid out.'),
-  chargeback_count: count(sales, 'chargebacks', 'Disputes that took money.'),
+  sales: count(sales, 'sales', 'The number of successful payments.'),
+  refund_count: count(sales, 'refunds', 'The number of refunds that were paid out.'),
+  chargeback_count: count(sales, 'chargebacks', 'The number of disputes that withdrew money.'),
   payers: count(sales, 'payers', 'People who paid, each counted once in a calendar month.'),
-  without_usd: count(sales, 'without_usd', 'Movements of money whose value in US dollars is not known.'),
+  without_usd: count(sales, 'without_usd', 'Payments, refunds and chargebacks without a value in US dollars.'),
 
   sessions: count(visits, 'sessions', 'Sessions that began.'),
   people: count(visits, 'people', 'People whose first session began.'),
   replied: count(visits, 'replied', 'Sessions with at least one reply to a question.'),
-  emails: count(visits, 'emailed', 'Sessions of people who have given an e-mail address, also if it was erased since.'),
-  subscribed: count(visits, 'subscribed', 'Sessions that a subscription came out of.'),
-  paid: count(visits, 'paid', 'Sessions that led to a payment of more than nothing.'),
+  emails: count(visits, 'emailed', 'Sessions of people who gave an e-mail address, even if it was erased later.'),
+  subscribed: count(visits, 'subscribed', 'Sessions that led to a subscription.'),
+  paid: count(visits, 'paid', 'Sessions that led to a payment of more than 0.'),
 
   answered: count(screens, 'answered', 'Sessions with a reply on this screen.'),
   stopped: count(screens, 'stopped', 'Sessions whose last reply is on this screen.'),
 
-  attempts: count(payments, 'attempts', 'Attempts to take a payment whose outcome is known.'),
-  accepted: count(payments, 'accepted', 'Attempts that succeeded.'),
-  declined: count(payments, 'declined', 'Attempts that failed.'),
+  attempts: count(payments, 'attempts', 'Payment attempts whose outcome is known.'),
+  accepted: count(payments, 'accepted', 'Payment attempts that succeeded.'),
+  declined: count(payments, 'declined', 'Payment attempts that failed.'),
 
-  new_subscriptions: count(subscriptions, 'started', 'Subscriptions that were made.'),
-  trials: count(subscriptions, 'trials', 'Subscriptions made with a trial.'),
-  converted: count(subscriptions, 'converted', 'Of the trials made on these days, those that were paid for since.'),
-  began_paying: count(subscriptions, 'began_paying', 'Subscriptions whose first payment after any trial was made.'),
-  ended: count(subscriptions, 'ended', 'Paying subscriptions that were paused, or whose paid period ran out.'),
-  mrr_change: money(subscriptions, ['mrr'], 'What the monthly recurring revenue gained or lost.'),
+  new_subscriptions: count(subscriptions, 'started', 'Subscriptions that were created.'),
+  trials: count(subscriptions, 'trials', 'Subscriptions that were created with a trial.'),
+  converted: count(subscriptions, 'converted', 'Trials of these days whose subscription was paid for later.'),
+  began_paying: count(
+    subscriptions,
+    'began_paying',
+    'Subscriptions with their first payment, not counting that of a trial.',
+  ),
+  ended: count(subscriptions, 'ended', 'Paying subscriptions that were paused, or whose paid period ended.'),
+  mrr_change: money(subscriptions, ['mrr'], 'The change of the monthly recurring revenue.'),
   paying: {
-    ...count(subscriptions, 'began_paying', 'Subscriptions that are being paid for at the end of the day.'),
+    ...count(subscriptions, 'began_paying', 'Paying subscriptions at the end of the day.'),
     terms: ['began_paying', '-ended'],
-    standing: true,
+    atEnd: true,
   },
   without_payment: {
-    ...count(
-      subscriptions,
-      'started',
-      'Subscriptions that nothing was paid for until the end of the day, such as trials.',
-    ),
+    ...count(subscriptions, 'started', 'Subscriptions not paid for by the end of the day, such as trials.'),
     terms: ['started', '-began_paying'],
-    standing: true,
+    atEnd: true,
   },
   over: {
-    ...count(
-      subscriptions,
-      'ended',
-      'Subscriptions that were paid for once, and are not any more at the end of the day.',
-    ),
-    standing: true,
+    ...count(subscriptions, 'ended', 'Subscriptions that were paid for and have ended by the end of the day.'),
+    atEnd: true,
   },
   mrr: {
-    ...money(subscriptions, ['mrr'], 'Monthly recurring revenue: what a month of all paying subscriptions is worth.'),
-    standing: true,
+    ...money(subscriptions, ['mrr'], 'Monthly recurring revenue: the value of all paying subscriptions for a month.'),
+    atEnd: true,
   },
 } satisfies Record<string, Sum>
 
 const QUOTIENTS = {
-  arpu: { ...ratio(sales, 'revenue', 'people', 'Revenue for each person who came.'), unit: 'money' },
-  arppu: { ...ratio(sales, 'revenue', 'payers', 'Revenue for each payer of a month.'), unit: 'money' },
-  revenue_per_session: { ...ratio(sales, 'revenue', 'sessions', 'Revenue for each session.'), unit: 'money' },
-  refund_rate: ratio(sales, 'refunds', 'revenue', 'Refunds as a share of the revenue of the same days.'),
-  chargeback_rate: ratio(sales, 'chargebacks', 'revenue', 'Chargebacks as a share of the revenue of the same days.'),
-  reply_rate: ratio(visits, 'replied', 'sessions', 'Sessions that replied as a share of all.'),
-  email_rate: ratio(visits, 'emails', 'sessions', 'Sessions of people with an e-mail address as a share of all.'),
-  subscription_rate: ratio(visits, 'subscribed', 'sessions', 'Sessions that subscribed as a share of all.'),
-  conversion_rate: ratio(visits, 'paid', 'sessions', 'Sessions that paid as a share of all.'),
-  acceptance_rate: ratio(payments, 'accepted', 'attempts', 'Attempts that succeeded as a share of all.'),
-  trial_conversion: ratio(subscriptions, 'converted', 'trials', 'Trials that were paid for since as a share of all.'),
+  arpu: { ...ratio(sales, 'revenue', 'people', 'Average revenue per user: revenue divided by people.'), unit: 'money' },
+  arppu: {
+    ...ratio(sales, 'revenue', 'payers', 'Average revenue per paying user: revenue divided by payers.'),
+    unit: 'money',
+  },
+  revenue_per_session: { ...ratio(sales, 'revenue', 'sessions', 'Revenue divided by sessions.'), unit: 'money' },
+  refund_rate: ratio(sales, 'refunds', 'revenue', 'Refunds divided by the revenue of the same days.'),
+  chargeback_rate: ratio(sales, 'chargebacks', 'revenue', 'Chargebacks divided by the revenue of the same days.'),
+  reply_rate: ratio(visits, 'replied', 'sessions', 'The share of sessions with a reply.'),
+  email_rate: ratio(visits, 'emails', 'sessions', 'The share of sessions of people who gave an e-mail address.'),
+  subscription_rate: ratio(visits, 'subscribed', 'sessions', 'The share of sessions that led to a subscription.'),
+  conversion_rate: ratio(visits, 'paid', 'sessions', 'The share of sessions that led to a payment.'),
+  acceptance_rate: ratio(payments, 'accepted', 'attempts', 'The share of payment attempts that succeeded.'),
+  trial_conversion: ratio(
+    subscriptions,
+    'converted',
+    'trials',
+    'The share of trials whose subscription was paid for later.',
+  ),
 } satisfies Record<string, Quotient>
 
 export type SumName = keyof typeof SUMS
@@ -127,7 +131,7 @@ export const sums: Readonly<Record<SumName, Sum>> = SUMS
 export const metrics: Readonly<Record<MetricName, Metric>> = { ...SUMS, ...QUOTIENTS } as Record<MetricName, Metric>
 export const metricNames = Object.keys(metrics) as MetricName[]
 
-/** The sums that a metric is made of, itself if it is one. */
+/** The sums that a metric is computed from; a sum is its own. */
 export function sumsOf(name: MetricName): SumName[] {
   const metric = metrics[name]
   return 'of' in metric ? [...(metric.of as readonly SumName[])] : [name as SumName]

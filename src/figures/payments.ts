@@ -1,11 +1,11 @@
-// Figures of attempts to take money: accepted and declined, with the reasons, filed under the day of the attempt.
+// Figures of payment attempts: accepted and declined, with decline reasons, by the day of the attempt.
 import { dayOf, type Family, orNone, within } from './family.ts'
 
 /** SQL: the merchant account `m` of a row `r` of the report. */
 export const ACCOUNT = `left join merchant_accounts m
   on m.organization_id = r.organization_id and m.psp = r.psp and m.psp_merchant_id = r.psp_merchant_id`
 
-/** SQL: whether a row `r` is of play money: as its account was connected, or else a charge made at the simulator. */
+/** SQL: whether a row `r` is test data: its account is a sandbox or, if the account was never connected, it is a charge at the simulator. */
 export const IS_TEST = `coalesce(m.is_sandbox, not r.imported and r.psp = 'simulator')`
 
 export const payments: Family = {

@@ -1,4 +1,4 @@
-// Reads figures: sums over days from the rollups, by period and dimension, beside the period before.
+// Reads figures: sums over days from the rollups, by period and dimension.
 import { currencies } from '../lib/currencies.ts'
 import { addDays, DAY_MS } from '../lib/days.ts'
 import type { Db } from '../lib/pg/db.ts'
@@ -18,39 +18,39 @@ export interface Question {
   period?: Period
   /** A dimension of the family, or `currency`, or `project`. */
   dimension?: string
-  /** Only what has this value of another dimension; for now a funnel. */
+  /** Only figures of this funnel. */
   funnel?: string
-  /** `usd`: everything converted; `own`: each currency for itself. */
+  /** `usd`: all amounts converted; `own`: each currency separately. */
   money: 'usd' | 'own'
   /** Whether sandbox and preview data counts too. */
   test: boolean
 }
 
-/** Money in major units, a ratio from 0 to 1; null where nothing can be divided by. */
+/** Money is in major units, ratios are from 0 to 1; null if the divisor is 0. */
 export type Values = Partial<Record<MetricName, number | null>>
 
 export interface Figure {
-  /** First day of the period; null: all of the days asked for. */
+  /** The first day of the period; null: all days of the question. */
   period: string | null
-  /** Value of the dimension; '' where records have none, null: of all. */
+  /** The value of the dimension; '': records without one; null: all records. */
   key: string | null
-  /** Null for what is no money. */
+  /** Null for metrics that are not money. */
   currency: string | null
   values: Values
 }
 
-/** The figures in the order of their periods and keys. Periods without anything are left out. */
+/** Reads the figures, ordered by period and key. Periods without records are left out. */
 export async function readFigures(db: Db, question: Question): Promise<Figure[]> {
   const found = new Map<string, { figure: Figure; sums: Map<SumName, number> }>()
   const needed = [...new Set(question.metrics.flatMap(sumsOf))]
-  const batches = Map.groupBy(needed, (name) => `${sums[name].family.table} ${sums[name].standing ?? false}`)
-  const answers = await Promise.all(
+  const batches = Map.groupBy(needed, (name) => `${sums[name].family.table} ${sums[name].atEnd ?? false}`)
+  const results = await Promise.all(
     [...batches.values()].map(async (names) => ({ names, rows: await read(db, names, question) })),
   )
-  // In one currency all of a period and key is one figure; in several, what is no money stays apart.
+  // In one currency, a period and key are one figure. In several, metrics that are not money are a figure of their own.
   const isMoney = question.metrics.some((name) => metrics[name].unit === 'money')
   const only = question.money === 'usd' ? (isMoney ? 'USD' : null) : undefined
-  for (const { names, rows } of answers) {
+  for (const { names, rows } of results) {
     for (const row of rows) {
       const { period = null, key = null } = row
       const currency = only === undefined ? (row.currency ?? null) : only
@@ -60,7 +60,7 @@ export async function readFigures(db: Db, question: Question): Promise<Figure[]>
       for (const [n, name] of names.entries()) one.sums.set(name, Number(row[`v${n}`]) / scale(sums[name], currency))
     }
   }
-  const figures = spread([...found.values()], question)
+  const figures = computeMetrics([...found.values()], question)
   return figures.sort((a, b) => (order(a) < order(b) ? -1 : 1))
 }
 
@@ -73,8 +73,8 @@ function scale({ unit }: Sum, currency: string | null): number {
 
 type Found = { figure: Figure; sums: Map<SumName, number> }
 
-/** Works out the metrics asked for. What is counted in no currency belongs to each: a session has none. */
-function spread(found: Found[], { metrics: names, money }: Question): Figure[] {
+/** Computes the metrics from the sums. Counts without a currency, such as sessions, are the divisor in every currency. */
+function computeMetrics(found: Found[], { metrics: names, money }: Question): Figure[] {
   const counted = new Map<string, Found>()
   for (const one of found) if (one.figure.currency === null) counted.set(order(one.figure), one)
   return found.flatMap(({ figure, sums: own }) => {
@@ -83,7 +83,7 @@ function spread(found: Found[], { metrics: names, money }: Question): Figure[] {
     const values: Values = {}
     for (const name of names) {
       const metric = metrics[name]
-      // Money has a currency, and among several what has none stays apart.
+      // Money has a currency. With several currencies, other metrics are in the figure without one.
       if (metric.unit === 'money' && figure.currency === null) continue
       if (!metric.family.money && figure.currency !== null && money === 'own') continue
       if (!('of' in metric)) {
@@ -97,26 +97,26 @@ function spread(found: Found[], { metrics: names, money }: Question): Figure[] {
   })
 }
 
-/** Without what floating point adds: what is stored has at most six digits behind the point. */
+/** Removes floating-point errors: stored values have at most six decimals. */
 const rounded = (value: number) => Math.round(value * 1e6) / 1e6
 
 async function read(db: Db, names: SumName[], question: Question): Promise<Record<string, string | null>[]> {
-  const { family, standing = false } = sums[names[0]!]
+  const { family, atEnd = false } = sums[names[0]!]
   const { projects, from, to, period, dimension, funnel, money, test } = question
   const params: Param[] = [projects as string[], from, to, test]
   const split = splitOf(family.splits, dimension, funnel)
   if (!split) return []
   params.push(split.name)
   const where = [`project_id = any($1)`, `day < $3::date`, `(not test or $4)`, `split = $5`]
-  // A standing metric is the sum of all days before the end; PostgreSQL takes no parameter that is not named.
-  where.push(standing ? '$2::date is not null' : 'day >= $2::date')
+  // A metric at the end is the sum of all days up to it. $2 is named anyway, because PostgreSQL refuses unused parameters.
+  where.push(atEnd ? '$2::date is not null' : 'day >= $2::date')
   if (split.filter) {
     params.push(funnel!)
     where.push(`${split.filter} = $6`)
   }
   const currency = family.money ? (money === 'usd' ? `'USD'` : 'currency') : undefined
   const columns = {
-    ...(period && { start: startIn(period, standing) }),
+    ...(period && { start: startIn(period, atEnd) }),
     ...(dimension && { key: keyOf(dimension, split.key) }),
     ...(currency && names.some((name) => sums[name].unit === 'money') && { currency }),
   }
@@ -126,10 +126,10 @@ async function read(db: Db, names: SumName[], question: Question): Promise<Recor
   const text = `select ${list.join(', ')} from ${family.table} where ${where.join(' and ')}
     ${groups.length > 0 ? `group by ${groups.join(', ')}` : ''}`
   const rows = await db.query(period ? `select *, ${PERIOD} from (${text}) summed` : text, params)
-  return standing && period ? accumulate(rows, names, question) : rows
+  return atEnd && period ? accumulate(rows, names, question) : rows
 }
 
-/** Which split holds the dimension, of one funnel if that is asked; undefined: the family does not know it. */
+/** The split with this dimension, of one funnel if one is given; undefined if the family does not have it. */
 function splitOf(splits: readonly (readonly string[])[], dimension: string | undefined, funnel: string | undefined) {
   const inner = dimension === 'currency' || dimension === 'project' ? undefined : dimension
   if (funnel === undefined || inner === 'funnel') {
@@ -147,16 +147,16 @@ function keyOf(dimension: string, column: string): string {
   return dimension === 'currency' ? 'currency' : dimension === 'project' ? 'project_id' : column
 }
 
-// Without a time zone, and written as a text after the groups are summed: for each row both take longer than the sums.
-function startIn(period: Period, standing: boolean): string {
+// Without a time zone, and formatted as text after the sums: for each row either takes longer than the sums.
+function startIn(period: Period, atEnd: boolean): string {
   const start = period === 'day' ? 'day' : `date_trunc('${period}', day::timestamp)`
-  // What came before the first day belongs to the first value of a standing metric, and has a group of its own.
-  return standing ? `case when day >= $2::date then ${start} end` : start
+  // Days before the first one count in metrics at the end of a period. They are a group of their own.
+  return atEnd ? `case when day >= $2::date then ${start} end` : start
 }
 
 const PERIOD = `coalesce(to_char(start, 'YYYY-MM-DD'), '') as period`
 
-// Sums of columns, which PostgreSQL computes once for all metrics that have them.
+// Each column is summed separately: PostgreSQL computes a sum once for all metrics that use it.
 function expression({ terms, unit }: Sum, money: Question['money']): string {
   const column = (name: string) => (unit === 'money' && money === 'usd' ? `${name}_usd` : name)
   const parts = terms.map((term) =>
@@ -167,7 +167,7 @@ function expression({ terms, unit }: Sum, money: Question['money']): string {
 
 type Rows = Record<string, string | null>[]
 
-/** Sums up to the end of each period, for every period there is. */
+/** Turns the changes in each period into values at its end, for all periods of the question. */
 function accumulate(rows: Rows, names: SumName[], { from, to, period }: Question): Rows {
   const series = Map.groupBy(rows, ({ key = null, currency = null }) => JSON.stringify([key, currency]))
   return [...series.values()].flatMap((one) => {
@@ -194,13 +194,13 @@ function starts(from: string, to: string, period: Period): string[] {
 
 function startOf(ms: number, period: Period): string {
   if (period === 'month') return `${dayText(ms).slice(0, 7)}-01`
-  // Weeks begin on Monday, as PostgreSQL has them.
+  // Weeks begin on Monday, as in PostgreSQL.
   return dayText(period === 'day' ? ms : ms - ((new Date(ms).getUTCDay() + 6) % 7) * DAY_MS)
 }
 
 export type Comparison = 'previous' | 'month' | 'year'
 
-/** The days that figures are compared with: as many before the first one, or the same days a month or a year earlier. */
+/** The days to compare with: as many days directly before, or the same days a month or a year earlier. */
 export function comparedDays({ from, to }: { from: string; to: string }, compare: Comparison) {
   if (compare === 'year') return { from: yearBefore(from), to: yearBefore(to) }
   if (compare === 'month') return { from: monthBefore(from), to: monthEndBefore(to) }
@@ -208,31 +208,29 @@ export function comparedDays({ from, to }: { from: string; to: string }, compare
   return { from: dayText(Date.parse(from) - length), to: from }
 }
 
-/** The same day of the month before, or its last one. */
+/** The same day of the previous month, or the last day of that month. */
 function monthBefore(day: string): string {
   const lastBefore = addDays(`${day.slice(0, 7)}-01`, -1)
   return [`${lastBefore.slice(0, 7)}-${day.slice(8)}`, lastBefore].sort()[0]!
 }
 
-/** The day after the same last day a month before; a whole month ends as a whole one. */
+/** The exclusive end of the same days a month earlier. Whole months end with the last day of the month. */
 const monthEndBefore = (end: string) =>
   end.endsWith('-01') ? monthBefore(end) : addDays(monthBefore(addDays(end, -1)), 1)
 
-/** The 29th of February becomes the 28th. */
+/** The same day a year earlier; the 29th of February becomes the 28th. */
 function yearBefore(day: string): string {
   const [year, rest] = [Number(day.slice(0, 4)) - 1, day.slice(4)]
   return `${String(year).padStart(4, '0')}${rest === '-02-29' ? '-02-28' : rest}`
 }
 
-/**
- * The instant up to which the figures of these projects are complete; null before the first look at one that has records.
- */
+/** The instant up to which the figures of these projects are complete; null if a project with records has no figures yet. */
 export async function figuresAsOf(db: Db, projects: readonly string[]): Promise<string | null> {
   const [row] = await db.query(AS_OF, [projects as string[]])
   return row!.as_of!
 }
 
-// Where no day is marked, figures are as new as the project's horizon, as far as charges were followed.
+// Without marks, figures are complete up to the project's horizon, but not beyond the last charges whose days were marked.
 const AS_OF = `
   select case when bool_and(as_of is not null or not waits) then min(as_of) end as as_of from (
     select m.marked or ${HAS_NEWS} as waits, case when ${HAS_NEWS} then least(m.as_of, greatest(f.followed_at, g.horizon))

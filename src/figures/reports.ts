@@ -1,15 +1,18 @@
-// Marks the days on which charges and refunds changed figures: found by the clocks of organizations, since charges must not
-// pay for marks. All other records are written by imports, which mark their days themselves.
+// Marks the days whose figures were changed by charges and refunds, found by the clocks of organizations: charges do not write
+// marks, to stay fast. All other records are written by imports, which mark their days themselves.
 import type { Query } from '../lib/pg/types.ts'
 
 const MOST_ORGANIZATIONS = 500
 
-/** The transactions that were writing at an instant, as JSON. A change that commits later is stamped after its own began, or after that instant. */
+/**
+ * The transactions that were writing at an instant, as JSON. A change that commits after that instant is stamped after the begin of
+ * its transaction, or after the instant.
+ */
 export type Writers = string
 
 /**
  * Marks the days of all charges and refunds that were committed since the last call. Call it in a transaction. Returns the
- * transactions that were writing when it began.
+ * transactions that were writing at the beginning.
  */
 export async function markReports(query: Query): Promise<Writers> {
   const [look] = await query(WRITERS)
@@ -19,7 +22,7 @@ export async function markReports(query: Query): Promise<Writers> {
   }
 }
 
-// A writer of records holds its project's lock; one of the report, whichever organization it is of, that of the clocks.
+// A transaction that writes records holds its project's advisory lock; one that writes the payment report locks the table of clocks.
 const WRITERS = `
   select coalesce(json_agg(w), '[]') as writers from (
     select null::bigint as project, db_clock() as at
@@ -30,16 +33,16 @@ const WRITERS = `
       and (l.locktype = 'advisory' and l.objsubid = 2 and l.classid = write_lock_class()
         or l.locktype = 'relation' and l.relation = 'organization_clocks'::regclass and l.mode = 'RowExclusiveLock')) w`
 
-/** SQL: the instant before which these writers can no longer change the projects that the condition names. */
+/** SQL: the instant before which these writers can no longer change the projects of the condition. */
 export const beforeWriters = (writers: string, isProject: string) => `(
   select min(w.at) from json_to_recordset(${writers}::json) w (project bigint, at timestamptz)
   where w.project is null or w.project ${isProject})`
 
-/** SQL: that an organization has rows of the report that have not marked their days. `c` is its clock, `f` its progress. */
+/** SQL: whether an organization has rows of the report whose days are not marked yet. `c` is its clock, `f` its progress. */
 export const HAS_NEWS = `c.last_trx_created_at > coalesce(f.reported, '-infinity')`
 
-// A clock and the rows it stamped become visible together, in the order of their stamps: none appears behind a visible
-// clock. The transaction of a charge is stamped before its row, in the same database transaction.
+// A clock and the rows that it stamped become visible together, in the order of the stamps: no row appears later with a stamp
+// below a visible clock. The transaction of a charge is stamped before its row, in the same database transaction.
 const MARK = `
   with due as materialized (
     select c.organization_id, c.last_trx_created_at as until, coalesce(f.reported, '-infinity') as reported

@@ -1,9 +1,9 @@
-// Figures of revenue: sales, refunds and chargebacks, filed under the day the money moved.
+// Figures of revenue: sales, refunds and chargebacks, by the day on which the money moved.
 import { moveOf } from '../records/payment-move.ts'
 import { dayOf, type Family, orNone, within } from './family.ts'
 import { ACCOUNT, IS_TEST } from './payments.ts'
 
-/** SQL: whether the transaction pays for the subscription: it is of more than nothing, and not for its trial. */
+/** SQL: whether the transaction is a payment for the subscription: more than 0, and not for its trial. */
 export const pays = (transaction: string, subscription: string) =>
   `${transaction}.price > 0 and ${transaction}.id is distinct from ${subscription}.trial_transaction_id`
 
@@ -14,7 +14,7 @@ const EARLIER_OF_SUBSCRIPTION = `
 
 const monthStart = (instant: string) => `date_trunc('month', ${instant}, 'UTC')`
 
-// A sale of a person: the transactions of the data API.
+// Sales to people: the transactions of the data API.
 const TRANSACTIONS = `
   select ${dayOf('t.created_at')} as day, t.sandbox or p.preview as test,
     ${orNone('t.funnel_id')} as funnel, ${orNone('u.product_id')} as product, ${orNone('p.country')} as country,
@@ -52,15 +52,15 @@ const EARLIER_OF_CUSTOMER = `
     and o.psp_transaction_type = 'sale' and o.status = 'succeeded'
     and o.trx_created_at >= ${monthStart('r.trx_created_at')} and o.trx_created_at < r.trx_created_at`
 
-// Why money went back. What takes a refund back is counted under the reason of the refund.
+// The reason of a refund or dispute. A refund that failed later is subtracted under the reason of the refund.
 const REASON = `case move when 'sale' then '' when 'refund_failed' then coalesce((
     select o.psp_reason_code from report_transactions o
     where o.organization_id = r.organization_id and o.order_id = r.order_id and o.psp_transaction_type = 'refund'
       and o.status = 'refunded' and o.psp_transaction_id = r.psp_transaction_id
     order by o.trx_created_at limit 1), '') else ${orNone('r.psp_reason_code')} end`
 
-// Rows of the payment report. Amounts are positive there whichever way the money went. A refund that failed after it had
-// succeeded has a second row about the same movement at the provider, and takes back the first.
+// Rows of the payment report, in which all amounts are positive. A refund that failed after it had succeeded has a second row with
+// the same transaction id of the provider, which cancels the first.
 const REPORT = `
   select ${dayOf('r.trx_created_at')} as day, ${IS_TEST} as test,
     ${orNone('p.funnel_id')} as funnel, '' as product, ${orNone('p.country')} as country, ${orNone('r.psp')} as provider,

@@ -1,4 +1,4 @@
-// Figures of subscriptions: filed under the day one was made, the day it was first paid for, and the day it stops paying.
+// Figures of subscriptions: by the day of creation, the day of the first payment, and the day on which they end.
 import { dayOf, type Family, monthOf, orNone, within } from './family.ts'
 import { pays } from './sales.ts'
 
@@ -6,17 +6,17 @@ import { pays } from './sales.ts'
 export const isTrial = (row: string) =>
   `(${row}.trial_offer is not null or ${row}.trial_transaction_id is not null or ${row}.status = 'trialing')`
 
-/** SQL: whether the subscription was paid for, by its state alone: without a payment on record nothing else says it. */
-export const isPaidByState = (row: string) =>
+/** SQL: whether the status says that the subscription was paid for. Used if no payment of it is stored. */
+export const isPaidByStatus = (row: string) =>
   `(${row}.status = 'active' or (${row}.status not in ('created', 'trialing') and not ${isTrial(row)}))`
 
-// When it was first paid for; null: never.
+// `paid_from`: the instant of the first payment; null: never paid for.
 const FIRST_PAYMENT = `left join lateral (
     select t.created_at as at from transactions t
     where t.project_id = u.project_id and t.subscription_id = u.id and ${pays('t', 'u')}
     order by t.created_at, t.id limit 1) first on true
   cross join lateral (
-    select coalesce(first.at, case when ${isPaidByState('u')} then u.created_at end) as paid_from) paying`
+    select coalesce(first.at, case when ${isPaidByStatus('u')} then u.created_at end) as paid_from) paying`
 
 const END = 'subscription_end(u.status, u.period_ends_at, u.cancelled_at, u.paused_at, u.created_at)'
 
@@ -30,7 +30,7 @@ const facts = (day: string, measures: string, where: string, from = `subscriptio
 const WORTH = 'monthly_worth(u.price, u.billing_interval, u.billing_interval_count)'
 const WORTH_USD = 'coalesce(monthly_worth(u.price_usd, u.billing_interval, u.billing_interval_count), 0)'
 
-// Found by the payments of the days, of which each has to be the first of its subscription.
+// Subscriptions whose first payment is on these days, found by the payments of these days.
 const FIRST_PAID = `transactions f
   join subscriptions u on u.project_id = f.project_id and u.id = f.subscription_id ${FIRST_PAYMENT}`
 

@@ -1,7 +1,7 @@
-// Figures of sessions: how far people come in a funnel, filed under the day their session began.
+// Figures of sessions: the steps of a funnel that they reach, by the day on which the session began.
 import { dayOf, type Family, orNone, within } from './family.ts'
 
-// A transaction names the session it was made in, or its subscription does.
+// The session of a payment is that of the transaction, or that of its subscription.
 const PAID = `exists (
     select from transactions t
     where t.project_id = s.project_id and t.profile_id = s.profile_id and t.price > 0 and (t.session_id = s.id or exists (
@@ -41,7 +41,7 @@ export const visits: Family = {
     where s.project_id = $1 and ${within('s.created_at')}`,
 }
 
-/** Where people leave a funnel. The subkey is the index of the screen in five digits, a blank, and its id. */
+/** Drop-off by screen. The subkey is the index of the screen in five digits, a space, and the id of the screen. */
 export const screens: Family = {
   name: 'visits',
   table: 'figures_screens',

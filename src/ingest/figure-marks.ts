@@ -1,6 +1,6 @@
 // Marks the days whose figures an import changes, in its transaction: only here both the old and the new record are known.
 import { pays } from '../figures/sales.ts'
-import { isPaidByState, isTrial } from '../figures/subscriptions.ts'
+import { isPaidByStatus, isTrial } from '../figures/subscriptions.ts'
 import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Scope } from '../records/record.ts'
 import { type MergeHooks, sameKey } from './merge.ts'
@@ -117,13 +117,13 @@ const subscription: Rule = {
     const paid = 'price, currency, price_usd, billing_interval, billing_interval_count, created_at'.split(', ')
     const split = 'product_id, funnel_id, payment_provider, profile_id, sandbox, trial_transaction_id'.split(', ')
     const changed = `(${differ(...paid, ...split)} or (t.trial_offer is null) <> (s.trial_offer is null))`
-    // Its state decides whether it was a trial, and without a payment on record whether it was paid for.
-    const byState = `${isTrial('t')} <> ${isTrial('s')} or ${isPaidByState('t')} <> ${isPaidByState('s')} and not exists (
+    // The status decides whether it was a trial, and whether it was paid for if no payment of it is stored.
+    const byStatus = `${isTrial('t')} <> ${isTrial('s')} or ${isPaidByStatus('t')} <> ${isPaidByStatus('s')} and not exists (
       select from transactions o where o.project_id = ${project_id} and o.subscription_id = t.id and ${pays('o', 's')})`
     return [
       `select 'subscriptions', d.at from ${from}
        cross join lateral (values (t.created_at), (s.created_at), (${end('t')}), (${end('s')})) d (at)
-       where ${changed} or (${byState})`,
+       where ${changed} or (${byStatus})`,
       `select 'subscriptions', d.at from ${from} cross join lateral (values (${end('t')}), (${end('s')})) d (at)
        where ${end('t')} is distinct from ${end('s')}`,
       `select family, o.created_at from ${from}

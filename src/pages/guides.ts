@@ -1,4 +1,4 @@
-// The guides of `docs/` as pages at `/docs/guides/…`, beside the reference.
+// The guides in `docs/` as pages at `/docs/guides/…`.
 import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { posix } from 'node:path'
@@ -10,7 +10,7 @@ import { escapeHtml, sendPage } from './page.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const HIDDEN = { schema: { hide: true } as object }
-// Read first, in this order; the others follow by name.
+// Listed first, in this order; the others follow by name.
 const FIRST = [
   'readme',
   'data-api',
@@ -25,7 +25,7 @@ const FIRST = [
 ]
 const OUTSIDE_DOCS = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md']
 
-/** Serves every guide, rendered at the first request, their pictures, and their list at `/docs/guides`. */
+/** Serves the list of guides at `/docs/guides`, each guide, rendered at its first request, and their pictures. */
 export function serveGuides(listener: FastifyInstance): void {
   const guides = findGuides()
   const pictures = new Set(filesOf('.png'))
@@ -47,7 +47,7 @@ export function serveGuides(listener: FastifyInstance): void {
     const name = (request.params as { '*': string })['*']
     if (pictures.has(name)) return reply.headers(PICTURE_HEADERS).send(await readFile(`${ROOT}docs/${name}`))
     if (!guides.has(name))
-      throw new ApiError(404, 'path_not_found', 'There is no guide of this name: /docs/guides lists them.')
+      throw new ApiError(404, 'path_not_found', 'There is no guide of this name. /docs/guides lists all guides.')
     const { title, html } = await render(name)
     const base = `../../${'../'.repeat(name.split('/').length - 1)}`
     return sendPage(reply, { title: `${title} · Tundish`, base, body: `${menu(base)}<main>${html}</main>` })
@@ -63,7 +63,7 @@ const PICTURE_HEADERS = {
 const filesOf = (suffix: string) =>
   readdirSync(`${ROOT}docs`, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith(suffix))
 
-/** The files of the guides by their names below `/docs/guides/`. */
+/** The files of the guides by their path after `/docs/guides/`. */
 function findGuides(): Map<string, string> {
   const docs = filesOf('.md').map((name) => [name.slice(0, -'.md'.length), `docs/${name}`] as const)
   const others = OUTSIDE_DOCS.map((file) => [file.slice(0, -'.md'.length).toLowerCase(), file] as const)

@@ -1,11 +1,11 @@
-// The page at `/` of the public listener: what this server is, and where to go from here.
+// The home page of the public listener, at `/`: what this server is, with links.
 import type { FastifyInstance } from 'fastify'
 import { tundishVersion } from '../lib/version.ts'
 import { serveAssets } from './assets.ts'
 import { serveGuides } from './guides.ts'
 import { escapeHtml, sendPage } from './page.ts'
 
-/** Serves the home page, and with it the guides, the stylesheet and the icon. */
+/** Serves the home page, the guides, the stylesheet and the icon. */
 export function serveHome(listener: FastifyInstance): void {
   serveAssets(listener)
   serveGuides(listener)
@@ -26,13 +26,13 @@ ${rows.join('\n')}
 }
 
 const ABOUT =
-  'The backend of web funnels that sell subscriptions: a data API at /public/v1 and a billing API at /ORGANIZATION/v1. Both are for servers only; every call needs a secret key.'
+  'The backend for web funnels that sell subscriptions: a data API at /public/v1 and a billing API at /ORGANIZATION/v1. Both are for servers only: every call needs a secret key.'
 
-/** Addresses relative to `/`, and what is there. */
+/** Paths relative to `/`, with what they show. */
 const LINKS: Record<string, string> = {
-  docs: 'The reference: every operation with its parameters, answers and errors.',
+  docs: 'API reference: every operation with its parameters, responses and errors.',
   'openapi.json': 'The same as an OpenAPI description, for programs.',
-  'docs/guides': 'The guides: first calls, syncs, charges, webhooks, running it.',
-  'health/live': 'Whether the process is up.',
-  'health/ready': 'Whether it can serve: the database answers, and its schema is current.',
+  'docs/guides': 'Guides: first calls, syncing, charging, webhooks, operation.',
+  'health/live': 'Liveness: the process is running.',
+  'health/ready': 'Readiness: the database responds, and its schema is up to date.',
 }

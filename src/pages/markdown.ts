@@ -1,4 +1,4 @@
-// Turns a guide's Markdown into HTML: headings with anchors, links that fit the server, and no HTML of the guide's own.
+// Renders a guide's Markdown as HTML: headings get anchors, links are rewritten for the server, HTML in the Markdown is escaped.
 import { posix } from 'node:path'
 import { Marked, type Tokens } from 'marked'
 import { escapeHtml } from './page.ts'
@@ -9,8 +9,8 @@ export interface Rendered {
 }
 
 /**
- * Renders the guide at `path` of the checkout. `addressOf` returns the address of another file of the checkout, seen from
- * this page, or undefined when it is not served: its link becomes text.
+ * Renders the guide in the file `path` of the repository. `addressOf` returns the URL of another file, relative to this page, or
+ * undefined if it is not served: a link to it becomes text.
  */
 export function renderMarkdown(path: string, markdown: string, addressOf: (path: string) => string | undefined) {
   let title = path
@@ -51,7 +51,7 @@ function resolveLink(path: string, href: string, addressOf: (path: string) => st
   return address === undefined || fragment === undefined ? address : `${address}#${fragment}`
 }
 
-/** The anchor that a heading gets on the usual hosts of repositories, so that links work there and here. */
+/** The anchor of a heading as GitHub makes it, so that the same links work there and here. */
 const anchor = (heading: string) =>
   heading
     .toLowerCase()

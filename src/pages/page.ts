@@ -1,7 +1,7 @@
-// The frame of every HTML page that is made on the server: head, headers, stylesheet, and no script.
+// Sends the HTML pages of the public listener: head, security headers, stylesheet, and no script.
 import type { FastifyReply } from 'fastify'
 
-/** `base` leads from the page to the root of the listener: `./`, `../`, … so that a proxy may add a path in front. */
+/** `base` is the relative path from the page to the root of the listener, `./` or `../…`, so that a proxy can add a path prefix. */
 export interface Page {
   title: string
   base: string
