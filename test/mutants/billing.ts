@@ -36,8 +36,8 @@ export const billingMutants: Mutants = {
   'refund-without-order-lock': {
     does: 'judges two refunds of an order at once by the same sum',
     file: 'billing/refund/claim.ts',
-    code: `await query(LOCK_ORDER, [organizationId, request.orderId])`,
-    bug: `await query('select 1')`,
+    code: `query(LOCK_ORDER, [organizationId, request.orderId])`,
+    bug: `query('select 1')`,
     foundBy: 'simulation',
   },
   'soft-refund-revokes': {
