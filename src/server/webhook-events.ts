@@ -1,5 +1,5 @@
 // Describes the webhooks in the OpenAPI document: one schema for each kind of event.
-import { disputeEventData } from '../billing/adopt/disputes.ts'
+import { disputeEventData } from '../billing/adopt/dispute.ts'
 import { chargeEventData } from '../billing/charge/answer.ts'
 import { consumable } from '../billing/effects/consumable.ts'
 import { refundOut } from '../billing/refund/answer.ts'

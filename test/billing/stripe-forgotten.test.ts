@@ -90,6 +90,24 @@ describe('a charge that the backup does not have', () => {
     assert.deepEqual([charge?.amount_refunded, others.length], [1050, 0])
   })
 
+  test('comes back without its consumable when its money was taken back by a dispute', async () => {
+    const { external_id, customer } = await shop.customerWithCard()
+    const first = await shop.charge(external_id, { idempotency_key: 'k' })
+    const [disputed] = await paymentsOf(customer)
+    await billing.stripe.control('/disputes', { charge: disputed!.id })
+    await forget([first.body.order_id])
+    const again = await shop.charge(external_id, { idempotency_key: 'k' })
+    assert.equal(again.body.checkout_status, 'succeeded', again.text)
+    const [asset] = await shop.consumables(external_id)
+    assert.equal(asset.is_active, false)
+    const rows = await shop.report({ order_id: again.body.order_id })
+    assert.deepEqual(
+      rows.map(({ psp_transaction_type }) => psp_transaction_type),
+      ['sale', 'chargeback'],
+    )
+    assert.equal((await paymentsOf(customer)).length, 1)
+  })
+
   test('that was declined is declined again without being sent to the bank again', async () => {
     const { external_id, customer } = await shop.customerWithCard('pm_card_chargeDeclinedInsufficientFunds')
     const first = await shop.charge(external_id, { idempotency_key: 'k' })

@@ -1,6 +1,7 @@
 // Settles a charge by the provider's verdict, after checking that the verdict is about this charge and as was asked.
 import type { Settled, Unknown } from '../../providers/outcomes.ts'
-import type { Provider } from '../../providers/provider.ts'
+import type { Dispute, Provider } from '../../providers/provider.ts'
+import { adoptDispute } from '../adopt/dispute.ts'
 import { adoptRefunds } from '../adopt/refund.ts'
 import { minorFromDatabase } from '../amount.ts'
 import type { BillingContext } from '../context.ts'
@@ -12,7 +13,7 @@ import { settle, settleAdopted } from './settle.ts'
 /**
  * Settles the order, or returns why it cannot be settled. The provider names another reference than the order's in two
  * cases: a restored backup had forgotten the order that was charged under this key, then the charge is adopted together
- * with its refunds; or the provider mixes up two of our orders, which an operator has to judge.
+ * with its refunds and disputes; or the provider mixes up two of our orders, which an operator has to judge.
  */
 export async function settleByVerdict(
   context: BillingContext,
@@ -31,21 +32,39 @@ export async function settleByVerdict(
   return adopt(context, provider, order, verdict, how.note)
 }
 
-/** Settles an order by a charge that was made under its key before, and takes over the refunds of that charge. */
+/** Settles an order by a charge that was made under its key before, and takes over the refunds and disputes of that charge. */
 async function adopt(
-  { db, log }: BillingContext,
+  context: BillingContext,
   provider: Provider,
   order: Order,
   verdict: Settled,
   note: Note | undefined,
 ): Promise<Order | Unknown> {
+  const { db, log } = context
   const { order_id } = order
   const chargeTransactionId = verdict.details.psp_transaction_id
   log.warn({ order_id, first_reference: verdict.reference }, 'The key was charged before: the charge is adopted.')
   if (verdict.outcome === 'failed' || chargeTransactionId === null) return settleAdopted(db, order, verdict, note)
   const refunds = await provider.refundsOf({ chargeTransactionId })
   if (!Array.isArray(refunds)) return refunds
-  return settleAdopted(db, order, verdict, note, (query, settled) => adoptRefunds(query, settled, refunds))
+  const disputes = await disputesOf(context, provider, order, chargeTransactionId)
+  return settleAdopted(db, order, verdict, note, async (query, settled) => {
+    await adoptRefunds(query, settled, refunds)
+    for (const dispute of disputes) await adoptDispute(query, settled, dispute)
+  })
+}
+
+/** Credentials that may not read disputes must not keep the charge in progress: `reconcile` finds the disputes later. */
+async function disputesOf(
+  { log }: BillingContext,
+  provider: Provider,
+  { order_id }: Order,
+  chargeTransactionId: string,
+): Promise<Dispute[]> {
+  const disputes = (await provider.disputesOf?.({ chargeTransactionId })) ?? []
+  if (Array.isArray(disputes)) return disputes
+  log.warn({ order_id, why: disputes.why }, 'The disputes of an adopted charge cannot be read.')
+  return []
 }
 
 /** A provider may approve a part of the amount; the order is then what was charged, and operators should know. */
