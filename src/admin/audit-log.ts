@@ -3,7 +3,7 @@ import { auditHeadsPath } from '../audit/audit.ts'
 import { verifyAudit } from '../audit/verify.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { instant, integer, json, shape, text } from '../lib/shape/shape.ts'
-import { list } from './list.ts'
+import { equals, list } from './list.ts'
 import type { Operation, Reading } from './operation.ts'
 
 const object = { schema: { type: 'object', additionalProperties: true }, nullable: true }
@@ -51,14 +51,8 @@ export const auditLog: Operation[] = [
     key: 'a.sequence',
     isKey: (id) => /^[0-9]{1,18}$/.test(id),
     filters: {
-      target: {
-        schema: Type.String({ description: 'Only entries about this object.' }),
-        where: (value) => `a.target = ${value}`,
-      },
-      actor: {
-        schema: Type.String({ description: 'Only entries of this key or account.' }),
-        where: (value) => `a.actor = ${value}`,
-      },
+      target: equals('a.target', 'Only entries about this object.'),
+      actor: equals('a.actor', 'Only entries of this key or account.'),
     },
   }),
   verify,

@@ -7,8 +7,8 @@ import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, integer, shape, text } from '../lib/shape/shape.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { atProviders, listAtProviders } from './erasures-at-providers.ts'
-import { absent, requireProject } from './exist.ts'
-import { list } from './list.ts'
+import { absent } from './exist.ts'
+import { list, ofProject } from './list.ts'
 import type { Operation, Reading } from './operation.ts'
 
 const receipt = {
@@ -148,10 +148,7 @@ export const erasures: Operation[] = [
     at: 'e.erased_at',
     key: 'e.profile_id',
     where: 'e.project_id = $1',
-    params: ['project_id'],
-    check: async (app, { params }) => {
-      await requireProject(app.db.query, params.project_id!)
-    },
+    ...ofProject,
   }),
   getErasure,
 ]

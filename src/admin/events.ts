@@ -4,16 +4,12 @@ import { sendAgain } from '../events/endpoints.ts'
 import { isUuid } from '../lib/ids.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, integer, json, shape, text } from '../lib/shape/shape.ts'
-import { absent, requireProject } from './exist.ts'
-import { list } from './list.ts'
+import { absent } from './exist.ts'
+import { equals, list, ofProject } from './list.ts'
 import type { Change, Operation, Reading } from './operation.ts'
 
 const TAG = 'Events'
 const PATH = '/projects/:project_id/events'
-const project = ['project_id']
-const check: Parameters<typeof list>[0]['check'] = async (app, { params }) => {
-  await requireProject(app.db.query, params.project_id!)
-}
 
 const event = shape('Event', 'v', {
   id: text('Identifier; the `webhook-id` of its deliveries.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
@@ -112,11 +108,6 @@ const send: Change = {
   },
 }
 
-const equals = (column: string, description: string, more: object = {}) => ({
-  schema: { type: 'string', description, ...more },
-  where: (value: string) => `${column} = ${value}`,
-})
-
 export const events: Operation[] = [
   list({
     id: 'listEvents',
@@ -131,8 +122,7 @@ export const events: Operation[] = [
     key: 'v.id',
     isKey: isUuid,
     where: 'v.project_id = $1',
-    params: project,
-    check,
+    ...ofProject,
     filters: {
       type: equals('v.type', 'Only events of this kind.', { enum: eventTypes }),
       object_id: equals('v.object_id', 'Only events about this object.'),
@@ -155,7 +145,7 @@ export const events: Operation[] = [
     key: `a.endpoint_id || '/' || a.number`,
     where: 'a.project_id = $1 and a.event_id::text = $2',
     params: ['project_id', 'event_id'],
-    check,
+    check: ofProject.check,
   }),
   list({
     id: 'listDeliveries',
@@ -169,8 +159,7 @@ export const events: Operation[] = [
     at: 'd.created_at',
     key: 'md5(d.event_id || d.endpoint_id::text)',
     where: 'd.project_id = $1',
-    params: project,
-    check,
+    ...ofProject,
     filters: {
       event_id: equals('d.event_id::text', 'Only deliveries of this event.'),
       endpoint_id: equals('d.endpoint_id::text', 'Only deliveries to this endpoint.'),

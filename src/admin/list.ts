@@ -6,6 +6,7 @@ import { type ObjectSchema, type Schema, Type } from '../lib/shape/schema.ts'
 import type { Shape } from '../lib/shape/shape.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { readCursor, writeCursor } from '../lists/cursor.ts'
+import { requireOrganization, requireProject } from './exist.ts'
 import type { Input, Reading } from './operation.ts'
 
 export interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'answer' | 'run'> {
@@ -20,10 +21,36 @@ export interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'ans
   where?: string
   params?: readonly string[]
   /** Optional filters by their name in the query. */
-  filters?: Record<string, { schema: Schema; where: (placeholder: string) => string; param?: (value: never) => Param }>
+  filters?: Record<string, Filter>
   /** Throws a 404 if the path names an object that does not exist. */
   check?: (app: App, input: Input) => Promise<void>
 }
+
+interface Filter {
+  schema: Schema
+  where: (placeholder: string) => string
+  param?: (value: never) => Param
+}
+
+/** For the list of a project, which must exist: its id is $1 in `where`. */
+export const ofProject = {
+  params: ['project_id'],
+  check: async (app: App, { params }: Input): Promise<void> => {
+    await requireProject(app.db.query, params.project_id!)
+  },
+}
+
+/** For the list of an organization, which must exist: its id is $1 in `where`. */
+export const ofOrganization = {
+  params: ['organization_id'],
+  check: (app: App, { params }: Input): Promise<void> => requireOrganization(app.db.query, params.organization_id!),
+}
+
+/** A filter for rows with this value in a column. */
+export const equals = (column: string, description: string, more: object = {}): Filter => ({
+  schema: Type.String({ description, ...more }),
+  where: (value) => `${column} = ${value}`,
+})
 
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100

@@ -6,7 +6,7 @@ import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../lib/shape/shape.ts'
 import { isName } from '../lib/text.ts'
 import { requireOrganization } from './exist.ts'
-import { list } from './list.ts'
+import { list, ofOrganization } from './list.ts'
 import type { Change, Operation } from './operation.ts'
 
 const merchantAccount = shape('MerchantAccount', 'm', {
@@ -118,8 +118,7 @@ export const merchantAccounts: Operation[] = [
     // A name may be too long for a cursor.
     key: `md5(m.psp || ' ' || m.psp_merchant_id)`,
     where: 'm.organization_id = $1',
-    params: ['organization_id'],
-    check: (app, { params }) => requireOrganization(app.db.query, params.organization_id!),
+    ...ofOrganization,
   }),
   putMerchantAccount,
 ]

@@ -1,14 +1,10 @@
 // Money that went back to customers: refunds and disputes of an organization.
 import { isUuid } from '../lib/ids.ts'
-import { Type } from '../lib/shape/schema.ts'
 import { boolean, decimal, instant, shape, text } from '../lib/shape/shape.ts'
-import { requireOrganization } from './exist.ts'
-import { list } from './list.ts'
+import { equals, list, ofOrganization } from './list.ts'
 import type { Operation } from './operation.ts'
 
 const TAG = 'Orders'
-const check: Parameters<typeof list>[0]['check'] = (app, { params }) =>
-  requireOrganization(app.db.query, params.organization_id!)
 
 const refund = shape('RefundSummary', 'r', {
   refund_id: text('Identifier.'),
@@ -61,17 +57,10 @@ export const moneyBack: Operation[] = [
     key: 'r.refund_id',
     isKey: isUuid,
     where: 'r.organization_id = $1',
-    params: ['organization_id'],
-    check,
+    ...ofOrganization,
     filters: {
-      project_id: {
-        schema: Type.String({ description: 'Those of this project.' }),
-        where: (value) => `o.project_id = ${value}`,
-      },
-      status: {
-        schema: { type: 'string', enum: ['processing', 'succeeded', 'failed'], description: 'Those in this state.' },
-        where: (value) => `r.status = ${value}`,
-      },
+      project_id: equals('o.project_id', 'Those of this project.'),
+      status: equals('r.status', 'Those in this state.', { enum: ['processing', 'succeeded', 'failed'] }),
     },
   }),
   list({
@@ -87,21 +76,12 @@ export const moneyBack: Operation[] = [
     key: 'r.trx_id',
     isKey: isUuid,
     where: `r.organization_id = $1 and r.psp_transaction_type <> 'sale'`,
-    params: ['organization_id'],
-    check,
+    ...ofOrganization,
     filters: {
-      project_id: {
-        schema: Type.String({ description: 'Those of this project.' }),
-        where: (value) => `c.project_id = ${value}`,
-      },
-      type: {
-        schema: {
-          type: 'string',
-          enum: ['refund', 'chargeback', 'chargeback_reversal'],
-          description: 'Those of this type.',
-        },
-        where: (value) => `r.psp_transaction_type = ${value}`,
-      },
+      project_id: equals('c.project_id', 'Those of this project.'),
+      type: equals('r.psp_transaction_type', 'Those of this type.', {
+        enum: ['refund', 'chargeback', 'chargeback_reversal'],
+      }),
     },
   }),
 ]

@@ -8,8 +8,8 @@ import { isUuid } from '../lib/ids.ts'
 import type { JsonObject } from '../lib/json/read.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, json, shape, text } from '../lib/shape/shape.ts'
-import { absent, requireOrganization } from './exist.ts'
-import { list } from './list.ts'
+import { absent } from './exist.ts'
+import { equals, list, ofOrganization } from './list.ts'
 import type { Act, Operation, Reading } from './operation.ts'
 import { listStuck } from './stuck.ts'
 import { readTimeline, timelineEntry } from './timeline.ts'
@@ -181,25 +181,11 @@ export const orders: Operation[] = [
     key: 'o.order_id',
     isKey: isUuid,
     where: 'o.organization_id = $1',
-    params: ['organization_id'],
-    check: (app, { params }) => requireOrganization(app.db.query, params.organization_id!),
+    ...ofOrganization,
     filters: {
-      project_id: {
-        schema: Type.String({ description: 'Those of this project.' }),
-        where: (value) => `o.project_id = ${value}`,
-      },
-      external_id: {
-        schema: Type.String({ description: 'Those of this customer.' }),
-        where: (value) => `o.external_id = ${value}`,
-      },
-      status: {
-        schema: {
-          type: 'string',
-          enum: ['processing', 'succeeded', 'failed', 'cancelled'],
-          description: 'Those in this state.',
-        },
-        where: (value) => `o.status = ${value}`,
-      },
+      project_id: equals('o.project_id', 'Those of this project.'),
+      external_id: equals('o.external_id', 'Those of this customer.'),
+      status: equals('o.status', 'Those in this state.', { enum: ['processing', 'succeeded', 'failed', 'cancelled'] }),
     },
   }),
   get,

@@ -6,6 +6,7 @@ import { boolean, decimal, instant, integer, json, type Shape, shape, text } fro
 import { absent, requireProject } from './exist.ts'
 import { movementFields } from './money-back.ts'
 import type { Operation, Reading } from './operation.ts'
+import { termsOf } from './subscriptions.ts'
 
 const TAG = 'Profiles'
 const PATH = '/projects/:project_id/profiles'
@@ -54,15 +55,7 @@ const subscription = shape('PersonSubscription', 'u', {
   created_at: instant('When it was created.'),
   status: text('State.'),
   renews: boolean('Whether it renews.'),
-  product_id: text('Product.'),
-  product_name: text('Name of the product.', {
-    sql: '(select d.name from products d where d.project_id = u.project_id and d.id = u.product_id)',
-  }),
-  price: integer('Price in minor units.'),
-  currency: text('Currency.'),
-  billing_interval: text('Unit of the billing interval.'),
-  billing_interval_count: integer('Number of these units.'),
-  payment_provider: text('Payment provider.', { nullable: true }),
+  ...termsOf('u'),
   period_ends_at: instant('End of the paid period.', { nullable: true }),
   cancelled_at: instant('When it was cancelled.', { nullable: true }),
 })

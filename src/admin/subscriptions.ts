@@ -2,26 +2,30 @@
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, integer, shape, text } from '../lib/shape/shape.ts'
 import { fold } from '../lib/text.ts'
-import { requireProject } from './exist.ts'
-import { list } from './list.ts'
+import { equals, list, ofProject } from './list.ts'
 import type { Operation } from './operation.ts'
 
 const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
 
-const subscription = shape('SubscriptionSummary', 's', {
-  id: text('Identifier.'),
-  status: text('State.', { enum: STATUSES }),
-  renews: boolean('Whether it renews.'),
-  created_at: instant('When it was created.'),
+/** The fields of a subscription about its product and price, from the table `alias`. */
+export const termsOf = (alias: string) => ({
   product_id: text('Product.'),
   product_name: text('Name of the product.', {
-    sql: '(select d.name from products d where d.project_id = s.project_id and d.id = s.product_id)',
+    sql: `(select d.name from products d where d.project_id = ${alias}.project_id and d.id = ${alias}.product_id)`,
   }),
   price: integer('Price in minor units.'),
   currency: text('Currency.'),
   billing_interval: text('Unit of the billing interval.'),
   billing_interval_count: integer('Number of these units.'),
   payment_provider: text('Payment provider.', { nullable: true }),
+})
+
+const subscription = shape('SubscriptionSummary', 's', {
+  id: text('Identifier.'),
+  status: text('State.', { enum: STATUSES }),
+  renews: boolean('Whether it renews.'),
+  created_at: instant('When it was created.'),
+  ...termsOf('s'),
   funnel_id: text('Funnel.', { nullable: true }),
   period_ends_at: instant('End of the paid period.', { nullable: true }),
   profile_id: text('The person.'),
@@ -29,11 +33,6 @@ const subscription = shape('SubscriptionSummary', 's', {
     sql: '(select p.email from profiles p where p.project_id = s.project_id and p.id = s.profile_id)',
     nullable: true,
   }),
-})
-
-const equals = (column: string, description: string, more: object = {}) => ({
-  schema: Type.String({ description, ...more }),
-  where: (value: string) => `s.${column} = ${value}`,
 })
 
 export const subscriptions: Operation[] = [
@@ -48,16 +47,13 @@ export const subscriptions: Operation[] = [
     at: 's.created_at',
     key: 's.id',
     where: 's.project_id = $1',
-    params: ['project_id'],
-    check: async (app, { params }) => {
-      await requireProject(app.db.query, params.project_id!)
-    },
+    ...ofProject,
     filters: {
-      status: equals('status', 'Those in this state.', { enum: STATUSES }),
-      product_id: equals('product_id', 'Those of this product.'),
-      funnel_id: equals('funnel_id', 'Those from this funnel.'),
-      payment_provider: equals('payment_provider', 'Those at this payment provider.'),
-      profile_id: equals('profile_id', 'Those of this person.'),
+      status: equals('s.status', 'Those in this state.', { enum: STATUSES }),
+      product_id: equals('s.product_id', 'Those of this product.'),
+      funnel_id: equals('s.funnel_id', 'Those from this funnel.'),
+      payment_provider: equals('s.payment_provider', 'Those at this payment provider.'),
+      profile_id: equals('s.profile_id', 'Those of this person.'),
       created_after: {
         schema: Type.String({ format: 'date-time', description: 'Those created after this instant.' }),
         where: (value) => `s.created_at > ${value}`,

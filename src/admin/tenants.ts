@@ -6,7 +6,7 @@ import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../lib/shape/shape.ts'
 import { createOrganization, createProject, type EraseAtProvider, setOrganization, within } from '../tenants/tenants.ts'
 import { absent, requireOrganization } from './exist.ts'
-import { list } from './list.ts'
+import { equals, list } from './list.ts'
 import { nameIn, newId } from './names.ts'
 import type { Change, Operation, Reading } from './operation.ts'
 
@@ -231,10 +231,7 @@ export const tenants: Operation[] = [
     at: 'p.created_at',
     key: 'p.id',
     filters: {
-      organization_id: {
-        schema: Type.String({ description: 'Those of this organization.' }),
-        where: (value) => `p.organization_id = ${value}`,
-      },
+      organization_id: equals('p.organization_id', 'Those of this organization.'),
       search: named('p'),
     },
   }),

@@ -14,7 +14,7 @@ import { isUuid } from '../lib/ids.ts'
 import type { NamedRow, Query } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { absent, requireProject } from './exist.ts'
-import { list } from './list.ts'
+import { list, ofProject } from './list.ts'
 import type { Change, Operation, Reading } from './operation.ts'
 
 const TAG = 'Webhooks'
@@ -162,10 +162,7 @@ export const webhooks: Operation[] = [
     key: 'e.id',
     isKey: isUuid,
     where: 'e.project_id = $1',
-    params: ['project_id'],
-    check: async (app, { params }) => {
-      await requireProject(app.db.query, params.project_id!)
-    },
+    ...ofProject,
   }),
   create,
   get,

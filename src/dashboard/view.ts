@@ -8,7 +8,8 @@ import type { Session } from './sessions.ts'
 import type { Table } from './sheet.ts'
 import { findTenants, type Organization, type Project, type Tenants, wholeOf } from './tenants.ts'
 
-export interface View extends Tenants {
+/** What a page is requested with. */
+interface PageRequest {
   app: App
   session: Session
   actor: Actor
@@ -18,6 +19,9 @@ export interface View extends Tenants {
   path: string
   query: URLSearchParams
   params: Record<string, string>
+}
+
+export interface View extends PageRequest, Tenants {
   span: Span
   /** Whether sandbox and preview data is included. */
   test: boolean
@@ -32,18 +36,8 @@ export interface View extends Tenants {
 /** Query parameters that all links keep. */
 const SHARED = ['project', 'period', 'from', 'to', 'by', 'compare', 'test']
 
-export interface Opened {
-  app: App
-  session: Session
-  actor: Actor
-  host: string
-  path: string
-  query: URLSearchParams
-  params: Record<string, string>
-}
-
-export async function openView(opened: Opened): Promise<View> {
-  const { app, session, actor, query } = opened
+export async function openView(request: PageRequest): Promise<View> {
+  const { app, session, actor, query } = request
   const call = openCall(app, actor, session)
   const [tenants, [now]] = await Promise.all([
     findTenants(call, query.get('project')),
@@ -52,7 +46,7 @@ export async function openView(opened: Opened): Promise<View> {
   const { project, organization } = tenants
   const place = project?.id ?? (organization && wholeOf(organization))
   return {
-    ...opened,
+    ...request,
     ...tenants,
     span: choosePeriod(query, now!.today!),
     test: query.get('test') === '1',
