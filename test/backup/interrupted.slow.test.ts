@@ -4,31 +4,19 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { contents, fill, type Installation, install, kept } from '../support/backup.ts'
+import { contents, type Installation, kept, openInstallations } from '../support/backup.ts'
 import { PROGRAM_ENV } from '../support/cli.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
 const PATIENCE_MS = 20_000
 
-let source: Installation
-let target: Installation
-let file: string
-before(async () => {
-  source = await install()
-  target = await install()
-  await fill(source)
-  file = join(source.folder, 'night.backup')
-  // Much to read and little to store, so that there is a middle.
-  await source.db.query(`
-    insert into experiments (project_id, id, title, created_at, updated_at)
-    select 'app', 'e' || i, repeat(md5(i::text), 1000), now(), now() from generate_series(1, 6000) i`)
-})
-after(async () => {
-  await source.remove()
-  await target.remove()
-})
+const { source, target, file } = await openInstallations('night.backup')
+// Much to read and little to store, so that there is a middle.
+await source.db.query(`
+  insert into experiments (project_id, id, title, created_at, updated_at)
+  select 'app', 'e' || i, repeat(md5(i::text), 1000), now(), now() from generate_series(1, 6000) i`)
 
 const start = ({ env }: Installation, ...args: string[]) =>
   spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, ...args], {

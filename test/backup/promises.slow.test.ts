@@ -2,27 +2,15 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { fill, type Installation, install, MASTER_KEY } from '../support/backup.ts'
+import { type Installation, MASTER_KEY, openInstallations } from '../support/backup.ts'
 import { type Billing, settled, startBilling } from '../support/billing.ts'
 import { tundish } from '../support/cli.ts'
 import { until } from '../support/cluster.ts'
 import { startTestServer } from '../support/server.ts'
 
-describe('a clock', () => {
-  let source: Installation
-  let target: Installation
-  let file: string
-  before(async () => {
-    source = await install()
-    target = await install()
-    file = join(source.folder, 'clocks.backup')
-    await fill(source)
-  })
-  after(async () => {
-    await source.remove()
-    await target.remove()
-  })
+const { source, target, file } = await openInstallations('clocks.backup')
 
+describe('a clock', () => {
   const raise = ({ db }: Installation, by: string) =>
     db.tx(async (query) => {
       await query('update project_clocks set floor = db_clock() + $1::interval', [by])

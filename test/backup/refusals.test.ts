@@ -3,27 +3,15 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
-import { contents, fill, type Installation, install, kept } from '../support/backup.ts'
+import { contents, install, kept, openInstallations } from '../support/backup.ts'
 import { tundish } from '../support/cli.ts'
 import { tundishAgain } from '../support/resident.ts'
 import { startTestServer } from '../support/server.ts'
 
-let source: Installation
-let target: Installation
-let file: string
-before(async () => {
-  source = await install()
-  target = await install()
-  await fill(source)
-  file = join(source.folder, 'whole.backup')
-  await source.json('backup', file, '--format', 'tundish')
-})
-after(async () => {
-  await source.remove()
-  await target.remove()
-})
+const { source, target, file } = await openInstallations('whole.backup')
+await source.json('backup', file, '--format', 'tundish')
 
 const restore = (path: string, ...more: string[]) =>
   tundishAgain(['restore', path, '--without-erasures', ...more], target.env)

@@ -4,11 +4,11 @@ import { spawn } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { zstdDecompressSync } from 'node:zlib'
 import { openEmbedded } from '../../src/lib/embedded/embedded.ts'
 import { openDb } from '../../src/lib/pg/db.ts'
-import { fill, type Installation, install, kept, MASTER_KEY, PROJECT } from '../support/backup.ts'
+import { fill, install, kept, MASTER_KEY, openInstallations, PROJECT } from '../support/backup.ts'
 import { tundish } from '../support/cli.ts'
 import { insert } from '../support/data.ts'
 
@@ -21,22 +21,13 @@ const LATER = [
      of int references "later ""one" (id), other int references "half" (id))`,
 ]
 
+const { source, target, file } = await openInstallations('today.backup')
+
 describe('a backup and its restore', () => {
-  let source: Installation
-  let target: Installation
-  let file: string
   before(async () => {
-    source = await install()
-    target = await install()
-    file = join(source.folder, 'today.backup')
-    await fill(source)
     for (const { db } of [source, target]) for (const statement of LATER) await db.query(statement)
     await source.db.query(`insert into "later ""one" ("a b") values ('x'), (null), (E'\\t')`)
     await source.db.query(`insert into half (of, other) values (1, null), (2, 10)`)
-  })
-  after(async () => {
-    await source.remove()
-    await target.remove()
   })
 
   test('keep every row of every table, also of one that no migration makes', async () => {

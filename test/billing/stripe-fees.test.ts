@@ -1,26 +1,18 @@
 // Fees in the finance report: of charges, refunds and disputes at Stripe, as its notifications and its list of events name them.
 import assert from 'node:assert/strict'
-import { after, afterEach, before, describe, test } from 'node:test'
+import { after, afterEach, describe, test } from 'node:test'
 import { createOperator } from '../../src/tenants/operator-keys.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import type { Organization } from '../support/billing.ts'
 import { until } from '../support/cluster.ts'
 import { connectStripe, MERCHANT, type StripeAccount } from '../support/connected-stripe.ts'
 import { tundishAgain } from '../support/resident.ts'
 import type { Json } from '../support/server.ts'
-import { openStripeSimulator, type StripeSimulator } from '../support/stripe-simulator.ts'
+import { startStripeBilling } from '../support/stripe-billing.ts'
 
-let stripe: StripeSimulator
-let billing: Billing
-let operator: string
-before(async () => {
-  stripe = await openStripeSimulator()
-  billing = await startBilling({ STRIPE_API_URL: stripe.url })
-  operator = (await billing.db.tx((query) => createOperator(query, { name: 'finance', scope: 'read' }))).key
-})
-after(async () => {
-  await billing.stop()
-  await stripe.cleanUp()
-})
+const billing = await startStripeBilling()
+after(() => billing.stop())
+const { stripe } = billing
+const { key: operator } = await billing.db.tx((query) => createOperator(query, { name: 'finance', scope: 'read' }))
 afterEach(async () => {
   await stripe.control('/faults/clear')
   await stripe.control('/events', { isOff: false })

@@ -19,8 +19,7 @@ let env: Record<string, string>
 before(async () => {
   events = await openEvents()
   proxy = await openProxy(events.settings['DATABASE_URL']!, cutAt)
-  const settings = Object.entries(events.settings).map(([name, value]) => [name, value!])
-  env = { ...Object.fromEntries(settings), DATABASE_URL: proxy.url }
+  env = { ...events.settings, DATABASE_URL: proxy.url }
 })
 after(async () => {
   await proxy.cut()

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { operationsOf } from '../../src/admin/groups.ts'
 import { operations } from '../../src/admin/operations.ts'
@@ -12,13 +12,9 @@ import { ORGANIZATION, openEvents, PROJECT } from '../support/events.ts'
 import { eventually, startReceiver } from '../support/receiver.ts'
 import { tundishAgain } from '../support/resident.ts'
 
-let events: Awaited<ReturnType<typeof openEvents>>
-let env: Record<string, string>
-before(async () => {
-  events = await openEvents()
-  env = Object.fromEntries(Object.entries(events.settings).map(([name, value]) => [name, value!]))
-})
+const events = await openEvents()
 after(() => events.close())
+const env = events.settings
 
 async function json(...args: string[]) {
   const { code, stdout, stderr } = await tundishAgain([...args, '--json'], env)

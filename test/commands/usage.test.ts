@@ -5,18 +5,14 @@ import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { PROGRAM_ENV, program, tundish } from '../support/cli.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../support/events.ts'
 import { tundishAgain } from '../support/resident.ts'
 
-let events: Awaited<ReturnType<typeof openEvents>>
-let env: Record<string, string>
-before(async () => {
-  events = await openEvents()
-  env = Object.fromEntries(Object.entries(events.settings).map(([name, value]) => [name, value!]))
-})
+const events = await openEvents()
 after(() => events.close())
+const env = events.settings
 
 const noTerminal =
   existsSync('/usr/bin/script') && process.platform === 'linux' ? false : 'there is no script(1) for a terminal'

@@ -1,6 +1,6 @@
 // The numbers of every page with figures, read from its HTML as a browser without scripts has it, beside SQL on the demo.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import {
   ATTEMPTS,
   BACK,
@@ -19,15 +19,10 @@ import {
 } from '../support/demo-facts.ts'
 import { money, rowsOf, tilesOf } from '../support/page-numbers.ts'
 
-describe('the figures of the demo on pages', () => {
-  let demo: Awaited<ReturnType<typeof startDemo>>
-  before(async () => {
-    demo = await startDemo()
-  })
-  after(() => demo?.stop())
-  const page = (path: string) => demo.page(path)
-  const facts = (sql: string, where?: string) => demo.facts(sql, where)
+const { page, facts, query, stop } = await startDemo()
+after(stop)
 
+describe('the figures of the demo on pages', () => {
   test('today: revenue, net, MRR, paying, new, sessions, sales, acceptance and refunds', async () => {
     const text = await page('/')
     const [sales, back, sessions, attempts] = await Promise.all(
@@ -125,7 +120,7 @@ describe('the figures of the demo on pages', () => {
       assert.deepEqual(sorted(parts), grouped(own, field, steps), table)
       assert.ok(parts.length > 0, table)
     }
-    const screens = await demo.query(
+    const screens = await query(
       `select screen_id as id, count(distinct session_id) as answered,
          count(distinct session_id) filter (where screen_index = last) as stopped
        from (select *, max(screen_index) over (partition by session_id) as last from replies
@@ -142,7 +137,7 @@ describe('the figures of the demo on pages', () => {
 
   test('subscriptions: made, began and ended by month, their states over time and now', async () => {
     const text = await page('/subscriptions')
-    const all = await demo.query(
+    const all = await query(
       `select *, to_char(began at time zone 'UTC', 'YYYY-MM') as began_month,
          to_char(ended at time zone 'UTC', 'YYYY-MM') as ended_month from (${SUBSCRIPTIONS}) all_subscriptions`,
     )
@@ -174,9 +169,7 @@ describe('the figures of the demo on pages', () => {
         `${month}`,
       )
     }
-    const states = await demo.query(
-      `select status, count(*) as n from subscriptions where project_id = 'demo' group by 1`,
-    )
+    const states = await query(`select status, count(*) as n from subscriptions where project_id = 'demo' group by 1`)
     for (const { status, n } of states)
       assert.match(text, new RegExp(`>${status}</span></a> <strong>${Number(n).toLocaleString('en-US')}<`))
   })

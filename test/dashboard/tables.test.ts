@@ -1,6 +1,6 @@
 // The tables that test/dashboard/figures.test.ts does not read: charts over time, cohorts, lists and objects, beside SQL.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { addDays } from '../../src/lib/days.ts'
 import {
   ATTEMPTS,
@@ -24,12 +24,10 @@ const OF_DEMO = 'project=demo&period=30d'
 const near = (shown: string | undefined, value: number, what: string) =>
   assert.ok(Math.abs(Number(shown) - value) < 1e-4, `${what}: ${shown} is not ${value}`)
 
+const demo = await startDemo()
+after(() => demo.stop())
+
 describe('tables of the demo', () => {
-  let demo: Awaited<ReturnType<typeof startDemo>>
-  before(async () => {
-    demo = await startDemo()
-  })
-  after(() => demo?.stop())
   const idsOf = (text: string, table: string, column = 0) => rowsOf(text, table).map((cells) => cells[column])
   const column = async (sql: string) => (await demo.query(sql)).map((row) => Object.values(row)[0])
   const isBefore = (one: Fact, field: string, end: string) => one[field] !== null && one[field]! < end

@@ -1,35 +1,22 @@
 // An erasure reaches Stripe where the organization asks for it: cards detached, the customer emptied or deleted, until it is done.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { createOperator } from '../../src/tenants/operator-keys.ts'
 import { setOrganization } from '../../src/tenants/tenants.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import { until } from '../support/cluster.ts'
-import { connectStripe, MERCHANT } from '../support/connected-stripe.ts'
-import { openStripeSimulator, type StripeSimulator, savedCard } from '../support/stripe-simulator.ts'
+import { startStripeBilling } from '../support/stripe-billing.ts'
 
-let stripe: StripeSimulator
-let billing: Billing
-let shop: Organization
-let operatorKey: string
-before(async () => {
-  stripe = await openStripeSimulator()
-  billing = await startBilling({ STRIPE_API_URL: stripe.url })
-  shop = await billing.organization()
-  await connectStripe(billing, shop, stripe)
-  operatorKey = (await billing.db.tx((query) => createOperator(query, { name: 'test', scope: 'read' }))).key
-})
-after(async () => {
-  await billing.stop()
-  await stripe.cleanUp()
-})
+const billing = await startStripeBilling()
+after(() => billing.stop())
+const { stripe } = billing
+const shop = await billing.shop()
+const { key: operatorKey } = await billing.db.tx((query) => createOperator(query, { name: 'test', scope: 'read' }))
 
 let made = 0
 /** A profile whose card is saved at Stripe. */
 async function person() {
-  const card = await savedCard(stripe.client())
   const profileId = `pro_${++made}`
-  const user = await shop.customer({ token: card.payment_method, psp: 'stripe', merchantId: MERCHANT, profileId })
+  const { external_id: user, ...card } = await shop.customerWithCard('pm_card_visa', profileId)
   return { ...card, profileId, user }
 }
 

@@ -1,22 +1,16 @@
 // Which payments are test data: as their merchant account was connected, also what was imported before.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { startBilling } from '../support/billing.ts'
 import { connectStripe, MERCHANT } from '../support/connected-stripe.ts'
 import { assertExact, figuresOf } from '../support/figures.ts'
-import { openStripeSimulator, type StripeSimulator } from '../support/stripe-simulator.ts'
+import { type StripeBilling, startStripeBilling } from '../support/stripe-billing.ts'
 
 describe('payments of a merchant account', () => {
-  let stripe: StripeSimulator
-  let billing: Awaited<ReturnType<typeof startBilling>>
+  let billing: StripeBilling
   before(async () => {
-    stripe = await openStripeSimulator()
-    billing = await startBilling({ STRIPE_API_URL: stripe.url }, { worker: false })
+    billing = await startStripeBilling({}, { worker: false })
   })
-  after(async () => {
-    await billing?.stop()
-    await stripe?.cleanUp()
-  })
+  after(() => billing?.stop())
 
   test('are test data once it is connected as a sandbox, imported and charged ones alike', async () => {
     const { db } = billing
@@ -28,7 +22,7 @@ describe('payments of a merchant account', () => {
       return sums ?? { sales: 0, attempts: 0 }
     }
     assert.deepEqual(await seen(false), { sales: 1, attempts: 1 })
-    const { customer } = await connectStripe(billing, shop, stripe)
+    const { customer } = await connectStripe(billing, shop, billing.stripe)
     await assertExact(db, shop.projectId, 'after the account was connected')
     assert.deepEqual(
       [await seen(false), await seen(true)],

@@ -1,29 +1,19 @@
 // Merchant accounts are connected with a key of the right mode and account, which is sealed and never answered.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { createOperator } from '../../src/tenants/operator-keys.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import { tundish } from '../support/cli.ts'
-import { openStripeSimulator, type StripeSimulator } from '../support/stripe-simulator.ts'
+import { startStripeBilling } from '../support/stripe-billing.ts'
 
 const KEY = 'sk_test_simulated0000'
 const SECRET = 'whsec_simulated0000000000'
 const ACCOUNT = 'acct_1TundishDialect0'
 
-let stripe: StripeSimulator
-let billing: Billing
-let shop: Organization
-let operatorKey: string
-before(async () => {
-  stripe = await openStripeSimulator()
-  billing = await startBilling({ STRIPE_API_URL: stripe.url }, { worker: false })
-  shop = await billing.organization()
-  operatorKey = (await billing.db.tx((query) => createOperator(query, { name: 'test', scope: 'write' }))).key
-})
-after(async () => {
-  await billing.stop()
-  await stripe.cleanUp()
-})
+const billing = await startStripeBilling({}, { worker: false })
+after(() => billing.stop())
+const { stripe } = billing
+const shop = await billing.organization()
+const { key: operatorKey } = await billing.db.tx((query) => createOperator(query, { name: 'test', scope: 'write' }))
 
 async function post(path: string, body: object | undefined, key = operatorKey) {
   const headers = { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) }

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { after } from 'node:test'
 import { type Db, openDb } from '../../src/lib/pg/db.ts'
 import { openSeal } from '../../src/lib/secrets.ts'
 import { createOrganization, createProject } from '../../src/tenants/tenants.ts'
@@ -47,6 +48,18 @@ export async function install(from?: Installation): Promise<Installation> {
       if (!from) rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** For the tests of a file: an installation with data, an empty one, and the path of a backup with this name. */
+export async function openInstallations(backup: string) {
+  const source = await install()
+  const target = await install()
+  after(async () => {
+    await source.remove()
+    await target.remove()
+  })
+  await fill(source)
+  return { source, target, file: join(source.folder, backup) }
 }
 
 export const PROJECT = { id: 'app', organizationId: 'shop' }

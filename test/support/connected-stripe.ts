@@ -1,8 +1,9 @@
 // A merchant account at the Stripe simulator, connected to an organization, with notifications that reach the server.
 import { after, before } from 'node:test'
 import { connectAccount } from '../../src/providers/connect.ts'
-import { type Billing, type Organization, startBilling } from './billing.ts'
-import { openStripeSimulator, type StripeSimulator, savedCard, TEST_KEY } from './stripe-simulator.ts'
+import type { Billing, Organization } from './billing.ts'
+import { type StripeBilling, startStripeBilling } from './stripe-billing.ts'
+import { type StripeSimulator, savedCard, TEST_KEY } from './stripe-simulator.ts'
 
 export const MERCHANT = 'acct_1TundishDialect0'
 
@@ -53,23 +54,18 @@ export async function connectStripe(billing: Billing, shop: Organization, stripe
 
 /** For the tests of a file: an organization with such an account, on a server and a simulator of their own. */
 export function setUpStripeShop() {
-  let stripe: StripeSimulator
-  let billing: Billing
+  let billing: StripeBilling
   let shop: Organization
   let account: StripeAccount
   before(async () => {
-    stripe = await openStripeSimulator()
-    billing = await startBilling({ STRIPE_API_URL: stripe.url })
+    billing = await startStripeBilling()
     shop = await billing.organization()
-    account = await connectStripe(billing, shop, stripe)
+    account = await connectStripe(billing, shop, billing.stripe)
   })
-  after(async () => {
-    await billing.stop()
-    await stripe.cleanUp()
-  })
+  after(() => billing.stop())
   return {
     get stripe() {
-      return stripe
+      return billing.stripe
     },
     get billing() {
       return billing
@@ -86,7 +82,7 @@ export function setUpStripeShop() {
       const { body, text } = await shop.charge(user)
       if (body.checkout_status !== 'succeeded') throw new Error(text)
       const orderId: string = body.order_id
-      const movement = (await stripe.ledger()).find(({ metadata }) => metadata['tundish_order'] === orderId)
+      const movement = (await billing.stripe.ledger()).find(({ metadata }) => metadata['tundish_order'] === orderId)
       return { user, card, orderId, charge: movement!.id }
     },
     isActive: async (user: string): Promise<boolean> => (await shop.consumables(user))[0].is_active,

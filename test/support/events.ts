@@ -15,10 +15,10 @@ export const ORGANIZATION = 'acme'
 export const PROJECT = 'shop'
 
 /** Everything a test of events begins with; `close` leaves nothing behind. */
-export async function openEvents(env: NodeJS.ProcessEnv = {}) {
+export async function openEvents(env: Record<string, string> = {}) {
   const database = await freshDatabase()
   const dataDir = mkdtempSync(join(tmpdir(), 'tundish-events-'))
-  const settings: NodeJS.ProcessEnv = {
+  const settings: Record<string, string> = {
     DATABASE_URL: database.url,
     MASTER_KEY: randomBytes(32).toString('base64'),
     DATA_DIR: dataDir,

@@ -1,17 +1,13 @@
 // Balance transactions of the Stripe dialect, through Stripe's own client: fees, exchange, and what a charge that waits tells.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { until } from '../../support/cluster.ts'
-import { openStripeSimulator, type StripeSimulator, savedCard } from '../../support/stripe-simulator.ts'
+import { openStripeSimulator, savedCard } from '../../support/stripe-simulator.ts'
 
-let simulator: StripeSimulator
-let stripe: Stripe
-before(async () => {
-  simulator = await openStripeSimulator()
-  stripe = simulator.client()
-})
+const simulator = await openStripeSimulator()
 after(() => simulator.cleanUp())
+const stripe = simulator.client()
 
 /** A charge of a card, with its balance transaction expanded. */
 async function charged(amount: number, currency: string, token?: string): Promise<Stripe.Charge> {

@@ -2,18 +2,14 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
 import { until } from '../../support/cluster.ts'
-import { openStripeSimulator, type StripeSimulator, savedCard } from '../../support/stripe-simulator.ts'
+import { openStripeSimulator, savedCard } from '../../support/stripe-simulator.ts'
 
-let simulator: StripeSimulator
-let stripe: Stripe
-before(async () => {
-  simulator = await openStripeSimulator()
-  stripe = simulator.client()
-})
+const simulator = await openStripeSimulator()
 after(() => simulator.cleanUp())
+const stripe = simulator.client()
 
 test('a list goes back in time, page by page, and from a time on', async () => {
   const { customer, payment_method } = await savedCard(stripe)

@@ -1,16 +1,12 @@
 // Payments in the Stripe dialect, through Stripe's own client: states, declines, idempotency keys, faults, refunds, disputes.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { Stripe } from 'stripe'
-import { openStripeSimulator, type StripeSimulator, savedCard } from '../../support/stripe-simulator.ts'
+import { openStripeSimulator, savedCard } from '../../support/stripe-simulator.ts'
 
-let simulator: StripeSimulator
-let stripe: Stripe
-before(async () => {
-  simulator = await openStripeSimulator()
-  stripe = simulator.client()
-})
+const simulator = await openStripeSimulator()
 after(() => simulator.cleanUp())
+const stripe = simulator.client()
 
 const offSession = { off_session: true, error_on_requires_action: true } as const
 

@@ -1,16 +1,12 @@
 // Products, prices, subscriptions and invoices of the Stripe dialect, through Stripe's own client; and the demo account.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import type { Stripe } from 'stripe'
-import { openStripeSimulator, type StripeSimulator, savedCard } from '../../support/stripe-simulator.ts'
+import { openStripeSimulator, savedCard } from '../../support/stripe-simulator.ts'
 
-let simulator: StripeSimulator
-let stripe: Stripe
-before(async () => {
-  simulator = await openStripeSimulator()
-  stripe = simulator.client()
-})
+const simulator = await openStripeSimulator()
 after(() => simulator.cleanUp())
+const stripe = simulator.client()
 
 async function monthly(unit_amount = 1999) {
   const product = await stripe.products.create({ name: 'Monthly' })
