@@ -136,6 +136,28 @@ test('a refund that was made at Stripe and is pending there stays in progress un
   ])
 })
 
+test('a refund that was made at Stripe while the outcome of ours is not known is adopted at once', async () => {
+  const { external_id, order_id, payment } = await charged()
+  await billing.stripe.control('/faults', { method: 'POST', path: '/v1/refunds', kind: 'error_before' })
+  const own = await shop.post('/payment/refund', { external_id, order_id, amount: '4', idempotency_key: 'r' })
+  assert.equal(own.body.refund_status, 'processing')
+  await billing.client.refunds.create({ payment_intent: payment, amount: 250 })
+  await adopt(payment)
+  assert.deepEqual(await rowsOf(order_id), [
+    ['sale', 'succeeded', 10.5],
+    ['refund', 'refunded', 2.5],
+  ])
+  const again = await shop.post('/payment/refund', { external_id, order_id, amount: '4', idempotency_key: 'r' })
+  assert.deepEqual([again.body.refund_status, again.body.amount_refunded], ['processing', 2.5])
+  const [listed] = (await shop.report({ order_id })).slice(1)
+  const [row] = await billing.db.query(
+    `select status, updated_at >= created_at and settled_at is not null as is_stamped from refunds
+     where order_id = $1 and origin = 'provider'`,
+    [order_id],
+  )
+  assert.deepEqual([listed.status, row], ['refunded', { status: 'succeeded', is_stamped: 't' }])
+})
+
 test('a refund that was made at Stripe before the time to compare from is found there', async () => {
   const { order_id, payment } = await charged()
   await billing.client.refunds.create({ payment_intent: payment, amount: 250 })

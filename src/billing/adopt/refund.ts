@@ -120,16 +120,20 @@ const FAIL_LATER: Statement = {
          where organization_id = $1 and refund_id = $2 and status = 'succeeded'`,
 }
 
-/** Makes the row, in progress; its amount has to fit into what is left of the order. Undefined: it does not. */
+/**
+ * Makes the row, succeeded or in progress; its amount has to fit into what is left of the order, which has one refund in
+ * progress at a time. Undefined: it does not.
+ */
 async function insert(
   query: Query,
   { organization_id, order_id, external_id }: Pick<Order, 'organization_id' | 'order_id' | 'external_id'>,
-  { key, reference, transactionId, amountMinor, currencyCode, details }: RefundAtProvider,
+  { key, reference, transactionId, status, amountMinor, currencyCode, details }: RefundAtProvider,
 ): Promise<string | undefined> {
   const id = reference !== null && isUuid(reference) ? reference.toLowerCase() : makeUuid()
   const [made] = await query<{ refund_id: string }>(INSERT, [
     ...[organization_id, id, makeUuid(), order_id, external_id, formatMinor(amountMinor, currencyCode), currencyCode],
     ...[key ?? transactionId, key === null ? 'provider' : 'tundish', transactionId, details.psp_reason_code ?? ''],
+    status === 'succeeded',
   ])
   return made?.refund_id
 }
@@ -139,18 +143,23 @@ const INSERT: Statement = {
   name: 'adopt refund',
   text: `
     insert into refunds (organization_id, refund_id, order_id, external_id, amount, amount_given, currency_code,
-      provider_key, origin, is_adopted, provider_transaction_id, reason, created_at, next_look_at)
+      provider_key, origin, is_adopted, provider_transaction_id, reason, created_at, status, settled_at, updated_at,
+      next_look_at)
     select $1, case when exists (select from refunds r where r.organization_id = $1 and r.refund_id = $2) then $3::uuid
         else $2::uuid end,
-      $4, $5, $6, true, $7, $8, $9, true, $10, $11, t.now, t.now + interval '1 hour'
-    from (select db_clock() as now) t
-    where exists (select from orders o where o.organization_id = $1 and o.order_id = $4
-        and o.amount_refunded + $6::numeric <= o.amount)
-      and not exists (select from refunds r where r.organization_id = $1 and r.order_id = $4 and r.status = 'processing')
+      $4, $5, $6, true, $7, $8, $9, true, $10, $11, t.now,
+      case when $12::boolean then 'succeeded' else 'processing' end,
+      case when $12::boolean then t.now end, case when $12::boolean then begin_write(o.project_id) end,
+      case when not $12::boolean then t.now + interval '1 hour' end
+    from (select db_clock() as now) t, orders o
+    where o.organization_id = $1 and o.order_id = $4 and o.amount_refunded + $6::numeric <= o.amount
+      and ($12::boolean or not exists (
+        select from refunds r where r.organization_id = $1 and r.order_id = $4 and r.status = 'processing'))
     on conflict do nothing
     returning refund_id`,
 }
 
+/** Writes what follows from a row that was made as succeeded. */
 async function succeed(
   query: Query,
   order: OrderIds,
@@ -161,18 +170,7 @@ async function succeed(
   const locked = await lockRefund(query, { ...order, refund_id: refundId }, currencyCode)
   const outcome: SettledRefund = { ...locked, status: 'succeeded' }
   const { writes } = effectsOf(query, outcome)
-  const written = Promise.all([
-    query(SUCCEED, [order.organization_id, refundId]),
-    ...writes,
-    addReportRows(query, [reportRow(outcome, details)]),
-  ])
+  const written = Promise.all([...writes, addReportRows(query, [reportRow(outcome, details)])])
   commit()
   await written
-}
-
-const SUCCEED: Statement = {
-  name: 'succeed adopted refund',
-  text: `update refunds set status = 'succeeded', settled_at = db_clock(), updated_at = ${changedOf('refunds')},
-           lease_until = null, next_look_at = null
-         where organization_id = $1 and refund_id = $2 and status = 'processing'`,
 }
