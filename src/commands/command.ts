@@ -143,7 +143,7 @@ function printDatabaseError(error: Error): void {
 /** A folder or file of the settings that cannot be used. */
 function aboutFile(error: unknown): UsageError | undefined {
   const { syscall, path } = error as NodeJS.ErrnoException
-  if (path === undefined || !['open', 'mkdir', 'access'].includes(syscall ?? '')) return undefined
+  if (path === undefined || !['open', 'mkdir', 'access', 'scandir'].includes(syscall ?? '')) return undefined
   return new UsageError(fileTrouble(error as NodeJS.ErrnoException))
 }
 

@@ -40,7 +40,7 @@ export function readMaps(folder: string): Places {
  * miss their entry for a moment, and 2.6 sent some to the wrong shard. `socket` is the path of its socket of level admin,
  * or `host:port`.
  */
-export async function loadMaps(socket: string, folder: string, directory: Directory): Promise<void> {
+export async function loadMaps(socket: string, folder: string, directory: Places): Promise<void> {
   for (const name of NAMES) {
     const file = join(folder, MAPS[name])
     const shown = await command(socket, `show map ${file}`)

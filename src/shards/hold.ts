@@ -2,12 +2,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { identifier } from '../backup/sql-names.ts'
 import { Refusal } from '../lib/errors.ts'
+import { isLockTimeout } from '../lib/pg/errors.ts'
 import { type Connection, runAll } from './connection.ts'
 import type { TenantTable } from './tenant-tables.ts'
 
 // A charge that its process is still making is waited for: the provider's deadline, and some more.
 const CHARGES_MS = 60_000
-const LOCK_TIMEOUT = '10s'
+const LOCK_SECONDS = 10
 
 /** Waits for the charges and refunds that processes of the old shard are making. */
 export async function untilCharged({ query }: Connection, organization: string): Promise<void> {
@@ -30,8 +31,21 @@ export async function untilCharged({ query }: Connection, organization: string):
  * customer, so that none can be made.
  */
 export async function hold(connection: Connection, tables: TenantTable[], organization: string, projects: string[]) {
+  try {
+    await lockAll(connection, tables, organization)
+  } catch (error) {
+    if (!isLockTimeout(error)) throw error
+    throw new Refusal(
+      `An import or another long change of "${organization}" did not end within ${LOCK_SECONDS} seconds: move it when it has. ${connection.shard.name} serves it again.`,
+    )
+  }
+  const now = await projectsOf(connection, organization)
+  if (now.length !== projects.length) throw new Refusal('A project was created meanwhile: move the organization again.')
+}
+
+async function lockAll(connection: Connection, tables: TenantTable[], organization: string): Promise<void> {
   const { query } = connection
-  await query(`set local lock_timeout = '${LOCK_TIMEOUT}'`)
+  await query(`set local lock_timeout = '${LOCK_SECONDS}s'`)
   await query(
     `select pg_advisory_xact_lock(write_lock_class(), number) from projects where organization_id = $1 order by number`,
     [organization],
@@ -44,8 +58,6 @@ export async function hold(connection: Connection, tables: TenantTable[], organi
         `select count(*) from (select 1 from ${identifier(name)} where ${condition} for update) held`,
     ),
   )
-  const now = await projectsOf({ query }, organization)
-  if (now.length !== projects.length) throw new Refusal('A project was created meanwhile: move the organization again.')
 }
 
 export async function projectsOf({ query }: Pick<Connection, 'query'>, organization: string): Promise<string[]> {

@@ -5,6 +5,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import pg from 'pg'
 import { move as moveBetween } from '../../src/shards/move.ts'
 import { readShards, shardNamed } from '../../src/shards/shard.ts'
 import { fillShop } from '../failover/shop.ts'
@@ -149,6 +150,20 @@ test('PostgreSQL fails to copy again and again: the move is given up, with where
   await clusters.a.query('alter system reset max_replication_slots')
   await clusters.a.stop()
   await clusters.a.start()
+})
+
+test('an import that does not end: the first shard serves it again, and a sentence says what is in the way', async () => {
+  const importing = new pg.Client({ connectionString: clusters.a.url })
+  await importing.connect()
+  await importing.query('begin')
+  await importing.query(`select begin_write('shop-app')`)
+  const { code, stderr } = await run('a', 'b').finally(() => importing.end())
+  assert.equal(code, 1)
+  assert.match(
+    stderr,
+    /\nLocking\nAn import or another long change of "shop" did not end within 10 seconds: move it when it has\. a serves it again\.\n$/,
+  )
+  await assertServedBy('a')
 })
 
 test('1 and a sentence for a move to another database of the same server', async () => {

@@ -1,7 +1,9 @@
 // The directory of several shards: who has an organization and its keys, what a mistake in the settings says, and every command on each.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createProject } from '../../src/tenants/tenants.ts'
@@ -27,11 +29,36 @@ test('the maps have every organization, and every key by its hash, with the shar
     keys: 4,
     conflicts: [],
     unreachable: [],
+    not_loaded: [],
   })
   assert.equal(mapOf('organizations'), 'north-org north\nsouth-org south\n')
   assert.equal(mapOf('projects'), 'north-org-north north\nsouth-org-south south\n')
   const expected = Object.entries(keys).flatMap(([shard, all]) => all.map((key) => `${hashOf(key)} ${shard}\n`))
   assert.equal(mapOf('keys'), expected.sort().join(''))
+})
+
+test('a HAProxy that runs gets the maps without --follow too, and one that does not respond is named', async () => {
+  const socket = join(folder, 'haproxy.sock')
+  const commands: string[] = []
+  // Ends each answer by closing; all its maps are empty.
+  const haproxy = createServer((connection) => {
+    connection.once('data', (text) => {
+      commands.push(String(text))
+      connection.end()
+    })
+  }).listen(socket)
+  const words = ['shards', 'directory', '--in', settings, '--to', join(folder, 'maps'), '--haproxy', socket]
+  try {
+    const { code } = await tundish(words)
+    assert.equal(code, 0)
+    assert.match(commands.join(''), /^add map \S+organizations\.map north-org north;add map \S+ south-org south$/m)
+  } finally {
+    haproxy.close()
+    await once(haproxy, 'close')
+  }
+  const { code, stdout } = await tundish(words)
+  assert.equal(code, 1)
+  assert.match(stdout, /^The maps could not be loaded: connect ENOENT \S+haproxy\.sock$/m)
 })
 
 test('an organization on two shards is served by neither, and is named', async () => {
@@ -110,6 +137,11 @@ test('2 for settings that do not fit together', async () => {
     assert.match(stderr, sentence)
   }
   rmSync(join(settings, 'west.env'))
+  const nowhere = await tundish(['shards', 'directory', '--in', join(folder, 'nowhere'), '--to', join(folder, 'maps')])
+  assert.deepEqual(
+    [nowhere.code, nowhere.stderr],
+    [2, `${join(folder, 'nowhere')} cannot be used (scandir: ENOENT).\n`],
+  )
   const words = ['shards', 'move', 'north-org', '--in', settings, '--from', 'north', '--to', 'east']
   const { code, stderr } = await tundish(words)
   assert.equal(code, 2)

@@ -93,6 +93,7 @@ test('a backup of all shards from before a move and three erasures brings back e
     keys: 4,
     conflicts: [],
     unreachable: [],
+    not_loaded: [],
   })
   assert.deepEqual(await merged('org', 'list'), ['north shop', 'south other'])
   assert.deepEqual(await people(), [

@@ -57,6 +57,7 @@ test('1, with the entries of the silent shard and what is new on the others; an 
     keys: 8,
     conflicts: [],
     unreachable: ['The shard north cannot be reached (no response within 10 seconds). Its entries stay as they were.'],
+    not_loaded: [],
   })
   const expected = [
     'gone-org moving',
