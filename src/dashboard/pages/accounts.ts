@@ -49,7 +49,7 @@ export async function merchantAccounts(view: View): Promise<Page> {
         action: view.href(PATH),
         button: 'Set region and currencies',
         explanation:
-          'For an account in the list, or for a new one. A new account can only be charged once it is connected.',
+          'For an account in the list, or for a new one. A new account takes no charges until it is connected.',
         fields: html`${textField('psp', 'Provider', { required: true, hint: 'For example simulator or stripe' })}${textField('psp_merchant_id', 'Account ID', { required: true })}${textField('region', 'Region')}${textField('currencies', 'Currencies', { hint: 'For example EUR, USD. Leave empty for all.' })}`,
       })}</div>`,
       {
