@@ -1,4 +1,4 @@
-// The operator's door: keys, scopes, strictness, its description, and that every write stands in the audit log.
+// The operator's API: keys, scopes, strict parameters, its description, and an audit entry for every write.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, test } from 'node:test'
@@ -119,22 +119,12 @@ const WRITES: Record<string, () => Promise<[path: string, body: unknown]>> = {
     { sandbox: false, secret_key: 'sk_test_12345678' },
   ],
   disconnectMerchantAccount: async () => {
-    await query(
-      `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, credentials, credentials_last4,
-         connected_at, created_at, updated_at)
-       values ('${ORGANIZATION}', 'stripe', 'm2', true, 'sealed', '5678', db_clock(), db_clock(), db_clock())
-       on conflict do nothing`,
-    )
+    await insertConnectedAccount('m2')
     return [`/organizations/${ORGANIZATION}/merchant-accounts/stripe/m2/disconnect`, undefined]
   },
   rebuildFigures: async () => [`/projects/${PROJECT}/figures/rebuild`, undefined],
   startStripeImport: async () => {
-    await query(
-      `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, credentials, credentials_last4,
-         connected_at, created_at, updated_at)
-       values ('${ORGANIZATION}', 'stripe', 'm3', true, 'sealed', '5678', db_clock(), db_clock(), db_clock())
-       on conflict do nothing`,
-    )
+    await insertConnectedAccount('m3')
     return [`/projects/${PROJECT}/stripe-imports/m3`, { follow: true, since: '2026-01-01T00:00:00Z' }]
   },
   stopStripeImport: async () => [`/projects/${PROJECT}/stripe-imports/m3`, undefined],
@@ -183,6 +173,15 @@ const profileId = async () => {
 }
 const webhookId = () => events.endpoint('http://127.0.0.1:9/')
 /** An order that was charged somewhere else, so that a refund is refused: what was tried must be known all the same. */
+const insertConnectedAccount = (merchantId: string) =>
+  query(
+    `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, credentials, credentials_last4,
+       connected_at, created_at, updated_at)
+     values ($1, 'stripe', $2, true, 'sealed', '5678', db_clock(), db_clock(), db_clock())
+     on conflict do nothing`,
+    [ORGANIZATION, merchantId],
+  )
+
 async function orderId() {
   const id = '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55'
   await query(

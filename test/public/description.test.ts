@@ -4,19 +4,8 @@ import { after, before, describe, test } from 'node:test'
 import { unconnectedListener } from '../../scripts/openapi.ts'
 import { BASICS, insert } from '../support/data.ts'
 import { type Description, describeServer, type Operation } from '../support/description.ts'
+import { servedPaths, UNDESCRIBED } from '../support/doors.ts'
 import { type Project, startTestServer, type TestServer } from '../support/server.ts'
-
-// Pages for people, the document itself, and whatever else lies below the data API.
-const PAGES = [
-  '/',
-  '/favicon.ico',
-  '/favicon.svg',
-  '/docs/pages.css',
-  '/docs/guides',
-  '/docs/guides/',
-  '/docs/guides/*',
-]
-const UNDESCRIBED = ['/openapi.json', '/docs', '/docs/', '/docs/reference.js', '*', '/*', ...PAGES]
 
 describe('the description of the data API', () => {
   let server: TestServer
@@ -62,7 +51,7 @@ describe('the description of the data API', () => {
 
   test('every route that is served is described, and nothing else', async () => {
     const listener = await unconnectedListener()
-    const served = routesOf(listener.printRoutes({ commonPrefix: false }))
+    const served = servedPaths(listener.printRoutes({ commonPrefix: false }))
     await listener.close()
     assert.ok(served.length > 15)
     const described = Object.keys(description.document.paths).map((path) => path.replace(/\{(\w+)\}/g, ':$1'))
@@ -163,16 +152,3 @@ describe('the description of the data API', () => {
     description.check(erased, await project.get('/sessions/session'))
   })
 })
-
-/** The paths of Fastify's tree of routes. */
-function routesOf(tree: string): string[] {
-  const parts: string[] = []
-  const paths: string[] = []
-  for (const line of tree.split('\n').filter(Boolean)) {
-    const [, indent, part, methods] = /^([│ ]*)[├└]── (\S*)(?: \((.+)\))?/.exec(line) ?? []
-    const depth = indent!.length / 4
-    parts.splice(depth, parts.length, part!)
-    if (methods) paths.push(parts.join(''))
-  }
-  return paths
-}

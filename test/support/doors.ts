@@ -80,6 +80,24 @@ export function callerOf({ url, adminUrl }: TestServer) {
   }
 }
 
+/** The paths that a listener serves and does not describe: the description itself and pages, which have no data of a tenant. */
+export const UNDESCRIBED = [
+  // Any path that is not served: 404.
+  '*',
+  '/*',
+  '/',
+  '/favicon.ico',
+  '/favicon.svg',
+  '/openapi.json',
+  '/docs',
+  '/docs/',
+  '/docs/reference.js',
+  '/docs/pages.css',
+  '/docs/guides',
+  '/docs/guides/',
+  '/docs/guides/*',
+]
+
 /** The paths of Fastify's tree of routes. */
 export function servedPaths(tree: string): string[] {
   const parts: string[] = []
