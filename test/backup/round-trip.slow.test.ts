@@ -41,7 +41,7 @@ describe('a backup and its restore', () => {
     assert.deepEqual(await kept(target.db), await kept(source.db))
   })
 
-  test('go on counting where the backup left off', async () => {
+  test('continue all numbers where the backup ended', async () => {
     const made = await target.json('project', 'create', 'second', '--org', 'shop')
     assert.equal(made.id, 'second')
     const [project] = await target.db.query(`select number from projects where id = 'second'`)

@@ -34,7 +34,7 @@ describe('the plain server of the benchmark', () => {
     })
   }
 
-  test('the counts of the made project are true', async () => {
+  test('the counters of its project agree with a recount', async () => {
     const findings = await checkCounts(rig.app.db)
     assert.deepEqual(
       findings.map(({ level }) => level),

@@ -162,7 +162,7 @@ describe('a refund whose order is here', () => {
     assert.equal((await billing.ledger(rest.refund_id)).length, 1)
   })
 
-  test('but not twice when two reconcile at once', async () => {
+  test('is adopted once by three reconciliations at the same time', async () => {
     const user = await shop.customer()
     const { order_id } = (await shop.charge(user)).body
     await shop.refund(user, order_id)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { chargeKey, nthRefundKey, refundKey } from '../../src/billing/keys.ts'
 
-test('a key is what it was: after a restored backup, and in the next version', () => {
+test('the key of a charge never changes, so that it is the same after a restore and in later versions', () => {
   assert.equal(chargeKey('shop', 'ada', 'k'), 'fa1594cda7a137957f2250d1812782013789b4911fc13e506ead81c5224a34f6')
 })
 

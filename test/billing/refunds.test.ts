@@ -64,7 +64,7 @@ describe('a full refund', () => {
     })
   })
 
-  test('stands in the audit log once, with whose key asked for it, whatever is sent again', async () => {
+  test('has one entry in the audit log, with the organization of the key, however often it is sent', async () => {
     const [user, order_id] = await charged()
     const more = { amount: '10.50', ...key() }
     const { refund_id } = (await shop.refund(user, order_id, more)).body

@@ -48,7 +48,7 @@ describe('settling', () => {
   })
 })
 
-describe('a verdict that cannot be settled by', () => {
+describe('an outcome that cannot be settled', () => {
   // More than a transaction of the data API can hold: the adapter should not have let it pass.
   const absurd = verdict('succeeded', { amountMinor: 10n ** 24n })
   const told = () => context({ lookUp: async () => absurd })
@@ -111,7 +111,7 @@ describe('a verdict that cannot be settled by', () => {
     assert.deepEqual([again.match, again.in_progress], [1, 0])
   })
 
-  test('is not one that a concurrent transaction kept from being settled', async () => {
+  test('is not one whose transaction only met a deadlock', async () => {
     await oneOffCharge(context({}), setup.shop.id, request())
     const { order_id } = (await order())!
     const known = context({ lookUp: async () => verdict('succeeded') })

@@ -51,7 +51,7 @@ describe('master.key', () => {
     assert.deepEqual((await examine()).failed, [])
   })
 
-  test('under another key the doctor does not take the audit log for forged', async () => {
+  test('that is the wrong key: the doctor reports the key, and does not check the audit log', async () => {
     await rename(file, `${file}.kept`)
     await writeFile(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 })
     assert.deepEqual(await examine(), {
@@ -71,7 +71,7 @@ describe('master.key', () => {
     assert.deepEqual(await examine(), { failed: [], audit: '2 entries, all present and unchanged.' })
   })
 
-  test('is the next one if the command was killed after its commit, and not if before', async () => {
+  test('is replaced by the next key if the command was killed after its commit, and kept if before', async () => {
     const present = await readFile(file, 'utf8')
     // As the command leaves them when it is killed before it renames them.
     await rename(file, `${file}.next`)

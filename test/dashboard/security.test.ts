@@ -53,7 +53,7 @@ test('signing in leads on to the page that was asked for, and to no other host',
     assert.equal(await after(other), '/', other)
 })
 
-test('a visit is a use of the key that signed in', async () => {
+test('a visit counts as a use of the key that signed in', async () => {
   const { id, key } = await dashboard.operator('read')
   const cookie = await dashboard.signIn(key)
   const { query } = dashboard.server.db

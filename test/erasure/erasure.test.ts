@@ -219,7 +219,7 @@ describe('erasing', () => {
     assert.deepEqual(left, [])
   })
 
-  test('tells the project’s endpoints by an event with the id alone, once', async () => {
+  test('sends the project’s endpoints one event with only the id', async () => {
     await fresh('a')
     await Promise.all(Array.from({ length: 5 }, () => erase('a')))
     await erase('a')

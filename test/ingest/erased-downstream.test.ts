@@ -11,7 +11,7 @@ before(async () => {
 })
 after(() => imports.stop())
 
-test('history that comes again does not take an erasure out of a sync', async () => {
+test('a repeated import of history does not hide an erasure from syncs', async () => {
   const project = await imports.project()
   const all = (updated_at: string) => [
     line.profile({ ...personal.profile, updated_at }),
@@ -74,7 +74,7 @@ describe('events of a shared session after an erasure', () => {
     await imports.erase(project, 'profile')
   })
 
-  test('are whole, also beside a line that comes again', async () => {
+  test('have their data, also beside a repeated line of the session', async () => {
     await imports.run(project, [line.session(), ...renewed], { live: true, emitEvents: true })
     const events = await told(project)
     const types = ['subscription.cancelled', 'subscription.cancelled', 'transaction.created']
@@ -85,7 +85,7 @@ describe('events of a shared session after an erasure', () => {
     assert.ok(events.every(isWhole))
   })
 
-  test('stay whole when lines come again, and when the erasure is repeated', async () => {
+  test('keep their data when lines are imported again and when the erasure is repeated', async () => {
     await imports.run(project, renewed, { live: true, emitEvents: true })
     const events = await told(project)
     assert.equal(events.filter(isWhole).length, 3)

@@ -34,7 +34,7 @@ describe('a cursor', () => {
     )
   })
 
-  test('tells different positions apart', () => {
+  test('is different for different positions', () => {
     fc.assert(
       fc.property(position, position, (one, other) => {
         const equal = isDeepStrictEqual(one, other)
@@ -43,7 +43,7 @@ describe('a cursor', () => {
     )
   })
 
-  test('that a caller made by our rule is accepted only if we could have made it', () => {
+  test('with a valid checksum is accepted only if its content is one that lists write', () => {
     const forged = (change: (payload: Buffer) => void) => {
       const position = { at: '2026-01-01T00:00:00.000000Z', id: 'id', total: 7 }
       const payload = Buffer.from(writeCursor(position, 'x'), 'base64url').subarray(9)

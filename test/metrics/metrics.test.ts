@@ -49,7 +49,7 @@ describe('metrics', () => {
     )
   })
 
-  test('tell of provider calls, circuits, the pool and the work in the database', async () => {
+  test('include provider calls, circuits, the pool and the work in the database', async () => {
     const text = await scrape()
     const calls = (labels: string) => value(text, `tundish_provider_call_duration_seconds_count{${labels}}`)
     assert.equal(calls('provider="simulator",call="charge",outcome="succeeded"'), 1)
@@ -61,7 +61,7 @@ describe('metrics', () => {
     assert.match(text, /^tundish_build_info\{version="[0-9.]+",node="v24[^"]*"\} 1$/m)
   })
 
-  test('tell how old work is, and how far syncs lag', async () => {
+  test('include the age of work and the lag of syncs', async () => {
     const { db } = billing
     const shop = await billing.organization('aging')
     const customer = await shop.customer()

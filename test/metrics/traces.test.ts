@@ -42,7 +42,7 @@ describe('traces', () => {
   const lineOf = (id: string) =>
     JSON.parse(billing.server.logLines().find((line) => line.includes(`"request_id":"${id}"`))!)
 
-  test('go on from the caller into the log and to the provider', async () => {
+  test('continue from the caller to the log and the provider', async () => {
     const shop = await billing.organization()
     const external_id = await shop.customer()
     const body = { external_id, amount: 5, currency_code: 'USD', idempotency_key: 'traced' }

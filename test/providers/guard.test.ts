@@ -130,7 +130,7 @@ test('look-ups that fail say nothing of charges', async () => {
   assert.equal(guard.circuit.isOpen(), false)
 })
 
-test('a circuit without a call for long is closed', () => {
+test('an open circuit closes after a long time without calls', () => {
   const clock = new HandClock()
   const circuit = new Circuit(clock, { failures: 1, restMs: 500, forgetMs: 10_000 })
   circuit.failed()

@@ -120,7 +120,7 @@ describe('every answer', () => {
       }
     })
 
-    test('whatever the method and the body, of which nothing is said', async () => {
+    test('for any method and body, without a word about either', async () => {
       for (const path of ['/nothing', '/my_assets', '']) {
         for (const method of ['POST', 'DELETE', 'OPTIONS', 'PROPFIND']) {
           const headers = ['Content-Type', 'text/plain']

@@ -101,7 +101,7 @@ describe('a large page', { timeout: PATIENCE_MS }, () => {
     }
   })
 
-  test('whose client has hung up harms no other', async () => {
+  test('whose client has disconnected does not affect other clients', async () => {
     for (let round = 0; round < 10; round++) {
       const leaving = await Promise.all(Array.from({ length: 6 }, (_, n) => ask(n % 3, [500, 500])))
       await Promise.all(projects.map((_, n) => isServed(n, 500)))

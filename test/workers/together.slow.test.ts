@@ -100,7 +100,7 @@ describe('metrics', LONG, () => {
     for (const client of clients) client.close()
   }
 
-  test('add up over the workers, whichever of them is asked', async () => {
+  test('are the sums over all workers, whichever worker responds', async () => {
     await askAll(40)
     const looks = await Promise.all([scrape(), scrape(), scrape(), scrape()])
     for (const text of looks) assert.deepEqual(lookups(text), [40])

@@ -178,7 +178,7 @@ describe('a normal caller', { timeout: 120_000 + 30_000 * SCALE }, () => {
     assert.equal((await asAttacker('/public/v1/funnels')).status, 200)
   })
 
-  test('a crowd of large lists is answered one by one, not all at the end', async () => {
+  test('responses to many large lists finish one after another, not all at the end', async () => {
     const many = new Agent({ keepAlive: true })
     // Everybody is connected before the crowd comes.
     await Promise.all(times(60, () => skim(many, `${server.url}/health/live`, attacker.key)))

@@ -36,7 +36,8 @@ describe('an address with several hosts', () => {
     })
   }
 
-  test('is none with one host and no target', () => assert.equal(readHosts('postgres://u:p@one:5433/db'), undefined))
+  test('is not treated as several with one host and no target', () =>
+    assert.equal(readHosts('postgres://u:p@one:5433/db'), undefined))
 
   test('with an unknown target is refused in a sentence', () => {
     const [mistake] = mistakesIn('postgres://u:p@one,two/db?target_session_attrs=master')
