@@ -31,8 +31,11 @@ describe('refunds', () => {
   const paysBack: Provider['refund'] = async ({ reference, amountMinor, currencyCode }) =>
     verdict('succeeded', { reference, amountMinor, currencyCode })
 
+  const release = (refundId: string) =>
+    setup.db.query('update refunds set lease_until = null where refund_id = $1', [refundId])
+
   async function lookAgain(refundId: string, script: Partial<Provider> | 'not connected') {
-    await setup.db.query('update refunds set lease_until = null where refund_id = $1', [refundId])
+    await release(refundId)
     const found = await refundsInProgress.find(setup.db.query, refundId)
     const taken = await refundsInProgress.take(setup.db, found!, 5_000)
     const looking = script === 'not connected' ? context({}, { providers: fixedProviders([]) }) : context(script)
@@ -74,8 +77,8 @@ describe('refunds', () => {
     assert.equal((await refund(slow, setup.shop.id, asked(orderId))).refund_status, 'succeeded')
   })
 
-  test('that no call could be made for in time are begun by the next look, not failed', async () => {
-    const orderId = await charged()
+  /** A refund that its process gave up before it called the provider. */
+  async function unsent(orderId: string) {
     const clock = new HandClock()
     const late = <T>(work: () => T): T => {
       clock.advance(5_000)
@@ -86,9 +89,14 @@ describe('refunds', () => {
       tx: (work) => late(() => setup.db.tx(work)),
       query: ((...given) => late(() => setup.db.query(...given))) as Db['query'],
     }
-    const never = async (): Promise<never> => assert.fail('must not be called')
     const answer = await refund(context({ refund: never }, { clock, db }), setup.shop.id, asked(orderId))
     assert.equal(answer.refund_status, 'processing')
+    return answer
+  }
+  const never = async (): Promise<never> => assert.fail('must not be called')
+
+  test('that no call could be made for in time are begun by the next look, not failed', async () => {
+    const answer = await unsent(await charged())
     // A look that cannot make the call either leaves it to the next one.
     const asks = { lookUpRefund: never, refuseRefund: never }
     const turnsAway = async () => ({ outcome: 'not_begun', why: 'too many calls', cause: 'busy' }) as const
@@ -96,6 +104,19 @@ describe('refunds', () => {
     assert.equal((await lookAgain(answer.refund_id, 'not connected')).status, 'processing')
     const settled = await lookAgain(answer.refund_id, { refund: paysBack, ...asks })
     assert.equal(settled.status, 'succeeded')
+  })
+
+  test('that were not sent are not sent by a look that has lost them to another one', async () => {
+    const { refund_id } = await unsent(await charged())
+    await release(refund_id)
+    const found = await refundsInProgress.find(setup.db.query, refund_id)
+    const stale = await refundsInProgress.take(setup.db, found!, 5_000)
+    // The process is frozen here; another one takes the refund meanwhile, and gives it up.
+    const failed = await lookAgain(refund_id, {
+      refund: async ({ reference, amountMinor }) => verdict('failed', { reference, amountMinor }),
+    })
+    assert.equal(failed.status, 'failed')
+    await look(context({ refund: never, lookUpRefund: never, refuseRefund: never }), REFUND, stale!)
   })
 
   test('without a key are new ones after one that failed', async () => {

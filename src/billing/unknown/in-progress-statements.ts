@@ -52,7 +52,8 @@ export function statementsOf(table: Table) {
     renew: {
       name: `renew lease of ${noun}`,
       text: `
-        update ${name} ${a} set lease_until = t.until, next_look_at = t.until, begun_at = db_clock()
+        update ${name} ${a} set lease_until = t.until, next_look_at = t.until,
+          begun_at = case when $5 then db_clock() else ${a}.begun_at end
         from ${leaseEnd('$4')}${using}
         where ${a}.organization_id = $1 and ${a}.${id} = $2 and ${a}.looks = $3 and ${a}.status = 'processing'${joined}
         returning ${columns}`,

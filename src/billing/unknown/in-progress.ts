@@ -64,10 +64,14 @@ export function inProgress<Row extends InProgress>(table: Table) {
       return taken
     },
 
-    /** Begins the lease of a row anew for the process that has it; undefined when another one took it or settled it. */
-    async renew(db: Db, row: Row, leaseMs: number): Promise<Row | undefined> {
+    /**
+     * Begins the lease of a row anew for the process that has it; undefined when another one took it or settled it. The age of
+     * the row begins anew too, unless `keepsAge`.
+     */
+    async renew(db: Db, row: Row, leaseMs: number, { keepsAge = false } = {}): Promise<Row | undefined> {
       const { organization_id, looks } = row
-      const [renewed] = await db.query<Row>(statements.renew, [organization_id, row[table.id]!, looks, leaseMs / 1000])
+      const given = [organization_id, row[table.id]!, looks, leaseMs / 1000, !keepsAge]
+      const [renewed] = await db.query<Row>(statements.renew, given)
       return renewed
     },
 

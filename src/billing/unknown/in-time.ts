@@ -30,3 +30,17 @@ export async function inTime<Row extends InProgress>(
   }
   return held
 }
+
+/**
+ * Begins the lease anew for a first call that a look makes; undefined if another process has the row, or if this one is too
+ * slow. The age stays, by which it is judged whether the provider may have forgotten the key.
+ */
+export async function heldForCall<Row extends InProgress>(
+  { db, clock, providerTimeoutMs }: BillingContext,
+  rows: ReturnType<typeof inProgress<Row>>,
+  row: Row,
+): Promise<Row | undefined> {
+  const sentMs = clock.monotonicMs()
+  const held = await rows.renew(db, row, leaseMs(providerTimeoutMs, 1), { keepsAge: true })
+  return leaseAllowsCall(providerTimeoutMs, clock.monotonicMs() - sentMs) ? held : undefined
+}

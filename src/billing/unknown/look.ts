@@ -23,6 +23,7 @@ import { softly } from '../refund/settle.ts'
 import { settleByVerdict as settleRefund } from '../refund/verdict.ts'
 import { isNotFoundTwice, isOver, keyLives } from './age.ts'
 import type { InProgress, inProgress } from './in-progress.ts'
+import { heldForCall } from './in-time.ts'
 import { NEGATIVE_LOOKS_APART_S, pendingPauseSeconds } from './lease.ts'
 import { keep, type Note, noted, trim } from './provider-calls.ts'
 import { askForUnprepared } from './unprepared.ts'
@@ -85,8 +86,7 @@ export const REFUND: Kind<Refund> = {
         : found
     }
     // No call was made for it, so this is its first: not later than the provider remembers the key.
-    if (refund.is_unsent === 't' && keyLives(provider, refund))
-      return noted(context, refund, 'refund', () => provider.refund(refundRequest(refund, undefined), signal))
+    if (refund.is_unsent === 't' && keyLives(provider, refund)) return sendLate(context, provider, refund, signal)
     return askThenRefuse(context, REFUND, provider, refund, !provider.refuseRefund, signal)
   },
   async refuse(context, provider, refund, signal) {
@@ -94,6 +94,12 @@ export const REFUND: Kind<Refund> = {
     return noted(context, refund, 'refuse', () => provider.refuseRefund!(refundReference(refund), signal))
   },
   settle: settleRefund,
+}
+
+async function sendLate(context: BillingContext, provider: Provider, refund: Refund, signal?: AbortSignal) {
+  const held = await heldForCall(context, refundsInProgress, refund)
+  if (!held) return { outcome: 'not_begun', why: 'the lease was too old', cause: 'busy' } as const
+  return noted(context, held, 'refund', () => provider.refund(refundRequest(held, undefined), signal))
 }
 
 // A look makes up to two calls.
