@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { unconnectedListener } from '../../scripts/openapi.ts'
 import { createOperator, type Scope } from '../../src/tenants/operator-keys.ts'
+import { type Api, callerOf, type MatrixOperation, operationsOf, servedPaths, UNDESCRIBED } from '../support/apis.ts'
 import { type Billing, startBilling } from '../support/billing.ts'
-import { callerOf, type Door, type MatrixOperation, operationsOf, servedPaths, UNDESCRIBED } from '../support/doors.ts'
 import {
   contentsOf,
   makeTenant,
@@ -52,13 +52,13 @@ test('every path that is served is described, and with every method it takes', a
   const described = new Set(operations.map(({ path }) => path.replace(/\{(\w+)\}/g, ':$1')))
   const undescribed = [...UNDESCRIBED, '/metrics']
   assert.deepEqual([...new Set(served)].filter((path) => !undescribed.includes(path)).sort(), [...described].sort())
-  for (const { door, path } of operations) {
+  for (const { api, path } of operations) {
     // A fixed path takes the methods of a path whose parameter matches it, too.
     const methods = operations
-      .filter((one) => one.door === door && asPattern(one.path).test(path))
+      .filter((one) => one.api === api && asPattern(one.path).test(path))
       .map(({ method }) => method)
     const allowed = [...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].sort().join(', ')
-    const { status, headers } = await send({ door, method: 'OPTIONS', path: fill(path, ours), key: keyTo(door, ours) })
+    const { status, headers } = await send({ api, method: 'OPTIONS', path: fill(path, ours), key: keyTo(api, ours) })
     assert.deepEqual([status, headers.allow], [405, allowed], path)
   }
 })
@@ -68,19 +68,19 @@ test('every operation answers only to its own key', async (t) => {
     if (RULES[operation.id]?.open) continue
     await t.test(operation.id, async () => {
       const before = await contents()
-      for (const [whose, key] of wrongKeys(operation.door)) {
+      for (const [whose, key] of wrongKeys(operation.api)) {
         const { status, text } = await send({ ...request(operation, ours), key })
         assert.equal(status, 401, `${whose}: ${text}`)
         assert.deepEqual(Object.keys(JSON.parse(text)), ['message'])
         assert.equal((await send({ ...request(operation, ours), method: 'HEAD', key })).status, 401, whose)
       }
-      const own = keyTo(operation.door, ours)
+      const own = keyTo(operation.api, ours)
       for (const header of ['Service-Secret', 'service-secret-key', 'Authorization'])
-        if (header !== operation.door.header)
+        if (header !== operation.api.header)
           assert.equal((await send({ ...request(operation, ours), key: own, header })).status, 401, header)
       const elsewhere = await send({ ...request(operation, ours), key: own, otherListener: true })
       assert.ok([401, 404].includes(elsewhere.status), `on the other listener: ${elsewhere.text}`)
-      if (operation.door.name === 'operator' && operation.method !== 'GET')
+      if (operation.api.name === 'operator' && operation.method !== 'GET')
         assert.equal((await send({ ...request(operation, ours), key: reader })).status, 403)
       assert.deepEqual(await contents(), before)
     })
@@ -98,7 +98,7 @@ test('every operation keeps one tenant’s objects from another', async (t) => {
       for (const naming of namings(operation, rule)) await checkForeign(operation, rule, us, them, naming)
       await checkOwn(operation, rule, us, them)
       assert.equal(await contentsOf(billing.db, them), held, 'what is theirs was changed')
-      if (operation.door.name === 'data' && operation.method === 'GET') await checkOtherKey(operation, us, them)
+      if (operation.api.name === 'data' && operation.method === 'GET') await checkOtherKey(operation, us, them)
     })
   }
 })
@@ -116,7 +116,7 @@ function namings({ path }: MatrixOperation, { query, body, foreign }: Rule): Nam
 }
 
 async function checkForeign(operation: MatrixOperation, rule: Rule, us: Tenant, them: Tenant, naming: Naming) {
-  const key = keyTo(operation.door, ours)
+  const key = keyTo(operation.api, ours)
   const ask = (it: Tenant) => send({ ...request(operation, us, it, naming), key })
   const { status, text, headers } = await ask(them)
   const what = `${naming} of theirs: ${status} ${text}`
@@ -131,8 +131,8 @@ async function checkForeign(operation: MatrixOperation, rule: Rule, us: Tenant, 
 }
 
 async function checkOwn(operation: MatrixOperation, rule: Rule, us: Tenant, them: Tenant) {
-  const mayOnlyRead = operation.door.name === 'operator' && operation.method === 'GET'
-  const key = mayOnlyRead ? reader : keyTo(operation.door, ours)
+  const mayOnlyRead = operation.api.name === 'operator' && operation.method === 'GET'
+  const key = mayOnlyRead ? reader : keyTo(operation.api, ours)
   const { status, text } = await send({ ...request(operation, us), key })
   assert.equal(status, rule.own ?? 200, text)
   if (rule.everywhere) return
@@ -146,7 +146,7 @@ async function checkOwn(operation: MatrixOperation, rule: Rule, us: Tenant, them
     )
 }
 
-/** Their key opens the door of the data API as well, to what is theirs. */
+/** The data API accepts the key of the other tenant, and returns what is theirs. */
 async function checkOtherKey(operation: MatrixOperation, us: Tenant, them: Tenant) {
   const { status, text } = await send({ ...request(operation, them), key: theirs.projectKey })
   assert.equal(status, 200, text)
@@ -186,8 +186,8 @@ function request(operation: MatrixOperation, us: Tenant, it: Tenant = us, naming
   const { query, body } = RULES[operation.id] ?? {}
   const named = naming === undefined || naming === 'content' ? it : us
   const search = query ? `?${new URLSearchParams(query(named))}` : ''
-  const { door, method } = operation
-  return { door, method, path: fill(operation.path, us, it, naming) + search, body: body?.(named, us) }
+  const { api, method } = operation
+  return { api, method, path: fill(operation.path, us, it, naming) + search, body: body?.(named, us) }
 }
 
 const namesOf = ({ mark, project, order, event, webhook, spareKey }: Tenant) =>
@@ -199,10 +199,10 @@ function masked(text: string, { mark, customer, order, event, webhook, spareKey 
   return names.reduce((rest, name) => rest.replaceAll(name, '…'), text)
 }
 
-const keyTo = ({ name }: Door, tenant: TenantWithKeys) =>
+const keyTo = ({ name }: Api, tenant: TenantWithKeys) =>
   ({ open: undefined, data: tenant.projectKey, billing: tenant.organizationKey, operator: writer })[name]
 
-function wrongKeys({ name }: Door): [string, string | undefined][] {
+function wrongKeys({ name }: Api): [string, string | undefined][] {
   const all: [string, string | undefined][] = [
     ['no key', undefined],
     ['an unknown key', `${name === 'operator' ? 'operator' : 'secret'}_${'A'.repeat(43)}`],

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { unconnectedListener } from '../../scripts/openapi.ts'
+import { servedPaths, UNDESCRIBED } from '../support/apis.ts'
 import { BASICS, insert } from '../support/data.ts'
 import { type Description, describeServer, type Operation } from '../support/description.ts'
-import { servedPaths, UNDESCRIBED } from '../support/doors.ts'
 import { type Project, startTestServer, type TestServer } from '../support/server.ts'
 
 describe('the description of the data API', () => {

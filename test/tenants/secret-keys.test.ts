@@ -1,4 +1,4 @@
-// The door of the data API: whose key opens it, what it says to all others, and how keys are replaced.
+// Authentication of the data API: which keys are valid, the 401 for all others, and how keys are replaced.
 import assert from 'node:assert/strict'
 import { Agent } from 'node:http'
 import { after, before, describe, test } from 'node:test'

@@ -1,10 +1,10 @@
-// The doors of the two listeners, the operations behind them as the descriptions tell them, and calls with any key.
+// The APIs of the two listeners with their keys, the operations in their descriptions, and calls with any key.
 import { Agent } from 'node:http'
 import { type Answer, type Json, send, type TestServer } from './server.ts'
 
-export interface Door {
+export interface Api {
   name: 'open' | 'data' | 'billing' | 'operator'
-  /** Where its key stands. */
+  /** The header with its key. */
   header: string
   listener: 'public' | 'operator'
 }
@@ -13,19 +13,19 @@ export interface MatrixOperation {
   id: string
   method: string
   path: string
-  door: Door
+  api: Api
 }
 
-const OPEN: Door = { name: 'open', header: '', listener: 'public' }
+const OPEN: Api = { name: 'open', header: '', listener: 'public' }
 
 /** By the name of the security scheme. */
-const DOORS: Record<string, Door> = {
+const APIS: Record<string, Api> = {
   projectKey: { name: 'data', header: 'Service-Secret', listener: 'public' },
   organizationKey: { name: 'billing', header: 'service-secret-key', listener: 'public' },
   operatorKey: { name: 'operator', header: 'Authorization', listener: 'operator' },
 }
 
-/** Every operation of both documents. Fails unless each says which one key opens it, or that none is needed. */
+/** Every operation of both documents. Throws unless each declares exactly one kind of key, or that it needs none. */
 export async function operationsOf({ url, adminUrl }: TestServer): Promise<MatrixOperation[]> {
   const found: MatrixOperation[] = []
   for (const [listener, at] of [
@@ -38,44 +38,36 @@ export async function operationsOf({ url, adminUrl }: TestServer): Promise<Matri
     for (const [path, methods] of Object.entries(document.paths)) {
       for (const [method, { operationId: id, security }] of Object.entries(methods)) {
         const schemes = (security as object[] | undefined)?.flatMap((one) => Object.keys(one))
-        const door = schemes?.length === 0 ? { ...OPEN, listener } : DOORS[schemes?.[0] ?? '']
-        if (!door || door.listener !== listener || schemes!.length > 1)
-          throw new Error(`${id} has to name the one key that opens it.`)
-        found.push({ id, method: method.toUpperCase(), path, door })
+        const api = schemes?.length === 0 ? { ...OPEN, listener } : APIS[schemes?.[0] ?? '']
+        if (!api || api.listener !== listener || schemes!.length > 1)
+          throw new Error(`${id} must declare exactly one kind of key.`)
+        found.push({ id, method: method.toUpperCase(), path, api })
       }
     }
   }
   return found
 }
 
-interface DoorCall {
-  door: Door
+interface ApiCall {
+  api: Api
   method: string
   path: string
   key?: string | undefined
-  /** Another header than the door's. */
+  /** Another header than the API's. */
   header?: string
   /** An object is sent as JSON, a text as lines of it. */
   body?: object | string | undefined
   otherListener?: boolean
 }
 
-/** Sends requests through doors. */
+/** Returns a function that sends requests to any of the APIs. */
 export function callerOf({ url, adminUrl }: TestServer) {
   const agent = new Agent()
-  return ({
-    door,
-    method,
-    path,
-    key,
-    header = door.header,
-    body,
-    otherListener = false,
-  }: DoorCall): Promise<Answer> => {
+  return ({ api, method, path, key, header = api.header, body, otherListener = false }: ApiCall): Promise<Answer> => {
     const headers: string[] = []
     if (key !== undefined) headers.push(header, header === 'Authorization' ? `Bearer ${key}` : key)
     if (typeof body === 'string') headers.push('Content-Type', 'application/x-ndjson')
-    const isPublic = (door.listener === 'public') !== otherListener
+    const isPublic = (api.listener === 'public') !== otherListener
     return send(agent, isPublic ? url : adminUrl, path, { method, headers, body: method === 'HEAD' ? undefined : body })
   }
 }
