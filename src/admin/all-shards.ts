@@ -17,7 +17,7 @@ export function shardHook(operation: Operation) {
   if (/:(organization|project)_id/.test(path)) return undefined
   return refuseForAnyShard(
     isReading(operation)
-      ? `This address leads to one shard at a time, and this operation concerns all of them. Run "tundish shards run --in FOLDER --merge -- ${command}".`
-      : `This address leads to the shard of an organization, and the path of this operation names no organization. Run "tundish ${command}" with the settings of one shard, or send the request to its own address.`,
+      ? `This address forwards each request to one shard, and this operation concerns all of them. Run "tundish shards run --in FOLDER --merge -- ${command}".`
+      : `This address forwards each request to the shard of its organization, and the path of this operation names none. Run "tundish ${command}" with the settings of one shard, or send the request to its own address.`,
   )
 }

@@ -97,7 +97,7 @@ export function profiles(app: FastifyInstance, context: PublicContext): void {
   }
   app.post<{ Body: { profile_ids: string[] } }>('/profiles/anonymize', { schema }, async ({ body, projectId, raw }) => {
     const ids = [...new Set(body.profile_ids)]
-    // Of a project's keys the door tells no more than whose they are.
+    // Authentication returns the project of a key, not which of its keys it is.
     const source = callerOf(raw, context.trustedProxies)
     const actor = { kind: 'project key', id: projectId, source } as const
     const missing = await inAuditTurn(context.db, 'erasure', projectId, () => erase(context, actor, projectId, ids))

@@ -75,7 +75,8 @@ const OPERATOR: ErrorCodes = {
   too_many_endpoints: { status: 409, meaning: 'The project has the most webhook endpoints it may have.' },
   concerns_all_shards: {
     status: 421,
-    meaning: 'The operation concerns all shards, and the address leads to one: the message has the command for all.',
+    meaning:
+      'The operation concerns all shards, and this address forwards each request to one: the message has the command for all.',
   },
   host_not_allowed: { status: 421, meaning: '`Host` is not a name of this server: `ADMIN_HOST_NAMES` lists them.' },
   too_many_keys: { status: 409, meaning: 'The owner has the most keys it may have: revoke one first.' },
