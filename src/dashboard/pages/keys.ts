@@ -47,7 +47,7 @@ function owned(view: View, owner: Owner, one: { id: string; name: string }, data
   return section(
     content.caption,
     html`${table(view, `${owner}-keys`, content, { hideCaption: true })}
-    ${actionForm(view, { action: view.href(path), button: 'Create a key', explanation: 'The key is shown once, on the next page.', fields: textField('name', 'What it is for', { required: true }) })}`,
+    ${actionForm(view, { action: view.href(path), button: 'Create a key', explanation: 'The key is shown once, on the next page.', fields: textField('name', 'Name', { required: true, hint: 'For example: reporting server' }) })}`,
     { note },
   )
 }
