@@ -5,7 +5,7 @@ import { UsageError } from '../lib/errors.ts'
 import { causeOf } from '../lib/pg/errors.ts'
 import { type Connection, connectTo } from './connection.ts'
 import { type Directory, directoryOf, type Part, type Places, readPart, stateOf } from './directory.ts'
-import { loadMaps, readMaps, writeMaps } from './haproxy.ts'
+import { loadMaps, processAt, readMaps, writeMaps } from './haproxy.ts'
 import type { Shard } from './shard.ts'
 import { askShard, breakable, withinLimit } from './time-limit.ts'
 
@@ -72,13 +72,15 @@ export async function follow({ shards, folder, sockets, log, signal }: Following
   )
   let stale: readonly string[] = []
   let said = ''
+  const processes = new Map<string, string | undefined>()
   while (!signal.aborted) {
+    if (!changed && stale.length === 0) stale = await restarted(sockets, processes)
     if (tried.size === shards.length && (changed || stale.length > 0)) {
       const directory = directoryWith(parts, shards, before)
       const isNew = changed
       changed = false
       if (isNew) writeMaps(folder, directory)
-      stale = await loadAll(isNew ? sockets : stale, folder, directory, log)
+      stale = await loadAll(isNew ? sockets : stale, folder, directory, log, processes)
       if (directory.conflicts.join() !== said) for (const conflict of directory.conflicts) log.error(conflict)
       said = directory.conflicts.join()
       const { organizations, projects, keys } = directory
@@ -95,17 +97,29 @@ export async function follow({ shards, folder, sockets, log, signal }: Following
 
 const pause = (signal: AbortSignal) => sleep(LOOK_MS, undefined, { signal }).catch(() => {})
 
-/** Returns the sockets that could not be loaded. */
+/** The sockets of HAProxy processes that were started since: they have read the files, perhaps before the last change. */
+async function restarted(
+  sockets: readonly string[],
+  processes: ReadonlyMap<string, string | undefined>,
+): Promise<string[]> {
+  const now = await Promise.all(sockets.map(processAt))
+  return sockets.filter((socket, n) => now[n] !== undefined && now[n] !== processes.get(socket))
+}
+
+/** Returns the sockets that could not be loaded. Notes the process of each one that was. */
 async function loadAll(
   sockets: readonly string[],
   folder: string,
   directory: Directory,
   log: Following['log'],
+  processes: Map<string, string | undefined>,
 ): Promise<string[]> {
   const failed = await Promise.all(
     sockets.map(async (socket) => {
       try {
+        const process = await processAt(socket)
         await loadMaps(socket, folder, directory)
+        processes.set(socket, process)
         return []
       } catch (error) {
         log.warn(`The maps could not be loaded: ${(error as Error).message}`)

@@ -52,6 +52,12 @@ export async function loadMaps(socket: string, folder: string, directory: Places
   }
 }
 
+/** The process that listens at a HAProxy's socket now; undefined when none does. */
+export async function processAt(socket: string): Promise<string | undefined> {
+  const shown = await command(socket, 'show info').catch(() => '')
+  return /^Pid: (\d+)$/m.exec(shown)?.[1]
+}
+
 /** The lines of `show map` are an address, the key and the value. */
 function readMap(shown: string): Map<string, string> {
   const lines = shown.split('\n').map((line) => line.split(' '))

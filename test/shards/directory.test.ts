@@ -6,8 +6,11 @@ import { readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { follow } from '../../src/shards/follow.ts'
+import { readShards } from '../../src/shards/shard.ts'
 import { createProject } from '../../src/tenants/tenants.ts'
 import { tundish } from '../support/cli.ts'
+import { until } from '../support/cluster.ts'
 import { ask } from '../support/postgres.ts'
 import { setUpShards } from './databases.ts'
 
@@ -40,26 +43,62 @@ test('the maps have every organization, and every key by its hash, with the shar
 test('a HAProxy that runs gets the maps without --follow too, and one that does not respond is named', async () => {
   const socket = join(folder, 'haproxy.sock')
   const commands: string[] = []
-  // Ends each answer by closing; all its maps are empty.
-  const haproxy = createServer((connection) => {
-    connection.once('data', (text) => {
-      commands.push(String(text))
-      connection.end()
-    })
-  }).listen(socket)
+  const haproxy = await emptyHaproxy(socket, commands)
   const words = ['shards', 'directory', '--in', settings, '--to', join(folder, 'maps'), '--haproxy', socket]
   try {
     const { code } = await tundish(words)
     assert.equal(code, 0)
     assert.match(commands.join(''), /^add map \S+organizations\.map north-org north;add map \S+ south-org south$/m)
   } finally {
-    haproxy.close()
-    await once(haproxy, 'close')
+    await haproxy.stop()
   }
   const { code, stdout } = await tundish(words)
   assert.equal(code, 1)
   assert.match(stdout, /^The maps could not be loaded: connect ENOENT \S+haproxy\.sock$/m)
 })
+
+test('a HAProxy that was reloaded gets the maps again: it may have read the files before their last change', async () => {
+  const socket = join(folder, 'reloaded.sock')
+  const commands: string[] = []
+  const stopping = new AbortController()
+  let isCurrent = false
+  const info = () => {
+    isCurrent = true
+  }
+  const log = { info, warn: () => {}, error: () => {} }
+  const first = await emptyHaproxy(socket, commands, '1')
+  const shards = readShards(settings)
+  const added = () => commands.filter((one) => one.includes('organizations.map north-org north')).length
+  const following = follow({ shards, folder: join(folder, 'maps'), sockets: [socket], log, signal: stopping.signal })
+  try {
+    await until('the maps to be loaded', () => isCurrent)
+    const before = added()
+    assert.ok(before > 0)
+    await first.stop()
+    const second = await emptyHaproxy(socket, commands, '2')
+    await until('the maps to be loaded again', () => added() > before).finally(second.stop)
+  } finally {
+    stopping.abort()
+    await following
+  }
+})
+
+/** What answers like a HAProxy whose maps are empty. It ends each answer by closing. */
+async function emptyHaproxy(socket: string, commands: string[], pid = '1') {
+  const server = createServer((connection) => {
+    connection.once('data', (data) => {
+      const text = String(data)
+      commands.push(text)
+      connection.end(text.startsWith('show info') ? `Name: HAProxy\nPid: ${pid}\n` : '')
+    })
+  }).listen(socket)
+  await once(server, 'listening')
+  const stop = async () => {
+    server.close()
+    await once(server, 'close')
+  }
+  return { stop }
+}
 
 test('an organization on two shards is served by neither, and is named', async () => {
   for (const shard of ['north', 'south'] as const) await create(shard, 'twin')
