@@ -46,8 +46,9 @@ export const QUEUE_AT_PROVIDER = [
 
 // The interval at which an idle process looks for due erasures. Its workers take turns.
 const POLL_MS = 1_000
-// The most concurrent erasures of one process.
+// The most concurrent erasures of one process, and of one merchant account, so that one whose provider hangs delays no other.
 const AT_ONCE = 4
+const PER_ACCOUNT = 2
 // Longer than all calls of one erasure, which detaches cards one after the other.
 const LEASE_S = 10 * 60
 const PAUSES_S = [5, 60, 10 * 60, 60 * 60, 6 * 60 * 60]
@@ -57,9 +58,10 @@ export function eraseAtProviders(app: Shared): () => Promise<void> {
   // An erasure that was taken and not settled is due again when its lease ends.
   const failure = 'An erasure at a payment provider failed; it is tried again.'
   const pauseMs = AT_ONCE * POLL_MS
+  const underWay = new Set<Due>()
   const stops = Array.from({ length: AT_ONCE }, (_, n) =>
     repeat(app, { delayMs: n * POLL_MS, pauseMs, failure }, async (signal) =>
-      (await eraseNext(app, signal)) ? 0 : pauseMs,
+      (await eraseNext(app, underWay, signal)) ? 0 : pauseMs,
     ),
   )
   return async () => {
@@ -77,14 +79,18 @@ type Due = {
 }
 
 // Taking an erasure moves its next attempt past the lease. A time further in the future than any pause is due too: it was set
-// before the clock was set back.
+// before the clock was set back. Accounts with fewer erasures under way in this process come first.
 const TAKE_DUE = {
   name: 'take erasure at provider',
   text: `
     with now as materialized (select db_clock() as at), due as (
-      select e.organization_id, e.psp, e.psp_merchant_id, e.target from provider_erasures e, now
-      where e.next_attempt_at <= now.at or e.next_attempt_at > now.at + interval '1 day'
-      order by e.next_attempt_at limit 1 for update of e skip locked)
+      select e.organization_id, e.psp, e.psp_merchant_id, e.target from now, provider_erasures e
+      left join (
+        select u.*, count(*) as n from unnest($2::text[], $3::text[], $4::text[]) as u (organization_id, psp, psp_merchant_id)
+        group by 1, 2, 3) busy using (organization_id, psp, psp_merchant_id)
+      where (e.next_attempt_at <= now.at or e.next_attempt_at > now.at + interval '1 day')
+        and coalesce(busy.n, 0) < ${PER_ACCOUNT}
+      order by coalesce(busy.n, 0), e.next_attempt_at limit 1 for update of e skip locked)
     update provider_erasures e set attempts = e.attempts + 1, next_attempt_at = now.at + make_interval(secs => $1)
     from due, now
     where (e.organization_id, e.psp, e.psp_merchant_id, e.target) =
@@ -93,16 +99,27 @@ const TAKE_DUE = {
 }
 
 /** Makes one attempt at a due erasure; returns whether there was one. */
-async function eraseNext({ db, providers, log }: Shared, signal: AbortSignal): Promise<boolean> {
-  const [due] = await db.query<Due>(TAKE_DUE, [LEASE_S])
+async function eraseNext(app: Shared, underWay: Set<Due>, signal: AbortSignal): Promise<boolean> {
+  const busy = [...underWay]
+  const accounts = [
+    busy.map((one) => one.organization_id),
+    busy.map((one) => one.psp),
+    busy.map((one) => one.psp_merchant_id),
+  ]
+  const [due] = await app.db.query<Due>(TAKE_DUE, [LEASE_S, ...accounts])
   if (!due) return false
+  underWay.add(due)
+  await attempt(app, due, signal).finally(() => underWay.delete(due))
+  return true
+}
+
+async function attempt({ db, providers, log }: Shared, due: Due, signal: AbortSignal): Promise<void> {
   const { organization_id, psp, psp_merchant_id, target } = due
   const provider = await providers.of(organization_id, psp, psp_merchant_id)
   const why = provider ? await erase(provider, due, signal) : 'the merchant account is not connected'
   const pause = PAUSES_S[Math.min(Number(due.attempts), PAUSES_S.length) - 1]!
   await db.query(SETTLE, [organization_id, psp, psp_merchant_id, target, why ?? null, pause])
   if (why === undefined) log.info({ organization_id, psp, psp_merchant_id }, 'A customer was erased at the provider.')
-  return true
 }
 
 const SETTLE = {
