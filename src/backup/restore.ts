@@ -4,6 +4,7 @@ import type { Config } from '../config.ts'
 import { Refusal } from '../lib/errors.ts'
 import type { Query } from '../lib/pg/types.ts'
 import { masterKeyIn, masterKeyPath, openSeal, type Seal } from '../lib/secrets.ts'
+import { removeArriving } from './arriving.ts'
 import { enterInAudit } from './audited.ts'
 import type { Catalogue } from './catalogue.ts'
 import { keepClocks, raiseClocks } from './clocks.ts'
@@ -89,6 +90,7 @@ async function inOneTransaction(
   const target = await emptyTables(query, present, age)
   const putBack = await takeIndexesOff(query)
   const rows = await load(session, source, target, progress)
+  await removeArriving(query, target)
   progress.at('Building indexes')
   await putBack()
   await runMissing(query, age)

@@ -54,6 +54,14 @@ export async function isReserved(query: Query, organization: string): Promise<bo
   return rows.length > 0
 }
 
+/** All reserved ids. */
+export async function readReserved(query: Query): Promise<{ organizations: string[]; projects: string[] }> {
+  const rows = await query(`
+    select split_part(name, ' ', 2) as kind, split_part(name, ' ', 3) as id from instance where name like 'arriving %'`)
+  const ids = (wanted: Kind) => rows.flatMap(({ kind, id }) => (kind === wanted ? [id!] : []))
+  return { organizations: ids('organization'), projects: ids('project') }
+}
+
 export async function releaseIds(query: Query, organization: string): Promise<void> {
   await query(`delete from instance where name like 'arriving %' and value = $1`, [organization])
 }

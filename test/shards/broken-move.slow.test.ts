@@ -135,6 +135,25 @@ test('the other shard is gone in the last step: the first one serves it again, o
   await assertServedBy('a')
 })
 
+test('a backup of the other shard from meanwhile can be restored, without what had been copied', async () => {
+  const file = join(folder, 'b.backup')
+  let backedUp = false
+  const backUp = async () => {
+    backedUp = (await on('b', 'backup', file)).code === 0
+    await clusters.b.stop('SIGQUIT')
+  }
+  await assert.rejects(moveWhile('Stopping requests', backUp))
+  assert.ok(backedUp)
+  await clusters.b.start()
+  const { code, stderr } = await on('b', 'restore', file, '--replace', '--without-erasures')
+  assert.equal(code, 0, stderr)
+  assert.equal(await numberOf('b', `profiles where project_id = 'other-app'`), 4)
+  for (const rows of [`profiles where project_id = 'shop-app'`, `instance where name ~ '^arriving '`])
+    assert.equal(await numberOf('b', rows), 0)
+  assert.equal((await run('a', 'b', '--give-up')).code, 0)
+  await assertServedBy('a')
+})
+
 test('PostgreSQL fails to copy again and again: the move is given up, with where to look', async () => {
   // One for the subscription, none for the copies of its tables.
   await clusters.a.query('alter system set max_replication_slots = 1')
