@@ -1,8 +1,9 @@
-// The doctor's check of moves to another shard that were broken off: requests that are refused, and log that is held back.
+// The doctor's check of moves between shards that were broken off: requests that are refused, and log that is held back.
 import type { Db } from '../lib/pg/db.ts'
 import { MOVE_LOCK } from '../shards/admission.ts'
 import { SLOTS } from '../shards/copy-ahead.ts'
 import { readMarks } from '../shards/mark.ts'
+import { readReserved } from '../tenants/reserved-ids.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 
 const MIB = 1024 * 1024
@@ -13,16 +14,23 @@ interface Slot {
   bytes: string | null
 }
 
-/** Returns no finding on a shard that no organization is leaving. */
+/** Returns no finding on a shard that no organization is leaving or moving to. */
 export async function checkMoves(db: Db): Promise<Finding[]> {
-  const [marks, slots, moving] = await Promise.all([readMarks(db.query), readSlots(db), readMoving(db)])
+  const [marks, slots, reserved] = await Promise.all([readMarks(db.query), readSlots(db), readReserved(db.query)])
   const leaving = new Set([...marks.keys(), ...slots.keys()])
-  return [...leaving].map((organization) => {
+  const moving = await readMoving(db, [...leaving, ...reserved.organizations])
+  const arriving = reserved.organizations.map((organization) => {
+    if (moving.has(organization)) return ok('shards', `"${organization}" is being moved to this shard.`)
+    const message = `A move of "${organization}" to this shard was broken off. Its ids and those of its projects are reserved here.`
+    return warning('shards', message, 'Run the same "tundish shards move" again, or with --give-up to give it up.')
+  })
+  const departing = [...leaving].map((organization) => {
     if (moving.has(organization)) return ok('shards', `"${organization}" is being moved to another shard.`)
     const slot = slots.get(organization)
     const mark = marks.get(organization)
     return mark ? refused(organization, mark.to, slot) : copied(organization, slot!)
   })
+  return [...departing, ...arriving]
 }
 
 function refused(organization: string, to: string, slot: Slot | undefined): Finding {
@@ -64,13 +72,14 @@ async function readSlots(db: Db): Promise<Map<string, Slot>> {
   return new Map(rows.map(({ organization, name, bytes }) => [organization!, { name: name!, bytes: bytes! }]))
 }
 
-/** The organizations whose move is under way: its process holds their locks. */
-async function readMoving(db: Db): Promise<Set<string>> {
+/** Those of the organizations whose move is under way: its process holds their locks, on both shards. */
+async function readMoving(db: Db, organizations: string[]): Promise<Set<string>> {
   const rows = await db.query(
-    `select o.id from organizations o
+    `select o.id from unnest($1::text[]) o (id)
      join pg_locks l on l.objid = (hashtext(o.id)::bigint & 4294967295)::oid
      where l.locktype = 'advisory' and l.classid = ${MOVE_LOCK} and l.objsubid = 2 and l.granted
        and l.database = (select oid from pg_database where datname = current_database())`,
+    [organizations],
   )
   return new Set(rows.map(({ id }) => id!))
 }

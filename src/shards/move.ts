@@ -25,8 +25,8 @@ export interface Move {
   organization: string
   from: Shard
   to: Shard
-  /** Told before each step. */
-  say(step: string): void
+  /** Told before each step, which waits for it. */
+  say(step: string): void | Promise<void>
 }
 
 export interface Moved {
@@ -46,7 +46,7 @@ const FORMER_MS = 10_000
 export const move = (move: Move): Promise<Moved> =>
   withBoth([move.from, move.to], async (from, to) => {
     for (const one of [from, to]) await alone(one, move.organization)
-    for (const one of [from, to]) if (!(await skipForeignKeyChecks(one))) move.say(checkedAt(one.shard))
+    for (const one of [from, to]) if (!(await skipForeignKeyChecks(one))) await move.say(checkedAt(one.shard))
     const interrupted = await markOf(from, move)
     if (interrupted && (await hasArrived(to.query, move.organization, interrupted))) return await finish(from, to, move)
     await takeBack(from, move.organization, interrupted)
@@ -73,10 +73,10 @@ async function moveAll(moving: Moving): Promise<Moved> {
   try {
     await endCopy(source, target, organization)
     await removeRows(target, ahead)
-    say('Copying')
+    await say('Copying')
     if (moving.projects.length > 0) await startCopy(source, target, organization, ahead)
     const startMs = performance.now()
-    say('Stopping requests')
+    await say('Stopping requests')
     const mark = await setMark(source.query, organization, moving.to.name)
     await sleep(NOTICE_MS)
     const fenced = await inTransaction(source, () => fence(source.query, organization, mark))
@@ -97,11 +97,11 @@ async function cutOver(moving: Moving, mark: Mark, startMs: number): Promise<Mov
   let stoodStillMs = 0
   let rows = 0
   await inTransaction(source, async () => {
-    say('Locking')
+    await say('Locking')
     await hold(source, tables, organization, projects)
     if (projects.length > 0) await finishCopy(source, target, organization)
     await endCopy(source, target, organization)
-    say('Copying the rest')
+    await say('Copying the rest')
     const [now] = await source.query('select db_clock() as at')
     await inTransaction(target, async () => {
       await copyRest(source, target, tables)
@@ -112,9 +112,9 @@ async function cutOver(moving: Moving, mark: Mark, startMs: number): Promise<Mov
       await noteArrival(target.query, organization, mark)
     })
     stoodStillMs = performance.now() - startMs
-    say('Waiting for the directories')
+    await say('Waiting for the directories')
     await sleep(NOTICE_MS)
-    say('Removing the old rows')
+    await say('Removing the old rows')
     await removeAll(source, tables, organization)
   })
   return { rows, stoodStillMs }

@@ -14,7 +14,7 @@ export async function refuseReserved(query: Query, kind: Kind, id: string): Prom
   const other = await reservedFor(query, kind, id)
   if (other !== undefined)
     throw new Refusal(
-      `The ${kind} id "${id}" is in use: the organization "${other}" is being moved here from another shard.`,
+      `The ${kind} id "${id}" is in use: the organization "${other}" is being moved here from another shard. If that was broken off, run the move again, or with --give-up.`,
     )
 }
 

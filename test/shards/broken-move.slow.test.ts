@@ -11,6 +11,7 @@ import { readShards, shardNamed } from '../../src/shards/shard.ts'
 import { fillShop } from '../failover/shop.ts'
 import { tundish } from '../support/cli.ts'
 import type { Cluster } from '../support/cluster.ts'
+import type { Json } from '../support/server.ts'
 import { openLogicalCluster, settingsOf } from './installation.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'tundish-broken-move-'))
@@ -37,21 +38,16 @@ const run = (from: string, to: string, ...more: string[]) =>
   tundish(['shards', 'move', 'shop', '--in', settings, '--from', from, '--to', to, ...more])
 const on = (shard: string, ...words: string[]) => tundish([...words, '--env-file', join(settings, `${shard}.env`)])
 
-/** Moves the shop from a to b, and begins `work` at this step, which is not waited for. */
-async function moveWhile(step: string, work: () => Promise<unknown>): Promise<{ steps: Map<string, number> }> {
+/** Moves the shop from a to b, and does `work` before this step. Returns when each step began. */
+async function moveWhile(step: string, work: () => Promise<unknown>): Promise<Map<string, number>> {
   const shards = readShards(settings)
   const steps = new Map<string, number>()
-  let working: Promise<unknown> | undefined
-  const say = (one: string) => {
+  const say = async (one: string) => {
     steps.set(one, performance.now())
-    if (one === step) working = work()
+    if (one === step) await work()
   }
-  try {
-    await moveBetween({ organization: 'shop', from: shardNamed(shards, 'a'), to: shardNamed(shards, 'b'), say })
-    return { steps }
-  } finally {
-    await working
-  }
+  await moveBetween({ organization: 'shop', from: shardNamed(shards, 'a'), to: shardNamed(shards, 'b'), say })
+  return steps
 }
 
 const numberOf = async (shard: 'a' | 'b', rows: string) =>
@@ -75,6 +71,7 @@ async function assertNothingLeft(shard: 'a' | 'b'): Promise<void> {
   for (const rows of left) assert.equal(await numberOf(shard, rows), 0, `${shard}: ${rows}`)
 }
 
+const HOW = 'If that was broken off, run the move again, or with --give-up.'
 const SLOT = `tundish_move_${createHash('sha256').update('shop').digest('hex').slice(0, 16)}`
 
 test('another organization with its id, which appears on the other shard meanwhile, is not taken for it', async () => {
@@ -90,6 +87,11 @@ test('another organization with its id, which appears on the other shard meanwhi
 test('its ids cannot be given to others while it is copied', async () => {
   const refusals: string[] = []
   const create = async () => {
+    const { findings } = JSON.parse((await on('b', 'doctor', '--json')).stdout)
+    assert.deepEqual(
+      findings.filter(({ check }: Json) => check === 'shards').map(({ message }: Json) => message),
+      ['"shop" is being moved to this shard.'],
+    )
     for (const words of [
       ['org', 'create', 'shop'],
       ['project', 'create', 'shop-app', '--org', 'other'],
@@ -100,9 +102,19 @@ test('its ids cannot be given to others while it is copied', async () => {
   await assert.rejects(moveWhile('Stopping requests', create))
   await clusters.b.start()
   assert.deepEqual(refusals, [
-    'The organization id "shop" is in use: the organization "shop" is being moved here from another shard.\n',
-    'The project id "shop-app" is in use: the organization "shop" is being moved here from another shard.\n',
+    `The organization id "shop" is in use: the organization "shop" is being moved here from another shard. ${HOW}\n`,
+    `The project id "shop-app" is in use: the organization "shop" is being moved here from another shard. ${HOW}\n`,
   ])
+  const { findings } = JSON.parse((await on('b', 'doctor', '--json')).stdout)
+  assert.deepEqual(
+    findings.filter(({ check }: Json) => check === 'shards').map(({ level, message }: Json) => [level, message]),
+    [
+      [
+        'warning',
+        'A move of "shop" to this shard was broken off. Its ids and those of its projects are reserved here.',
+      ],
+    ],
+  )
   assert.equal((await run('a', 'b', '--give-up')).code, 0)
   await assertServedBy('a')
   assert.equal((await on('b', 'project', 'create', 'shop-app', '--org', 'other')).code, 0)
@@ -203,7 +215,7 @@ test('a slot that was left behind is dropped, and so is a subscription without i
   await clusters.a.query(`select pg_create_logical_replication_slot('${SLOT}', 'pgoutput')`)
   await clusters.b.query(`
     create subscription ${SLOT} connection 'host=/nowhere' publication ${SLOT} with (connect = false, slot_name = gone)`)
-  const { steps } = await moveWhile('', async () => {})
+  const steps = await moveWhile('', async () => {})
   await assertServedBy('b')
   // Otherwise a directory that looks at a before b would find it on neither, and its requests would get 401.
   assert.ok(steps.get('Removing the old rows')! - steps.get('Waiting for the directories')! > 1000)
