@@ -9,7 +9,7 @@ import { type Dispute, noDetails } from '../../providers/provider.ts'
 import { joinRates, type Rates, toUsdMinor, writeUsd } from '../../records/exchange-rates.ts'
 import { jsonAmount } from '../amount.ts'
 import { uuidIn } from '../body.ts'
-import { lockOrder } from '../charge/orders.ts'
+import { lockOrder, type OrderIds } from '../charge/orders.ts'
 import {
   HELD_COLUMNS,
   type Held,
@@ -36,8 +36,6 @@ export const disputeEventData = Type.Object(
   },
   { title: 'DisputeEventData', additionalProperties: false },
 )
-
-export type OrderIds = { organization_id: string; order_id: string }
 
 /**
  * Records the state of a dispute; repeating it changes nothing. Opened: `charge.disputed`. Funds withdrawn: a report row

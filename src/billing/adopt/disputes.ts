@@ -1,9 +1,9 @@
 // Records the disputes of charges at the provider, for notifications and for `reconcile`.
 import { endWhenStalled } from '../../lib/pg/stalled.ts'
 import type { Dispute } from '../../providers/provider.ts'
-import type { AtProvider } from '../charge/orders.ts'
+import type { AtProvider, OrderIds } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
-import { adoptDispute, type OrderIds } from './dispute.ts'
+import { adoptDispute } from './dispute.ts'
 import { findByCharge } from './refunds.ts'
 
 /** Records disputes of orders that are here, and returns how many of them changed something. */

@@ -4,7 +4,7 @@ import { formatMinor } from '../../lib/money.ts'
 import type { Commit } from '../../lib/pg/db.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import type { RefundAtProvider } from '../../providers/provider.ts'
-import type { Order } from '../charge/orders.ts'
+import type { Order, OrderIds } from '../charge/orders.ts'
 import { changedOf } from '../effects/changed.ts'
 import { addReportRows } from '../effects/report-rows.ts'
 import { effectsOf, lockRefund, reportRow, type SettledRefund, undo } from '../refund/settle.ts'
@@ -31,7 +31,6 @@ export async function adoptRefunds(
   for (const refund of refunds) await adoptOne(query, order, refund)
 }
 
-type OrderIds = Pick<Order, 'organization_id' | 'order_id'>
 type Known = { refund_id: string; status: string; amount: string }
 
 /**

@@ -2,7 +2,14 @@
 import { endWhenStalled } from '../../lib/pg/stalled.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import { type Provider, ProviderError, type RefundAtProvider } from '../../providers/provider.ts'
-import { AT_PROVIDER, type AtProvider, ORDER_COLUMNS, type Order, ordersInProgress } from '../charge/orders.ts'
+import {
+  AT_PROVIDER,
+  type AtProvider,
+  ORDER_COLUMNS,
+  type Order,
+  type OrderIds,
+  ordersInProgress,
+} from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
 import { refundsInProgress } from '../refund/refunds.ts'
 import { leaseMs } from '../unknown/lease.ts'
@@ -65,7 +72,7 @@ export async function settleNow(context: BillingContext, organizationId: string,
  * may be heard of first, and need a settled order. Throws `ProviderError` while another process has the order.
  */
 export async function settleBefore(context: BillingContext, at: AtProvider, handle: string): Promise<void> {
-  const [order] = await context.db.query<Pick<Order, 'organization_id' | 'order_id'>>(FIND_IN_PROGRESS, [handle, ...at])
+  const [order] = await context.db.query<OrderIds>(FIND_IN_PROGRESS, [handle, ...at])
   if (!order) return
   if (!(await settleNow(context, order.organization_id, order.order_id)))
     throw new ProviderError('Another process is still settling the charge.')

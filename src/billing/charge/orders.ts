@@ -108,6 +108,8 @@ export async function findSucceededSince(query: Query, provider: AtProvider, sin
   )
 }
 
+export type OrderIds = Pick<Order, 'organization_id' | 'order_id'>
+
 /** The psp, merchant id (`*`: any) and organization (null: any) as parameters 2 to 4 of a statement on orders `o`. */
 export type AtProvider = [psp: string, merchantId: string, organizationId: string | null]
 
