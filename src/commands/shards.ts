@@ -5,10 +5,9 @@ import { isReading } from '../admin/operation.ts'
 import { audited, type Entry } from '../audit/audit.ts'
 import { UsageError } from '../lib/errors.ts'
 import { openLog } from '../lib/log.ts'
-import type { Places } from '../shards/directory.ts'
 import { follow, readDirectory } from '../shards/follow.ts'
 import { type Broken, giveUpBroken, giveUpWithout } from '../shards/give-up.ts'
-import { loadMaps, writeMaps } from '../shards/haproxy.ts'
+import { whyNotLoaded, writeMaps } from '../shards/haproxy.ts'
 import { documentOf, merge } from '../shards/merge.ts'
 import { move } from '../shards/move.ts'
 import { type Ran, runOn } from '../shards/on-each.ts'
@@ -48,22 +47,13 @@ async function writeDirectory(shards: readonly Shard[], folder: string, sockets:
   const directory = await readDirectory(shards, folder)
   writeMaps(folder, directory)
   const { organizations, projects, keys, conflicts, unreachable } = directory
-  const notLoaded = await loadEach(sockets, folder, directory)
+  const loads = await Promise.all(sockets.map((socket) => whyNotLoaded(socket, folder, directory)))
+  const notLoaded = loads.filter((why) => why !== undefined)
   const sizes = { organizations: organizations.size, projects: projects.size, keys: keys.size }
   const text = `${sizes.organizations} organizations, ${sizes.projects} projects and ${sizes.keys} keys on ${shards.length} shards.`
   const problems = [...conflicts, ...unreachable, ...notLoaded]
   const json = { shards: shards.length, ...sizes, conflicts, unreachable, not_loaded: notLoaded }
   return { json, text: [text, ...problems].join('\n'), exitCode: problems.length && 1 }
-}
-
-/** Loads the maps into each HAProxy, and returns a sentence for each one where that failed. */
-async function loadEach(sockets: readonly string[], folder: string, directory: Places): Promise<string[]> {
-  const failures: string[] = []
-  for (const socket of sockets)
-    await loadMaps(socket, folder, directory).catch((error: Error) => {
-      failures.push(`The maps could not be loaded: ${error.message}`)
-    })
-  return failures
 }
 
 function registerRun(command: Command): void {

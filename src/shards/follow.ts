@@ -5,7 +5,7 @@ import { UsageError } from '../lib/errors.ts'
 import { causeOf } from '../lib/pg/errors.ts'
 import { type Connection, connectTo } from './connection.ts'
 import { type Directory, directoryOf, type Part, type Places, readPart, stateOf } from './directory.ts'
-import { loadMaps, processAt, readMaps, writeMaps } from './haproxy.ts'
+import { processAt, readMaps, whyNotLoaded, writeMaps } from './haproxy.ts'
 import type { Shard } from './shard.ts'
 import { askShard, breakable, withinLimit } from './time-limit.ts'
 
@@ -116,15 +116,11 @@ async function loadAll(
 ): Promise<string[]> {
   const failed = await Promise.all(
     sockets.map(async (socket) => {
-      try {
-        const process = await processAt(socket)
-        await loadMaps(socket, folder, directory)
-        processes.set(socket, process)
-        return []
-      } catch (error) {
-        log.warn(`The maps could not be loaded: ${(error as Error).message}`)
-        return [socket]
-      }
+      const process = await processAt(socket)
+      const why = await whyNotLoaded(socket, folder, directory)
+      if (why === undefined) processes.set(socket, process)
+      else log.warn(why)
+      return why === undefined ? [] : [socket]
     }),
   )
   return failed.flat()

@@ -52,6 +52,13 @@ export async function loadMaps(socket: string, folder: string, directory: Places
   }
 }
 
+/** Loads the maps for a caller that goes on after a failure; returns a sentence that says why it failed. */
+export const whyNotLoaded = (socket: string, folder: string, directory: Places): Promise<string | undefined> =>
+  loadMaps(socket, folder, directory).then(
+    () => undefined,
+    (error: Error) => `The maps could not be loaded: ${error.message}`,
+  )
+
 /** The process that listens at a HAProxy's socket now; undefined when none does. */
 export async function processAt(socket: string): Promise<string | undefined> {
   const shown = await command(socket, 'show info').catch(() => '')

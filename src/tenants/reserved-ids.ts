@@ -37,7 +37,10 @@ export async function reserveIds(query: Query, organization: string, projects: r
   }
 }
 
-/** The organization for which an id is reserved. Locks the id: whoever creates it commits first, or finds it reserved. */
+/**
+ * The organization for which an id is reserved. Locks the id until the end of the transaction, so that it is not created and
+ * reserved at the same time.
+ */
 async function reservedFor(query: Query, kind: Kind, id: string): Promise<string | undefined> {
   const name = nameOf(kind, id)
   await query(`select pg_advisory_xact_lock(${LOCK_CLASS}, hashtext($1))`, [name])
