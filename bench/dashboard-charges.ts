@@ -14,7 +14,7 @@ const CHARGES_A_SECOND = 50
 const PAUSE_MS = 500
 const PAGES = ['/?period=90d', '/revenue?period=90d', '/charges', '/subscriptions', '/refunds', '/funnels']
 const WARM_UP_SECONDS = 10
-const LEAST_SECONDS = 15
+const MIN_SECONDS = 15
 
 export async function chargesBesidePages({ seconds, rounds, quick, workers }: Options, say: (text: string) => void) {
   const adminPort = 20_000 + (process.pid % 20_000)
@@ -35,7 +35,7 @@ export async function chargesBesidePages({ seconds, rounds, quick, workers }: Op
     }
     for (const path of PAGES) await visit(visitor, path)
     await charge(quick ? 1 : WARM_UP_SECONDS)
-    const lasts = quick ? 2 : Math.max(LEAST_SECONDS, seconds)
+    const lasts = quick ? 2 : Math.max(MIN_SECONDS, seconds)
     const each: { alone: Awaited<ReturnType<typeof charge>>; beside: Awaited<ReturnType<typeof charge>> }[] = []
     for (let round = 0; round < rounds; round += 1) {
       say(`Charges alone and beside pages, ${round + 1} of ${rounds}…`)

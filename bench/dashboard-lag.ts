@@ -14,12 +14,12 @@ const CHANGES_A_SECOND = 500
 // Of each second's changes: subscriptions that begin, and old ones that are cancelled; all others renew.
 const BEGIN = 50
 const CANCEL = 25
-const LEAST_SECONDS = 90
+const MIN_SECONDS = 90
 // After the last change.
 const PATIENCE_MS = 300_000
 
 export async function measureLag({ app }: Rig, { size, seconds, quick }: Options, say: (text: string) => void) {
-  const lasts = quick ? 5 : Math.max(LEAST_SECONDS, seconds)
+  const lasts = quick ? 5 : Math.max(MIN_SECONDS, seconds)
   say(`${CHANGES_A_SECOND} changes a second for ${lasts} s…`)
   const stop = followFigures(app)
   const base = await begun(app)

@@ -29,7 +29,7 @@ const OTHERS = [
 ]
 /** Made without the database. */
 const REFERENCE = '/sign-in'
-const LEAST_VISITS = 20
+const MIN_VISITS = 20
 // CPU time is counted in hundredths of a second.
 const CPU_VISITS = 10
 const SCREENS = 3
@@ -127,7 +127,7 @@ async function measurePages(visitor: Visitor, cpu: Cpu, { rounds }: Options, say
   const paths = [...OF_A_PERIOD.flatMap((path) => periods.map((period) => `${path}?${period}`)), ...OTHERS]
   const times: Record<string, number[]> = Object.fromEntries([...paths, REFERENCE].map((path) => [path, []]))
   for (const path of paths) await visit(visitor, path)
-  const visits = Math.max(LEAST_VISITS, rounds)
+  const visits = Math.max(MIN_VISITS, rounds)
   say(`${paths.length} pages, ${visits} times…`)
   for (let n = 0; n < visits; n += 1) {
     for (const path of paths) {

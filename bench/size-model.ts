@@ -56,7 +56,7 @@ const COPY_BYTES_A_SECOND = 200e6
 const PROCESSES = 4
 const CONNECTIONS = 16
 // Above this CPU is busy too long at a time for short answers.
-const MOST_BUSY = 0.6
+const MAX_BUSY = 0.6
 
 function lineOf(name: string): Line {
   const { results } = JSON.parse(readFileSync(join(RESULTS, '2026-11-21-growth.json'), 'utf8'))
@@ -100,7 +100,7 @@ function modelOf(shards: number, page: Line, syncPage: Line) {
 }
 
 function wallOf(cores: number, diskGb: number): string {
-  if (cores > server.cores * MOST_BUSY) return `CPU: ${Math.ceil(cores / MOST_BUSY)} cores are needed`
+  if (cores > server.cores * MAX_BUSY) return `CPU: ${Math.ceil(cores / MAX_BUSY)} cores are needed`
   // Of a database that is used evenly, indexes and recent rows should stay in memory: about a quarter.
   if (diskGb / 4 > server.memoryGb) return `memory: ${Math.ceil(diskGb / 4)} GB hold what is used`
   return 'one organization that is too large for a server'

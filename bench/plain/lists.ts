@@ -12,7 +12,7 @@ export interface Pools {
 }
 
 const PROJECT = 'bench'
-const MOST = '9999-12-31T23:59:59.999999Z'
+const LATEST = '9999-12-31T23:59:59.999999Z'
 
 const SUBSCRIPTION = {
   ...columns('s', text, 'id psp_id status'),
@@ -105,7 +105,7 @@ async function page(pools: Pools, { list, tables, item }: Kind, query: Query): P
   const where = ['s.project_id = $1']
   if (status) where.push(`s.status = $${values.push(status)}`)
   if (email) where.push(`p.email_folded = $${values.push(email.toLowerCase())}`)
-  if (from) where.push(`s.updated_at >= $${values.push(from)} and s.updated_at < $${values.push(to ?? MOST)}`)
+  if (from) where.push(`s.updated_at >= $${values.push(from)} and s.updated_at < $${values.push(to ?? LATEST)}`)
   const filtered = `${status ? ' status' : ''}${email ? ' email' : ''}${from ? ' window' : ''}`
   // What the planner takes for the whole table may be planned once; of a filter it has to see the value.
   const pool = filtered === '' ? pools.planned : pools.byValue

@@ -24,8 +24,8 @@ const DIMENSIONS = [
 ]
 const PERIODS = ['day', 'week', 'month']
 // Ten years of days.
-const MOST_DAYS = 3660
-const MOST_METRICS = 20
+const MAX_DAYS = 3660
+const MAX_METRICS = 20
 
 const day = (description: string) =>
   Type.String({ description, pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$', [DECLARED_ONLY]: { pattern: DAY_PATTERN } })
@@ -39,7 +39,7 @@ export const query = Type.Object({
   metric: Type.String({
     description: `One metric, or several separated by commas: ${metricNames.map((name) => `\`${name}\``).join(', ')}.`,
     maxLength: 1000,
-    [DECLARED_ONLY]: { pattern: listOf(metricNames, MOST_METRICS) },
+    [DECLARED_ONLY]: { pattern: listOf(metricNames, MAX_METRICS) },
   }),
   from: Type.Optional(day('The first day, in UTC. 30 days before `to` if left out.')),
   to: Type.Optional(day('The day after the last. Tomorrow if left out.')),
@@ -96,11 +96,11 @@ export function readQuery(query: unknown): FiguresRequest {
 function readMetrics(metric: string): MetricName[] {
   const names = metric.split(',').filter(Boolean)
   const unknown = names.find((name) => !Object.hasOwn(metrics, name))
-  if (unknown !== undefined || names.length === 0 || names.length > MOST_METRICS)
+  if (unknown !== undefined || names.length === 0 || names.length > MAX_METRICS)
     throw new ApiError(
       400,
       'invalid_parameter',
-      `metric must be 1 to ${MOST_METRICS} of ${metricNames.join(', ')}, got "${metric}".`,
+      `metric must be 1 to ${MAX_METRICS} of ${metricNames.join(', ')}, got "${metric}".`,
     )
   return names as MetricName[]
 }
@@ -110,8 +110,8 @@ export function questionOf(asked: FiguresRequest, projects: readonly string[], t
   const to = asked.to ?? addDays(today, 1)
   const from = asked.from ?? readDay('from', addDays(to, -30))
   if (from >= to) throw new ApiError(400, 'invalid_parameter', `from must be before to, got ${from} and ${to}.`)
-  if ((Date.parse(to) - Date.parse(from)) / DAY_MS > MOST_DAYS)
-    throw new ApiError(400, 'invalid_parameter', `from and to must be at most ${MOST_DAYS} days apart.`)
+  if ((Date.parse(to) - Date.parse(from)) / DAY_MS > MAX_DAYS)
+    throw new ApiError(400, 'invalid_parameter', `from and to must be at most ${MAX_DAYS} days apart.`)
   return { ...asked.about, projects, from, to }
 }
 

@@ -18,7 +18,7 @@ import type { Operation, Reading } from './operation.ts'
 const TAG = 'Finance'
 const PATH = '/organizations/:organization_id/finance'
 const DEFAULT_LIMIT = 100
-const MOST_ROWS = 1000
+const MAX_ROWS = 1000
 
 const period = {
   month: Type.Optional(
@@ -85,7 +85,7 @@ const rows: Reading = {
     ...period,
     after: Type.Optional(Type.String({ description: '`next_after` of the previous page.', maxLength: 40 })),
     limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: MOST_ROWS, default: DEFAULT_LIMIT, description: 'How many rows at most.' }),
+      Type.Integer({ minimum: 1, maximum: MAX_ROWS, default: DEFAULT_LIMIT, description: 'How many rows at most.' }),
     ),
   }),
   answer: Type.Object(

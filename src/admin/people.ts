@@ -139,7 +139,7 @@ const CARD = `
     select coalesce(k.network, r.network) as network, coalesce(k.last4, r.pm_data_last4) as last4,
       coalesce(k.expiration_date, r.pm_data_expiration_date) as expiration_date) card`
 
-/** The lists of records in the response: the newest `MOST` of each kind. */
+/** The lists of records in the response: the newest `MAX_RECORDS_OF_A_KIND` of each kind. */
 const PARTS: Record<string, { shape: Shape; from: string; order: string }> = {
   sessions: {
     shape: session,
@@ -189,7 +189,7 @@ const PARTS: Record<string, { shape: Shape; from: string; order: string }> = {
   },
 }
 
-const MOST = 100
+const MAX_RECORDS_OF_A_KIND = 100
 
 const get: Reading = {
   id: 'getPerson',
@@ -198,7 +198,7 @@ const get: Reading = {
   path: `${PATH}/:profile_id`,
   tag: TAG,
   summary: 'Get everything that is stored about a person',
-  description: `The profile with its sessions and replies, subscriptions, transactions, customers, orders, declined payments, refunds and disputes, and events: the newest ${MOST} of each.`,
+  description: `The profile with its sessions and replies, subscriptions, transactions, customers, orders, declined payments, refunds and disputes, and events: the newest ${MAX_RECORDS_OF_A_KIND} of each.`,
   answer: Type.Object(
     {
       profile: profile.schema,
@@ -221,7 +221,7 @@ const get: Reading = {
     if (!row) throw absent('profile', profile_id)
     const parts = await Promise.all(
       Object.entries(PARTS).map(async ([name, { shape, from, order }]) => {
-        const text = `select ${shape.columns} from ${from} order by ${order} limit ${MOST}`
+        const text = `select ${shape.columns} from ${from} order by ${order} limit ${MAX_RECORDS_OF_A_KIND}`
         return `"${name}":${listText(shape, await db.read({ text }, [project_id, profile_id]))}`
       }),
     )

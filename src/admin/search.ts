@@ -6,7 +6,7 @@ import { fold } from '../lib/text.ts'
 import { instantFromPg } from '../lib/time.ts'
 import type { Operation, Reading } from './operation.ts'
 
-const MOST_RESULTS = 100
+const MAX_RESULTS = 100
 const KINDS = [
   'profile',
   'customer',
@@ -63,7 +63,7 @@ const search: Reading = {
 }
 
 async function find(db: Db, q: string) {
-  const rows = await db.query(SEARCH, [q, fold(q), isUuid(q) ? q : null, MOST_RESULTS])
+  const rows = await db.query(SEARCH, [q, fold(q), isUuid(q) ? q : null, MAX_RESULTS])
   return rows.map(({ created_at, ...row }) => ({ ...row, created_at: instantFromPg(created_at!) }))
 }
 

@@ -184,14 +184,14 @@ const names: Reading = {
   ),
   async run({ db }, { params }) {
     await requireProject(db.query, params.project_id!)
-    const [row] = await db.query(NAMES, [params.project_id!, MOST_NAMES])
+    const [row] = await db.query(NAMES, [params.project_id!, MAX_NAMES])
     const { funnels, products, experiments } = row!
     return { funnels: JSON.parse(funnels!), products: JSON.parse(products!), experiments: JSON.parse(experiments!) }
   },
 }
 
 // Only the newest: the dashboard shows an object without a name here by its id.
-const MOST_NAMES = 2000
+const MAX_NAMES = 2000
 const namesIn = (table: string, column: string) => `
   (select coalesce(json_object_agg(id, ${column}), '{}') from (
      select id, ${column} from ${table} where project_id = $1 and ${column} is not null

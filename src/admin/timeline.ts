@@ -21,11 +21,11 @@ interface TimelineEntry {
   detail: Record<string, unknown>
 }
 
-const MOST_ENTRIES = 1000
+const MAX_ENTRIES = 1000
 
 /** The timeline, oldest first. */
 export async function readTimeline(db: Db, organizationId: string, orderId: string): Promise<TimelineEntry[]> {
-  const rows = await db.query(TIMELINE, [organizationId, orderId, MOST_ENTRIES])
+  const rows = await db.query(TIMELINE, [organizationId, orderId, MAX_ENTRIES])
   return rows.map(({ at, what, detail }) => ({ at: instantFromPg(at!), what: what!, detail: JSON.parse(detail!) }))
 }
 

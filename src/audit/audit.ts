@@ -60,7 +60,7 @@ const PATIENCE = {
 }
 // Other processes add entries too. Of those that compare with the same head one always succeeds, so this many failures mean
 // that there are more writers than the log can serve.
-const MOST_TRIES = 50
+const MAX_TRIES = 50
 
 /**
  * Opens the log. If the file of heads cannot be written before the commit, the entry fails. After the commit a failure is
@@ -91,7 +91,7 @@ export function openAudit(seal: Seal, headsPath: string, log?: Pick<Logger, 'err
         1,
         async () => {
           const saved = transaction.query('savepoint audit')
-          for (let tries = 1; tries <= MOST_TRIES; tries += 1) {
+          for (let tries = 1; tries <= MAX_TRIES; tries += 1) {
             const [head] = await Promise.all([tryAppend(transaction, actor, entry), saved])
             if (head) return head
             await transaction.query('rollback to savepoint audit')

@@ -19,7 +19,7 @@ export interface PeriodGiven {
   to?: string
 }
 
-const MOST_MONTHS = 36
+const MAX_MONTHS = 36
 const list = (names: readonly string[]) => names.map((name) => `'${name}'`).join(', ')
 const sumOf = (sign: string, moves: readonly string[]) =>
   `coalesce(sum(${sign}m.amount) filter (where m.move in (${list(moves)})), 0)`
@@ -145,11 +145,11 @@ export function readPeriod({ month, from, to }: PeriodGiven, names = PARAMETERS)
   const period = { from: dayOf(names.from, from), to: dayOf(names.to, to) }
   if (period.from >= period.to)
     throw new ApiError(400, 'invalid_parameter', `${names.from} must be before ${names.to}, got ${from} and ${to}.`)
-  if (period.to > monthsAfter(period.from, MOST_MONTHS))
+  if (period.to > monthsAfter(period.from, MAX_MONTHS))
     throw new ApiError(
       400,
       'invalid_parameter',
-      `${names.from} and ${names.to} must be at most ${MOST_MONTHS} months apart.`,
+      `${names.from} and ${names.to} must be at most ${MAX_MONTHS} months apart.`,
     )
   return period
 }

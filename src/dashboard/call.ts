@@ -44,7 +44,7 @@ function checkInput(operation: Operation, { params, query, body }: Input): void 
 const mayCall = (operation: Operation, { scope }: Session) => isReading(operation) || scope === 'write'
 
 // For lists of keys and merchant accounts, of which one tenant has few. Further ones are not shown.
-const MOST = 1000
+const MAX_ITEMS = 1000
 
 /** Reads all pages of a list, up to a thousand items. */
 export async function allOf(call: Call, id: string, input: Partial<Input> = {}): Promise<Result[]> {
@@ -55,6 +55,6 @@ export async function allOf(call: Call, id: string, input: Partial<Input> = {}):
     const { data, pagination } = await call(id, { ...input, query })
     items.push(...data)
     cursor = pagination.next_cursor
-  } while (cursor !== undefined && items.length < MOST)
+  } while (cursor !== undefined && items.length < MAX_ITEMS)
   return items
 }

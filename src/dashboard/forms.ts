@@ -2,14 +2,14 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { ApiError } from '../lib/errors.ts'
 
-const MOST_FORM_BYTES = 64 * 1024
+const MAX_FORM_BYTES = 64 * 1024
 
 /** Makes the scope accept forms as bodies, and refuse changes that another origin made the browser send (CSRF). */
 export function acceptForms(scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers()
   scope.addContentTypeParser(
     'application/x-www-form-urlencoded',
-    { parseAs: 'string', bodyLimit: MOST_FORM_BYTES },
+    { parseAs: 'string', bodyLimit: MAX_FORM_BYTES },
     async (_request: FastifyRequest, body: string) => new URLSearchParams(body),
   )
   scope.addContentTypeParser('*', async () => {

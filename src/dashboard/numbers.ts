@@ -158,13 +158,13 @@ export interface Names {
 }
 
 // Each project is a query. Funnels and products of further projects are shown by their id.
-const MOST_NAMED = 20
+const MAX_NAMED = 20
 
 /** The names of funnels, products and experiments of the chosen project, or of the newest projects of the organization. */
 export async function namesOf(view: View): Promise<Names> {
   const all = await Promise.all(
     chosenProjects(view)
-      .slice(0, MOST_NAMED)
+      .slice(0, MAX_NAMED)
       .map(({ id }) => view.call('getProjectNames', { params: { project_id: id } }) as Promise<Names>),
   )
   // Without a prototype, because an id may be "constructor".

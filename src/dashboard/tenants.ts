@@ -37,7 +37,7 @@ export interface Tenants {
 /** The prefix of an organization's id in the URL: all of its projects are shown together. */
 const ALL = 'all:'
 // The most that one call returns. In a longer list a search is faster.
-const MOST_CHOICES = 100
+const MAX_CHOICES = 100
 
 /** The value of `project` in the URL that stands for all projects of an organization. */
 export const wholeOf = ({ id }: Named) => ALL + id
@@ -48,8 +48,8 @@ export const wholeOf = ({ id }: Named) => ALL + id
  */
 export async function findTenants(call: Call, wanted: string | null): Promise<Tenants> {
   const [listed, listedOrganizations, chosen] = await Promise.all([
-    call('listProjects', { query: { limit: MOST_CHOICES } }),
-    call('listOrganizations', { query: { limit: MOST_CHOICES } }),
+    call('listProjects', { query: { limit: MAX_CHOICES } }),
+    call('listOrganizations', { query: { limit: MAX_CHOICES } }),
     find(call, wanted),
   ])
   const project = chosen.project ?? (wanted === null ? (listed.data[0] as Project | undefined) : undefined)
@@ -81,7 +81,7 @@ const findOrganization = async (call: Call, id: string | undefined): Promise<Org
   id === undefined ? undefined : call('getOrganization', { params: { organization_id: id } })
 
 async function siblingsOf(call: Call, organization_id: string): Promise<Project[]> {
-  return (await call('listProjects', { query: { organization_id, limit: MOST_CHOICES } })).data
+  return (await call('listProjects', { query: { organization_id, limit: MAX_CHOICES } })).data
 }
 
 /** The first item of each id. */

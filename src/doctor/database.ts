@@ -8,7 +8,7 @@ import { count, type Finding, failed, ok, warning } from './finding.ts'
 const OLDEST = 15
 const NEWEST_TRIED = 18
 // Normal between two machines that synchronize their clocks by NTP.
-const MOST_SKEW_MS = 2_000
+const MAX_SKEW_MS = 2_000
 // A writer that takes longer delays every sync of its project.
 const LONG_WRITE = '5 minutes'
 
@@ -70,7 +70,7 @@ export async function checkClock(db: Db): Promise<Finding> {
   const answered = Date.now()
   const theirs = Number(row!.ms)
   const skewMs = theirs < asked ? theirs - asked : Math.max(0, theirs - answered)
-  if (Math.abs(skewMs) <= MOST_SKEW_MS) return ok('clock', 'The clocks of the database and this machine agree.')
+  if (Math.abs(skewMs) <= MAX_SKEW_MS) return ok('clock', 'The clocks of the database and this machine agree.')
   const seconds = (Math.abs(skewMs) / 1000).toFixed(1)
   return warning(
     'clock',

@@ -28,7 +28,7 @@ export type { Finding } from './finding.ts'
 
 const MIB = 1024 * 1024
 const ENOUGH_DISK_BYTES = 2048 * MIB
-const LEAST_DISK_BYTES = 256 * MIB
+const MIN_DISK_BYTES = 256 * MIB
 const PROVIDER_PATIENCE_MS = 3_000
 
 interface Examination {
@@ -84,7 +84,7 @@ async function checkDisk({ dataDir }: Config): Promise<Finding> {
   const message = `${Math.floor(free / MIB).toLocaleString('en')} MiB are free on the disk of ${dataDir}.`
   if (free >= ENOUGH_DISK_BYTES) return ok('disk', message)
   const fix = 'Free some space, or move DATA_DIR to another disk.'
-  return free >= LEAST_DISK_BYTES ? warning('disk', message, fix) : failed('disk', message, fix)
+  return free >= MIN_DISK_BYTES ? warning('disk', message, fix) : failed('disk', message, fix)
 }
 
 /** Erasures and operators' changes are written to files before the database commits, so both fail without these files. */

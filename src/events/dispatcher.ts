@@ -38,7 +38,7 @@ const SLOW_MS = 1000
 // Concurrent attempts: those not known to be slow; those of failing endpoints; and all, slow ones included.
 const FAST_LANE = 256
 const FAILING_LANE = 128
-const MOST = 1024
+const MAX_AT_WORK = 1024
 // Concurrent attempts per endpoint: enough to be fast, too few to overload it. A failing endpoint gets one at a time.
 const PER_ENDPOINT = 8
 const PER_FAILING_ENDPOINT = 1
@@ -152,7 +152,7 @@ function lane(atWork: AtWork[], failing: boolean): Lane {
   }
   return {
     failing,
-    limit: Math.min(free, MOST - atWork.length),
+    limit: Math.min(free, MAX_AT_WORK - atWork.length),
     perEndpoint: failing ? PER_FAILING_ENDPOINT : PER_ENDPOINT,
     busy,
   }

@@ -33,7 +33,7 @@ export const endpoint = shape('WebhookEndpoint', 'e', {
   updated_at: instant('When it was last changed.'),
 })
 
-const MOST_ENDPOINTS = 1000
+const MAX_ENDPOINTS = 1000
 
 /** Creates an endpoint and returns its id. */
 export async function createEndpoint(
@@ -47,8 +47,8 @@ export async function createEndpoint(
   // The lock of the project's row keeps the count exact while two endpoints are created concurrently.
   await query('select 1 from projects where id = $1 for no key update', [projectId])
   const [count] = await query('select count(*) as n from webhook_endpoints where project_id = $1', [projectId])
-  if (Number(count!.n) >= MOST_ENDPOINTS)
-    throw new ApiError(409, 'too_many_endpoints', `A project has at most ${MOST_ENDPOINTS} webhook endpoints.`)
+  if (Number(count!.n) >= MAX_ENDPOINTS)
+    throw new ApiError(409, 'too_many_endpoints', `A project has at most ${MAX_ENDPOINTS} webhook endpoints.`)
   const id = makeUuid()
   await query(
     `insert into webhook_endpoints (project_id, id, url, kinds, enabled, disabled_because, created_at, updated_at)
@@ -157,7 +157,7 @@ interface UrlRules {
   allowPrivate: boolean
 }
 
-const MOST_URL_CHARACTERS = 2048
+const MAX_URL_CHARACTERS = 2048
 const LOCAL =
   'For a program on this machine, run "tundish webhook listen --forward-to URL", or set WEBHOOK_ALLOW_PRIVATE=true.'
 
@@ -173,8 +173,8 @@ function checkUrl(given: string, { allowPrivate }: UrlRules): string {
   if (url.username || url.password)
     throw new ApiError(400, 'invalid_endpoint_url', 'url must not contain a user name or password.')
   if (url.hash) throw new ApiError(400, 'invalid_endpoint_url', 'url must not contain a fragment (#).')
-  if (url.href.length > MOST_URL_CHARACTERS)
-    throw new ApiError(400, 'invalid_endpoint_url', `url must have at most ${MOST_URL_CHARACTERS} characters.`)
+  if (url.href.length > MAX_URL_CHARACTERS)
+    throw new ApiError(400, 'invalid_endpoint_url', `url must have at most ${MAX_URL_CHARACTERS} characters.`)
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const isPublic = isIP(host) ? isPublicAddress(host) : !/(^|\.)localhost\.?$/i.test(host)
   if (!allowPrivate && !isPublic)

@@ -25,7 +25,7 @@ const LOCK_CLASS = 7493
 // The lock for marking the days of charges and refunds. No project has this number: they begin at 1.
 const REPORTS = 0
 // A busy day of a large project takes a second.
-const MOST_SECONDS = 600
+const MAX_SECONDS = 600
 
 interface Context {
   db: Db
@@ -64,7 +64,7 @@ export async function followProject(db: Db, projectId: string): Promise<void> {
 /** Marks the days of new charges and refunds, in one process at a time. */
 function followReports(db: Db): Promise<Writers> {
   return db.tx(async (query) => {
-    await query(`set local statement_timeout = '${MOST_SECONDS}s'`)
+    await query(`set local statement_timeout = '${MAX_SECONDS}s'`)
     await endWhenStalled(query)
     await query(`select pg_advisory_xact_lock(${LOCK_CLASS}, ${REPORTS})`)
     return markReports(query)
@@ -161,7 +161,7 @@ function withLock<T>(
   work: (query: Query) => Promise<T>,
 ): Promise<T | undefined> {
   return db.tx(async (query) => {
-    await query(`set local statement_timeout = '${MOST_SECONDS}s'`)
+    await query(`set local statement_timeout = '${MAX_SECONDS}s'`)
     const lock = ifLocked === 'wait' ? 'pg_advisory_xact_lock' : 'pg_try_advisory_xact_lock'
     const [locked] = await query(`select ${lock}($1, number)::text as mine from projects where id = $2`, [
       LOCK_CLASS,

@@ -2,7 +2,7 @@
 // marks, to stay fast. All other records are written by imports, which mark their days themselves.
 import type { Query } from '../lib/pg/types.ts'
 
-const MOST_ORGANIZATIONS = 500
+const MAX_ORGANIZATIONS = 500
 
 /**
  * The transactions that were writing at an instant, as JSON. A change that commits after that instant is stamped after the begin of
@@ -17,8 +17,8 @@ export type Writers = string
 export async function markReports(query: Query): Promise<Writers> {
   const [look] = await query(WRITERS)
   for (;;) {
-    const organizations = await query({ name: 'mark reports', text: MARK }, [MOST_ORGANIZATIONS, look!.writers!])
-    if (organizations.length < MOST_ORGANIZATIONS) return look!.writers!
+    const organizations = await query({ name: 'mark reports', text: MARK }, [MAX_ORGANIZATIONS, look!.writers!])
+    if (organizations.length < MAX_ORGANIZATIONS) return look!.writers!
   }
 }
 

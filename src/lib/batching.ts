@@ -30,7 +30,7 @@ interface Call {
 type Work = (db: Db, calls: Call[], lockTimeout: LockTimeout) => Promise<unknown[]>
 
 // So many that one round trip to the disk costs each of them little, so few that a statement stays small.
-const MOST = 64
+const MAX_IN_BATCH = 64
 // Longer than the commits of other processes take, which hold the same locks; short for those who wait for nothing.
 export const SHARED_LOCK_TIMEOUT = '250ms'
 
@@ -156,11 +156,11 @@ class Lane {
 
 /** Takes a batch; when more calls wait, each tenant's first before any tenant's second, so that one cannot fill it. */
 function takeFairly(line: Line): Call[] {
-  if (line.waiting.length <= MOST) return line.waiting.splice(0)
+  if (line.waiting.length <= MAX_IN_BATCH) return line.waiting.splice(0)
   const byTenant = Array.from(Map.groupBy(line.waiting, ({ tenant }) => tenant).values())
   const taken = new Set<Call>()
-  for (let turn = 0; taken.size < MOST; turn++) {
-    for (const call of byTenant.map((calls) => calls[turn])) if (call && taken.size < MOST) taken.add(call)
+  for (let turn = 0; taken.size < MAX_IN_BATCH; turn++) {
+    for (const call of byTenant.map((calls) => calls[turn])) if (call && taken.size < MAX_IN_BATCH) taken.add(call)
   }
   line.waiting = line.waiting.filter((call) => !taken.has(call))
   return [...taken]

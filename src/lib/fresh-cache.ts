@@ -20,7 +20,7 @@ const TRUST_MS = 1000
 // From this age on a value is refreshed in the background, so that busy keys never wait.
 const REFRESH_MS = 500
 // Bounds the memory; the oldest entry is removed first.
-const MOST_ENTRIES = 10_000
+const MAX_ENTRIES = 10_000
 
 export function createFreshCache<T>(clock: Clock): FreshCache<T> {
   const entries = new Map<string, Entry<T>>()
@@ -32,7 +32,7 @@ export function createFreshCache<T>(clock: Clock): FreshCache<T> {
     entries.delete(key)
     // Requested before the last change made by this process, and loaded after it: used for this caller only.
     if (value !== undefined && askedMs > forgottenMs) entries.set(key, { value, askedMs, refreshing: false })
-    if (entries.size > MOST_ENTRIES) entries.delete(entries.keys().next().value!)
+    if (entries.size > MAX_ENTRIES) entries.delete(entries.keys().next().value!)
     return value
   }
 

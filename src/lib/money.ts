@@ -13,7 +13,7 @@ const AMOUNT_TEXT = /^[0-9]{1,15}(?:\.[0-9]{1,9})?$/
 const DECIMAL = /^(-?)([0-9]+)(?:\.([0-9]+))?$/
 const MAX_WHOLE_DIGITS = 15
 /** The largest price of the data API in minor units, which other databases can store, too. */
-export const MOST_MINOR = 2n ** 63n - 1n
+export const MAX_MINOR = 2n ** 63n - 1n
 
 /** The code of a known currency, in capitals, from a text in any case. */
 export function readCurrency(text: string): string | undefined {

@@ -37,9 +37,9 @@ const SHARE_EVERY_MS = 250
 // The part of its rate that a key may use in each process without sharing it, so that most keys never reach the database.
 const UNSHARED_PART = 1 / 16
 // The longest wait after an overdraft at several processes.
-const MOST_DEBT_S = 10
+const MAX_DEBT_S = 10
 // Bounds the memory; the oldest key is removed first.
-const MOST_KEYS = 100_000
+const MAX_KEYS = 100_000
 
 /** The parts of the program that a rate limiter uses. */
 export interface Shared {
@@ -60,7 +60,7 @@ export function openRateLimiter({ db, clock, log }: Shared): RateLimiter {
   function bucketOf(keyId: string, { rate, burst }: Rate): Bucket {
     let bucket = buckets.get(keyId)
     if (!bucket) {
-      if (buckets.size >= MOST_KEYS) buckets.delete(buckets.keys().next().value!)
+      if (buckets.size >= MAX_KEYS) buckets.delete(buckets.keys().next().value!)
       bucket = { rate, burst, level: 0, atMs: clock.monotonicMs(), unshared: 0 }
       buckets.set(keyId, bucket)
     }
@@ -82,7 +82,7 @@ export function openRateLimiter({ db, clock, log }: Shared): RateLimiter {
     const rows = await db.query(SPEND, [
       news.map(([id]) => id),
       news.map(([, { rate }, shared]) => String(shared / rate)),
-      news.map(([, { rate, burst }]) => String(burst / rate + MOST_DEBT_S)),
+      news.map(([, { rate, burst }]) => String(burst / rate + MAX_DEBT_S)),
     ])
     const seconds = new Map(rows.map((row) => [row.key_id!, Number(row.seconds)]))
     for (const [id, bucket, shared] of news) {

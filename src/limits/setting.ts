@@ -3,8 +3,8 @@ import { UsageError } from '../lib/errors.ts'
 import type { Query } from '../lib/pg/types.ts'
 import type { Rate } from './rate.ts'
 
-const MOST_RATE = 1_000_000
-const MOST_BURST = 10_000_000
+const MAX_RATE = 1_000_000
+const MAX_BURST = 10_000_000
 // The default burst: the requests of this many seconds.
 const BURST_S = 5
 
@@ -34,7 +34,7 @@ function readRate(text: string): Rate | null {
   const [, perSecond, atOnce] = /^([0-9]{1,8})(?:\/([0-9]{1,8}))?$/.exec(text) ?? []
   const rate = Number(perSecond)
   const burst = atOnce === undefined ? rate * BURST_S : Number(atOnce)
-  if (rate >= 1 && rate <= MOST_RATE && burst >= 1 && burst <= MOST_BURST) return { rate, burst }
+  if (rate >= 1 && rate <= MAX_RATE && burst >= 1 && burst <= MAX_BURST) return { rate, burst }
   throw new UsageError(
     `A rate limit must be requests per second such as 200, with a burst such as 200/1000, "off" or "default", got "${text}".`,
   )

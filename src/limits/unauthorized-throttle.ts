@@ -10,10 +10,10 @@ export interface UnauthorizedThrottle {
 // The refusals of this many seconds are not delayed, so that a program with a wrong key, or a test, is not slowed down.
 const FREE_S = 10
 // A longer wait is refused at once: waiting requests take memory.
-const MOST_WAIT_MS = 5_000
-const MOST_WAITING = 1_000
+const MAX_WAIT_MS = 5_000
+const MAX_WAITING = 1_000
 // Bounds the memory; the oldest address is removed first.
-const MOST_ADDRESSES = 10_000
+const MAX_ADDRESSES = 10_000
 
 /**
  * Allows `perSecond` refusals to one address (of IPv6, to one /64, which one machine may own), with a burst of ten seconds.
@@ -29,10 +29,10 @@ export function createUnauthorizedThrottle(clock: Clock, perSecond: number): Una
       const key = network(address)
       const busyMs = Math.max(busyUntilMs.get(key) ?? 0, nowMs)
       const waitMs = busyMs - nowMs - FREE_S * 1000
-      if (waitMs > MOST_WAIT_MS || (waitMs > 0 && waiting >= MOST_WAITING)) return waitMs
+      if (waitMs > MAX_WAIT_MS || (waitMs > 0 && waiting >= MAX_WAITING)) return waitMs
       busyUntilMs.delete(key)
       busyUntilMs.set(key, busyMs + 1000 / perSecond)
-      if (busyUntilMs.size > MOST_ADDRESSES) busyUntilMs.delete(busyUntilMs.keys().next().value!)
+      if (busyUntilMs.size > MAX_ADDRESSES) busyUntilMs.delete(busyUntilMs.keys().next().value!)
       if (waitMs <= 0) return undefined
       waiting += 1
       await clock.sleep(waitMs)

@@ -19,7 +19,7 @@ export interface SyncReaders {
 
 const PAUSE_MS = 3000
 // Bounds the memory. Further readers are recorded after the next write.
-const MOST = 10_000
+const MAX_READERS = 10_000
 
 interface Noted extends SyncedPage {
   project_id: string
@@ -45,7 +45,7 @@ export function openSyncReaders({ db, log }: { db: Db; log: Logger }): SyncReade
     note(project_id, key_id, { list, windowTo, rows }) {
       const place = `${key_id} ${list}`
       const before = noted.get(place)
-      if (!before && noted.size >= MOST) return
+      if (!before && noted.size >= MAX_READERS) return
       noted.set(place, { project_id, key_id, list, windowTo, rows: rows + (before?.rows ?? 0) })
       timer ??= setTimeout(() => void write(), PAUSE_MS).unref()
     },

@@ -27,7 +27,7 @@ export interface ConnectContext {
 }
 
 // Rotating a secret needs two at a time; some more leave room for interrupted rotations.
-const MOST_WEBHOOK_SECRETS = 5
+const MAX_WEBHOOK_SECRETS = 5
 
 /**
  * Stores the credentials of a merchant account, and creates the account if it does not exist. Throws an `ApiError` and
@@ -123,8 +123,8 @@ function checkSecrets({ title, isWebhookSecret }: Adapter, given: Connecting, be
     throw new ApiError(400, 'property_required', 'secret_key or webhook_secrets is required.')
   if (secretKey === undefined && before?.is_connected !== 't')
     throw new ApiError(400, 'property_required', 'secret_key is required: the merchant account is not connected yet.')
-  if (webhookSecrets && webhookSecrets.length > MOST_WEBHOOK_SECRETS)
-    throw new ApiError(400, 'invalid_value', `webhook_secrets must have at most ${MOST_WEBHOOK_SECRETS} items.`)
+  if (webhookSecrets && webhookSecrets.length > MAX_WEBHOOK_SECRETS)
+    throw new ApiError(400, 'invalid_value', `webhook_secrets must have at most ${MAX_WEBHOOK_SECRETS} items.`)
   if (webhookSecrets?.some((text) => !isWebhookSecret(text)))
     throw new ApiError(400, 'invalid_value', `webhook_secrets must be signing secrets of ${title}.`)
 }

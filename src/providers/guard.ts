@@ -26,7 +26,7 @@ const defaultDeadlineMs = 30_000
 // With a rate limit, a burst may use the calls of this many milliseconds at once; further calls are spread evenly.
 const BURST_MS = 250
 // No new charge begins while calls would wait longer than this for the rate limit.
-const MOST_BEHIND_MS = 1_000
+const MAX_BEHIND_MS = 1_000
 
 /** The call was abandoned here before its deadline, so it says nothing about the health of the provider. */
 class Abandoned extends ProviderError {}
@@ -54,7 +54,7 @@ export class Guard {
   }
 
   admits(): boolean {
-    const isBehind = this.#scheduledToMs - performance.now() > MOST_BEHIND_MS
+    const isBehind = this.#scheduledToMs - performance.now() > MAX_BEHIND_MS
     return !isBehind && this.#waiting.size < this.#maxWaiting && this.circuit.admits()
   }
 

@@ -37,7 +37,7 @@ interface Opened {
 }
 
 // Bounds the memory, because the simulator accepts any merchant id. The provider that was opened first is closed first.
-const MOST_OPEN = 10_000
+const MAX_OPEN = 10_000
 const SIMULATOR = 'simulator'
 
 /**
@@ -61,7 +61,7 @@ export function openProviders(options: ProvidersOptions): OpenProviders {
     opened.set(account, { organizationId, provider, version })
     const others = ofOrganization.get(organizationId) ?? new Set()
     ofOrganization.set(organizationId, others.add(provider))
-    if (opened.size > MOST_OPEN) closeLater(opened.keys().next().value!)
+    if (opened.size > MAX_OPEN) closeLater(opened.keys().next().value!)
     return provider
   }
 

@@ -1,5 +1,5 @@
 // Converts amounts to US dollars by an organization's exchange rates.
-import { convertMinor, type Decimal, formatMinor, MOST_MINOR, readDecimal } from '../lib/money.ts'
+import { convertMinor, type Decimal, formatMinor, MAX_MINOR, readDecimal } from '../lib/money.ts'
 
 // A rate older than this says nothing of the day: banks are closed for some days, never for a week.
 const OLDEST_RATE_DAYS = 7
@@ -28,7 +28,7 @@ export function toUsdMinor(minor: bigint, currency: string, rates: Rates): bigin
   if (rates.currency_per_euro === null || rates.usd_per_euro === null) return null
   const { currency_per_euro, usd_per_euro } = rates
   const cents = convertMinor(minor, currency, rateOf(currency_per_euro), 'USD', rateOf(usd_per_euro))
-  return cents > MOST_MINOR ? null : cents
+  return cents > MAX_MINOR ? null : cents
 }
 
 /** US cents in dollars, as text. */

@@ -11,7 +11,7 @@ import type { TenantTable } from './tenant-tables.ts'
 
 const LOOK_MS = 200
 // Failures without any progress. One may be a lost connection, or a slot that is not free yet.
-const MOST_FAILURES = 3
+const MAX_FAILURES = 3
 const STALLED_MS = 15_000
 // What is left to replicate when the last step begins; it is made up in a moment.
 const NEARLY_BYTES = 1024 * 1024
@@ -84,7 +84,7 @@ async function untilCopied(from: Connection, to: Connection, name: string): Prom
     const { left, copying, failures } = await progressOf(to, name)
     if (left === '0') return
     if (copying || left !== last.left) last = { left, failures, atMs: performance.now() }
-    if (failures - last.failures >= MOST_FAILURES && performance.now() - last.atMs > STALLED_MS)
+    if (failures - last.failures >= MAX_FAILURES && performance.now() - last.atMs > STALLED_MS)
       throw new Refusal(
         `PostgreSQL on ${to.shard.name} tries to copy and fails again and again: the logs of both servers say why. Often max_replication_slots or max_wal_senders of ${from.shard.name} are used up.`,
       )

@@ -18,7 +18,7 @@ export const secretKey = shape('SecretKey', 'k', {
   }),
 })
 
-const MOST_LIVING = 20
+const MAX_VALID_KEYS = 20
 
 /** Creates another key and returns its text, which is not stored. */
 export async function createKey(query: Query, seal: Seal, tenant: Tenant, name: string) {
@@ -26,8 +26,8 @@ export async function createKey(query: Query, seal: Seal, tenant: Tenant, name: 
   await query('select 1 from organizations where id = $1 for no key update', [tenant.organization_id])
   const [count] = await query(`select count(*) as n from secret_keys where ${OWNED} and ${LIVING}`, owner(tenant))
   // Every valid key of a project signs its webhooks.
-  if (Number(count!.n) >= MOST_LIVING)
-    throw new ApiError(409, 'too_many_keys', `There are ${MOST_LIVING} valid keys already: revoke one first.`)
+  if (Number(count!.n) >= MAX_VALID_KEYS)
+    throw new ApiError(409, 'too_many_keys', `There are ${MAX_VALID_KEYS} valid keys already: revoke one first.`)
   const key = await addKey(query, seal, tenant, name)
   const [row] = await query('select id from secret_keys where hash = $1', [hashKey(key)])
   return { id: row!.id!, name, secret_key: key, ...(tenant.project_id && { webhook_secret: webhookSecret(key) }) }

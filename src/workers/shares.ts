@@ -15,20 +15,20 @@ export interface Division {
   notice?: string
 }
 
-const MOST_WORKERS = 256
+const MAX_WORKERS = 256
 // The fewest connections of a worker: one for reads, and two for transactions, so that a slow one does not delay all others.
-const LEAST = 3
+const MIN_EACH = 3
 // The connections of a worker by default: half of those of a process without workers, because several share the load.
-const ENOUGH = 6
-// The most connections of all workers by default. PostgreSQL's own default limit is 100, for all programs.
-const MOST_BY_DEFAULT = 80
+const DEFAULT_EACH = 6
+// The connections of all workers together by default. PostgreSQL's own default limit is 100, for all programs.
+const DEFAULT_TOTAL = 80
 
 /** Reads `--workers`: a number, or `auto` for one on each core. */
 export function readWorkers(text: string): number | 'auto' {
   if (text === 'auto') return text
   const number = /^[0-9]{1,3}$/.test(text) ? Number(text) : 0
-  if (number >= 1 && number <= MOST_WORKERS) return number
-  throw new UsageError(`--workers must be a whole number from 1 to ${MOST_WORKERS}, or auto, got "${text}".`)
+  if (number >= 1 && number <= MAX_WORKERS) return number
+  throw new UsageError(`--workers must be a whole number from 1 to ${MAX_WORKERS}, or auto, got "${text}".`)
 }
 
 /**
@@ -40,16 +40,16 @@ export function divide(
   connections: number | undefined,
   cores: number = availableParallelism(),
 ): Division {
-  const room = Math.floor((connections ?? MOST_BY_DEFAULT) / LEAST) - 1
-  const wanted = requested === 'auto' ? Math.min(cores, MOST_WORKERS) : requested
+  const room = Math.floor((connections ?? DEFAULT_TOTAL) / MIN_EACH) - 1
+  const wanted = requested === 'auto' ? Math.min(cores, MAX_WORKERS) : requested
   const workers = requested === 'auto' ? Math.max(1, Math.min(wanted, room)) : requested
   if (workers > room) {
     throw new UsageError(
-      `${workers === 1 ? 'A worker needs' : `${workers} workers need`} DATABASE_CONNECTIONS of ${LEAST * (workers + 1)} at least: ${LEAST} for each, and for one more during a restart.`,
+      `${workers === 1 ? 'A worker needs' : `${workers} workers need`} DATABASE_CONNECTIONS of ${MIN_EACH * (workers + 1)} at least: ${MIN_EACH} for each, and for one more during a restart.`,
     )
   }
-  const each = Math.floor((connections ?? Math.min(MOST_BY_DEFAULT, ENOUGH * (workers + 1))) / (workers + 1))
-  const read = each >= ENOUGH ? 3 : each > LEAST ? 2 : 1
+  const each = Math.floor((connections ?? Math.min(DEFAULT_TOTAL, DEFAULT_EACH * (workers + 1))) / (workers + 1))
+  const read = each >= DEFAULT_EACH ? 3 : each > MIN_EACH ? 2 : 1
   const division = { workers, share: { read, plain: each - read } }
   if (workers === wanted) return division
   return { ...division, notice: `DATABASE_CONNECTIONS has room for ${workers} workers on ${cores} cores.` }

@@ -7,7 +7,7 @@ import { currencies } from '../../src/lib/currencies.ts'
 import { type JsonObject, readJson } from '../../src/lib/json/read.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 
-const MOST = 1_000_000n
+const MAX_AMOUNT = 1_000_000n
 
 let billing: Billing
 let shop: Organization
@@ -31,7 +31,7 @@ function expected(digits: bigint, scale: number, units: number): { status: numbe
     left -= 1
   }
   if (value <= 0n || left > units) return { status: 400 }
-  if (value > MOST * 10n ** BigInt(left)) return { status: 400 }
+  if (value > MAX_AMOUNT * 10n ** BigInt(left)) return { status: 400 }
   return { status: 200, amount: write(value * 10n ** BigInt(units - left), units) }
 }
 

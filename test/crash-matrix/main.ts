@@ -8,7 +8,7 @@ import { ROWS } from './victims.ts'
 import { WorkMatrix } from './work-matrix.ts'
 
 // A restore crosses hundreds of borders: as many are tried, spread over all of them.
-const MOST_BORDERS = 60
+const MAX_BORDERS = 60
 
 await globalSetup()
 try {
@@ -47,7 +47,7 @@ async function killWorks(rows: readonly Row[]): Promise<void> {
   let deaths = 0
   try {
     for (const row of rows) {
-      const borders = await matrix.borders(row, MOST_BORDERS)
+      const borders = await matrix.borders(row, MAX_BORDERS)
       process.stdout.write(`${row.title}: ${borders.length} of ${borders.at(-1) ?? 0} borders\n`)
       for (const border of borders) if (await matrix.crash(row, border)) deaths += 1
     }

@@ -7,7 +7,7 @@ import { pages, walk } from '../support/walk.ts'
 
 const LISTS = ['funnels', 'profiles', 'sessions', 'subscriptions', 'products', 'transactions'] as const
 const SYNCED = ['profiles', 'sessions', 'subscriptions', 'transactions'] as const
-const MOST = { funnels: 100, products: 100, profiles: 500, sessions: 500, subscriptions: 500, transactions: 500 }
+const MAX_LIMITS = { funnels: 100, products: 100, profiles: 500, sessions: 500, subscriptions: 500, transactions: 500 }
 const LONG_AGO = { 'filter[updated_at.from]': '2000-01-01T00:00:00Z' }
 
 /** 25 rows, some made in the same microsecond and some changed in the same: only the id tells them apart. */
@@ -57,12 +57,12 @@ describe('a list', () => {
       assert.deepEqual([first?.items.length, first?.total], [20, 25])
     })
 
-    test(`/${list}: limits from 1 to ${MOST[list]}, never clamped`, async () => {
-      for (const limit of [1, MOST[list]])
+    test(`/${list}: limits from 1 to ${MAX_LIMITS[list]}, never clamped`, async () => {
+      for (const limit of [1, MAX_LIMITS[list]])
         assert.equal((await project.get(`/${list}`, { limit: `${limit}` })).status, 200)
-      for (const limit of [0, MOST[list] + 1, 1_000_000]) {
+      for (const limit of [0, MAX_LIMITS[list] + 1, 1_000_000]) {
         const message = await refusal(`/${list}`, { limit: `${limit}` })
-        assert.equal(message, `limit must be a whole number from 1 to ${MOST[list]}, got "${limit}".`)
+        assert.equal(message, `limit must be a whole number from 1 to ${MAX_LIMITS[list]}, got "${limit}".`)
       }
     })
 

@@ -25,7 +25,7 @@ const RESTORED_WITHIN_MS = 60_000
 // Longer than the provider of two steps remembers a key.
 const DAYS_MS = 26 * 3600 * 1000
 // An operator reconciles until the mark of the restore is cleared, which takes until every key was repeated.
-const MOST_RECONCILIATIONS = 40
+const MAX_RECONCILIATIONS = 40
 // How often each project is read by a follower afterwards.
 const FOLLOWED = 4
 
@@ -56,7 +56,7 @@ async function restore({ tenants, stopAll, restored }: Plan, backup: Backup): Pr
 
 async function reconcileUntilClear(stage: Stage, since: string): Promise<void> {
   const { scheduler, database, violated } = stage
-  for (let times = 0; times < MOST_RECONCILIATIONS; times++) {
+  for (let times = 0; times < MAX_RECONCILIATIONS; times++) {
     await scheduler.sleep(scheduler.random.between(1, 600_000))
     await onServer(stage, 'reconcile', ({ context }) => reconcile(context, since))
     const marked = await scheduler.asStep(() => database.ask(scheduler.nowMs, MARKED))

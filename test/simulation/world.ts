@@ -31,7 +31,7 @@ export interface Outcome {
 
 const DEADLINE_MS = 2_000
 // More than any seed needs: a seed that needs more does not come to rest.
-const MOST_STEPS = 20_000
+const MAX_STEPS = 20_000
 // Faults end after this many steps, so that everything can come to rest.
 const ROUGH_STEPS = 500
 // What is broken stays broken: not every commit has to be looked at.
@@ -148,13 +148,13 @@ class World {
 
   async run(): Promise<Outcome> {
     let steps = 0
-    for (; steps < MOST_STEPS && this.#violation === undefined; steps++) {
+    for (; steps < MAX_STEPS && this.#violation === undefined; steps++) {
       if (steps === ROUGH_STEPS) this.#calmDown()
       if (steps < ROUGH_STEPS) strike(this.#scheduler, this.#running, DEADLINE_MS)
       if (!(await this.#goOn())) break
       if (this.#isDirty && this.#random.chance(CHECKED)) await this.#check(false)
     }
-    if (steps === MOST_STEPS) this.#violate('it does not come to rest')
+    if (steps === MAX_STEPS) this.#violate('it does not come to rest')
     if (this.#violation === undefined) await this.#check(true)
     return { seed: this.#seed, steps, violation: this.#violation, story: this.#scheduler.story }
   }

@@ -17,7 +17,7 @@ import { readerOf } from './copies.ts'
 const RECORDS = Number(process.env['SYNC_RECORDS'] ?? 100_000)
 const TARGETS = (process.env['SYNC_TARGETS'] ?? 'sqlite').split(',')
 const KILLS = 20
-const MOST_MEMORY_MB = 400
+const MAX_MEMORY_MB = 400
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
 const MB = 1024
 
@@ -61,7 +61,7 @@ describe(`a sync of ${RECORDS} records`, { timeout: 3_600_000 }, () => {
       await sleep(1100)
       assert.equal((await ended(start(target))).code, 0)
       await checkEqual(target)
-      assert.ok(peakMb < MOST_MEMORY_MB, `${peakMb} MB`)
+      assert.ok(peakMb < MAX_MEMORY_MB, `${peakMb} MB`)
       t.diagnostic(
         `${name}: ${Math.round(RECORDS / seconds)} records/s with all kills, ${Math.round(peakMb)} MB; runs of up to ${killed.longestMs} ms; COPY: ${copied} records/s`,
       )

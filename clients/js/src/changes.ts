@@ -67,7 +67,7 @@ type Line =
   | { record?: undefined; cursor?: undefined; horizon: string }
 
 // How often a walk may break off without having come further.
-const MOST_BREAKS = 5
+const MAX_BREAKS = 5
 const PAUSE_MS = 500
 
 /**
@@ -122,7 +122,7 @@ export async function* changePages(
       throw new TundishConnectionError('The export ended before its last line.')
     } catch (error) {
       breaks += 1
-      if (!(error instanceof TundishConnectionError) || breaks > MOST_BREAKS) throw error
+      if (!(error instanceof TundishConnectionError) || breaks > MAX_BREAKS) throw error
       await wait(PAUSE_MS * breaks, signal)
     }
   }

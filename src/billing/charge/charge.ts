@@ -19,7 +19,7 @@ import type { ChargeRequest } from './request.ts'
 import { exactAmount, inProgressRefusal, type Refusal, refusalOf } from './rules.ts'
 
 // Each further turn needs another charge of the same customer to begin and settle within a statement.
-const MOST_TURNS = 20
+const MAX_TURNS = 20
 
 /**
  * Charges a customer's saved card, at most once for each key of the customer. Throws an `ApiError` for what is refused
@@ -54,7 +54,7 @@ async function claimAllowed(
   // An open circuit would spend its one trial by being asked.
   const isReady = (one: Provider) => !one.circuitIsOpen() && takes(one) && one.admits()
   const ready = [...providers.opened(organizationId)].filter(isReady).map(accountOf)
-  for (let turn = 1; turn <= MOST_TURNS; turn++) {
+  for (let turn = 1; turn <= MAX_TURNS; turn++) {
     const claimed = await claim(db, {
       organizationId,
       request,

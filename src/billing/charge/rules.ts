@@ -1,6 +1,6 @@
 // The rules of a charge. Each has a name, which is the error code, and a sentence for the caller. The claim evaluates them.
 import { ApiError } from '../../lib/errors.ts'
-import { formatMinor, MOST_MINOR, minorUnits, toMinor, tooManyDecimals } from '../../lib/money.ts'
+import { formatMinor, MAX_MINOR, minorUnits, toMinor, tooManyDecimals } from '../../lib/money.ts'
 import { shorten } from '../../lib/text.ts'
 import { notPositive } from '../body.ts'
 import type { ChargeRequest } from './request.ts'
@@ -65,7 +65,7 @@ export function exactAmount({ amount, amountSent, currencyCode }: ChargeRequest)
   if (minor === undefined) {
     return new ApiError(400, 'amount_too_many_decimals', `amount ${tooManyDecimals(currencyCode)}.`)
   }
-  if (minor <= MOST_MINOR) return minor
-  const most = `${formatMinor(MOST_MINOR, currencyCode)} ${currencyCode}`
+  if (minor <= MAX_MINOR) return minor
+  const most = `${formatMinor(MAX_MINOR, currencyCode)} ${currencyCode}`
   return new ApiError(400, 'amount_too_large', `amount must be at most ${most}.`)
 }

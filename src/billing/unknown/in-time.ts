@@ -4,7 +4,7 @@ import type { InProgress, inProgress } from './in-progress.ts'
 import { leaseAllowsCall, leaseMs } from './lease.ts'
 
 // A process whose lease is too old even after this many renewals is too slow to charge.
-const MOST_RENEWALS = 3
+const MAX_RENEWALS = 3
 
 /**
  * Returns the row once its lease has time for one call. A lease that began too long ago, because the claim waited for a lock
@@ -20,7 +20,7 @@ export async function inTime<Row extends InProgress>(
 ): Promise<Row | undefined> {
   let held: Row | undefined = row
   for (let renewals = 0; !leaseAllowsCall(providerTimeoutMs, clock.monotonicMs() - sentMs); renewals++) {
-    if (renewals === MOST_RENEWALS) {
+    if (renewals === MAX_RENEWALS) {
       await rows.handOver(db, row, { isUnsent: true })
       return undefined
     }

@@ -3,7 +3,7 @@
 // A lease outlives the provider's deadline by this share of it, so that what comes before the call (the claim's own
 // round trip) and after it (settling) fit in; never by less than a second, for a busy machine.
 const MARGIN_SHARE = 4
-const LEAST_MARGIN_MS = 1_000
+const MIN_MARGIN_MS = 1_000
 
 /** The charge itself is one call; settling makes up to two, a look-up and a refusal. */
 export type Calls = 1 | 2
@@ -21,7 +21,7 @@ export function leaseAllowsCall(deadlineMs: number, passedMs: number): boolean {
 }
 
 function marginMs(deadlineMs: number): number {
-  return Math.max(LEAST_MARGIN_MS, deadlineMs / MARGIN_SHARE)
+  return Math.max(MIN_MARGIN_MS, deadlineMs / MARGIN_SHARE)
 }
 
 // Most unknown outcomes are known a second later; a provider that is down for long is not asked more often than needed.

@@ -60,11 +60,11 @@ export function keep({ db, log }: BillingContext, note: Note): void {
 }
 
 // Enough for weeks of daily looks and for every first hour; a charge that is looked at for months keeps its newest calls.
-const MOST_LOOKS_KEPT = 200
+const MAX_LOOKS_KEPT = 200
 
 /** Deletes the oldest looks at an order beyond the newest two hundred calls. Calls that move money are always kept. */
 export async function trim({ db }: BillingContext, { organization_id, order_id }: About): Promise<void> {
-  await db.query(TRIM, [organization_id, order_id, MOST_LOOKS_KEPT])
+  await db.query(TRIM, [organization_id, order_id, MAX_LOOKS_KEPT])
 }
 
 const TRIM: Statement = {

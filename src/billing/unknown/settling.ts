@@ -11,7 +11,7 @@ import { createAccountTurns } from './turns.ts'
 // Twice a second: a lost outcome is looked for a second after it was lost, at the earliest.
 const PAUSE_MS = 500
 // Of each kind, for one process. Most of them wait for a provider; an account may have a part of them only.
-const MOST_AT_ONCE = 64
+const MAX_AT_ONCE = 64
 // A look that takes this share of the deadline has met a provider that does not answer.
 const HUNG_SHARE = 0.5
 
@@ -40,7 +40,7 @@ async function keepLooking<Row extends Order | Refund>(
   const { db, clock, log, providerTimeoutMs } = context
   const lease = leaseMs(providerTimeoutMs, 2)
   const looking = new Set<Promise<void>>()
-  const turns = createAccountTurns(MOST_AT_ONCE)
+  const turns = createAccountTurns(MAX_AT_ONCE)
   const complain = (error: unknown): undefined => {
     // What was taken is due again when its lease ends.
     if (!isUnavailable(error)) log.error({ err: error }, 'Settling failed; it is tried again.')

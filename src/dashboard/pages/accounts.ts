@@ -61,12 +61,12 @@ export async function merchantAccounts(view: View): Promise<Page> {
 }
 
 // A longer list is collapsed.
-const MOST_SHOWN = 8
+const MAX_SHOWN = 8
 
 function currenciesOf(codes: string[]): Piece {
   if (codes.length === 0) return 'all'
   const all = codes.join(', ')
-  return codes.length <= MOST_SHOWN
+  return codes.length <= MAX_SHOWN
     ? all
     : html`<details><summary>${plural(codes.length, 'currency', 'currencies')}</summary>${all}</details>`
 }

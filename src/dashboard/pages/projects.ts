@@ -19,14 +19,14 @@ import { wholeOf } from '../tenants.ts'
 import type { View } from '../view.ts'
 import { shown } from './keys.ts'
 
-const MOST_ORGANIZATIONS = 50
+const MAX_ORGANIZATIONS = 50
 
 export async function projects(view: View): Promise<Page> {
   const cursor = view.query.get('cursor')
   const search = chosenFilters(view, 'search')
   const [found, organizations]: Result[] = await Promise.all([
     view.call('listProjects', { query: { ...search, limit: 50, ...(cursor && { cursor }) } }),
-    view.call('listOrganizations', { query: { ...search, limit: MOST_ORGANIZATIONS } }),
+    view.call('listOrganizations', { query: { ...search, limit: MAX_ORGANIZATIONS } }),
   ])
   const isFirst = view.organizations.length === 0
   return {
@@ -43,7 +43,7 @@ export async function projects(view: View): Promise<Page> {
         tableSection(view, 'organizations', organizationTable(view, organizations.data), {
           empty: html`<p>No organizations match.</p>`,
           ...(organizations.pagination.has_more && {
-            note: `The newest ${MOST_ORGANIZATIONS}. Search by ID or name to find others.`,
+            note: `The newest ${MAX_ORGANIZATIONS}. Search by ID or name to find others.`,
           }),
         })
       }`,

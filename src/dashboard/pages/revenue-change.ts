@@ -14,7 +14,7 @@ interface Pair {
 }
 
 // All others are summed in one row.
-const MOST_ROWS = 10
+const MAX_ROWS = 10
 
 /** The section for a dimension, largest difference first; empty if no day of the period is over. */
 export async function revenueChange(view: View, split: string): Promise<(nameOf: (key: string) => string) => Piece> {
@@ -39,8 +39,8 @@ export async function revenueChange(view: View, split: string): Promise<(nameOf:
 }
 
 function changeTable(split: string, changed: [string, Pair][], nameOf: (key: string) => string, all: Pair): Table {
-  const isLong = changed.length > MOST_ROWS + 1
-  const shown = isLong ? changed.slice(0, MOST_ROWS) : changed
+  const isLong = changed.length > MAX_ROWS + 1
+  const shown = isLong ? changed.slice(0, MAX_ROWS) : changed
   const others = sumOf(changed.slice(shown.length).map(([, pair]) => pair))
   return {
     caption: `Change of revenue by ${split}`,

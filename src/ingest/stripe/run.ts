@@ -30,7 +30,7 @@ const BATCH = 500
 const POLL_MS = 2000
 // Stripe may list an event some moments after newer ones; seen events are skipped.
 const OVERLAP_SECONDS = 120
-const MOST_SEEN = 100_000
+const MAX_SEEN = 100_000
 
 export const FIRST_STEP = STEPS[0]!.name
 
@@ -150,7 +150,7 @@ async function readEvents(run: Run, seen: Set<string>): Promise<void> {
   const changed = fresh.flatMap((event) => event.changed)
   await refresh(app, { ...contextOf(run), tally }, changed, options.signal)
   for (const line of tally.rejects) options.onRejected?.(line)
-  if (seen.size > MOST_SEEN) seen.clear()
+  if (seen.size > MAX_SEEN) seen.clear()
   for (const { id } of fresh) seen.add(id)
   await save(run, { eventsSince: new Date(Math.max(from, ...fresh.map((one) => one.created)) * 1000).toISOString() })
 }

@@ -30,7 +30,7 @@ export interface Tally {
   read: number
 }
 
-const MOST_REJECTS = 100
+const MAX_REJECTS = 100
 const NOTHING: Sums = { count: 0, minor: '0' }
 
 export const emptyTally = (): Tally => ({ figures: {}, rejected: 0, rejects: [], own: 0, erased: 0, read: 0 })
@@ -53,7 +53,7 @@ export function add(
 
 export function reject(tally: Tally, id: string, reason: string): void {
   tally.rejected += 1
-  if (tally.rejects.length < MOST_REJECTS) tally.rejects.push(`${id} ${reason}`)
+  if (tally.rejects.length < MAX_REJECTS) tally.rejects.push(`${id} ${reason}`)
 }
 
 /** The figures in the order of kind, month and currency. */

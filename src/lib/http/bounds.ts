@@ -26,7 +26,7 @@ export interface ListenerBounds {
 }
 
 // The largest delay until a client that does not read is found; a check takes microseconds.
-const MOST_LATE_MS = 200
+const MAX_LATE_MS = 200
 // Node looks at its connections all the time, and each look wakes an idle process: a tenth of the timeout late is soon enough.
 const HEADERS_LATE_SHARE = 10
 const HEADERS_MOST_LATE_MS = 1000
@@ -90,7 +90,7 @@ function dropStalled(app: FastifyInstance, timeoutMs: number, underWay: SlotSet<
     for (const { socket } of underWay) if (socket && socket.writableLength > 0) yield socket
   }
   app.addHook('onRequest', (_request, _reply, done) => {
-    timer ??= setInterval(look, Math.min(MOST_LATE_MS, timeoutMs / 2)).unref()
+    timer ??= setInterval(look, Math.min(MAX_LATE_MS, timeoutMs / 2)).unref()
     done()
   })
   app.addHook('onClose', async () => stop())

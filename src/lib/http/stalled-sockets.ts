@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 
 // A process that was held up itself has not served its clients meanwhile: of such a time only this share of the timeout counts,
 // so that they have at least one more interval between two checks.
-const MOST_AT_ONCE = 1 / 2
+const MAX_FRACTION_AT_ONCE = 1 / 2
 
 /**
  * Returns a check, to be called several times in `timeoutMs`: it returns the sockets whose `moved` has not changed for
@@ -17,7 +17,7 @@ export function findStalled(
   let checkedMs = performance.now()
   return (sockets) => {
     const nowMs = performance.now()
-    const passedMs = Math.min(nowMs - checkedMs, timeoutMs * MOST_AT_ONCE)
+    const passedMs = Math.min(nowMs - checkedMs, timeoutMs * MAX_FRACTION_AT_ONCE)
     checkedMs = nowMs
     const before = seen
     seen = new Map()

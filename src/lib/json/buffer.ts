@@ -2,7 +2,7 @@
 
 // Buffers have a power of two as their size, at least the first of these; up to the second they are reused.
 const FIRST_BYTES = 16 * 1024
-const MOST_KEPT_BYTES = 2 * 1024 * 1024
+const MAX_KEPT_BYTES = 2 * 1024 * 1024
 const ALL_KEPT_BYTES = 8 * 1024 * 1024
 
 /** By their length. */
@@ -20,7 +20,7 @@ function borrow(atLeast: number): Buffer {
 
 function giveBack(memory: Buffer): void {
   const { length } = memory
-  if (length > MOST_KEPT_BYTES || keptBytes + length > ALL_KEPT_BYTES) return
+  if (length > MAX_KEPT_BYTES || keptBytes + length > ALL_KEPT_BYTES) return
   const alike = kept.get(length)
   if (alike) alike.push(memory)
   else kept.set(length, [memory])

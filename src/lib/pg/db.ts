@@ -62,8 +62,8 @@ export interface DbOptions extends ConnectionOptions {
 // its statements are planned again. The most recently used connection is used first.
 const KEPT_CONNECTIONS = 4
 // The concurrent weight, in total and of one tenant: enough to keep the pipelines full, and little enough for short waits.
-const FAIR_MOST = 96
-const FAIR_SHARE = 20
+const MAX_FAIR_WEIGHT = 96
+const MAX_WEIGHT_OF_TENANT = 20
 // Connections that bypass the pooler, for imports and other work that needs a session.
 const DIRECT_CONNECTIONS = 4
 // Read connections in place of each pipelined one: without pipelines a connection serves fewer reads, and a pooler's are cheap.
@@ -81,7 +81,7 @@ export function openDb(options: DbOptions): Db {
     ? openSingles(ours, readConnections * SINGLES_FOR_PIPELINE, guarded)
     : openPipelines(ours, readConnections, guarded)
   const bare = <S extends string | Statement>(statement: S) => (directUrl ? nameless(statement) : statement)
-  const turns = createFairQueue(FAIR_MOST, FAIR_SHARE)
+  const turns = createFairQueue(MAX_FAIR_WEIGHT, MAX_WEIGHT_OF_TENANT)
 
   const readLong: Read = (statement, params, take) =>
     withClient(pool, async (client) => {

@@ -14,7 +14,7 @@ export type Ask = (
 ) => Promise<Row[]>
 
 // The result of a read arrives when the whole batch is done, so a batch must be short.
-export const MOST_IN_BATCH = 8
+export const MAX_IN_BATCH = 8
 
 /** The batches to be sent on a client, and the last one, which further reads may join. */
 interface Growing {
@@ -48,7 +48,7 @@ export function openOutbox(): Ask {
 
   function post(client: pg.ClientBase, query: RowQuery): void {
     const { batches, open } = growingAt(client)
-    const joins = open !== undefined && !query.isAlone && open.size < MOST_IN_BATCH
+    const joins = open !== undefined && !query.isAlone && open.size < MAX_IN_BATCH
     const batch = joins ? open : new Batch()
     batch.add(query)
     if (joins) return

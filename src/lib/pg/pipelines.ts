@@ -7,7 +7,7 @@ import pg from 'pg'
 import type { MakeSocket } from './hosts.ts'
 import type { Guarded } from './liveness.ts'
 import { openMessages } from './messages.ts'
-import { MOST_IN_BATCH, openOutbox } from './outbox.ts'
+import { MAX_IN_BATCH, openOutbox } from './outbox.ts'
 import { wireOf } from './protocol.ts'
 import type { Row, TakeRow } from './row-bytes.ts'
 import type { Param, Statement } from './types.ts'
@@ -68,7 +68,7 @@ export function openPipelines(
   /** Short reads of one turn use the same connection until they fill a batch, because a batch has one response. */
   function chooseForShort(): number {
     if (!together) setImmediate(() => (together = undefined))
-    if (!together || together.reads === MOST_IN_BATCH) together = { slot: choose(false), reads: 0 }
+    if (!together || together.reads === MAX_IN_BATCH) together = { slot: choose(false), reads: 0 }
     together.reads += 1
     return together.slot
   }

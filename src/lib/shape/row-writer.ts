@@ -19,7 +19,7 @@ export type WriteRow = (out: JsonBytes, row: Row, offset: number) => void
 
 export function rowWriter(steps: readonly Step[]): WriteRow {
   // Without escaping, the JSON of a value is at most this many bytes longer than the value.
-  const more = steps.reduce((sum, { prefix }) => sum + prefix.length + MOST_MORE, 0)
+  const more = steps.reduce((sum, { prefix }) => sum + prefix.length + MAX_BYTES_BESIDE_PREFIX, 0)
   return (out, row, offset) => {
     out.reserve(row.end - row.at + more)
     writeRow(steps, more, out, row, row.place(offset))
@@ -27,7 +27,7 @@ export function rowWriter(steps: readonly Step[]): WriteRow {
 }
 
 // Quotes, and the zeros that PostgreSQL drops from a time; "false" for "f" and "null" need less.
-const MOST_MORE = 16
+const MAX_BYTES_BESIDE_PREFIX = 16
 const NULL = Buffer.from('null')
 const TRUE = Buffer.from('true')
 const FALSE = Buffer.from('false')
@@ -108,7 +108,7 @@ function escapeText(out: JsonBytes, text: string, rest: number): void {
 const DATE_LENGTH = 10
 const SECONDS_LENGTH = 19
 const ZONE_LENGTH = 3
-const MOST_LENGTH = SECONDS_LENGTH + 7 + ZONE_LENGTH
+const MAX_LENGTH = SECONDS_LENGTH + 7 + ZONE_LENGTH
 const [SPACE, PLUS, ZERO, POINT, UPPER_T, UPPER_Z] = Buffer.from(' +0.TZ') as unknown as [
   number,
   number,
@@ -124,7 +124,7 @@ function writeInstant(out: JsonBytes, from: Buffer, start: number, length: numbe
   const hasFraction = length > SECONDS_LENGTH + ZONE_LENGTH
   if (
     length < SECONDS_LENGTH + ZONE_LENGTH ||
-    length > MOST_LENGTH ||
+    length > MAX_LENGTH ||
     from[start + DATE_LENGTH] !== SPACE ||
     from[zone] !== PLUS ||
     from[zone + 1] !== ZERO ||

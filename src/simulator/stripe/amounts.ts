@@ -1,7 +1,7 @@
 // The amounts that Stripe accepts. Written from its page "Supported currencies" independently of the adapter's table, to test it.
 import { invalid } from './errors.ts'
 
-const MOST = 99_999_999
+const MAX_AMOUNT = 99_999_999
 const ZERO_DECIMALS = words('bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf')
 // Sent with two decimals that must be zero, although they have none.
 const EMPTY_DECIMALS = words('isk ugx')
@@ -41,7 +41,7 @@ export function checkAmount(amount: number, currency: string): void {
       param: 'amount',
     })
   }
-  if (amount > MOST) {
+  if (amount > MAX_AMOUNT) {
     throw invalid('Amount must be no more than 99,999,999', { code: 'amount_too_large', param: 'amount' })
   }
   if (EMPTY_DECIMALS.includes(currency) && amount % 100 !== 0) {
