@@ -1,4 +1,5 @@
 // How long after its commit a change is in the figures, while 500 changes a second come in.
+import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { followFigures } from '../src/figures/follow.ts'
@@ -22,10 +23,11 @@ export async function measureLag({ app }: Rig, { size, seconds, quick }: Options
   const lasts = quick ? 5 : Math.max(MIN_SECONDS, seconds)
   say(`${CHANGES_A_SECOND} changes a second for ${lasts} s…`)
   const stop = followFigures(app)
+  const run = randomBytes(4).toString('hex')
   const base = await begun(app)
   const commits: number[] = []
   const lags: number[] = []
-  const writing = write(app, size, lasts, commits)
+  const writing = write(app, { run, size, seconds: lasts }, commits)
   let ended: number | undefined
   writing.then(() => {
     ended = performance.now()
@@ -55,12 +57,19 @@ async function begun({ db }: Rig['app']): Promise<number> {
   return sum?.values.new_subscriptions ?? 0
 }
 
+interface Writes {
+  /** Part of the new subscriptions' ids: those of an earlier run on the same database would be updated otherwise. */
+  run: string
+  size: number
+  seconds: number
+}
+
 /** One import a second, none of them before its second has begun. */
-async function write(app: Rig['app'], size: number, seconds: number, commits: number[]): Promise<void> {
+async function write(app: Rig['app'], { run, size, seconds }: Writes, commits: number[]): Promise<void> {
   const begunMs = performance.now()
   for (let second = 0; second < seconds; second += 1) {
     await sleep(Math.max(0, begunMs + second * 1000 - performance.now()))
-    const lines = await changes(app, second, size)
+    const lines = await changes(app, run, second, size)
     const stream = () => Readable.from([lines])
     const { rejects } = await importRecords(app, { projectId: PROJECT, live: true }, [{ name: 'changes', stream }])
     if (rejects.length > 0) throw new Error(`The import refused ${JSON.stringify(rejects[0])}.`)
@@ -73,7 +82,7 @@ async function write(app: Rig['app'], size: number, seconds: number, commits: nu
  * its status unless it is cancelled, and its period if it has ended: else the days of its creation and end would be computed
  * again, and old ones are of all days. So no trial is cancelled: those of the generator are old too, unlike real ones.
  */
-async function changes(app: Rig['app'], second: number, size: number): Promise<string> {
+async function changes(app: Rig['app'], run: string, second: number, size: number): Promise<string> {
   const now = new Date().toISOString()
   const numbers = Array.from({ length: CHANGES_A_SECOND }, (_, n) => ((second * CHANGES_A_SECOND + n) * 7919) % size)
   const stored = await app.db.query(STORED, [PROJECT, numbers.map((old) => idOf('sub', old))])
@@ -81,7 +90,7 @@ async function changes(app: Rig['app'], second: number, size: number): Promise<s
   return numbers
     .map((old, n) => {
       const isNew = n < BEGIN
-      const id = isNew ? `sub_new_${second}_${n}` : idOf('sub', old)
+      const id = isNew ? `sub_${run}_${second}_${n}` : idOf('sub', old)
       const kept = isNew ? { status: 'active' } : known.get(id)!
       const runs = ['active', 'trialing'].includes(kept.status!)
       const isCancelled = kept.status === 'active' && !isNew && n < BEGIN + CANCEL

@@ -57,7 +57,8 @@ export async function measureDashboard(options: Options, say: Say): Promise<Resu
     const { visitor, cpu } = await startVisitor(rig)
     const rebuilt = await rebuild(rig, say)
     const pages = await measurePages(visitor, cpu, options, say)
-    // To fill a large project takes an hour: its pages are kept even if the lag cannot be measured.
+    say(`The slowest page has a 95th percentile of ${Math.round(pages.slowestP95Ms)} ms.`)
+    // Filling a large project takes an hour, so its pages are kept even if the lag cannot be measured.
     const lag = await measureLag(rig, options, say).then(
       (figures) => ({ figures }),
       (error: Error) => ({ failure: error.message }),

@@ -49,11 +49,14 @@ const DASHBOARD = 'dashboard'
 const options = readOrRefuse(process.argv.slice(2))
 const all = [...requestCases(options.size).map(({ name }) => name), ...Object.keys({ ...WALKS, ...ALONE })]
 const asked = [...Object.keys(ASKED), GROWTH, DASHBOARD]
-const unknown = options.names.find((name) => ![...all, ...asked].some((known) => known.startsWith(name)))
-if (unknown !== undefined) refuse(`There is no case "${unknown}". Cases: ${[...all, ...asked].join(', ')}.`)
+const known = [...all, ...asked]
+const unknown = options.names.find((given) => !known.some((name) => name.startsWith(given)))
+if (unknown !== undefined) refuse(`There is no case "${unknown}". Cases: ${known.join(', ')}.`)
 // What takes many seconds each time need not be repeated so often.
 const long = { ...options, rounds: Math.min(options.rounds, 2) }
-const wanted = (name: string) => options.names.some((given) => name.startsWith(given))
+// A whole name is that case alone, although names of others begin with it: `charges` and `charges-slow`.
+const wanted = (name: string) =>
+  options.names.some((given) => name === given || (name.startsWith(given) && !known.includes(given)))
 const measured = (name: string) => options.names.length === 0 || wanted(name)
 
 const tools = await findTools(say)
