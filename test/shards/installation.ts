@@ -27,6 +27,8 @@ export interface TestShard {
 }
 
 export interface Restartable {
+  /** The id of the running process. */
+  pid(): number
   kill(): Promise<void>
   start(): Promise<void>
 }
@@ -106,6 +108,7 @@ const hostOf = (url: string) => new URL(url).host
 function haproxyWith(socket: string, env: Record<string, string>): Restartable {
   let running: ChildProcess | undefined
   return {
+    pid: () => running!.pid!,
     async kill() {
       if (!running) return
       const ended = once(running, 'exit')

@@ -1,5 +1,6 @@
 // npm run shards: three shards behind HAProxy; moves an organization under charges, reads and a copy, makes outages, and judges.
 // npm run shards -- suite [FILES]: the tests of the APIs through HAProxy.
+// npm run shards -- spread: the CPU of pages and charges at each place, on one, two and three shards.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { loadavg } from 'node:os'
@@ -14,6 +15,7 @@ import { until } from '../support/cluster.ts'
 import { HAPROXY, WITHOUT_HAPROXY } from './haproxy-path.ts'
 import { type Installation, MAIN, type Name, openInstallation } from './installation.ts'
 import { afterOutage, type Loads, makeOutages } from './outages.ts'
+import { measureSpread } from './spread.ts'
 import { runSuite } from './suite.ts'
 
 const { values, positionals } = parseArgs({
@@ -34,7 +36,7 @@ async function main(): Promise<number> {
   if (first === 'suite') return runSuite(files)
   const installation = await openInstallation()
   try {
-    return await run(installation)
+    return await (first === 'spread' ? measureSpread(installation) : run(installation))
   } finally {
     await installation.close()
   }
