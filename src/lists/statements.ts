@@ -21,9 +21,9 @@ export function pageStatement(walk: Walk, limit: number, behind: boolean): State
     ? ` and (${at}, ${alias}.id) ${comparison} ($${params.length + 1}::timestamptz, $${params.length + 2})`
     : ''
   const order = `order by ${at} ${direction}, ${alias}.id ${direction}`
-  const text = (most: number) => `
+  const text = (maxRows: number) => `
     select ${at}, ${alias}.id, ${walk.counter && !behind ? counterSum(walk.counter, list) : 'null'}, ${shape.columns}
-    from (select ${alias}.* from ${matching(walk)}${place} ${order} limit ${most}) ${alias} ${list.joins} ${order}`
+    from (select ${alias}.* from ${matching(walk)}${place} ${order} limit ${maxRows}) ${alias} ${list.joins} ${order}`
   return limited(nameOf(walk, behind ? 'behind' : 'first'), limit, limit + 1, text)
 }
 
@@ -43,21 +43,21 @@ function matching({ list: { table, alias }, conditions, few }: Walk): string {
 }
 
 /**
- * A statement for at most `most` rows, with the next larger of a few limits in its text. As a parameter, the planner would
+ * A statement for at most `maxRows` rows, with the next larger of a few limits in its text. As a parameter, the planner would
  * not know that only a few rows are wanted; with every limit in the text, planning would cost several times as much as
  * running. Without a name it is not prepared.
  */
 export function limited(
   name: string | undefined,
   limit: number,
-  most: number,
-  text: (most: number) => string,
+  maxRows: number,
+  text: (maxRows: number) => string,
 ): Statement {
   const prepared = name === undefined ? undefined : PREPARED_LIMITS.find((one) => one >= limit)
   const large = limit > SHORT
-  if (prepared === undefined) return { text: text(most), large }
-  const statement = { large, name: statementName(`${name} ${prepared}`), text: text(prepared + most - limit) }
-  return prepared === limit ? statement : { ...statement, most }
+  if (prepared === undefined) return { text: text(maxRows), large }
+  const statement = { large, name: statementName(`${name} ${prepared}`), text: text(prepared + maxRows - limit) }
+  return prepared === limit ? statement : { ...statement, maxRows }
 }
 
 const names = new Map<string, string>()

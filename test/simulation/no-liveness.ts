@@ -2,5 +2,5 @@
 import type { Liveness } from '../../src/lib/pg/liveness.ts'
 
 export function openLiveness(): Liveness {
-  return { guarded: (_client, ask) => ask(), stop() {} }
+  return { guarded: (_client, send) => send(), stop() {} }
 }

@@ -8,7 +8,7 @@ import { openPipelines, type Read } from './pipelines.ts'
 import { nameless, openSingles } from './pooler.ts'
 import { packRow } from './row-bytes.ts'
 import { asStatement, retryClashes, runTransaction, type Work } from './run-transaction.ts'
-import { ask, askForArrays, together } from './transactions.ts'
+import { queryArrays, queryRows, sendTogether } from './transactions.ts'
 import type { NamedRow, Param, Query, Statement } from './types.ts'
 
 export type { Commit } from './run-transaction.ts'
@@ -47,7 +47,7 @@ export interface DbActivity {
   waiting: number
   /** Unfinished reads on pipelined connections. */
   reads: number
-  /** Lists that wait for their tenant's turn. */
+  /** Reads that wait for their tenant's turn. */
   turns: number
 }
 
@@ -71,22 +71,22 @@ const SINGLES_FOR_PIPELINE = 4
 
 export function openDb(options: DbOptions): Db {
   const { directUrl, connections = 12, readConnections = 3 } = options
-  const ours = clientConfig(options)
-  const pool = openPool(ours, connections, KEPT_CONNECTIONS)
+  const config = clientConfig(options)
+  const pool = openPool(config, connections, KEPT_CONNECTIONS)
   const direct = directUrl
     ? openPool(clientConfig({ ...options, url: directUrl, directUrl: undefined }), DIRECT_CONNECTIONS)
     : pool
-  const { guarded, stop } = openLiveness(ours)
+  const { guarded, stop } = openLiveness(config)
   const pipelines = directUrl
-    ? openSingles(ours, readConnections * SINGLES_FOR_PIPELINE, guarded)
-    : openPipelines(ours, readConnections, guarded)
-  const bare = <S extends string | Statement>(statement: S) => (directUrl ? nameless(statement) : statement)
+    ? openSingles(config, readConnections * SINGLES_FOR_PIPELINE, guarded)
+    : openPipelines(config, readConnections, guarded)
+  const forServer = <S extends string | Statement>(statement: S) => (directUrl ? nameless(statement) : statement)
   const turns = createFairQueue(MAX_FAIR_WEIGHT, MAX_WEIGHT_OF_TENANT)
 
   const readLong: Read = (statement, params, take) =>
     withClient(pool, async (client) => {
-      const found = await guarded(client, () => askForArrays(client, bare(statement), params))
-      const rows = found.map(packRow)
+      const arrays = await guarded(client, () => queryArrays(client, forServer(statement), params))
+      const rows = arrays.map(packRow)
       if (!take) return rows
       rows.forEach(take)
       return []
@@ -94,9 +94,9 @@ export function openDb(options: DbOptions): Db {
 
   async function txOnce<T>(work: Work<T>): Promise<T> {
     const { client, release } = await connectTo(pool)
-    const asking = together(client)
+    const send = sendTogether(client)
     const outcome = await runTransaction(
-      (statement, params) => guarded(client, () => asking(bare(statement), params)),
+      (statement, params) => guarded(client, () => send(forServer(statement), params)),
       work,
     )
     release(outcome.kind === 'failed' && outcome.isConnectionBroken)
@@ -107,7 +107,7 @@ export function openDb(options: DbOptions): Db {
   return {
     read: pipelines.read,
     readLong,
-    query: (statement, params) => withClient(pool, (client) => queryOn(client, guarded)(bare(statement), params)),
+    query: (statement, params) => withClient(pool, (client) => queryOn(client, guarded)(forServer(statement), params)),
     tx: (work) => retryClashes(() => txOnce(work)),
     connect: () => connectTo(direct),
     fair: turns.run,
@@ -134,7 +134,7 @@ function openPool(config: pg.ClientConfig, max: number, kept = 0): pg.Pool {
   return pool
 }
 
-/** Runs `work` on a connection of the pool; one that failed other than by an error of PostgreSQL's is closed. */
+/** Runs `work` on a connection of the pool; it is closed after a failure that is not an error of PostgreSQL. */
 async function withClient<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect()
   client.on('error', ignore)
@@ -165,8 +165,8 @@ async function connectTo(pool: pg.Pool) {
 
 function queryOn(client: pg.PoolClient, guarded?: Guarded): Query {
   return async <R extends NamedRow>(given: string | Statement, params: readonly Param[] = []) => {
-    const asking = () => ask(client, asStatement(given), params)
-    return (await (guarded ? guarded(client, asking) : asking())) as R[]
+    const send = () => queryRows(client, asStatement(given), params)
+    return (await (guarded ? guarded(client, send) : send())) as R[]
   }
 }
 

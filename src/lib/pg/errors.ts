@@ -35,7 +35,7 @@ export function isUnavailable(error: unknown): boolean {
   const state = sqlState(error)
   // Without FATAL it is a statement with the wrong number of parameters, a bug. With FATAL a pooler ended the connection.
   if (state === PROTOCOL_VIOLATION) return (error as { severity?: unknown }).severity === 'FATAL'
-  // 25006 is a read-only server, 25P03 and 25P04 a transaction that stood still or took too long, 53… out of connections,
+  // 25006 is a read-only server, 25P03 and 25P04 a transaction that was idle or took too long, 53… out of connections,
   // memory or disk, 58… its files.
   if (state && (/^(08|25P03|25P04|53|57P|58)/.test(state) || isTimeout(error) || isReadOnly(error))) return true
   if (whyUntrusted(error) !== undefined) return true

@@ -21,7 +21,7 @@ export interface HostList {
 const ADDRESS = /^([a-z]+:\/\/)([^/?#]*@)?([^/?#]*)([^?#]*)(?:\?([^#]*))?$/
 const DEFAULT_PORT = 5432
 // How long the found host is used for further connections, so that a burst of them probes once.
-const KEPT_MS = 1000
+const CACHED_MS = 1000
 const PROBE_TIMEOUT_MS = 2000
 
 /**
@@ -44,10 +44,11 @@ export function readHosts(address: string): HostList | undefined {
     hosts,
     target: (target ?? 'any') as Target,
     at({ host, port }) {
-      const own = new URLSearchParams(parameters)
-      if (host.startsWith('/')) for (const [name, value] of Object.entries({ host, port })) own.set(name, String(value))
-      const place = host.startsWith('/') ? 'localhost' : `${host}:${port}`
-      return `${scheme}${user}${place}${path}?${own}`
+      if (!host.startsWith('/')) return `${scheme}${user}${host}:${port}${path}?${parameters}`
+      const withSocket = new URLSearchParams(parameters)
+      withSocket.set('host', host)
+      withSocket.set('port', String(port))
+      return `${scheme}${user}localhost${path}?${withSocket}`
     },
   }
 }
@@ -64,7 +65,7 @@ export type MakeSocket = (config?: unknown, options?: SocketConstructorOpts) => 
 export function connectionOf(address: string): { connectionString: string; stream?: MakeSocket } {
   const list = readHosts(address)
   if (!list) return { connectionString: address }
-  const choose = keptFor(KEPT_MS, () => findHost(list))
+  const choose = cachedFor(CACHED_MS, () => findHost(list))
   return {
     connectionString: list.at(list.hosts[0]!),
     stream: (_config, options) => new ChoosingSocket(choose, options),
@@ -93,7 +94,7 @@ class ChoosingSocket extends Socket {
   }
 }
 
-function keptFor<T>(ms: number, find: () => Promise<T>): () => Promise<T> {
+function cachedFor<T>(ms: number, find: () => Promise<T>): () => Promise<T> {
   let found: Promise<T> | undefined
   let sinceMs = 0
   return () => {
@@ -110,32 +111,32 @@ function keptFor<T>(ms: number, find: () => Promise<T>): () => Promise<T> {
 /** The first host whose server fits the target. Throws if there is none at the moment. */
 async function findHost(list: HostList): Promise<Host> {
   let failure: unknown
-  let standIn: Host | undefined
+  let fallback: Host | undefined
   for (const host of list.hosts) {
     try {
       const state = await probe(list.at(host))
       if (fits(list.target, state)) return host
-      if (list.target === 'prefer-standby') standIn ??= host
+      if (list.target === 'prefer-standby') fallback ??= host
     } catch (error) {
       failure ??= error
     }
   }
-  if (standIn) return standIn
+  if (fallback) return fallback
   if (failure) throw failure
   // PostgreSQL's code of a server that is starting: retry later.
   throw Object.assign(new Error(`No host of the database is ${list.target} at the moment.`), { code: '57P03' })
 }
 
 interface State {
-  standby: boolean
-  read_only: boolean
+  is_standby: boolean
+  is_read_only: boolean
 }
 
-function fits(target: Target, { standby, read_only }: State): boolean {
+function fits(target: Target, { is_standby, is_read_only }: State): boolean {
   if (target === 'any') return true
-  if (target === 'read-write') return !read_only
-  if (target === 'read-only') return read_only
-  return target === 'primary' ? !standby : standby
+  if (target === 'read-write') return !is_read_only
+  if (target === 'read-only') return is_read_only
+  return target === 'primary' ? !is_standby : is_standby
 }
 
 async function probe(address: string): Promise<State> {
@@ -149,7 +150,7 @@ async function probe(address: string): Promise<State> {
   try {
     await client.connect()
     const { rows } = await client.query<State>(
-      `select pg_is_in_recovery() as standby, current_setting('transaction_read_only') = 'on' as read_only`,
+      `select pg_is_in_recovery() as is_standby, current_setting('transaction_read_only') = 'on' as is_read_only`,
     )
     return rows[0]!
   } finally {

@@ -1,9 +1,9 @@
-// Detects a database that no longer answers (a frozen machine, a cut cable) and breaks the connections that wait for it.
+// Detects a database that no longer responds (a frozen machine, a cut cable) and breaks the connections that wait for it.
 import pg from 'pg'
 import { wireOf } from './protocol.ts'
 
-/** Runs `ask` on a supervised connection. If the server stops responding altogether, the connection is destroyed. */
-export type Guarded = <T>(client: pg.ClientBase, ask: () => Promise<T>) => Promise<T>
+/** Runs `send` on a supervised connection. If the server stops responding altogether, the connection is destroyed. */
+export type Guarded = <T>(client: pg.ClientBase, send: () => Promise<T>) => Promise<T>
 
 export interface Liveness {
   guarded: Guarded
@@ -12,7 +12,7 @@ export interface Liveness {
 
 /** The state of a connection: the number of outstanding responses, and when the last one arrived. */
 interface Watched {
-  asked: number
+  outstanding: number
   silentSinceMs: number
 }
 
@@ -22,7 +22,7 @@ const SILENCE_MS = 4000
 const PATIENCE_MS = 3000
 
 /**
- * When a connection has been silent for some seconds, a second one is opened as a probe. If PostgreSQL answers it, even
+ * When a connection has been silent for some seconds, a second one is opened as a probe. If PostgreSQL responds, even
  * with "too many connections" or "starting up", the silent one is still working. If not, the silent ones are destroyed,
  * and their callers get an error.
  */
@@ -32,7 +32,9 @@ export function openLiveness(config: pg.ClientConfig): Liveness {
 
   const silent = () => {
     const nowMs = performance.now()
-    return [...connections].filter(([, { asked, silentSinceMs }]) => asked > 0 && nowMs - silentSinceMs > SILENCE_MS)
+    return [...connections].filter(
+      ([, { outstanding, silentSinceMs }]) => outstanding > 0 && nowMs - silentSinceMs > SILENCE_MS,
+    )
   }
   const timer = setInterval(async () => {
     const suspects = probing ? [] : silent()
@@ -44,21 +46,21 @@ export function openLiveness(config: pg.ClientConfig): Liveness {
   }, CHECK_MS).unref()
 
   function supervise(client: pg.ClientBase): Watched {
-    const watched = { asked: 0, silentSinceMs: 0 }
+    const watched = { outstanding: 0, silentSinceMs: 0 }
     connections.set(client, watched)
     client.once('end', () => connections.delete(client))
     return watched
   }
 
   return {
-    async guarded(client, ask) {
+    async guarded(client, send) {
       const watched = connections.get(client) ?? supervise(client)
-      if (watched.asked === 0) watched.silentSinceMs = performance.now()
-      watched.asked += 1
+      if (watched.outstanding === 0) watched.silentSinceMs = performance.now()
+      watched.outstanding += 1
       try {
-        return await ask()
+        return await send()
       } finally {
-        watched.asked -= 1
+        watched.outstanding -= 1
         watched.silentSinceMs = performance.now()
       }
     },

@@ -5,7 +5,7 @@ export interface Messages {
   /** The buffer for the next received bytes. */
   room(): Buffer
   /** To be called when this many bytes were received into the buffer. */
-  came(bytes: number): void
+  received(bytes: number): void
 }
 
 // A message has a code, its length without the code, and a body; the body of a row begins with the number of columns.
@@ -21,8 +21,9 @@ const MEMORY_BYTES = 128 * 1024
 export function openMessages(onRow: (row: Row) => void, onOthers: (bytes: Buffer) => void): Messages {
   let memory = Buffer.allocUnsafeSlow(MEMORY_BYTES)
   const row = new Row(memory, 0, 0)
-  /** The number of bytes of an incomplete message at the start of the buffer, and the length that is needed to go on. */
+  /** The number of bytes of an incomplete message at the start of the buffer. */
   let held = 0
+  /** The number of bytes of it that must have arrived before it can be read further. */
   let needed = HEADER_BYTES
 
   /** Moves an incomplete message to the start of the buffer, or of another buffer if it would not fit. */
@@ -37,11 +38,11 @@ export function openMessages(onRow: (row: Row) => void, onOthers: (bytes: Buffer
 
   return {
     room: () => memory.subarray(held),
-    came(bytes) {
+    received(bytes) {
       const end = held + bytes
       let at = 0
       let othersAt = 0
-      const hand = () => {
+      const passOthersOn = () => {
         // Copied, because the receiver may read them after this buffer has been reused.
         if (at > othersAt) onOthers(Buffer.from(memory.subarray(othersAt, at)))
       }
@@ -53,13 +54,13 @@ export function openMessages(onRow: (row: Row) => void, onOthers: (bytes: Buffer
           break
         }
         if (memory[at] === DATA_ROW) {
-          hand()
-          onRow(row.lie(memory, at + HEADER_BYTES + COUNT_BYTES, at + length))
+          passOthersOn()
+          onRow(row.moveTo(memory, at + HEADER_BYTES + COUNT_BYTES, at + length))
           othersAt = at + length
         }
         at += length
       }
-      hand()
+      passOthersOn()
       keep(at, end)
     },
   }

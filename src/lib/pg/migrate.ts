@@ -47,7 +47,7 @@ export async function migrate(url: string, roleSettings: Record<string, string> 
   }
 }
 
-/** The versions of this program that are not applied yet; `known` is their total number. */
+/** The versions of this program's migrations that are not applied yet. */
 export async function pendingMigrations(
   query: (text: string) => Promise<{ version: string | null }[]>,
 ): Promise<number[]> {
@@ -89,7 +89,7 @@ async function applied(client: pg.Client): Promise<Map<number, { name: string; b
     )
     .catch((error) => {
       // Other programs also have a table of this name.
-      throw inTheWay(error) ?? error
+      throw foreignObject(error) ?? error
     })
   return new Map(rows.map(({ version, ...rest }) => [version, rest]))
 }
@@ -138,7 +138,7 @@ async function apply(client: pg.Client, { version, name, breaking, sql }: Migrat
     await client.query('commit')
   } catch (error) {
     await client.query('rollback')
-    throw inTheWay(error) ?? error
+    throw foreignObject(error) ?? error
   }
 }
 
@@ -146,7 +146,7 @@ async function apply(client: pg.Client, { version, name, breaking, sql }: Migrat
 const FOREIGN = ['42P07', '42723', '42710', '42703']
 
 /** The error for objects of another program in the schema. PostgreSQL's message contains their names, but no values. */
-function inTheWay(error: unknown): UsageError | undefined {
+function foreignObject(error: unknown): UsageError | undefined {
   const { code, message } = error as { code?: string; message: string }
   if (!FOREIGN.includes(code ?? '')) return undefined
   return new UsageError(

@@ -1,12 +1,12 @@
 // Sends the reads of one turn of the event loop in batches: one system call for all, and one response for each batch.
 import type pg from 'pg'
 import { sqlState } from './errors.ts'
-import { answer, Batch, Prepared, wireOf } from './protocol.ts'
+import { Batch, callPg, Prepared, wireOf } from './protocol.ts'
 import type { Row, TakeRow } from './row-bytes.ts'
 import type { Param, Statement } from './types.ts'
 
 /** Sends a read on a pipelined client, together with the other reads of this turn of the event loop. */
-export type Ask = (
+export type SendRead = (
   client: pg.ClientBase,
   statement: Statement,
   params: readonly Param[],
@@ -16,8 +16,8 @@ export type Ask = (
 // The result of a read arrives when the whole batch is done, so a batch must be short.
 export const MAX_IN_BATCH = 8
 
-/** The batches to be sent on a client, and the last one, which further reads may join. */
-interface Growing {
+/** The batches to be sent on a client. Further reads may join the open one, which is the last. */
+interface Outgoing {
   batches: Batch[]
   open: Batch | undefined
 }
@@ -27,42 +27,44 @@ interface Growing {
  * which are then sent again. A read of many rows has a batch of its own, because it would delay the others. So does a
  * statement that writes, because it holds its locks until the end of the batch.
  */
-export function openOutbox(): Ask {
-  const growing = new Map<pg.ClientBase, Growing>()
+export function openOutbox(): SendRead {
+  const outgoing = new Map<pg.ClientBase, Outgoing>()
 
-  function growingAt(client: pg.ClientBase): Growing {
-    const known = growing.get(client)
+  function outgoingOf(client: pg.ClientBase): Outgoing {
+    const known = outgoing.get(client)
     if (known) return known
-    const begun: Growing = { batches: [], open: undefined }
-    growing.set(client, begun)
+    const created: Outgoing = { batches: [], open: undefined }
+    outgoing.set(client, created)
     // Runs after all requests that have arrived were read.
     setImmediate(() => {
-      growing.delete(client)
+      outgoing.delete(client)
       const { stream } = wireOf(client)
       stream.cork()
-      for (const batch of begun.batches) batch.send(client)
+      for (const batch of created.batches) batch.send(client)
       stream.uncork()
     })
-    return begun
+    return created
   }
 
-  function post(client: pg.ClientBase, query: RowQuery): void {
-    const { batches, open } = growingAt(client)
-    const joins = open !== undefined && !query.isAlone && open.size < MAX_IN_BATCH
-    const batch = joins ? open : new Batch()
+  function enqueue(client: pg.ClientBase, query: RowQuery): void {
+    const target = outgoingOf(client)
+    if (target.open && !query.isAlone && target.open.size < MAX_IN_BATCH) {
+      target.open.add(query)
+      return
+    }
+    const batch = new Batch()
     batch.add(query)
-    if (joins) return
-    batches.push(batch)
-    growing.get(client)!.open = query.isAlone ? undefined : batch
+    target.batches.push(batch)
+    target.open = query.isAlone ? undefined : batch
   }
 
   return (client, statement, params, take) =>
-    answer((done) => {
+    callPg((done) => {
       const query = new RowQuery(statement, params, take)
-      const again = () => post(client, query)
-      // Not assigned as literals, see `answer`.
+      const again = () => enqueue(client, query)
+      // Not assigned as literals, see `callPg`.
       const callback = (error: Error | null) => {
-        if (error && query.isPreparedOtherwise(error, client)) again()
+        if (error && query.prepareForRetry(error, client)) again()
         else done(error ?? query.failure ?? null, query.rows)
       }
       query.callback = callback
@@ -93,10 +95,11 @@ class RowQuery extends Prepared {
   }
 
   /**
-   * Whether it failed only because pg's record of prepared names was wrong: the statement that should have prepared the name
-   * was skipped, or was sent twice because of that. It is sent again without a name, which cannot fail in this way.
+   * Returns whether it failed only because pg's record of prepared names was wrong: the statement that should have prepared
+   * the name was skipped, or was sent twice because of that. Then the record is corrected, and the name removed from this
+   * query, so that it cannot fail in this way again.
    */
-  isPreparedOtherwise(error: Error, client: pg.ClientBase): boolean {
+  prepareForRetry(error: Error, client: pg.ClientBase): boolean {
     const state = sqlState(error)
     const { name, text } = this
     if (name === undefined || (state !== NOT_PREPARED && state !== PREPARED_ALREADY)) return false
@@ -115,7 +118,7 @@ class RowQuery extends Prepared {
     if (this.failure) return
     try {
       if (this.#take) this.#take(row)
-      else this.rows.push(row.kept())
+      else this.rows.push(row.copy())
     } catch (error) {
       this.failure = error as Error
     }

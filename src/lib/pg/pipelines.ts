@@ -22,7 +22,7 @@ export interface Pipelines {
   close(): Promise<void>
 }
 
-/** Opens up to `size` connections, each at its first use; `onLost` is called when one has ended. */
+/** Opens up to `connections` connections, each at its first use; `onLost` is called when one has ended. */
 export function openPipelines(
   config: pg.ClientConfig,
   connections: number,
@@ -32,11 +32,11 @@ export function openPipelines(
   const slots: (Promise<pg.Client> | undefined)[] = Array.from({ length: connections })
   /** The number of unfinished large reads on each. */
   const large = slots.map(() => 0)
-  /** The connection for the short reads of this turn of the event loop, and how many it has been given. */
-  let together: { slot: number; reads: number } | undefined
+  /** The connection for the short reads of this turn of the event loop, and how many it was given. */
+  let shortReads: { slot: number; count: number } | undefined
   let next = 0
   let underWay = 0
-  const ask = openOutbox()
+  const send = openOutbox()
 
   function open(slot: number): Promise<pg.Client> {
     const client = rowClient(config)
@@ -67,10 +67,10 @@ export function openPipelines(
 
   /** Short reads of one turn use the same connection until they fill a batch, because a batch has one response. */
   function chooseForShort(): number {
-    if (!together) setImmediate(() => (together = undefined))
-    if (!together || together.reads === MAX_IN_BATCH) together = { slot: choose(false), reads: 0 }
-    together.reads += 1
-    return together.slot
+    if (!shortReads) setImmediate(() => (shortReads = undefined))
+    if (!shortReads || shortReads.count === MAX_IN_BATCH) shortReads = { slot: choose(false), count: 0 }
+    shortReads.count += 1
+    return shortReads.slot
   }
 
   return {
@@ -78,15 +78,12 @@ export function openPipelines(
       const slot = statement.large ? choose(true) : chooseForShort()
       const weight = statement.large ? 1 : 0
       large[slot]! += weight
+      underWay += 1
       try {
         const client = await (slots[slot] ?? open(slot))
-        underWay += 1
-        try {
-          return await guarded(client, () => ask(client, statement, params, take))
-        } finally {
-          underWay -= 1
-        }
+        return await guarded(client, () => send(client, statement, params, take))
       } finally {
+        underWay -= 1
         large[slot]! -= weight
       }
     },
@@ -108,12 +105,12 @@ function rowClient(config: pg.ClientConfig): pg.Client {
     (row) => wire.emit('dataRow', row),
     (bytes) => others.emit('data', bytes),
   )
-  const received = (bytes: number) => {
-    messages.came(bytes)
+  const callback = (bytes: number) => {
+    messages.received(bytes)
     // Go on reading.
     return true
   }
-  const onread = { buffer: messages.room, callback: received }
+  const onread = { buffer: messages.room, callback }
   // The socket reads into the buffer of the messages, without a copy. With TLS the bytes are copied into it.
   const makeSocket = (config.stream as MakeSocket | undefined) ?? ((_config, options) => new Socket(options))
   const stream = (given: { ssl?: unknown }) => makeSocket(given, given.ssl ? {} : { onread })
@@ -125,7 +122,7 @@ function rowClient(config: pg.ClientConfig): pg.Client {
     stream.on('data', (chunk: Buffer) => {
       for (let at = 0; at < chunk.length; ) {
         const bytes = chunk.copy(messages.room(), 0, at)
-        messages.came(bytes)
+        messages.received(bytes)
         at += bytes
       }
     })

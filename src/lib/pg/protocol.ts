@@ -14,7 +14,7 @@ export interface Wire extends EventEmitter {
     values: readonly Param[]
     valueMapper: (value: unknown) => unknown
   }): void
-  describe(what: { type: 'P'; name: string }): void
+  describe(target: { type: 'P'; name: string }): void
   execute(portal: { rows: number }): void
   sync(): void
   sendCopyFail(why: string): void
@@ -33,36 +33,33 @@ export abstract class Prepared {
   name: string | undefined
   readonly text: string
   readonly values: readonly Param[]
-  /** The largest number of rows; 0 for all. */
-  readonly most: number
-  /** Whether this query prepares its name on its connection. */
-  prepares = false
+  /** 0 for all. */
+  readonly maxRows: number
   /** Called when the statement is done; with its error if it failed. */
   callback!: (error: Error | null) => void
 
-  constructor({ name, text, most = 0 }: Statement, values: readonly Param[]) {
-    this.most = most
+  constructor({ name, text, maxRows = 0 }: Statement, values: readonly Param[]) {
+    this.maxRows = maxRows
     this.name = name
     this.text = text
     this.values = values
   }
 
   /** Whether it requests the column names. */
-  get asksForColumns(): boolean {
+  get needsColumnNames(): boolean {
     return false
   }
 
   /** Sends the statement without the sync that makes PostgreSQL respond. */
   send(connection: Wire): void {
     const { name, text } = this
-    this.prepares = !isPrepared(connection, name, text)
-    if (this.prepares) {
+    if (!isPrepared(connection, name, text)) {
       connection.parse({ name, text })
       if (name !== undefined) connection.submittedNamedStatements[name] = text
     }
     connection.bind({ statement: name, values: this.values, valueMapper: prepareValue })
-    if (this.asksForColumns) connection.describe({ type: 'P', name: '' })
-    connection.execute({ rows: this.most })
+    if (this.needsColumnNames) connection.describe({ type: 'P', name: '' })
+    connection.execute({ rows: this.maxRows })
   }
 
   /** Called instead of `callback` if the statement was skipped because an earlier one of its batch failed. */
@@ -193,8 +190,8 @@ function fail([failed, ...skipped]: Prepared[], error: Error): void {
 
 /** Sends a statement in a batch of its own; resolves with it when it is done. */
 export function run<Q extends Prepared>(client: pg.ClientBase, query: Q): Promise<Q> {
-  return answer((done) => {
-    // Not assigned as a literal, see `answer`.
+  return callPg((done) => {
+    // Not assigned as a literal, see `callPg`.
     const callback = (error: Error | null) => done(error, query)
     query.callback = callback
     const batch = new Batch()
@@ -208,13 +205,13 @@ export function run<Q extends Prepared>(client: pg.ClientBase, query: Q): Promis
  * is useless. pg must not create the promise: it assigns a function literal to a property of each query, which V8 allocates
  * in the old generation. There the function keeps the query, and everything it references, until the next major collection.
  */
-export async function answer<T>(ask: (done: (error: Error | null, result: T) => void) => void): Promise<T> {
+export async function callPg<T>(call: (done: (error: Error | null, result: T) => void) => void): Promise<T> {
   try {
     return await new Promise((resolve, reject) => {
-      ask((error, result) => (error ? reject(error) : resolve(result)))
+      call((error, result) => (error ? reject(error) : resolve(result)))
     })
   } catch (error) {
-    Error.captureStackTrace(error as Error, answer)
+    Error.captureStackTrace(error as Error, callPg)
     throw error
   }
 }

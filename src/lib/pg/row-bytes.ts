@@ -19,8 +19,8 @@ export class Row {
     this.end = end
   }
 
-  /** Makes this object stand for the row at another place, so that one object serves many rows. */
-  lie(bytes: Buffer, at: number, end: number): this {
+  /** Points this object at another row, so that one object serves many rows. */
+  moveTo(bytes: Buffer, at: number, end: number): this {
     this.bytes = bytes
     this.at = at
     this.end = end
@@ -28,7 +28,7 @@ export class Row {
   }
 
   /** A copy of the row in its own memory. */
-  kept(): Row {
+  copy(): Row {
     const bytes = Buffer.from(this.bytes.subarray(this.at, this.end))
     return new Row(bytes, 0, bytes.length)
   }

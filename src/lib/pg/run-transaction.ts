@@ -1,6 +1,6 @@
 // One transaction on one connection: begin, the statements, commit, or rollback; and the retry after a deadlock.
 import { isClash, isReadOnly, sqlState } from './errors.ts'
-import type { Asking } from './transactions.ts'
+import type { Send } from './transactions.ts'
 import type { NamedRow, Param, Query, Statement } from './types.ts'
 
 /**
@@ -36,17 +36,17 @@ export async function retryClashes<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /** Commits what `work` did, or rolls it back when it throws. Never rejects. */
-export async function runTransaction<T>(send: Asking, work: Work<T>): Promise<Outcome<T>> {
+export async function runTransaction<T>(send: Send, work: Work<T>): Promise<Outcome<T>> {
   let failed: unknown
   const query = async <R extends NamedRow>(given: string | Statement, params: readonly Param[] = []) => {
     try {
-      return (await send(asStatement(given), params)).found as R[]
+      return (await send(asStatement(given), params)).rows as R[]
     } catch (error) {
       if (sqlState(error) !== AFTER_A_FAILURE) failed = error
       throw error
     }
   }
-  const commit = commitsOf(send)
+  const commit = commitOf(send)
   try {
     const begun = query(BEGIN)
     // Sent together with the first statement, which fails with it.
@@ -70,7 +70,7 @@ export async function runTransaction<T>(send: Asking, work: Work<T>): Promise<Ou
 }
 
 /** `send` sends the commit, and sends it again only after a failed one. `done` waits for it, and sends it if necessary. */
-function commitsOf(send: Asking): { send: Commit; done(): Promise<void> } {
+function commitOf(send: Send): { send: Commit; done(): Promise<void> } {
   let committed: Promise<void> | undefined
   let hasFailed = false
   const commit = () => {
@@ -91,10 +91,11 @@ function commitsOf(send: Asking): { send: Commit; done(): Promise<void> } {
   }
 }
 
-async function commitWith(send: Asking): Promise<void> {
-  const { did } = await send(COMMIT, [])
+async function commitWith(send: Send): Promise<void> {
+  const { commandTag } = await send(COMMIT, [])
   // After a failed statement PostgreSQL rolls back, and the command tag is ROLLBACK instead of an error.
-  if (did !== 'COMMIT') throw new Error(`Bug: a transaction in which a statement failed ended with ${did}`)
+  if (commandTag !== 'COMMIT')
+    throw new Error(`Bug: a transaction in which a statement failed ended with ${commandTag}`)
 }
 
 export const asStatement = (given: string | Statement): Statement =>

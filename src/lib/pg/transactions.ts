@@ -1,63 +1,66 @@
 // Statements on plain connections, for transactions and slow statements: rows by column name.
 import type pg from 'pg'
-import { answer, Batch, Prepared, run } from './protocol.ts'
+import { Batch, callPg, Prepared, run } from './protocol.ts'
 import type { NamedRow, Param, Statement } from './types.ts'
 
 /** Runs a statement, and returns its rows and PostgreSQL's command tag. */
-export type Asking = (statement: Statement, params: readonly Param[]) => Promise<Answered>
+export type Send = (statement: Statement, params: readonly Param[]) => Promise<Result>
 
-export interface Answered {
-  found: NamedRow[]
+export interface Result {
+  rows: NamedRow[]
   /** `UPDATE 3`, `COMMIT`. */
-  did: string
+  commandTag: string
 }
 
 /**
  * Runs the statements of a transaction: those started in one turn of the event loop are sent together, run in order and
  * return together. Those after one that fails are not run; they fail with its error.
  */
-export function together(client: pg.ClientBase): Asking {
-  let growing: Batch | undefined
-  const batch = () => {
-    const made = new Batch()
+export function sendTogether(client: pg.ClientBase): Send {
+  let open: Batch | undefined
+  const openBatch = () => {
+    const batch = new Batch()
     process.nextTick(() => {
-      growing = undefined
-      made.send(client)
+      open = undefined
+      batch.send(client)
     })
-    return made
+    return batch
   }
   return (statement, params) =>
-    answer((done) => {
-      growing ??= batch()
+    callPg((done) => {
+      open ??= openBatch()
       const query = new NamedQuery(statement, params, columnsOf(client))
       const callback = (error: Error | null) => done(error, query)
       query.callback = callback
-      growing.add(query)
+      open.add(query)
     })
 }
 
 /** Runs one statement; with a name it is prepared once on each connection, and its column names are requested once. */
-export async function ask(client: pg.ClientBase, statement: Statement, params: readonly Param[]): Promise<NamedRow[]> {
+export async function queryRows(
+  client: pg.ClientBase,
+  statement: Statement,
+  params: readonly Param[],
+): Promise<NamedRow[]> {
   const { name, text } = statement
-  if (name === undefined) return (await askPg(client, { text, values: given(params) })).rows
-  return (await run(client, new NamedQuery({ name, text }, params, columnsOf(client)))).found
+  if (name === undefined) return (await queryUnprepared(client, text, params)).rows
+  return (await run(client, new NamedQuery({ name, text }, params, columnsOf(client)))).rows
 }
 
 /** The rows of a statement as arrays. */
-export async function askForArrays(
+export async function queryArrays(
   client: pg.ClientBase,
   statement: Statement,
   params: readonly Param[],
 ): Promise<(string | null)[][]> {
-  return (await run(client, new ArrayQuery(statement, params))).found
+  return (await run(client, new ArrayQuery(statement, params))).rows
 }
 
-function askPg(client: pg.ClientBase, query: pg.QueryConfig) {
-  return answer<pg.QueryResult<NamedRow>>((done) => client.query<NamedRow>(query, done))
+function queryUnprepared(client: pg.ClientBase, text: string, params: readonly Param[]) {
+  // pg declares its parameters mutable, though it only reads them.
+  const values = params as unknown[]
+  return callPg<pg.QueryResult<NamedRow>>((done) => client.query<NamedRow>({ text, values }, done))
 }
-
-// pg declares its parameters mutable, though it only reads them.
-const given = (params: readonly Param[]) => params as unknown[]
 
 /** The columns of a statement: their names, and an empty row as the template of all rows. */
 interface Columns {
@@ -82,9 +85,9 @@ interface DataRow {
   fields: (string | null)[]
 }
 
-class NamedQuery extends Prepared implements Answered {
-  readonly found: NamedRow[] = []
-  did = ''
+class NamedQuery extends Prepared implements Result {
+  readonly rows: NamedRow[] = []
+  commandTag = ''
   readonly #known: Known
   #columns: Columns | undefined
 
@@ -94,7 +97,7 @@ class NamedQuery extends Prepared implements Answered {
     this.#columns = this.name === undefined ? undefined : known.get(this.name)
   }
 
-  override get asksForColumns(): boolean {
+  override get needsColumnNames(): boolean {
     return this.#columns === undefined
   }
 
@@ -109,20 +112,20 @@ class NamedQuery extends Prepared implements Answered {
     const { names, empty } = this.#columns!
     const row = { ...empty }
     for (let n = 0; n < names.length; n += 1) row[names[n]!] = fields[n]!
-    this.found.push(row)
+    this.rows.push(row)
   }
 
   override handleCommandComplete({ text }: { text: string }): void {
-    this.did = text
+    this.commandTag = text
     if (this.name !== undefined && !this.#known.has(this.name)) this.#known.set(this.name, this.#columns ?? NO_COLUMNS)
   }
 }
 
 class ArrayQuery extends Prepared {
-  readonly found: (string | null)[][] = []
+  readonly rows: (string | null)[][] = []
 
   // Called by pg for each row.
   override handleDataRow({ fields }: DataRow): void {
-    this.found.push(fields)
+    this.rows.push(fields)
   }
 }

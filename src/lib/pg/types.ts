@@ -9,7 +9,7 @@ export interface Statement {
   name?: string
   text: string
   /** The limit of rows of a read. */
-  most?: number
+  maxRows?: number
   /** A read of so many rows that short reads should not wait behind it. */
   large?: boolean
 }

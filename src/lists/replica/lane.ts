@@ -48,9 +48,9 @@ export function openLane({ connect, clock, heartbeat, liveness, patienceMs, sche
   let known: Known | undefined
   let problem = 'has not responded yet'
   let client: pg.ClientBase | undefined
-  const guarded: Liveness['guarded'] = (used, ask) => {
+  const guarded: Liveness['guarded'] = (used, send) => {
     client = used
-    return liveness.guarded(used, ask)
+    return liveness.guarded(used, send)
   }
   const forget = (why: string) => {
     known = undefined

@@ -99,15 +99,15 @@ describe('a row', () => {
     }
   })
 
-  test('comes with at most `most` rows, prepared or not, on either kind of connection', async () => {
+  test('comes with at most `maxRows` rows, prepared or not, on either kind of connection', async () => {
     const text = 'select n from generate_series(1, 9) n'
-    const first = async (read: Db['read'], name: string | undefined, most: number) => {
-      const rows = await read({ ...(name !== undefined && { name }), text, most }, [])
+    const first = async (read: Db['read'], name: string | undefined, maxRows: number) => {
+      const rows = await read({ ...(name !== undefined && { name }), text, maxRows }, [])
       return rows.map((row) => row.text(0)).join('')
     }
     for (const read of [fresh.db.read, fresh.db.readLong]) {
       for (const name of [undefined, 'nine']) {
-        const all = await Promise.all([3, 9, 1, 12].map((most) => first(read, name, most)))
+        const all = await Promise.all([3, 9, 1, 12].map((maxRows) => first(read, name, maxRows)))
         assert.deepEqual(all, ['123', '123456789', '1', '123456789'])
       }
     }
