@@ -57,7 +57,7 @@ export interface OpenOptions {
   /** Whether this program may run the simulator itself; `always` also with `DATABASE_URL`, as the demo does. */
   simulator?: 'embedded' | 'always' | 'never'
   /** Called while the embedded database starts, for work that does not need it. */
-  meanwhile?: () => void
+  whileStarting?: () => void
   /** Given to one of several workers. The supervisor then runs the simulator. */
   worker?: WorkerMetrics
   /** Aborts opening: every open part is closed again, and the promise rejects with the signal's reason. */
@@ -81,7 +81,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
         ? await openEmbedded({
             dataDir: config.dataDir,
             log: plain(log),
-            meanwhile: options.meanwhile,
+            whileStarting: options.whileStarting,
             signal: options.signal,
           })
         : undefined

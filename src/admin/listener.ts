@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { App } from '../app.ts'
 import { describeRoutes } from '../lib/http/describe.ts'
 import { openListener, refuseOtherMethods } from '../lib/http/listener.ts'
-import { answerOwnHostsOnly } from '../lib/http/own-hosts.ts'
+import { allowOwnHostsOnly } from '../lib/http/own-hosts.ts'
 import { describePages } from '../lib/http/reference-page.ts'
 import { serveAssets } from '../pages/assets.ts'
 import { serveGuides } from '../pages/guides.ts'
@@ -45,7 +45,7 @@ export async function adminListener(
 ): Promise<FastifyInstance> {
   const listener = openListener(app.log, app.metrics.http, { censor: hideSecrets })
   const { adminHost, adminHostNames } = app.config
-  answerOwnHostsOnly(listener, [adminHost, ...adminHostNames], 'ADMIN_HOST_NAMES')
+  allowOwnHostsOnly(listener, [adminHost, ...adminHostNames], 'ADMIN_HOST_NAMES')
   await describeRoutes(listener, {
     title: 'Tundish, the operator’s side',
     about: ABOUT,

@@ -1,5 +1,5 @@
 // How the routes of the billing API are described.
-import { problem, problemAnswer, problems } from '../lib/http/problems.ts'
+import { problem, problemResponse, problems } from '../lib/http/problems.ts'
 import { type Schema, Type } from '../lib/shape/schema.ts'
 
 /** The types of a route that takes a body. */
@@ -26,7 +26,7 @@ export function describe(about: Description) {
 /** The answers of a route, the successful one being `schema`; `coded` when a refusal may carry a code. */
 export function ok(description: string, schema: Schema, { coded }: { coded?: readonly string[] } = {}) {
   const success = { description, content: { 'application/json': { schema } } }
-  const refusal = coded && { 400: problemAnswer(400, codedProblem(coded)) }
+  const refusal = coded && { 400: problemResponse(400, codedProblem(coded)) }
   return { response: { 200: success, ...problems(400, 401, 413, 415), ...refusal } }
 }
 

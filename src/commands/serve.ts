@@ -61,7 +61,7 @@ async function open({ workers }: Options, simulator: 'always' | 'embedded', sign
   const config = readConfig(process.env)
   await checkPorts(config)
   if (workers !== undefined) return openApp(config, { simulator, signal, connections: SUPERVISOR_CONNECTIONS })
-  return openApp(config, { simulator, signal, meanwhile: () => loadServer().catch(() => {}) })
+  return openApp(config, { simulator, signal, whileStarting: () => loadServer().catch(() => {}) })
 }
 
 // Loading the server takes most of a start, so it is loaded while the database starts. A failure is reported when it is used.

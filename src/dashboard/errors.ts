@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { App } from '../app.ts'
 import { ApiError, tryLater } from '../lib/errors.ts'
-import { whyLater } from '../lib/http/error-answers.ts'
+import { whyLater } from '../lib/http/error-responses.ts'
 import { type Html, html } from './html.ts'
 import { ownPath, sendDocument } from './send.ts'
 import { signInPath } from './sign-in.ts'

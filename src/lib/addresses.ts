@@ -16,9 +16,9 @@ export function readNetwork(text: string): Network | undefined {
   const [address = '', bits, ...more] = text.split('/')
   if (!isAddress(address) || more.length > 0 || !/^[0-9]{1,3}$/.test(bits ?? '0')) return undefined
   const parsed = ipaddr.parse(address)
-  const most = parsed.kind() === 'ipv4' ? 32 : 128
-  const length = bits === undefined ? most : Number(bits)
-  if (length > most) return undefined
+  const maxLength = parsed.kind() === 'ipv4' ? 32 : 128
+  const length = bits === undefined ? maxLength : Number(bits)
+  if (length > maxLength) return undefined
   if (!isMapped(parsed) || length < 96) return [parsed, length]
   return [parsed.toIPv4Address(), length - 96]
 }

@@ -3,7 +3,7 @@ import type { Db } from './pg/db.ts'
 import { isLockTimeout, isUnavailable } from './pg/errors.ts'
 
 interface Kind<Item, Result> {
-  /** Whose the item is. Items of all tenants are batched, but no tenant waits long for another's locks, or fails with it. */
+  /** The tenant of an item. Items of all tenants are batched, but no tenant waits long for another's locks, or fails with it. */
   tenant(item: Item): string
   /**
    * Processes all items, or none if it throws; returns a result for each, in their order. It must fail when
@@ -17,7 +17,7 @@ interface Kind<Item, Result> {
 /** A value of PostgreSQL's `lock_timeout`. */
 export type LockTimeout = string | null
 
-/** What runs one batch after the other for each database, for kinds that take turns. */
+/** The batches of each database, for kinds that take turns. */
 export type Lanes = WeakMap<Db, Batches>
 
 interface Call {
@@ -29,9 +29,9 @@ interface Call {
 
 type Work = (db: Db, calls: Call[], lockTimeout: LockTimeout) => Promise<unknown[]>
 
-// So many that one round trip to the disk costs each of them little, so few that a statement stays small.
+// Enough that each shares the cost of a round trip to the disk, and few enough that a statement stays small.
 const MAX_IN_BATCH = 64
-// Longer than the commits of other processes take, which hold the same locks; short for those who wait for nothing.
+// Longer than the commits of other processes, which hold the same locks; short for the calls of other tenants in the batch.
 export const SHARED_LOCK_TIMEOUT = '250ms'
 
 /**
@@ -101,7 +101,7 @@ class Batches {
     }
   }
 
-  /** Gives each tenant of these calls a lane of its own, with all that waits for it, until nothing is left there. */
+  /** Gives each tenant of these calls a lane of its own, with all its waiting calls, until that is empty. */
   #setApart(work: Work, calls: Call[]): void {
     for (const [tenant, own] of Map.groupBy(calls, (call) => call.tenant)) {
       const lane = new Lane(null)
@@ -120,7 +120,7 @@ interface Line {
   waiting: Call[]
 }
 
-/** Its batches run one after the other: of the kinds with waiting calls in turn, in the order in which they began to wait. */
+/** Runs one batch at a time. The kinds with waiting calls take turns, in the order in which they began to wait. */
 class Lane {
   isServed = false
   readonly lockTimeout: LockTimeout

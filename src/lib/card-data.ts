@@ -51,17 +51,17 @@ export function maskDigits(text: string): string {
   return pieces.map((piece, at) => (at % 2 === 0 ? maskRuns(piece) : piece)).join('')
 }
 
-function search(value: JsonValue, path: string, speaks: boolean): string | undefined {
-  if (Array.isArray(value)) return first(value.entries(), ([at, item]) => search(item, `${path}[${at}]`, speaks))
-  if (!isJsonObject(value)) return speaks && holdsCardNumber(scalarText(value)) ? path : undefined
+function search(value: JsonValue, path: string, namesCard: boolean): string | undefined {
+  if (Array.isArray(value)) return first(value.entries(), ([at, item]) => search(item, `${path}[${at}]`, namesCard))
+  if (!isJsonObject(value)) return namesCard && holdsCardNumber(scalarText(value)) ? path : undefined
   return first(Object.entries(value), ([name, item]) => {
     const inner = path === '' ? name : `${path}.${name}`
-    if (speaks && holdsCardNumber(name)) return inner
-    return search(item, inner, speaksOfCard(name, speaks))
+    if (namesCard && holdsCardNumber(name)) return inner
+    return search(item, inner, keyNamesCard(name, namesCard))
   })
 }
 
-function speaksOfCard(name: string, enclosing: boolean): boolean {
+function keyNamesCard(name: string, enclosing: boolean): boolean {
   const words = name.match(WORD) ?? []
   if (words.some((word) => ID_WORDS.test(word))) return false
   return enclosing || words.some((word) => CARD_WORDS.test(word))

@@ -27,28 +27,28 @@ interface Line {
 
 // A tenant counts as present for this long after a call.
 const PRESENT_MS = 1000
-// The largest weight, as a part of a share: one such fits into half a share, with room for light work of the same tenant.
-const HEAVIEST = 3 / 8
+// The largest weight, as a part of a share: it fits into half a share, with room for light work of the same tenant.
+const MAX_WEIGHT = 3 / 8
 
 /**
- * At most `most` units of work run at once; of one tenant at most `share`, and at most half of that while other tenants
+ * At most `max` units of work run at once; of one tenant at most `share`, and at most half of that while other tenants
  * are present. Waiting calls are served round-robin over the tenants.
  */
-export function createFairQueue(most: number, share: number): FairQueue {
+export function createFairQueue(max: number, share: number): FairQueue {
   const lines = new Map<string, Line>()
   /** The tenants with waiting calls, in the order of their turns. */
   const turns = new Set<string>()
   let used = 0
   let waiting = 0
-  /** The call whose turn it is needs more room than is free: no other may take it. */
+  /** Whether the call whose turn it is needs more room than is free; then no other call may take that room. */
   let blocked = false
   /** The tenant of the last call, and when the tenant last changed. */
   let last: string | undefined
   let changedMs = -PRESENT_MS
 
-  const mayMore = (line: Line, weight: number) => line.used + weight <= shareNow()
+  const isWithinShare = (line: Line, weight: number) => line.used + weight <= shareNow()
   const shareNow = () => (performance.now() - changedMs < PRESENT_MS ? share / 2 : share)
-  const fits = (weight: number) => used + weight <= most
+  const fits = (weight: number) => used + weight <= max
 
   function begin(line: Line, weight: number): void {
     line.used += weight
@@ -58,10 +58,10 @@ export function createFairQueue(most: number, share: number): FairQueue {
   function end(tenant: string, line: Line, weight: number): void {
     line.used -= weight
     used -= weight
-    goOn(tenant, line)
+    serveWaiting(tenant, line)
   }
 
-  function goOn(tenant: string, line: Line): void {
+  function serveWaiting(tenant: string, line: Line): void {
     while (serveNext());
     if (line.used === 0 && line.waiting.length === 0) lines.delete(tenant)
   }
@@ -77,7 +77,7 @@ export function createFairQueue(most: number, share: number): FairQueue {
         line.waiting.splice(line.waiting.indexOf(waiter), 1)
         waiting -= 1
         if (line.waiting.length === 0) turns.delete(tenant)
-        goOn(tenant, line)
+        serveWaiting(tenant, line)
         reject(patience.error())
       }, patience.ms)
       waiter.begin = () => {
@@ -93,7 +93,7 @@ export function createFairQueue(most: number, share: number): FairQueue {
     for (const tenant of turns) {
       const line = lines.get(tenant)!
       const first = line.waiting[0]!
-      if (!mayMore(line, first.weight)) continue
+      if (!isWithinShare(line, first.weight)) continue
       blocked = !fits(first.weight)
       if (blocked) return false
       line.waiting.shift()
@@ -109,18 +109,18 @@ export function createFairQueue(most: number, share: number): FairQueue {
 
   return {
     waiting: () => waiting,
-    async run(tenant, given, work, patience) {
+    async run(tenant, requested, work, patience) {
       if (tenant !== last) {
         if (last !== undefined) changedMs = performance.now()
         last = tenant
       }
-      const weight = Math.min(given, share * HEAVIEST)
+      const weight = Math.min(requested, share * MAX_WEIGHT)
       let line = lines.get(tenant)
       if (!line) {
         line = { used: 0, waiting: [] }
         lines.set(tenant, line)
       }
-      if (!blocked && line.waiting.length === 0 && mayMore(line, weight) && fits(weight)) {
+      if (!blocked && line.waiting.length === 0 && isWithinShare(line, weight) && fits(weight)) {
         begin(line, weight)
       } else {
         await waitInLine(tenant, line, weight, patience)

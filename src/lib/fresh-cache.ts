@@ -2,8 +2,7 @@
 import type { Clock } from './clock.ts'
 
 export interface FreshCache<T> {
-  /** The value of a key, loaded at most a second ago; undefined is loaded again each time. Rejects if loading fails.
-   */
+  /** The value of a key, loaded at most a second ago; undefined is loaded again each time. Rejects if loading fails. */
   get(key: string, load: () => Promise<T | undefined>): Promise<T | undefined>
   /** Forgets everything requested until now, so that a change made by this process is visible at once. */
   forget(): void
@@ -12,11 +11,11 @@ export interface FreshCache<T> {
 interface Entry<T> {
   value: T
   /** When it was requested, which is before the database responded. */
-  askedMs: number
+  requestedMs: number
   refreshing: boolean
 }
 
-const TRUST_MS = 1000
+const MAX_AGE_MS = 1000
 // From this age on a value is refreshed in the background, so that busy keys never wait.
 const REFRESH_MS = 500
 // Bounds the memory; the oldest entry is removed first.
@@ -26,12 +25,12 @@ export function createFreshCache<T>(clock: Clock): FreshCache<T> {
   const entries = new Map<string, Entry<T>>()
   let forgottenMs = Number.NEGATIVE_INFINITY
 
-  async function ask(key: string, load: () => Promise<T | undefined>): Promise<T | undefined> {
-    const askedMs = clock.monotonicMs()
+  async function refresh(key: string, load: () => Promise<T | undefined>): Promise<T | undefined> {
+    const requestedMs = clock.monotonicMs()
     const value = await load()
     entries.delete(key)
     // Requested before the last change made by this process, and loaded after it: used for this caller only.
-    if (value !== undefined && askedMs > forgottenMs) entries.set(key, { value, askedMs, refreshing: false })
+    if (value !== undefined && requestedMs > forgottenMs) entries.set(key, { value, requestedMs, refreshing: false })
     if (entries.size > MAX_ENTRIES) entries.delete(entries.keys().next().value!)
     return value
   }
@@ -39,12 +38,12 @@ export function createFreshCache<T>(clock: Clock): FreshCache<T> {
   return {
     async get(key, load) {
       const entry = entries.get(key)
-      const ageMs = entry ? clock.monotonicMs() - entry.askedMs : Number.POSITIVE_INFINITY
-      if (!entry || ageMs >= TRUST_MS) return ask(key, load)
+      const ageMs = entry ? clock.monotonicMs() - entry.requestedMs : Number.POSITIVE_INFINITY
+      if (!entry || ageMs >= MAX_AGE_MS) return refresh(key, load)
       if (ageMs >= REFRESH_MS && !entry.refreshing) {
         entry.refreshing = true
         // After a failed refresh the entry expires by its age; the next caller gets the error.
-        ask(key, load).catch(() => {
+        refresh(key, load).catch(() => {
           entry.refreshing = false
         })
       }

@@ -9,13 +9,14 @@ const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 export function makeUuid(): string {
   const bytes = randomPiece(16)
   bytes.writeUIntBE(Date.now(), 0, 6)
-  return written(bytes, 7)
+  return formatUuid(bytes, 7)
 }
 
 /** A UUID of version 8 (RFC 9562) that is always the same for a secret's hash, and does not reveal any of it. */
-export const uuidOf = (secretHash: Buffer): string => written(hash('sha256', secretHash, 'buffer').subarray(0, 16), 8)
+export const uuidOf = (secretHash: Buffer): string =>
+  formatUuid(hash('sha256', secretHash, 'buffer').subarray(0, 16), 8)
 
-function written(bytes: Buffer, version: number): string {
+function formatUuid(bytes: Buffer, version: number): string {
   bytes[6] = (bytes[6]! & 0x0f) | (version << 4)
   bytes[8] = (bytes[8]! & 0x3f) | 0x80
   const hex = bytes.toString('hex')

@@ -13,7 +13,11 @@ export function errorForLog(error: Error): object {
   return {
     type: 'DatabaseError',
     message: QUOTING.test(code ?? '') ? undefined : message,
-    ...{ code, table, column, constraint, routine },
+    code,
+    table,
+    column,
+    constraint,
+    routine,
     stack: frames.trim(),
   }
 }

@@ -22,7 +22,8 @@ const FLUSH_MS = 50
 /** A closed terminal (EIO) is ignored, so that the program can still stop gracefully. */
 function openOutput(dest: 1 | 2): DestinationStream {
   const terminal = isatty(dest)
-  const output = pino.destination({ dest, ...(terminal ? { sync: true } : BATCHED) })
+  const mode = terminal ? { sync: true } : BATCHED
+  const output = pino.destination({ dest, ...mode })
   output.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EIO') throw error
     Object.assign(output, { write: () => {}, flush: () => {}, flushSync: () => {}, end: () => {} })

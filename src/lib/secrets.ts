@@ -52,7 +52,7 @@ export function equalSecrets(one: Buffer, other: Buffer): boolean {
 /** The file of an embedded database's master key. */
 export const masterKeyPath = (dataDir: string) => join(dataDir, 'master.key')
 
-/** The master key in the data folder; undefined when there is none. */
+/** The master key in the data folder; undefined if there is none. */
 export function masterKeyIn(dataDir: string): Buffer | undefined {
   return keyIn(masterKeyPath(dataDir))
 }
@@ -84,10 +84,10 @@ const nextMasterKeyPath = (dataDir: string) => `${masterKeyPath(dataDir)}.next`
 
 /**
  * Stores a key beside the master key, before the database is sealed under it: whenever the program is killed, the key that
- * the database is sealed under is in one of the two files.
+ * opens the database is in one of the two files.
  */
 export function writeNextMasterKeyIn(dataDir: string, key: Buffer): void {
-  // Of a replacement that was not committed.
+  // Left from a replacement that was not committed.
   rmSync(nextMasterKeyPath(dataDir), { force: true })
   writeNew(nextMasterKeyPath(dataDir), key.toString('base64'))
 }
@@ -97,8 +97,9 @@ export const nextMasterKeyIn = (dataDir: string): Buffer | undefined => keyIn(ne
 
 /** Makes the next key the master key; the old one stays in `master.key.old`. Two programs may do it at the same time. */
 export function adoptNextMasterKeyIn(dataDir: string): void {
-  const [path, next] = [masterKeyPath(dataDir), nextMasterKeyIn(dataDir)]
+  const next = nextMasterKeyIn(dataDir)
   if (!next) return
+  const path = masterKeyPath(dataDir)
   const old = keyIn(path)
   if (old && !equalSecrets(old, next)) {
     rmSync(`${path}.old`, { force: true })

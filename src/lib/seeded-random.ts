@@ -1,10 +1,10 @@
 // Pseudo-random numbers from a seed: the same at every start, so that generated data is reproducible.
 
 export interface Random {
-  /** A number from 0 up to, but without, 1. */
+  /** A number from 0 (inclusive) to 1 (exclusive). */
   next(): number
-  /** A whole number from `least` to `most`. */
-  integer(least: number, most: number): number
+  /** A whole number from `min` to `max`. */
+  integer(min: number, max: number): number
   chance(probability: number): boolean
   pick<T>(from: readonly T[]): T
   /** One of the keys, with a probability according to its weight. */
@@ -21,7 +21,7 @@ export function openRandom(seed: number): Random {
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)) ^ mixed
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
-  const integer = (least: number, most: number) => least + Math.floor(next() * (most - least + 1))
+  const integer = (min: number, max: number) => min + Math.floor(next() * (max - min + 1))
   return {
     next,
     integer,

@@ -23,7 +23,7 @@ const SMALL_CHEROKEE = /^[\u13f8-\u13fd\uab70-\uabbf]$/
 function foldLetter(letter: string): string {
   if (letter === 'ı') return letter
   const small = letter.toLowerCase()
-  // Letters with one capital meet in it.
+  // Letters that share a capital become the same letter.
   const folded = small.toUpperCase().toLowerCase()
   if (SMALL_CHEROKEE.test(folded)) return folded.toUpperCase()
   return [folded, TWINS.get(letter), small].find((one) => one !== undefined && countCharacters(one) === 1) ?? letter

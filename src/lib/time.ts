@@ -77,7 +77,7 @@ export function microsFromPg(text: string): bigint {
   return microsFromInstant(instantFromPg(text))
 }
 
-const OUT_OF_RANGE = 'lies outside the years 0001 to 9999'
+const OUT_OF_RANGE = 'is outside the years 0001 to 9999'
 const FIRST_MICRO = BigInt(Date.parse('0001-01-01T00:00:00.000Z')) * 1000n
 const LAST_MICRO = BigInt(Date.parse('9999-12-31T23:59:59.999Z')) * 1000n + 999n
 

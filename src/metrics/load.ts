@@ -16,7 +16,7 @@ export async function loadMetrics(db: Db, { unmeasured, worker }: LoadOptions): 
 const nothing = () => {}
 
 const none: Metrics = {
-  http: { answered: nothing, broken: nothing },
+  http: { responded: nothing, broken: nothing },
   measure: (provider) => provider,
   notified: nothing,
   replica: () => nothing,

@@ -104,7 +104,7 @@ function observeHttp(registers: Registry[]): Observe {
   // Looking up labels costs more than observing a value, so each combination is looked up once. There are few of them.
   const children = new Map<string, Histogram.Internal<string>>()
   return {
-    answered({ routeOptions, method }, { statusCode, elapsedTime }) {
+    responded({ routeOptions, method }, { statusCode, elapsedTime }) {
       const route = routeOptions.url ?? 'none'
       const key = `${statusCode}${method}${route}`
       let child = children.get(key)

@@ -4,7 +4,7 @@ import { inAuditTurn } from '../audit/turns.ts'
 import { erase } from '../erasure/erasure.ts'
 import { ApiError } from '../lib/errors.ts'
 import { callerOf } from '../lib/http/client-address.ts'
-import { problem, problemAnswer, problems } from '../lib/http/problems.ts'
+import { problem, problemResponse, problems } from '../lib/http/problems.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { fold } from '../lib/text.ts'
 import { listOf } from '../lists/list.ts'
@@ -92,7 +92,7 @@ export function profiles(app: FastifyInstance, context: PublicContext): void {
     response: {
       200: answer('The profiles are anonymized.', erasureAnswer),
       ...problems(400, 401, 413, 415),
-      404: problemAnswer(404, notFoundAnswer),
+      404: problemResponse(404, notFoundAnswer),
     },
   }
   app.post<{ Body: { profile_ids: string[] } }>('/profiles/anonymize', { schema }, async ({ body, projectId, raw }) => {

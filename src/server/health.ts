@@ -1,7 +1,7 @@
 // The health routes: whether the process is up, and whether the database responds and has every migration.
 import type { FastifyInstance } from 'fastify'
 import { tryLater } from '../lib/errors.ts'
-import { problemAnswer } from '../lib/http/problems.ts'
+import { problemResponse } from '../lib/http/problems.ts'
 import type { Db } from '../lib/pg/db.ts'
 import { pendingMigrations } from '../lib/pg/migrate.ts'
 import { Type } from '../lib/shape/schema.ts'
@@ -24,7 +24,7 @@ export function health(listener: FastifyInstance, { db }: { db: Db }): void {
         description: 'Does not query the database.',
         security: [],
         querystring: Type.Object({}),
-        response: { 200: okay, 400: problemAnswer(400) },
+        response: { 200: okay, 400: problemResponse(400) },
       },
     },
     async () => ({ status: 'ok' }),
@@ -39,7 +39,7 @@ export function health(listener: FastifyInstance, { db }: { db: Db }): void {
         description: 'The database responds and its schema is current.',
         security: [],
         querystring: Type.Object({}),
-        response: { 200: okay, 400: problemAnswer(400), 503: problemAnswer(503) },
+        response: { 200: okay, 400: problemResponse(400), 503: problemResponse(503) },
       },
     },
     async () => {

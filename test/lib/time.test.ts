@@ -57,7 +57,7 @@ describe('readInstant', () => {
       assert.equal(refusal(text), wrong, text)
     }
     assert.equal(refusal('2016-12-31T23:59:61Z'), 'has an impossible time of day')
-    assert.equal(refusal('9999-12-31T23:59:60Z'), 'lies outside the years 0001 to 9999')
+    assert.equal(refusal('9999-12-31T23:59:60Z'), 'is outside the years 0001 to 9999')
   })
 
   test('no day that no calendar has', () => {
@@ -91,7 +91,7 @@ describe('readInstant', () => {
 
   test('no year outside 0001 to 9999 in UTC', () => {
     for (const text of ['0000-06-01T00:00:00Z', '0001-01-01T00:30:00+01:00', '9999-12-31T23:30:00-01:00']) {
-      assert.equal(refusal(text), 'lies outside the years 0001 to 9999', text)
+      assert.equal(refusal(text), 'is outside the years 0001 to 9999', text)
     }
   })
 

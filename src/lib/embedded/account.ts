@@ -19,7 +19,7 @@ export function isRoot(): boolean {
   return process.geteuid?.() === 0
 }
 
-/** The account to own a new database under `folder`; undefined: ours. The folder's own owner is preferred. */
+/** The account to own a new database under `folder`, preferably the folder's owner; undefined if it is this process's. */
 export async function newOwner(folder: string): Promise<Account | undefined> {
   if (!isRoot()) return undefined
   const { uid } = statSync(folder)
@@ -30,13 +30,13 @@ export async function newOwner(folder: string): Promise<Account | undefined> {
   throw new UsageError('PostgreSQL does not run as root: add a user named "tundish", or start Tundish as another user.')
 }
 
-/** The account that has to run the server of an existing `cluster`: its owner. Undefined: ours. */
+/** The account that has to run the server of an existing `cluster`, its owner; undefined if it is this process's. */
 export function ownerOf(cluster: string): Account | undefined {
   if (!isRoot()) return undefined
   const { uid, gid } = statSync(cluster)
   if (uid !== 0) return { uid, gid }
   throw new UsageError(
-    `${cluster} belongs to root, as which PostgreSQL does not run: give it to the user that made it, with chown -R.`,
+    `${cluster} belongs to root, and PostgreSQL does not run as root: give it to the user that made it, with chown -R.`,
   )
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { type Account, isAlive, newOwner, run } from './account.ts'
 import type { Home } from './home.ts'
 import { majorVersion, usablePrograms } from './programs.ts'
-import { otherVersion, outputSentence, unspeakablePath } from './sentences.ts'
+import { otherVersion, outputSentence, unusablePath } from './sentences.ts'
 
 export const SUPERUSER = 'tundish'
 export const DATABASE = 'tundish'
@@ -58,7 +58,7 @@ export async function makeCluster(home: Home, { throwaway, say, signal }: Making
   const account = await newOwner(home.dataDir)
   const programs = await usablePrograms(home, account, say)
   // initdb calls postgres through a shell, with no more than quotes around its path.
-  if (/["$`\\]/.test(programs)) throw unspeakablePath(programs)
+  if (/["$`\\]/.test(programs)) throw unusablePath(programs)
   say(`Making the database in ${home.cluster}. This takes some seconds, and minutes on a busy machine.`)
   const draft = join(home.folder, `draft-${process.pid}-${randomBytes(4).toString('hex')}`)
   const passwordFile = `${draft}.password`

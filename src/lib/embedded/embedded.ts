@@ -22,8 +22,8 @@ export interface EmbeddedOptions {
   log: { info(message: string): void; warn(message: string): void }
   /** For tests: nothing has to survive a crash of the machine. Applies when the database is created. */
   throwaway?: boolean
-  /** Called when PostgreSQL has to be started, for work in parallel with its start. */
-  meanwhile?: (() => void) | undefined
+  /** Called while PostgreSQL starts, for work that does not need it. */
+  whileStarting?: (() => void) | undefined
   /** Aborts joining: a started server is stopped, and the promise rejects with the signal's reason. */
   signal?: AbortSignal | undefined
 }

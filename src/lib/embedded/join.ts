@@ -4,14 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { makeCluster, SUPERUSER } from './cluster.ts'
 import { type Home, PORT } from './home.ts'
-import { noAnswer, outputSentence, wrongPassword } from './sentences.ts'
+import { noResponse, outputSentence, wrongPassword } from './sentences.ts'
 import { giveUpServer, isServerOf, lastServer, type Starting, startServer } from './server.ts'
 
 export interface JoinOptions {
   log: { info(message: string): void }
   throwaway?: boolean | undefined
-  /** Called when PostgreSQL has been started. */
-  meanwhile?: (() => void) | undefined
+  /** Called while PostgreSQL starts, for work that does not need it. */
+  whileStarting?: (() => void) | undefined
   signal?: AbortSignal | undefined
 }
 
@@ -27,29 +27,29 @@ const POLL_MS = 10
 // the start of the server: creating the database takes as long as the machine is busy. With 0.4 % of a core it took 40 s.
 const PATIENCE_MS = 120_000
 const LONGEST_RECOVERY_MS = 30 * 60_000
-const TELL_EVERY_MS = 5_000
-const TELL_CHECK_MS = 250
+const LOG_EVERY_MS = 5_000
+const LOG_CHECK_MS = 250
 const SLOW_ATTEMPT_MS = 1_000
 
 /** A connection that holds the presence lock. Throws a `UsageError`; a server that this call started is then stopped. */
 export async function joinServer(home: Home, options: JoinOptions): Promise<pg.Client> {
   const joining: Joining = { patience: newPatience(), problem: 'nothing listens', triedAtMs: 0, starting: undefined }
   // On a timer, because an attempt to connect lasts as long as the server is frozen.
-  const telling = setInterval(() => joining.patience.tell(options.log, currentProblem(joining)), TELL_CHECK_MS)
+  const logging = setInterval(() => joining.patience.logProgress(options.log, currentProblem(joining)), LOG_CHECK_MS)
   try {
     for (;;) {
       options.signal?.throwIfAborted()
       joining.triedAtMs = performance.now()
       const client = await tryToJoin(home, options, joining)
       if (client) return client
-      if (joining.patience.isOver()) throw noAnswer(home, joining.problem, othersServer(home, joining))
+      if (joining.patience.isOver()) throw noResponse(home, joining.problem, othersServer(home, joining))
       await sleep(POLL_MS)
     }
   } catch (error) {
     if (joining.starting) await giveUpServer(joining.starting)
     throw error
   } finally {
-    clearInterval(telling)
+    clearInterval(logging)
   }
 }
 
@@ -58,7 +58,7 @@ const othersServer = ({ cluster }: Home, { starting }: Joining) => (starting ? u
 
 interface Joining {
   patience: Patience
-  /** What the last attempt ended with. */
+  /** Why the last attempt failed. */
   problem: string
   /** When the last attempt began, on the monotonic clock. */
   triedAtMs: number
@@ -66,12 +66,12 @@ interface Joining {
 }
 
 const currentProblem = ({ problem, triedAtMs }: Joining) =>
-  performance.now() - triedAtMs < SLOW_ATTEMPT_MS ? problem : 'it does not answer'
+  performance.now() - triedAtMs < SLOW_ATTEMPT_MS ? problem : 'it does not respond'
 
 async function tryToJoin(home: Home, options: JoinOptions, joining: Joining): Promise<pg.Client | undefined> {
   const server = lastServer(home.cluster)
   if (server?.sockets) {
-    const found = await enter(home, server.sockets)
+    const found = await connect(home, server.sockets)
     if (found instanceof pg.Client) return found
     if (found.busy) joining.patience.extend()
     joining.problem = found.problem
@@ -83,7 +83,7 @@ async function tryToJoin(home: Home, options: JoinOptions, joining: Joining): Pr
   if (!joining.starting && !(server && (await isServerOf(home.cluster, server.pid)))) {
     joining.starting = await makeAndStart(home, options)
     joining.patience = newPatience()
-    options.meanwhile?.()
+    options.whileStarting?.()
   }
   return undefined
 }
@@ -92,29 +92,29 @@ interface Patience {
   extend(): void
   isOver(): boolean
   /** Logs from time to time what is waited for. */
-  tell(log: JoinOptions['log'], problem: string): void
+  logProgress(log: JoinOptions['log'], problem: string): void
 }
 
 function newPatience(): Patience {
   const begunMs = performance.now()
   let untilMs = begunMs + PATIENCE_MS
-  let tellMs = begunMs + TELL_EVERY_MS
+  let logMs = begunMs + LOG_EVERY_MS
   return {
     extend() {
       untilMs = Math.min(performance.now() + PATIENCE_MS, begunMs + LONGEST_RECOVERY_MS)
     },
     isOver: () => performance.now() > untilMs,
-    tell(log, problem) {
+    logProgress(log, problem) {
       const nowMs = performance.now()
-      if (nowMs < tellMs) return
+      if (nowMs < logMs) return
       log.info(`Waiting for PostgreSQL since ${Math.round((nowMs - begunMs) / 1000)} s: ${problem}.`)
-      tellMs = nowMs + TELL_EVERY_MS
+      logMs = nowMs + LOG_EVERY_MS
     },
   }
 }
 
 /** Connects and takes the presence lock; or returns why not, and whether the server reported that it is busy. */
-async function enter(home: Home, host: string): Promise<pg.Client | { busy: boolean; problem: string }> {
+async function connect(home: Home, host: string): Promise<pg.Client | { busy: boolean; problem: string }> {
   const client = new pg.Client({
     host,
     port: PORT,
@@ -123,7 +123,7 @@ async function enter(home: Home, host: string): Promise<pg.Client | { busy: bool
     database: 'postgres',
     application_name: 'tundish presence',
     ssl: false,
-    // A frozen server accepts connections and answers nothing.
+    // A frozen server accepts connections and does not respond.
     connectionTimeoutMillis: PATIENCE_MS,
   })
   // A lost connection emits an error event; without a listener it would end the program.

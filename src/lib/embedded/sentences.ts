@@ -60,7 +60,7 @@ export function notInstalled(platform: string): UsageError {
   )
 }
 
-export function unspeakablePath(programs: string): UsageError {
+export function unusablePath(programs: string): UsageError {
   return new UsageError(
     `PostgreSQL cannot be set up from ${programs}: rename the folder that has a quote, dollar, backtick or backslash in its name, ${OTHERWISE}.`,
   )
@@ -80,7 +80,7 @@ export function wrongPassword(dataDir: string): UsageError {
   )
 }
 
-export function noAnswer(home: { cluster: string; logFile: string }, problem: string, pid?: number): UsageError {
+export function noResponse(home: { cluster: string; logFile: string }, problem: string, pid?: number): UsageError {
   const stop = pid ? `stop it with "kill -INT ${pid}" and start again` : 'start again'
   return new UsageError(`PostgreSQL on ${home.cluster} does not respond (${problem}): see ${home.logFile}, ${stop}.`)
 }

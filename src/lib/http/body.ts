@@ -102,7 +102,7 @@ function refusal({ instancePath: path, keyword, params }: Finding, value: unknow
     return new ApiError(400, 'unknown_property', `Unknown property "${unknown}".`)
   }
   const phrase = phraseOf(keyword, params)
-  return new ApiError(400, 'invalid_property', `${name(path)} ${phrase}, got ${came(at(value, path))}.`)
+  return new ApiError(400, 'invalid_property', `${name(path)} ${phrase}, got ${describe(at(value, path))}.`)
 }
 
 /** `/ids/1` → `ids[1]`; the whole body is "The body". */
@@ -125,7 +125,7 @@ function at(value: unknown, path: string): unknown {
 }
 
 /** The value, or its kind and size when it is long. */
-function came(value: unknown): string {
+function describe(value: unknown): string {
   if (Array.isArray(value)) return `a list of ${value.length}`
   if (typeof value === 'object' && value !== null) return 'an object'
   if (typeof value === 'string')

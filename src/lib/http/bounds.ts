@@ -25,11 +25,11 @@ export interface ListenerBounds {
   sendTimeoutMs: number
 }
 
-// The largest delay until a client that does not read is found; a check takes microseconds.
+// The longest time until a client that does not read is found; a check takes microseconds.
 const MAX_LATE_MS = 200
-// Node looks at its connections all the time, and each look wakes an idle process: a tenth of the timeout late is soon enough.
+// Node checks its connections periodically, and each check wakes an idle process: a tenth of the timeout late is soon enough.
 const HEADERS_LATE_SHARE = 10
-const HEADERS_MOST_LATE_MS = 1000
+const HEADERS_MAX_LATE_MS = 1000
 
 /** The bounds that Node's HTTP server enforces. */
 export function serverOptions(bounds: ListenerBounds): FastifyHttpOptions<Server> {
@@ -40,7 +40,7 @@ export function serverOptions(bounds: ListenerBounds): FastifyHttpOptions<Server
     http: {
       maxHeaderSize: bounds.headerBytes,
       headersTimeout: bounds.headersTimeoutMs,
-      connectionsCheckingInterval: Math.min(HEADERS_MOST_LATE_MS, bounds.headersTimeoutMs / HEADERS_LATE_SHARE),
+      connectionsCheckingInterval: Math.min(HEADERS_MAX_LATE_MS, bounds.headersTimeoutMs / HEADERS_LATE_SHARE),
     },
   }
 }
@@ -48,9 +48,9 @@ export function serverOptions(bounds: ListenerBounds): FastifyHttpOptions<Server
 /**
  * Enforces the other bounds on `app`. Call it after the hook that adds to `underWay`, and before any other hook or route.
  */
-export function keepBounds(app: FastifyInstance, bounds: ListenerBounds, underWay: SlotSet<ServerResponse>): void {
+export function enforceBounds(app: FastifyInstance, bounds: ListenerBounds, underWay: SlotSet<ServerResponse>): void {
   app.server.maxConnections = bounds.connections
-  // Otherwise a connection would be passed between workers for ever when none of them has room.
+  // Otherwise a connection would be passed between workers forever when none of them has room.
   Object.assign(app.server, { dropMaxConnection: true })
   dropStalled(app, bounds.sendTimeoutMs, underWay)
   app.addHook('onRequest', (request, _reply, done) => {
@@ -72,7 +72,7 @@ function busy(): ApiError {
 }
 
 /**
- * Closes connections whose client does not read its response, which would stay in memory for ever. It looks only while
+ * Closes connections whose client does not read its response, which would stay in memory forever. It checks only while
  * requests are under way, so that an idle process is not woken.
  */
 function dropStalled(app: FastifyInstance, timeoutMs: number, underWay: SlotSet<ServerResponse>): void {
@@ -82,7 +82,7 @@ function dropStalled(app: FastifyInstance, timeoutMs: number, underWay: SlotSet<
     clearInterval(timer)
     timer = undefined
   }
-  const look = () => {
+  const check = () => {
     for (const socket of stalled(waiting())) socket.destroy()
     if (underWay.size === 0) stop()
   }
@@ -90,7 +90,7 @@ function dropStalled(app: FastifyInstance, timeoutMs: number, underWay: SlotSet<
     for (const { socket } of underWay) if (socket && socket.writableLength > 0) yield socket
   }
   app.addHook('onRequest', (_request, _reply, done) => {
-    timer ??= setInterval(look, Math.min(MAX_LATE_MS, timeoutMs / 2)).unref()
+    timer ??= setInterval(check, Math.min(MAX_LATE_MS, timeoutMs / 2)).unref()
     done()
   })
   app.addHook('onClose', async () => stop())

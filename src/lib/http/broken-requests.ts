@@ -40,11 +40,11 @@ export function handleBrokenRequests({ log, observe, underWay }: BrokenOptions):
     if (known.has(socket)) return
     known.add(socket)
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
-    else answerAfterOthers(REFUSALS[error.code ?? ''] ?? NOT_HTTP, error, socket)
+    else respondAfterOthers(REFUSALS[error.code ?? ''] ?? NOT_HTTP, error, socket)
   })
 
   /** A complete request gets its response whatever follows it, because it may have had its effect. */
-  function answerAfterOthers(refusal: ApiError, error: NodeJS.ErrnoException, socket: Socket): void {
+  function respondAfterOthers(refusal: ApiError, error: NodeJS.ErrnoException, socket: Socket): void {
     const served = [...underWay].filter(
       ({ req, headersSent }) => req.socket === socket && (req.complete || headersSent),
     )
@@ -54,17 +54,17 @@ export function handleBrokenRequests({ log, observe, underWay }: BrokenOptions):
       last.once('close', () => socket.destroySoon())
     } else {
       void Promise.all(served.map((one) => new Promise((resolve) => one.once('close', resolve)))).then(() =>
-        answer(refusal, socket, error.code),
+        respond(refusal, socket, error.code),
       )
     }
   }
 
-  function answer(refusal: ApiError, socket: Socket, code?: string): void {
+  function respond(refusal: ApiError, socket: Socket, code?: string): void {
     const id = randomUUID()
     observe(refusal.status)
     log.info({ request_id: id, status: refusal.status, code })
     // A client that does not speak HTTP may not close the connection.
-    socket.end(rawAnswer(refusal, id), () => socket.destroy())
+    socket.end(rawResponse(refusal, id), () => socket.destroy())
   }
 
   return {
@@ -79,13 +79,13 @@ interface Broken {
 }
 
 /** Routes the requests that Node would respond to by itself, without a body, to the application. */
-export function takeOverNodesAnswers(app: FastifyInstance): void {
+export function takeOverNodesResponses(app: FastifyInstance): void {
   const { server } = app
   // `Expect` with anything but 100-continue.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (_request: IncomingMessage, socket: Socket) => {
     socket.on('error', () => {})
-    socket.end(rawAnswer(CONNECT, randomUUID()), () => socket.destroy())
+    socket.end(rawResponse(CONNECT, randomUUID()), () => socket.destroy())
   })
   // A client may close its sending side after the last request, and still wait for the response.
   Object.assign(server, { httpAllowHalfOpen: true })
@@ -109,7 +109,7 @@ function checkHost({ rawHeaders, httpVersion }: IncomingMessage): void {
   }
 }
 
-function rawAnswer({ status, code, message, headers }: ApiError, id: string): string {
+function rawResponse({ status, code, message, headers }: ApiError, id: string): string {
   const body = JSON.stringify({ message })
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

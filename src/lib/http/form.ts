@@ -61,17 +61,19 @@ function setField(form: Form, path: string[], value: string, name: string): void
   let place: Form | FormField[] = form
   for (const [depth, key] of path.entries()) {
     const isLast = depth === path.length - 1
-    const known: FormField | undefined = Array.isArray(place)
-      ? key === ''
-        ? undefined
-        : place[Number(key)]
-      : place[key]
+    const known = fieldAt(place, key)
     const next: FormField = isLast ? value : (known ?? newContainer(path[depth + 1]!))
     if (isLast ? known !== undefined : typeof next !== 'object') throw new FormError(`names ${name} twice`)
     if (!Array.isArray(place)) place[key] = next
     else if (known === undefined) place.push(next)
     place = next as Form | FormField[]
   }
+}
+
+/** The empty key of a list stands for a new item. */
+function fieldAt(place: Form | FormField[], key: string): FormField | undefined {
+  if (!Array.isArray(place)) return place[key]
+  return key === '' ? undefined : place[Number(key)]
 }
 
 /** A list when the next key is empty or a small number, as in `items[0][price]`. */

@@ -32,13 +32,13 @@ export function installGracefulStop(app: FastifyInstance, underWay: Iterable<Ser
 
   function closeIdle(): void {
     leaving = true
-    for (const answer of underWay) if (!answer.headersSent) answer.setHeader('connection', 'close')
+    for (const response of underWay) if (!response.headersSent) response.setHeader('connection', 'close')
   }
 
   // Node considers a response sent and its connection idle as soon as it has ended, while a slow client still reads.
   const { closeIdleConnections } = app.server
   app.server.closeIdleConnections = () => {
-    for (const answer of underWay) if (answer.writableEnded) return
+    for (const response of underWay) if (response.writableEnded) return
     closeIdleConnections.call(app.server)
   }
 
@@ -50,18 +50,19 @@ export function installGracefulStop(app: FastifyInstance, underWay: Iterable<Ser
     const begunMs = performance.now()
     const stalled = findStalled(patienceMs, (socket) => socket.bytesRead + taken(socket))
     return () => {
-      const waitedFor = new Set<Socket>()
-      const theirTurn = new Set<Socket>()
+      const serving = new Set<Socket>()
+      // Those whose client has to act next: send the rest of its request, or read the response.
+      const clientsTurn = new Set<Socket>()
       for (const { req, socket } of underWay) {
         if (!socket || !(req.complete || requestTimeout === 0)) continue
-        waitedFor.add(socket)
+        serving.add(socket)
         // Received bytes of a body that the handler has not read yet are not the client's delay.
         const sending = !req.complete && req.readableLength === 0
-        if (sending || socket.writableLength > 0) theirTurn.add(socket)
+        if (sending || socket.writableLength > 0) clientsTurn.add(socket)
       }
-      for (const socket of stalled(theirTurn)) waitedFor.delete(socket)
+      for (const socket of stalled(clientsTurn)) serving.delete(socket)
       if (performance.now() - begunMs < patienceMs) return
-      for (const socket of connections) if (!waitedFor.has(socket)) socket.destroy()
+      for (const socket of connections) if (!serving.has(socket)) socket.destroy()
     }
   }
 

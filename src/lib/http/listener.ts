@@ -14,9 +14,9 @@ import { type JsonValue, roundNumbers } from '../json/read.ts'
 import type { ObjectSchema, Schema } from '../shape/schema.ts'
 import { SlotSet } from '../slot-set.ts'
 import { bodyCheck, checkContentEncoding, checkMediaType, noBody, parseBody } from './body.ts'
-import { keepBounds, type ListenerBounds, serverOptions } from './bounds.ts'
-import { handleBrokenRequests, takeOverNodesAnswers } from './broken-requests.ts'
-import { answerError, DEFAULT_BODY_LIMIT_BYTES } from './error-answers.ts'
+import { enforceBounds, type ListenerBounds, serverOptions } from './bounds.ts'
+import { handleBrokenRequests, takeOverNodesResponses } from './broken-requests.ts'
+import { DEFAULT_BODY_LIMIT_BYTES, sendError } from './error-responses.ts'
 import { installGracefulStop } from './graceful-stop.ts'
 import { readQuery } from './query.ts'
 import { type Trace, traceOf } from './trace.ts'
@@ -35,7 +35,7 @@ declare module 'fastify' {
 
 /** Called for every response, for metrics. */
 export interface Observe {
-  answered(request: FastifyRequest, reply: FastifyReply): void
+  responded(request: FastifyRequest, reply: FastifyReply): void
   /** For a request that could not be read. */
   broken(status: number): void
 }
@@ -71,12 +71,12 @@ export function openListener(log: Logger, observe: Observe, options: ListenerOpt
   // Every method that Node parses, so that the uncommon ones get their 405, too.
   for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   readStrictly(app)
-  app.setErrorHandler((error, request, reply) => answerError({ log, censor }, error, request, reply))
+  app.setErrorHandler((error, request, reply) => sendError({ log, censor }, error, request, reply))
   app.setNotFoundHandler(noRoute)
   const isLeaving = installGracefulStop(app, underWay)
   app.decorateRequest('tenant', undefined)
   app.decorateRequest('trace')
-  // Hooks that wait for nothing take no promises: each of those costs every request.
+  // Hooks that do not wait use the callback: a promise in a hook slows every request.
   app.addHook('onRequest', (request, reply, done) => {
     const { raw } = reply
     // Emitted however the request ends: with a response, or aborted by the client.
@@ -87,8 +87,8 @@ export function openListener(log: Logger, observe: Observe, options: ListenerOpt
     reply.header('x-request-id', request.id)
     done()
   })
-  takeOverNodesAnswers(app)
-  if (bounds) keepBounds(app, bounds, underWay)
+  takeOverNodesResponses(app)
+  if (bounds) enforceBounds(app, bounds, underWay)
   // After authentication and before the body: a path that does not exist is a 404 whatever the body.
   app.addHook('preParsing', (request, _reply, _payload, done) => {
     if (request.is404) throw nothingHere()
@@ -96,8 +96,8 @@ export function openListener(log: Logger, observe: Observe, options: ListenerOpt
     done()
   })
   app.addHook('onResponse', (request, reply, done) => {
-    observe.answered(request, reply)
-    logAnswer(log, request, reply)
+    observe.responded(request, reply)
+    logResponse(log, request, reply)
     done()
   })
   return app
@@ -159,7 +159,8 @@ export function refuseOtherMethods(app: FastifyInstance): void {
 }
 
 function matches(pattern: string, url: string): boolean {
-  const [expected, segments] = [pattern.split('/'), url.split('/')]
+  const expected = pattern.split('/')
+  const segments = url.split('/')
   return expected.length === segments.length && expected.every((one, at) => one[0] === ':' || one === segments[at])
 }
 
@@ -195,17 +196,18 @@ function validator(
   httpPart: string | undefined,
 ): (data: unknown) => { value: unknown } | { error: Error } {
   if (httpPart === 'querystring')
-    return guarded((data) => readQuery(schema as ObjectSchema, (data as string | null) ?? ''))
+    return caught((data) => readQuery(schema as ObjectSchema, (data as string | null) ?? ''))
   if (httpPart !== 'body') return (value) => ({ value })
   const check = bodyCheck(schema)
-  return guarded((value) => {
+  return caught((value) => {
     if (value === undefined || value === null) throw noBody()
     check(value)
     return value
   })
 }
 
-function guarded(read: (data: unknown) => unknown) {
+/** Returns the error instead of throwing it, as Fastify expects of a validator. */
+function caught(read: (data: unknown) => unknown) {
   return (data: unknown) => {
     try {
       return { value: read(data) }
@@ -216,7 +218,7 @@ function guarded(read: (data: unknown) => unknown) {
 }
 
 /** Logs one line per request: the route, never the URL, which may contain personal data. */
-function logAnswer(log: Logger, request: FastifyRequest, reply: FastifyReply): void {
+function logResponse(log: Logger, request: FastifyRequest, reply: FastifyReply): void {
   log.info({
     request_id: request.id,
     trace_id: request.trace.traceId,

@@ -9,13 +9,13 @@ import { shorten } from '../text.ts'
  * name resolve to 127.0.0.1 in its visitor's browser, but it cannot make the browser send another `Host`; an address cannot
  * be rebound. `setting` is the name of the setting to change, for the message.
  */
-export function answerOwnHostsOnly(app: FastifyInstance, names: readonly string[], setting: string): void {
+export function allowOwnHostsOnly(app: FastifyInstance, names: readonly string[], setting: string): void {
   const own = new Set(names.map((name) => name.toLowerCase()))
   app.addHook('onRequest', async ({ headers }) => {
     const name = hostName(headers.host ?? '')
     if (isIP(name) !== 0 || name === 'localhost' || name.endsWith('.localhost') || own.has(name)) return
-    const came = shorten(headers.host ?? '', 64)
-    throw new ApiError(421, 'host_not_allowed', `The host name "${came}" is not allowed: add it to ${setting}.`)
+    const given = shorten(headers.host ?? '', 64)
+    throw new ApiError(421, 'host_not_allowed', `The host name "${given}" is not allowed: add it to ${setting}.`)
   })
 }
 

@@ -22,15 +22,15 @@ const DESCRIPTIONS: Record<number, string> = {
 
 /** The descriptions of these error statuses, and of those that every endpoint may return. */
 export function problems(...statuses: number[]): Record<number, object> {
-  return Object.fromEntries([...statuses, 429, 500, 503].map((status) => [status, problemAnswer(status)]))
+  return Object.fromEntries([...statuses, 429, 500, 503].map((status) => [status, problemResponse(status)]))
 }
 
 /** One error response, by default with the common body. */
-export function problemAnswer(status: number, schema: Schema = problem): object {
+export function problemResponse(status: number, schema: Schema = problem): object {
   const retry = { 'Retry-After': { type: 'integer', description: 'Seconds to wait.' } }
   return {
     description: DESCRIPTIONS[status],
-    ...(status === 429 || status === 503 ? { headers: retry } : {}),
+    ...((status === 429 || status === 503) && { headers: retry }),
     content: { 'application/json': { schema } },
   }
 }

@@ -1,8 +1,8 @@
 // Finds stalled clients: connections without progress for some time.
 import type { Socket } from 'node:net'
 
-// A process that was held up itself has not served its clients meanwhile: of such a time only this share of the timeout counts,
-// so that they have at least one more interval between two checks.
+// While the process itself was held up, it could not serve its clients. So at most this part of the timeout counts between two
+// checks, and a client has at least one more interval to make progress.
 const MAX_FRACTION_AT_ONCE = 1 / 2
 
 /**

@@ -226,7 +226,7 @@ class Walk {
   private refuseSeen(seen: Set<string>, start: number): void {
     const name = JSON.parse(this.text.slice(start, this.at)) as string
     if (seen.has(name))
-      this.fail(`the name ${JSON.stringify(shorten(name, MAX_QUOTED_NAME))} comes twice in one object`, start)
+      this.fail(`the name ${JSON.stringify(shorten(name, MAX_QUOTED_NAME))} appears twice in one object`, start)
     seen.add(name)
   }
 

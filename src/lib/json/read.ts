@@ -14,7 +14,7 @@ export class JsonNumber {
     this.text = text
   }
 
-  /** Lets `JSON.stringify` write the number as it came. */
+  /** Lets `JSON.stringify` write the number as it was received. */
   toJSON(): unknown {
     return rawJson(this.text)
   }
@@ -25,7 +25,7 @@ export class JsonNumber {
  * UTF-8, U+0000 or an unpaired surrogate (escaped or not), more than 32 levels, and numbers that no double can hold.
  *
  * With `exact`, a number stays a `number` only if JavaScript writes it with the same text; every other one becomes a
- * `JsonNumber`, so that `JSON.stringify` gives back what came. Without, all are plain numbers, rounded as usual.
+ * `JsonNumber`, so that `JSON.stringify` writes what was received. Without, all are plain numbers, rounded as usual.
  *
  * `__proto__` becomes a property like any other. Names that look like array indexes move to the front of their object,
  * as in every JavaScript object.
@@ -81,7 +81,7 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof JsonNumber)
 }
 
-/** The text of a number that was read with `exact`, as it came. */
+/** The text of a number that was read with `exact`, as it was received. */
 export function numberText(value: number | JsonNumber): string {
   return typeof value === 'number' ? String(value) : value.text
 }
@@ -98,7 +98,7 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
-/** The number of the first byte that cannot be UTF-8, counted from 1: by halving, for only failures come here. */
+/** The number of the first byte that cannot be UTF-8, counted from 1: by halving; only called for invalid text. */
 function invalidByte(bytes: Uint8Array): number {
   let good = 0
   let bad = bytes.length + 1
@@ -127,7 +127,7 @@ function countNames(value: JsonValue): number {
   return count
 }
 
-/** Makes strings of these numbers, marked by U+0000, which the survey let stand in no other string. */
+/** Makes strings of these numbers, marked by U+0000, which the survey allows in no other string. */
 function markNumbers(text: string, numbers: Survey['oddNumbers']): string {
   let marked = ''
   let from = 0

@@ -34,7 +34,7 @@ const FALSE = Buffer.from('false')
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const FIRST_PRINTABLE = 0x20
-const T = 0x74
+const SMALL_T = 0x74
 
 function writeRow(steps: readonly Step[], more: number, out: JsonBytes, row: Row, place: number): void {
   const { bytes, end } = row
@@ -59,7 +59,7 @@ function writeRow(steps: readonly Step[], more: number, out: JsonBytes, row: Row
     }
     if (step.kind === 'text') writeText(out, bytes, at, at + length, end - at + more)
     else if (step.kind === 'instant') writeInstant(out, bytes, at, length)
-    else if (step.kind === 'boolean') append(out, bytes[at] === T ? TRUE : FALSE)
+    else if (step.kind === 'boolean') append(out, bytes[at] === SMALL_T ? TRUE : FALSE)
     else copy(out, bytes, at, at + length)
     at += length
   }
@@ -109,14 +109,12 @@ const DATE_LENGTH = 10
 const SECONDS_LENGTH = 19
 const ZONE_LENGTH = 3
 const MAX_LENGTH = SECONDS_LENGTH + 7 + ZONE_LENGTH
-const [SPACE, PLUS, ZERO, POINT, UPPER_T, UPPER_Z] = Buffer.from(' +0.TZ') as unknown as [
-  number,
-  number,
-  number,
-  number,
-  number,
-  number,
-]
+const SPACE = 0x20
+const PLUS = 0x2b
+const POINT = 0x2e
+const ZERO = 0x30
+const UPPER_T = 0x54
+const UPPER_Z = 0x5a
 
 /** A `timestamptz` as PostgreSQL writes it in UTC, in our canonical form: `"2026-01-31T23:59:59.123456Z"`. */
 function writeInstant(out: JsonBytes, from: Buffer, start: number, length: number): void {

@@ -123,17 +123,17 @@ function compile(fields: Fields, alias: string): { columns: string[]; steps: Ste
   const columns: string[] = []
   const steps: Step[] = []
   // Consecutive names and braces are joined into one piece.
-  let before = ''
+  let pending = ''
   const prefix = () => {
-    const piece = Buffer.from(before)
-    before = ''
+    const piece = Buffer.from(pending)
+    pending = ''
     return piece
   }
 
   function addObject(inner: Fields): void {
     let mark = '{'
     for (const [name, field] of Object.entries(inner)) {
-      before += `${mark}${JSON.stringify(name)}:`
+      pending += `${mark}${JSON.stringify(name)}:`
       mark = ','
       if (field.kind !== 'object') {
         steps.push({ kind: field.kind, prefix: prefix() })
@@ -141,16 +141,18 @@ function compile(fields: Fields, alias: string): { columns: string[]; steps: Ste
       } else if (field.nullable) addNullable(field.fields)
       else addObject(field.fields)
     }
-    before += '}'
+    pending += '}'
   }
 
   function addNullable(inner: Fields): void {
-    const opening = { kind: 'object' as const, prefix: prefix(), columns: -columns.length, steps: -steps.length - 1 }
+    const opening = { kind: 'object' as const, prefix: prefix(), columns: 0, steps: 0 }
     steps.push(opening)
+    const columnsBefore = columns.length
+    const stepsBefore = steps.length
     addObject(inner)
     steps.push({ kind: 'end', prefix: prefix() })
-    opening.columns += columns.length
-    opening.steps += steps.length
+    opening.columns = columns.length - columnsBefore
+    opening.steps = steps.length - stepsBefore
   }
 
   addObject(fields)

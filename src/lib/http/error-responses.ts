@@ -17,7 +17,7 @@ export const DEFAULT_BODY_LIMIT_BYTES = MIB
 const MAX_DISCARDED_BYTES = 8 * MIB
 
 /** Sends the error response; an unexpected error is logged with the request id and hidden from the caller. */
-export function answerError(
+export function sendError(
   { log, censor }: ErrorOptions,
   error: unknown,
   request: FastifyRequest,
