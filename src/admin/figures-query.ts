@@ -17,6 +17,7 @@ const DIMENSIONS = [
   'screen',
   'product',
   'provider',
+  'account',
   'kind',
   'decline',
   'reason',

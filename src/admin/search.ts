@@ -45,7 +45,7 @@ const search: Reading = {
   tag: 'Search',
   summary: 'Find people, subscriptions, orders and projects',
   description:
-    'By e-mail address, case-insensitive, or by exact id: of Tundish, or of the payment provider for a custom charge, its refund or a dispute. A person is returned with their customers, subscriptions and orders; at most 100 of each kind, newest first.',
+    'By e-mail address, case-insensitive, or by exact id: of Tundish, or of the payment provider for a charge, refund or dispute. A person is returned with their customers, subscriptions and orders; at most 100 of each kind, newest first.',
   query: Type.Object({
     q: Type.String({
       description:
@@ -68,6 +68,7 @@ async function find(db: Db, q: string) {
 }
 
 const CUSTOMER = 'project_id, external_id, email, profile_id, created_at'
+const MOVEMENT = 'organization_id, external_id, trx_id, order_id, status, trx_created_at'
 
 // The columns are kind, organization, project, id, e-mail address, profile, order, state and time.
 // Objects are looked up tenant by tenant: every index begins with the tenant, except that of the provider's charge ids.
@@ -127,7 +128,11 @@ const SEARCH = `
   union all
   (select 'payment', r.organization_id, c.project_id, r.trx_id::text, null, c.profile_id, r.order_id::text, r.status,
      r.trx_created_at
-   from organizations g join report_transactions r on r.organization_id = g.id and r.trx_id = $3::uuid
+   from organizations g cross join lateral (
+       select ${MOVEMENT} from report_transactions where organization_id = g.id and trx_id = $3::uuid
+       union
+       (select ${MOVEMENT} from report_transactions
+        where organization_id = g.id and psp_transaction_id = $1 and imported limit $4)) r
      join customers c on c.organization_id = r.organization_id and c.external_id = r.external_id
    order by r.trx_created_at desc limit $4)
   union all

@@ -11,13 +11,15 @@ export const IS_TEST = `coalesce(m.is_sandbox, not r.imported and r.psp = 'simul
 export const payments: Family = {
   name: 'payments',
   table: 'figures_payments',
-  dimensions: ['provider', 'decline', 'reason'],
-  splits: [['provider'], ['decline', 'reason']],
+  dimensions: ['provider', 'account', 'decline', 'reason'],
+  splits: [['provider'], ['account'], ['decline', 'reason']],
   money: false,
   measures: ['attempts', 'accepted', 'declined'],
   facts: `
     select ${dayOf('r.trx_created_at')} as day, ${IS_TEST} as test,
       ${orNone('r.psp')} as provider,
+      -- With its provider, because two of them may use the same id.
+      concat_ws(' ', r.psp, r.psp_merchant_id) as account,
       case when r.status = 'failed' then ${orNone('r.psp_reason_decline_type')} else '' end as decline,
       case when r.status = 'failed' then coalesce(r.psp_reason_code, r.psp_reason_type, '') else '' end as reason,
       1 as attempts, (r.status = 'succeeded')::int as accepted, (r.status = 'failed')::int as declined

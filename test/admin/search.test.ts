@@ -88,3 +88,18 @@ test('sessions, transactions and rows of the payment report are found by their i
     assert.deepEqual([one.kind, one.id, one.profile_id, others], [kind, id, profile_id, []])
   }
 })
+
+test('the provider’s id of an imported payment or refund finds it, and names the person', async () => {
+  const customer = await shop.customer({ profileId: 'profile-eve' })
+  const ids = { pi_declined: '01900000-0000-7000-8000-00000000000a', re_back: '01900000-0000-7000-8000-00000000000b' }
+  await billing.db.query(
+    `insert into report_transactions select (json_populate_record(r, json_build_object('trx_id', n.id,
+       'trx_created_at', r.trx_created_at + n.place * interval '1 second', 'psp_transaction_id', n.psp_id, 'imported', true))).*
+     from report_transactions r, unnest($2::text[], $3::text[]) with ordinality n (psp_id, id, place) where r.external_id = $1`,
+    [customer, Object.keys(ids), Object.values(ids)],
+  )
+  for (const [q, id] of Object.entries(ids)) {
+    const [one, ...others] = (await search(q)) as [Found]
+    assert.deepEqual([one.kind, one.id, one.profile_id, others], ['payment', id, 'profile-eve', []], q)
+  }
+})

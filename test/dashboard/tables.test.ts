@@ -106,7 +106,7 @@ describe('tables of the demo', () => {
     }
   })
 
-  test('acceptance by month and provider; refunds and chargebacks by month', async () => {
+  test('acceptance by month, provider and merchant account; refunds and chargebacks by month', async () => {
     const attempts = await demo.facts(ATTEMPTS)
     const text = await demo.page('/charges')
     const succeeded = (own: Fact[]) => own.filter(({ status }) => status === 'succeeded').length
@@ -114,12 +114,18 @@ describe('tables of the demo', () => {
       const own = attempts.filter((one) => one.month === month)
       near(share, succeeded(own) / own.length, month!)
     }
-    const providers = grouped(attempts, 'provider', (own) => [own.length, succeeded(own), own.length - succeeded(own)])
+    const outcomes = (own: Fact[]) => [own.length, succeeded(own), own.length - succeeded(own)]
     const shown = rowsOf(text, 'providers').map(([key, ...cells]) => [key!, ...cells.slice(0, 3).map(Number)])
+    assert.deepEqual(shown, grouped(attempts, 'provider', outcomes))
+    const accounts = rowsOf(text, 'accounts')
     assert.deepEqual(
-      shown.sort((a, b) => Number(b[1]) - Number(a[1])),
-      providers,
+      accounts.map(([key, , ...cells]) => [key!, ...cells.slice(0, 3).map(Number)]),
+      grouped(attempts, 'account', outcomes),
     )
+    for (const [, provider, all, accepted, , rate] of accounts) {
+      assert.equal(provider, 'simulator')
+      near(rate, Number(accepted) / Number(all), 'rate')
+    }
     const back = await demo.facts(BACK)
     for (const [month, ...moved] of rowsOf(await demo.page('/refunds'), 'money-back'))
       for (const [n, type] of ['refund', 'chargeback'].entries())

@@ -57,7 +57,7 @@ export const SUBSCRIPTIONS = `
   where u.project_id = 'demo' and not u.sandbox and not p.preview`
 export const ATTEMPTS = `
   select to_char(r.trx_created_at at time zone 'UTC', 'YYYY-MM') as month, r.trx_created_at as at, r.status,
-    r.psp as provider, r.psp_reason_code as reason, r.psp_reason_decline_type as type
+    r.psp as provider, r.psp_merchant_id as account, r.psp_reason_code as reason, r.psp_reason_decline_type as type
   from report_transactions r join customers c using (organization_id, external_id)
   where c.project_id = 'demo' and r.psp_transaction_type = 'sale' and r.status in ('succeeded', 'failed')`
 

@@ -9,6 +9,7 @@ import { noProject, type Page } from '../shell.ts'
 import { chart, table } from '../table.ts'
 import { pathOf, type View } from '../view.ts'
 
+const ATTEMPTS = 'attempts,accepted,declined,acceptance_rate'
 const STATUSES = { processing: 'In progress', succeeded: 'Succeeded', failed: 'Failed', cancelled: 'Cancelled' }
 
 export async function charges(view: View): Promise<Page> {
@@ -20,12 +21,13 @@ export async function charges(view: View): Promise<Page> {
   const isFiltered = Object.keys(filter).length > 0
   const listOrders = (query: object) =>
     view.call('listOrders', { params: { organization_id }, query: { ...ofProject, ...query } }) as Promise<Result>
-  const [sum, lines, reasons, types, providers, open, list] = await Promise.all([
-    total(view, 'attempts,accepted,declined,acceptance_rate'),
+  const [sum, lines, reasons, types, providers, accounts, open, list] = await Promise.all([
+    total(view, ATTEMPTS),
     figures(view, 'attempts,acceptance_rate', { by: view.span.by }),
     figures(view, 'declined', { by: 'reason' }),
     figures(view, 'declined', { by: 'decline' }),
-    figures(view, 'attempts,accepted,declined,acceptance_rate', { by: 'provider' }),
+    figures(view, ATTEMPTS, { by: 'provider' }),
+    figures(view, ATTEMPTS, { by: 'account' }),
     listOrders({ status: 'processing', limit: 20 }),
     listOrders({ ...filter, limit: 20, ...(cursor && { cursor }) }),
   ])
@@ -55,6 +57,7 @@ export async function charges(view: View): Promise<Page> {
       )}
       <div class="halves">${tableSection(view, 'reasons', reasonTable(reasons, sum.values.declined ?? 0), { empty: html`<p>No declined payments in this period.</p>`, note: declineTypes(types) })}
       ${tableSection(view, 'providers', providerTable(providers), { empty: html`<p>No payments in this period.</p>` })}</div>
+      ${accounts.length > 0 && tableSection(view, 'accounts', accountTable(accounts))}
       ${section(
         'Custom charges',
         html`${filters(view, [
@@ -88,18 +91,30 @@ function reasonTable(reasons: Figure[], all: number): Table {
 
 const providerTable = (providers: Figure[]): Table => ({
   caption: 'By payment provider',
-  columns: [
-    { label: 'Provider' },
-    ...['Attempts', 'Accepted', 'Declined', 'Acceptance rate'].map((label) => ({ label, number: true })),
-  ],
-  rows: providers.map(({ key, values }) => [
-    key,
-    valueCell('number', values.attempts),
-    valueCell('number', values.accepted),
-    valueCell('number', values.declined),
-    valueCell('percent', values.acceptance_rate),
-  ]),
+  columns: [{ label: 'Provider' }, ...attemptColumns],
+  rows: mostFirst(providers).map(({ key, values }) => [key, ...attemptCells(values)]),
 })
+
+/** The key of an account is its provider, a space, and its ID, which old payments may lack. */
+const accountTable = (accounts: Figure[]): Table => ({
+  caption: 'By merchant account',
+  columns: [{ label: 'Account' }, { label: 'Provider' }, ...attemptColumns],
+  rows: mostFirst(accounts).map(({ key, values }) => {
+    const [psp, ...account] = key!.split(' ')
+    return [account.join(' ') || 'none', psp, ...attemptCells(values)]
+  }),
+})
+
+const attemptColumns = ['Attempts', 'Accepted', 'Declined', 'Acceptance rate'].map((label) => ({ label, number: true }))
+
+const attemptCells = (values: Figure['values']) => [
+  valueCell('number', values.attempts),
+  valueCell('number', values.accepted),
+  valueCell('number', values.declined),
+  valueCell('percent', values.acceptance_rate),
+]
+
+const mostFirst = (found: Figure[]) => [...found].sort((a, b) => b.values.attempts! - a.values.attempts!)
 
 /** How many declined payments may succeed on a retry. */
 function declineTypes(found: Figure[]): Piece {

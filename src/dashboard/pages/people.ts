@@ -14,7 +14,7 @@ export async function people(view: View): Promise<Page> {
   if (q === '')
     return {
       title: 'People',
-      body: html`<div class="empty"><h2>Find a person</h2><p>Enter a full e-mail address or a full ID in the search above: the ID of a profile, customer, session, subscription, transaction, order, payment, refund, dispute or project, or the payment provider’s ID of a custom charge.</p></div>`,
+      body: html`<div class="empty"><h2>Find a person</h2><p>Enter a full e-mail address or a full ID in the search above: the ID of a profile, customer, session, subscription, transaction, order, payment, refund, dispute or project, or the payment provider’s ID of a payment, refund or dispute.</p></div>`,
     }
   const { results }: Result = await view.call('search', { query: { q } })
   if (results.length === 0) return { title: 'People', body: nothingFound(view, q) }
