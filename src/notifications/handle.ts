@@ -70,6 +70,12 @@ async function refreshRecords(context: NotificationContext, account: AccountName
 // A refresh makes a few consecutive calls, at the rate of the import.
 const REFRESH_MS = 60_000
 
+async function adoptRefunds(...given: Parameters<typeof adoptRefundsOfCharge>): Promise<void> {
+  const adoptions = await adoptRefundsOfCharge(...given)
+  if (adoptions?.includes('may_be_ours'))
+    throw new ProviderError('A refund of ours in progress has the amount of one that was made at the provider.')
+}
+
 async function follow(context: BillingContext, account: AccountName, provider: Provider, hint: Hint): Promise<void> {
   const at = [account.psp, account.merchantId, account.organizationId] as const
   switch (hint.about) {
@@ -79,7 +85,7 @@ async function follow(context: BillingContext, account: AccountName, provider: P
       return
     case 'refund':
       await settleBefore(context, [...at], hint.chargeTransactionId)
-      await adoptRefundsOfCharge(context, provider, [...at], hint.chargeTransactionId)
+      await adoptRefunds(context, provider, [...at], hint.chargeTransactionId)
       return
     case 'dispute': {
       const disputes = await provider.disputesOf?.(hint)

@@ -30,6 +30,8 @@ export interface Unconfirmed {
 export interface Pending {
   outcome: 'pending'
   why: string
+  /** The provider's id of the refund, by which it is found even if a user of the provider's dashboard removes our key. */
+  transactionId?: string
 }
 
 /** Money may or may not have moved; only a later look-up can show it. `why` is for operators and contains no secret. */

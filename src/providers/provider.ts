@@ -48,7 +48,10 @@ export interface Reference {
   reference: string
   merchantId: string
   region: string | null
-  /** The provider's id of the prepared payment. If it is null, none was stored, so no confirmation was ever sent. */
+  /**
+   * The provider's id of the prepared payment, or of the refund. If it is null, none was stored: then no confirmation of the payment
+   * was ever sent, and the refund is found by the key alone.
+   */
   handle: string | null
 }
 

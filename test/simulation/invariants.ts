@@ -86,8 +86,11 @@ export class Invariants {
     const isSuccess = status === 'succeeded'
     const isRevoked = order.refunded_hard === minor
     const mine = refunds.filter((refund) => refund.order_id === order_id)
-    const open = sum(mine.filter((refund) => refund.status !== 'failed'))
+    const open = mine.filter((refund) => refund.status !== 'failed')
     const done = mine.filter((refund) => refund.status === 'succeeded')
+    const hard = (refunds: RefundState[]) => sum(refunds.filter(({ soft }) => !soft))
+    // The provider may have paid back what a soft refund counts as refunded, in a time that a restored backup has lost.
+    const claimed = open.some(({ adopted }) => adopted) ? hard(open) : sum(open)
     return first([
       () => this.#stays(order_id, status),
       () =>
@@ -98,9 +101,11 @@ export class Invariants {
         `an order with ${order.refunded_hard} of ${minor} refunded has ${active} active consumables`,
       () => reportOf(order, mine),
       () => eventsOf(order),
-      () => order.refunded !== sum(done) && `${order.refunded} refunded, but refunds of ${sum(done)} succeeded`,
-      () => order.refunded_hard !== sum(done.filter(({ soft }) => !soft)) && 'the sum of hard refunds is wrong',
-      () => open > minor && `refunds of ${open} for a charge of ${minor}`,
+      () =>
+        order.refunded !== Math.min(sum(done), minor) &&
+        `${order.refunded} of ${minor} refunded, but refunds of ${sum(done)} succeeded`,
+      () => order.refunded_hard !== hard(done) && 'the sum of hard refunds is wrong',
+      () => claimed > minor && `refunds of ${claimed} for a charge of ${minor}`,
       () => order.is_erased && order.has_metadata && isAtRest && 'an erased customer has metadata in an order',
       () => this.#agrees('charge', order.provider_key, status, isAtRest, order.merchant === 'm2'),
     ])

@@ -32,17 +32,14 @@ export function moneyRules({ orders, refunds }: State, ledger: Ledger): (() => B
   ]
 }
 
-/**
- * Money that moved for no order of any organization. A refund of a time that a restored backup has lost may reach the
- * provider when the order is paid back already, as by a soft refund: it fits no order, and reconcile hands it to an operator.
- */
+/** Money that moved for no order of any organization. Reconcile hands an operator a refund of more than is left to pay back. */
 export function strayMoney(states: State[], ledger: Ledger): Broken {
   const orders = states.flatMap((state) => state.orders)
   const keys = new Set([...orders, ...states.flatMap(({ refunds }) => refunds)].map((one) => one.provider_key))
   const fits = ({ charge, amountMinor }: Movement) => {
     const paid = ledger.movements.find((one) => one.type === 'charge' && one.transactionId === charge)
     const order = orders.find((one) => one.provider_key === paid?.key)
-    return order === undefined || BigInt(order.refunded) + amountMinor <= BigInt(order.minor)
+    return order === undefined || BigInt(order.refunded_hard) + amountMinor <= BigInt(order.minor)
   }
   const stray = ledger.movements.find((one) => !keys.has(one.key) && (one.type === 'charge' || fits(one)))
   return stray && `money moved for no ${stray.type === 'charge' ? 'order' : 'refund'}`

@@ -33,6 +33,8 @@ export interface RefundState {
   status: string
   minor: number
   soft: boolean
+  /** Found at the provider, not claimed here. */
+  adopted: boolean
   events: string[]
 }
 
@@ -135,7 +137,8 @@ const STATE = `
         from orders o join customers c using (organization_id, external_id) where o.organization_id = t.organization),
       'refunds', (select coalesce(json_agg(json_build_object(
           'refund_id', r.refund_id, 'order_id', r.order_id, 'provider_key', r.provider_key, 'status', r.status,
-          'minor', (r.amount * 100)::int, 'soft', r.soft_refund, 'events', ${EVENTS('r.refund_id::text')}
+          'minor', (r.amount * 100)::int, 'soft', r.soft_refund, 'adopted', r.is_adopted,
+          'events', ${EVENTS('r.refund_id::text')}
         ) order by r.refund_id), '[]') from refunds r where r.organization_id = t.organization),
       'totals', (select json_agg(json_build_object('project', p,
           'transactions', (select count(*) from transactions where project_id = p),

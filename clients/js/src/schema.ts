@@ -2250,7 +2250,7 @@ export interface components {
             currency_code: string;
             /**
              * Format: double
-             * @description Sum of all refunds of the order that succeeded.
+             * @description Sum of all refunds of the order that succeeded, at most its amount.
              * @example 10.5
              */
             amount_refunded: number;

@@ -7,6 +7,7 @@ import type { RefundAtProvider } from '../../providers/provider.ts'
 import type { Order, OrderIds } from '../charge/orders.ts'
 import { changedOf } from '../effects/changed.ts'
 import { addReportRows } from '../effects/report-rows.ts'
+import { MAY_BE_MADE_AT } from '../refund/look-up.ts'
 import { effectsOf, lockRefund, reportRow, type SettledRefund, undo } from '../refund/settle.ts'
 
 /** The effect of a refund at the provider on this database. */
@@ -19,6 +20,8 @@ export type Adoption =
   | 'known'
   /** Its row is in progress: it is settled by a look, which asks the provider. */
   | 'in_progress'
+  /** It may be one of ours in progress whose id at the provider is not known: that one is looked at first. */
+  | 'may_be_ours'
   /** Its row, amount or currency contradicts the provider: an operator must judge it. */
   | 'mismatch'
 
@@ -31,7 +34,7 @@ export async function adoptRefunds(
   for (const refund of refunds) await adoptOne(query, order, refund)
 }
 
-type Known = { refund_id: string; status: string; amount: string }
+type Known = { refund_id: string; status: string; provider_transaction_id: string | null }
 
 /**
  * Brings one refund up to date with the provider. `commit` is sent with the last statements, for the organization's clock
@@ -47,12 +50,14 @@ export async function adoptOne(
   const [locked] = await query<OrderSums>(LOCK_ORDER, [organization_id, order_id])
   if (locked?.status !== 'succeeded') return { adoption: 'mismatch' }
   const [known] = await query<Known>(FIND, [organization_id, order_id, refund.transactionId, refund.key])
-  if (known) {
+  if (known && !isThereAfterAll(known, refund)) {
     const adoption = await compareKnown(query, order, known, refund, commit)
     return { adoption, refundId: known.refund_id }
   }
   if (refund.status === 'failed') return { adoption: 'known' }
   if (refund.currencyCode !== locked.currency_code) return { adoption: 'mismatch' }
+  const ours = refund.key === null ? await findPossible(query, order, refund) : undefined
+  if (ours !== undefined) return { adoption: 'may_be_ours', refundId: ours }
   const refundId = await insert(query, order, refund)
   if (refundId === undefined) return { adoption: 'mismatch' }
   if (refund.status === 'succeeded') await succeed(query, order, refundId, refund, commit)
@@ -66,14 +71,39 @@ const LOCK_ORDER: Statement = {
   text: `select status, currency_code from orders where organization_id = $1 and order_id = $2 for no key update`,
 }
 
-// By the provider's id, or by the key that we gave it.
+// By the provider's id, or, while we do not know that, by the key that we gave it.
 const FIND: Statement = {
   name: 'find refund at provider',
   text: `
-    select refund_id, status, amount from refunds
+    select refund_id, status, provider_transaction_id from refunds
     where organization_id = $1 and order_id = $2 and not soft_refund
-      and (provider_transaction_id = $3 or provider_key = $4)
+      and (provider_transaction_id = $3 or provider_key = $4 and provider_transaction_id is null)
     order by provider_transaction_id is null limit 1`,
+}
+
+/**
+ * Whether a refund that was ended as failed, because the provider did not know it, was made after all. The failed one stays as it
+ * was reported; the money that moved gets a row of its own.
+ */
+const isThereAfterAll = (known: Known, { status }: RefundAtProvider) =>
+  known.status === 'failed' && known.provider_transaction_id === null && status !== 'failed'
+
+/** The refund of ours in progress that this one without our key may be: its metadata may have been removed at the provider. */
+async function findPossible(
+  query: Query,
+  { organization_id, order_id }: OrderIds,
+  { amountMinor, currencyCode, at }: RefundAtProvider,
+): Promise<string | undefined> {
+  const amount = formatMinor(amountMinor, currencyCode)
+  const [ours] = await query<{ refund_id: string }>(FIND_POSSIBLE, [organization_id, order_id, amount, at])
+  return ours?.refund_id
+}
+
+const FIND_POSSIBLE: Statement = {
+  name: 'find refund that one at the provider may be',
+  text: `select r.refund_id from refunds r where r.organization_id = $1 and r.order_id = $2 and r.amount = $3::numeric
+           and r.status = 'processing' and not r.soft_refund and not r.is_adopted and ${MAY_BE_MADE_AT('$4::timestamptz')}
+         limit 1`,
 }
 
 async function compareKnown(
@@ -120,8 +150,8 @@ const FAIL_LATER: Statement = {
 }
 
 /**
- * Makes the row, succeeded or in progress; its amount has to fit into what is left of the order, which has one refund in
- * progress at a time. Undefined: it does not.
+ * Makes the row, succeeded or in progress. Undefined: refunds that moved money would add up to more than the charge. Soft refunds do
+ * not count here, for the provider does not know of them.
  */
 async function insert(
   query: Query,
@@ -151,9 +181,7 @@ const INSERT: Statement = {
       case when $12::boolean then t.now end, case when $12::boolean then begin_write(o.project_id) end,
       case when not $12::boolean then t.now + interval '1 hour' end
     from (select db_clock() as now) t, orders o
-    where o.organization_id = $1 and o.order_id = $4 and o.amount_refunded + $6::numeric <= o.amount
-      and ($12::boolean or not exists (
-        select from refunds r where r.organization_id = $1 and r.order_id = $4 and r.status = 'processing'))
+    where o.organization_id = $1 and o.order_id = $4 and o.amount_refunded_hard + $6::numeric <= o.amount
     on conflict do nothing
     returning refund_id`,
 }

@@ -11,9 +11,9 @@ import {
   ordersInProgress,
 } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
-import { refundsInProgress } from '../refund/refunds.ts'
+import { type Refund, refundsInProgress } from '../refund/refunds.ts'
 import { leaseMs } from '../unknown/lease.ts'
-import { CHARGE, look, orUnsettled, REFUND } from '../unknown/look.ts'
+import { CHARGE, type Kind, look, orUnsettled, REFUND } from '../unknown/look.ts'
 import { type Adoption, adoptOne } from './refund.ts'
 
 /**
@@ -37,7 +37,15 @@ export async function adoptRefundsOfCharge(
 }
 
 async function bringUpToDate(context: BillingContext, order: Order, refund: RefundAtProvider): Promise<Adoption> {
-  const { db, log, providerTimeoutMs } = context
+  const { adoption, refundId } = await adoptAlone(context, order, refund)
+  if (adoption !== 'in_progress' && adoption !== 'may_be_ours') return adoption
+  const row = await refundsInProgress.find(context.db.query, refundId!)
+  if (row) await lookNow(context, REFUND, row)
+  return adoption === 'in_progress' ? adoption : (await adoptAlone(context, order, refund)).adoption
+}
+
+/** Adopts a refund in a transaction of its own. */
+async function adoptAlone({ db, log }: BillingContext, order: Order, refund: RefundAtProvider) {
   const { adoption, refundId } = await db.tx(async (query, commit) => {
     await endWhenStalled(query)
     return adoptOne(query, order, refund, commit)
@@ -47,35 +55,36 @@ async function bringUpToDate(context: BillingContext, order: Order, refund: Refu
     log.error(about, 'A refund at the provider does not fit its order: an operator must judge it.')
   else if (adoption === 'adopted' || adoption === 'failed_later')
     log.info({ ...about, adoption }, 'A refund was taken over.')
-  if (adoption !== 'in_progress') return adoption
-  const row = await refundsInProgress.find(db.query, refundId!)
-  const taken = row && (await refundsInProgress.take(db, row, leaseMs(providerTimeoutMs, 2)))
-  if (taken) await orUnsettled(context, taken, () => look(context, REFUND, taken))
-  return adoption
+  return { adoption, refundId }
 }
 
 /**
- * Looks at once at a charge in progress that the provider has news of; does nothing when there is none. False: another
- * process has it.
+ * Looks at once at a row in progress that the provider has news of. The process that has it may have asked the provider before
+ * there was any: then the row is looked at again as soon as that process gives it back.
  */
-export async function settleNow(context: BillingContext, organizationId: string, orderId: string): Promise<boolean> {
-  const { db, providerTimeoutMs } = context
-  const order = await ordersInProgress.find(db.query, orderId)
-  if (order?.organization_id !== organizationId || order.status !== 'processing') return true
-  const taken = await ordersInProgress.take(db, order, leaseMs(providerTimeoutMs, 2))
-  if (taken) await orUnsettled(context, taken, () => look(context, CHARGE, taken))
-  return taken !== undefined
+async function lookNow<Row extends Order | Refund>(context: BillingContext, kind: Kind<Row>, row: Row): Promise<void> {
+  const taken = await kind.rows.take(context.db, row, leaseMs(context.providerTimeoutMs, 2))
+  if (taken) await orUnsettled(context, taken, () => look(context, kind, taken))
+  else await kind.rows.noteNews(context.db, row)
+}
+
+/** Looks at once at a charge in progress that the provider has news of; does nothing when there is none. */
+export async function settleNow(context: BillingContext, organizationId: string, orderId: string): Promise<void> {
+  const order = await ordersInProgress.find(context.db.query, orderId)
+  if (order?.organization_id === organizationId && order.status === 'processing') await lookNow(context, CHARGE, order)
 }
 
 /**
  * Settles the order of a payment that succeeded at the provider while it is in progress here: refunds and disputes of it
- * may be heard of first, and need a settled order. Throws `ProviderError` while another process has the order.
+ * may be heard of first, and need a settled order. Throws `ProviderError` if it is still in progress after that: another process
+ * has it, or the provider cannot be asked.
  */
 export async function settleBefore(context: BillingContext, at: AtProvider, handle: string): Promise<void> {
-  const [order] = await context.db.query<OrderIds>(FIND_IN_PROGRESS, [handle, ...at])
+  const find = () => context.db.query<OrderIds>(FIND_IN_PROGRESS, [handle, ...at])
+  const [order] = await find()
   if (!order) return
-  if (!(await settleNow(context, order.organization_id, order.order_id)))
-    throw new ProviderError('Another process is still settling the charge.')
+  await settleNow(context, order.organization_id, order.order_id)
+  if ((await find()).length > 0) throw new ProviderError('The charge is not settled yet.')
 }
 
 const FIND_IN_PROGRESS: Statement = {

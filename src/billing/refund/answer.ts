@@ -19,7 +19,10 @@ export const refundOut = Type.Object(
     },
     amount: Type.Number({ description: 'Amount of this refund, in major units.', examples: [10.5] }),
     currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['USD'] }),
-    amount_refunded: Type.Number({ description: 'Sum of all refunds of the order that succeeded.', examples: [10.5] }),
+    amount_refunded: Type.Number({
+      description: 'Sum of all refunds of the order that succeeded, at most its amount.',
+      examples: [10.5],
+    }),
     consumable_revoked: Type.Boolean({
       description: 'Whether refunds that are not soft add up to the whole amount, so that the consumable is revoked.',
     }),

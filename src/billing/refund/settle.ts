@@ -16,6 +16,7 @@ import { addReportRows, type ReportRow } from '../effects/report-rows.ts'
 import { type Note, write as writeNotes } from '../unknown/provider-calls.ts'
 import { refundEvent } from './answer.ts'
 import { REFUND_COLUMNS, type Refund } from './refunds.ts'
+import { SOFT_SUM, sumsAfter, writeSums } from './sums.ts'
 
 /** A refund locked together with its order, with all that settling needs to know. */
 export type LockedRefund = Refund &
@@ -24,6 +25,7 @@ export type LockedRefund = Refund &
     profile_id: string | null
     order_amount: string
     amount_refunded_hard: string
+    amount_refunded_soft: string
     /** When all of this happens. */
     stamp: string
   }
@@ -67,7 +69,8 @@ const LOCK: Statement = {
   name: 'lock refund',
   text: `
     select ${REFUND_COLUMNS}, c.profile_id, rates.currency_per_euro, rates.usd_per_euro, ${HELD_COLUMNS},
-      o.amount as order_amount, o.amount_refunded_hard, db_clock() as stamp
+      o.amount as order_amount, o.amount_refunded_hard, ${SOFT_SUM} as amount_refunded_soft,
+      db_clock() as stamp
     from refunds r
     join orders o on o.organization_id = r.organization_id and o.order_id = r.order_id
     join customers c on c.organization_id = o.organization_id and c.external_id = o.external_id
@@ -122,29 +125,19 @@ const FINISH: Statement = {
 /** The order's sums, the consumable and the events that follow from a refund that is settled now. */
 export function effectsOf(query: Query, outcome: SettledRefund): { refund: Refund; writes: Promise<unknown>[] } {
   if (outcome.status === 'failed') return { refund: outcome, writes: [tell(query, outcome, [])] }
-  const { organization_id, order_id, amount, currency_code } = outcome
-  const minor = (text: string) => minorFromDatabase(text, currency_code)
-  const hard = outcome.soft_refund === 't' ? 0n : minor(amount)
-  const isWhole = minor(outcome.amount_refunded_hard) + hard === minor(outcome.order_amount)
-  const revokes = isWhole && outcome.held_is_active === 't'
+  const sums = sumsAfter('added', outcome)
+  const revokes = sums.isWhole && outcome.held_is_active === 't'
   const refund: SettledRefund = {
     ...outcome,
-    amount_refunded: formatMinor(minor(outcome.amount_refunded) + minor(amount), currency_code),
+    amount_refunded: sums.amount_refunded,
     consumable_revoked: revokes ? 't' : outcome.consumable_revoked,
   }
   const writes = [
-    query(ADD_TO_SUMS, [organization_id, order_id, amount, formatMinor(hard, currency_code)]),
+    writeSums(query, outcome, sums),
     ...(revokes ? [revoke(query, outcome)] : []),
     tell(query, refund, revokes ? [revokedEvent(outcome)] : []),
   ]
   return { refund, writes }
-}
-
-const ADD_TO_SUMS: Statement = {
-  name: 'add refund to order',
-  text: `
-    update orders set amount_refunded = amount_refunded + $3, amount_refunded_hard = amount_refunded_hard + $4
-    where organization_id = $1 and order_id = $2`,
 }
 
 const tell = (query: Query, refund: SettledRefund, more: Event[]) =>
@@ -155,20 +148,20 @@ const tell = (query: Query, refund: SettledRefund, more: Event[]) =>
  * event. The caller has locked the refund and writes its new status.
  */
 export function undo(query: Query, locked: LockedRefund): { refund: SettledRefund; writes: Promise<unknown>[] } {
-  const { organization_id, order_id, amount, currency_code } = locked
-  const minor = (text: string) => minorFromDatabase(text, currency_code)
-  const hard = locked.soft_refund === 't' ? 0n : minor(amount)
-  const wasWhole = minor(locked.amount_refunded_hard) === minor(locked.order_amount)
-  const restores = hard > 0n && wasWhole && locked.held_is_active === 'f' && locked.is_charged_back === 'f'
+  const sums = sumsAfter('removed', locked)
+  const restores = sums.wasWhole && !sums.isWhole && locked.held_is_active === 'f' && locked.is_charged_back === 'f'
   const refund: SettledRefund = {
     ...locked,
     status: 'failed',
-    amount_refunded: formatMinor(minor(locked.amount_refunded) - minor(amount), currency_code),
+    amount_refunded: sums.amount_refunded,
     consumable_revoked: restores ? 'f' : locked.consumable_revoked,
   }
   const events = restores ? [restoredEvent(locked)] : []
-  const sums = [organization_id, order_id, `-${amount}`, formatMinor(-hard, currency_code)]
-  const writes = [query(ADD_TO_SUMS, sums), ...(restores ? [restore(query, locked)] : []), tell(query, refund, events)]
+  const writes = [
+    writeSums(query, locked, sums),
+    ...(restores ? [restore(query, locked)] : []),
+    tell(query, refund, events),
+  ]
   return { refund, writes }
 }
 

@@ -107,8 +107,15 @@ async function adopt(pass: Pass, refund: Movement): Promise<boolean> {
   if (!adoptions) return false
   if (adoptions.includes('mismatch'))
     report(pass, refund, 'mismatch', `${worth(refund)} there, which cannot be settled here`)
-  else pass.result.adopted += adoptions.filter((one) => one === 'adopted' || one === 'failed_later').length
+  if (adoptions.includes('may_be_ours')) waits(pass)
+  pass.result.adopted += adoptions.filter((one) => one === 'adopted' || one === 'failed_later').length
   return true
+}
+
+/** A refund may be one of ours in progress: a later reconciliation adopts it, once the outcome of ours is known. */
+function waits({ at: [, , organizationId], incomplete, result }: Pass): void {
+  result.in_progress++
+  if (organizationId !== null) incomplete.add(organizationId)
 }
 
 /** A provider that serves all organizations remembers the keys of forgotten charges for ever; others do not. */
@@ -132,8 +139,10 @@ async function compareOne<Row extends Order | Refund>(
   if (now === 'unsettled') differs('which cannot be settled here')
   else if (!now) result.in_progress++
   else if (now.status === 'processing') differs('whose outcome the provider does not know')
-  else if (now.status !== 'succeeded') differs(`${now.status} here`)
-  else if (!isSameMoney(now, movement)) differs(`${now.amount} ${now.currency_code} here`)
+  else if (now.status !== 'succeeded') {
+    const isThereAfterAll = movement.type === 'refund' && now.status === 'failed' && (await adopt(pass, movement))
+    if (!isThereAfterAll) differs(`${now.status} here`)
+  } else if (!isSameMoney(now, movement)) differs(`${now.amount} ${now.currency_code} here`)
   else if (isForgotten) result.settled++
   else result.match++
 }

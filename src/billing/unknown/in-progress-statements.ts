@@ -21,16 +21,17 @@ export function statementsOf(table: Table) {
   const free = `(${a}.lease_until is null or ${a}.lease_until <= (select db_clock()))`
   const mine = `organization_id = $1 and ${id} = $2 and looks = $3 and status = 'processing'`
   const from = join ? `${name} ${a} join ${join.table} on ${join.on}` : `${name} ${a}`
-  const taken = `looks = ${a}.looks + 1, lease_until = t.until, next_look_at = t.until`
+  const taken = `looks = ${a}.looks + 1, lease_until = t.until, next_look_at = t.until, has_news = false`
   return {
     from,
     handOver: {
       name: `hand over ${noun}`,
       text: `
-        update ${name} set lease_until = null, next_look_at = db_clock() + make_interval(secs => $4), handed_over_at = db_clock(),
+        update ${name} set lease_until = null, handed_over_at = db_clock(), has_news = false,
+          next_look_at = db_clock() + case when has_news then interval '0' else make_interval(secs => $4) end,
           not_found_at = case when $5 then coalesce(not_found_at, db_clock()) end,
           provider_mismatch = $6, pending_since = case when $7 then coalesce(pending_since, db_clock()) end
-          ${name === 'refunds' ? ', is_unsent = $8' : ''}
+          ${name === 'refunds' ? ', is_unsent = $8, provider_transaction_id = coalesce($9, provider_transaction_id)' : ''}
         where ${mine}`,
     },
     takeDue: takeDueStatement(table, from, taken),
@@ -57,6 +58,13 @@ export function statementsOf(table: Table) {
         from ${leaseEnd('$4')}${using}
         where ${a}.organization_id = $1 and ${a}.${id} = $2 and ${a}.looks = $3 and ${a}.status = 'processing'${joined}
         returning ${columns}`,
+    },
+    noteNews: {
+      name: `note news of ${noun}`,
+      text: `
+        update ${name} ${a} set has_news = not ${free},
+          next_look_at = case when ${free} then least(next_look_at, (select db_clock())) else next_look_at end
+        where organization_id = $1 and ${id} = $2 and status = 'processing'`,
     },
     giveBack: { name: `give back ${noun}`, text: `delete from ${name} where ${mine}` },
   } satisfies Record<string, Statement | string>

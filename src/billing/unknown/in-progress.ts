@@ -26,18 +26,21 @@ export interface HandOver {
   isPending?: boolean
   /** A refund for which the provider was not called so far. */
   isUnsent?: boolean
+  /** The provider's id of a refund, if it is known. */
+  transactionId?: string | undefined
 }
 
 /** The operations on one table's rows in progress. A process holds a row after `takeDue`, `take` or its claim. */
 export function inProgress<Row extends InProgress>(table: Table) {
   const statements = statementsOf(table)
   return {
-    /** Gives a row back, to be looked at again; does nothing when another process has it by now. */
+    /** Gives a row back, to be looked at again, at once if there was news of it; does nothing when another process has it by now. */
     async handOver(db: Db, row: Row, how: HandOver = {}): Promise<void> {
       const { organization_id, looks } = row
       const { pauseS = pauseSeconds(Number(looks)), isNotFound = false, mismatch = null } = how
-      const { isPending = false, isUnsent = false } = how
-      const given = [pauseS, isNotFound, mismatch, isPending, ...(table.name === 'refunds' ? [isUnsent] : [])]
+      const { isPending = false, isUnsent = false, transactionId = null } = how
+      const ofRefund = table.name === 'refunds' ? [isUnsent, transactionId] : []
+      const given = [pauseS, isNotFound, mismatch, isPending, ...ofRefund]
       await db.query(statements.handOver, [organization_id, row[table.id]!, looks, ...given])
     },
 
@@ -63,6 +66,9 @@ export function inProgress<Row extends InProgress>(table: Table) {
       const [taken] = await db.query<Row>(statements.take, [row.organization_id, row[table.id]!, leaseMs / 1000])
       return taken
     },
+
+    /** Has a row in progress looked at as soon as no process holds it: the provider has news of it. */
+    noteNews: (db: Db, row: Row) => db.query(statements.noteNews, [row.organization_id, row[table.id]!]),
 
     /**
      * Begins the lease of a row anew for the process that has it; undefined when another one took it or settled it. The age of

@@ -17,7 +17,7 @@ import { isVerdict, type Verdict } from '../charge/outcomes.ts'
 import { settleByVerdict as settleCharge } from '../charge/verdict.ts'
 import type { BillingContext } from '../context.ts'
 import { logNotBegun } from '../psp.ts'
-import { lookUpRefund } from '../refund/look-up.ts'
+import { findWithoutKey, lookUpRefund } from '../refund/look-up.ts'
 import { type Refund, reference as refundReference, refundRequest, refundsInProgress } from '../refund/refunds.ts'
 import { softly } from '../refund/settle.ts'
 import { settleByVerdict as settleRefund } from '../refund/verdict.ts'
@@ -87,7 +87,9 @@ export const REFUND: Kind<Refund> = {
     }
     // No call was made for it, so this is its first: not later than the provider remembers the key.
     if (refund.is_unsent === 't' && keyLives(provider, refund)) return sendLate(context, provider, refund, signal)
-    return askThenRefuse(context, REFUND, provider, refund, !provider.refuseRefund, signal)
+    const answer = await askThenRefuse(context, REFUND, provider, refund, !provider.refuseRefund, signal)
+    if (answer.outcome !== 'refused' || provider.refuseRefund) return answer
+    return (await findWithoutKey(context.db.query, provider, refund, signal)) ?? answer
   },
   async refuse(context, provider, refund, signal) {
     if (!provider.refuseRefund) return { outcome: 'unknown', why: 'the provider cannot cancel a refund' }
@@ -148,9 +150,14 @@ export async function conclude<Row extends Order | Refund>(
     const named = answer.outcome === 'prepared' ? { ...row, provider_handle: answer.handle } : row
     return conclude(context, kind, provider, row, await kind.refuse(context, provider, named))
   }
-  if (answer.outcome === 'pending')
-    await kind.rows.handOver(db, row, { pauseS: pendingPauseSeconds(Number(row.age_ms)), isPending: true })
-  else if (answer.outcome === 'not_found' && isOver(context, row))
+  if (answer.outcome === 'pending') {
+    const { transactionId } = answer
+    await kind.rows.handOver(db, row, {
+      pauseS: pendingPauseSeconds(Number(row.age_ms)),
+      isPending: true,
+      transactionId,
+    })
+  } else if (answer.outcome === 'not_found' && isOver(context, row))
     await kind.rows.handOver(db, row, { pauseS: NEGATIVE_LOOKS_APART_S, isNotFound: true })
   else await kind.rows.handOver(db, row)
   return row

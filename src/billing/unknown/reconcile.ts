@@ -3,6 +3,7 @@
 import { storeFees } from '../../providers/fees.ts'
 import { type Movement, ProviderError } from '../../providers/provider.ts'
 import { recordDisputes } from '../adopt/disputes.ts'
+import { adoptRefundsOfCharge } from '../adopt/refunds.ts'
 import { type AtProvider, findSucceededSince as findCharges, type Order } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
 import { findSucceededSince as findRefunds, type Refund } from '../refund/refunds.ts'
@@ -64,10 +65,11 @@ async function storeFeesSince({ context, provider, at }: Pass, since: string): P
 
 /** Looks up each row here that has no movement in the list: the money may have moved before `since`. */
 async function findMissingThere<Row extends Order | Refund>(
-  { provider, seen, result }: Pass,
+  pass: Pass,
   kind: Kind<Row>,
   rows: readonly Row[],
 ): Promise<void> {
+  const { provider, seen, result } = pass
   const { name: psp } = provider
   for (const row of rows) {
     if (seen.has(`${kind.type} ${row.provider_key}`)) continue
@@ -76,11 +78,19 @@ async function findMissingThere<Row extends Order | Refund>(
     const answer = isReplay ? NOT_FOUND : await kind.lookUp(provider, row)
     if (answer.outcome === 'unknown' || answer.outcome === 'pending') throw new ProviderError(answer.why)
     if (answer.outcome === 'succeeded') result.match++
+    else if (answer.outcome === 'failed' && (await hasFailedLater(pass, row))) result.adopted++
     else {
       const what = `succeeded here with ${row.amount} ${row.currency_code}, ${answer.outcome.replace('_', ' ')} there`
       result.findings.push({ difference: 'missing_there', psp, type: kind.type, reference: kind.id(row), what })
     }
   }
+}
+
+/** Undoes a refund that had succeeded and failed at the provider later. */
+async function hasFailedLater({ context, provider, at }: Pass, row: Order | Refund): Promise<boolean> {
+  if (!('refund_id' in row) || row.charge_transaction_id === null) return false
+  const adoptions = await adoptRefundsOfCharge(context, provider, at, row.charge_transaction_id)
+  return adoptions?.includes('failed_later') ?? false
 }
 
 const NOT_FOUND = { outcome: 'not_found' } as const

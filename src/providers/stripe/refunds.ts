@@ -110,16 +110,18 @@ export async function refundsOf(
   return refunds
 }
 
-async function find(api: StripeApi, { key, chargeTransactionId }: RefundReference, signal: AbortSignal) {
+/** By our key, or by its id: a user of Stripe's dashboard may have removed the metadata. */
+async function find(api: StripeApi, { key, handle, chargeTransactionId }: RefundReference, signal: AbortSignal) {
   for await (const item of api.all('/v1/refunds', { payment_intent: chargeTransactionId }, signal)) {
-    if (fieldsOf(item['metadata'])['tundish_key'] === key) return item
+    const isKnown = handle === null ? fieldsOf(item['metadata'])['tundish_key'] === key : item['id'] === handle
+    if (isKnown) return item
   }
   return undefined
 }
 
 function outcomeOf(body: Fields, asked: { reference: string }): Outcome {
-  const { status, reference, amountMinor, currencyCode, details } = readRefund(body)
-  if (status === 'pending') return { outcome: 'pending', why: `the refund is ${details.psp_status}` }
+  const { status, reference, amountMinor, currencyCode, details, transactionId } = readRefund(body)
+  if (status === 'pending') return { outcome: 'pending', why: `the refund is ${details.psp_status}`, transactionId }
   return { outcome: status, reference: reference ?? asked.reference, amountMinor, currencyCode, details }
 }
 

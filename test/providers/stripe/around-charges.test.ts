@@ -20,7 +20,8 @@ async function charged(token = 'pm_card_visa') {
 
 test('a pending refund is pending until Stripe decides', async () => {
   const request = refundRequest(await charged('pm_sim_refund_pending_60000ms'), 500n)
-  assert.deepEqual(await account.provider.refund(request), { outcome: 'pending', why: 'the refund is pending' })
+  const pending = await account.provider.refund(request)
+  assert.ok(pending.outcome === 'pending' && pending.transactionId?.startsWith('re_'))
   assert.equal((await account.provider.lookUpRefund(request)).outcome, 'pending')
   await account.control('/clock', { advance_ms: 60_000 })
   const answer = await account.provider.lookUpRefund(request)
