@@ -80,7 +80,7 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
       config.databaseUrl === undefined
         ? await openEmbedded({
             dataDir: config.dataDir,
-            log: plain(log),
+            log,
             whileStarting: options.whileStarting,
             signal: options.signal,
           })
@@ -104,14 +104,15 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     if (directUrl) await checkPooler(db, settings, log)
     options.signal?.throwIfAborted()
     const seal = await reachable(openSealOf(db, config))
+    const shared = { config, db, clock: systemClock, log }
     const keys = openKeyCache(db, systemClock)
-    const limits = openLimits({ config, db, clock: systemClock, log })
+    const limits = openLimits(shared)
     closers.push(() => limits.close())
     const metrics = await loadMetrics(db, options)
     const audit = openAudit(seal, auditHeadsPath(config), log)
-    const simulator = await findSimulator({ config, db, clock: systemClock, log }, options)
+    const simulator = await findSimulator(shared, options)
     if (simulator.close) closers.push(simulator.close)
-    const stripeSimulator = await openStripeSimulator({ config, db, clock: systemClock, log }, options)
+    const stripeSimulator = await openStripeSimulator(shared, options)
     if (stripeSimulator) closers.push(stripeSimulator.close)
     const providers = await loadProviders(options, {
       db,
@@ -124,9 +125,11 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
       wrap: metrics.measure,
     })
     closers.push(async () => providers.close())
-    const shared = {
+    return {
       config,
       databaseUrl: directUrl ?? databaseUrl,
+      embedded: embedded !== undefined,
+      notice: embedded?.notice,
       migrated,
       db,
       log,
@@ -140,7 +143,6 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
       stripeSimulatorUrl: stripeSimulator?.url,
       close,
     }
-    return { ...shared, embedded: embedded !== undefined, notice: embedded?.notice }
   } catch (error) {
     await close()
     throw error
@@ -172,10 +174,8 @@ async function openStripeSimulator(
   return url === undefined ? undefined : { url: () => url, async close() {} }
 }
 
-const plain = (log: Logger) => ({ info: (text: string) => log.info(text), warn: (text: string) => log.warn(text) })
-
 const POOLER =
-  'DATABASE_URL leads through a pooler: set DIRECT_DATABASE_URL to the address of the database itself, for what needs a session.'
+  'DATABASE_URL leads through a pooler: set DIRECT_DATABASE_URL to the address of the database itself, for work that needs a session.'
 
 const TRUST =
   'name the certificate of its authority as sslrootcert=FILE, and the host as its certificate does; sslmode=disable goes without TLS.'
@@ -211,22 +211,22 @@ async function checkPooler(db: Db, settings: Record<string, string>, log: Logger
 
 /** Creates the key file only for a database that has never used a key. Any other key could not decrypt its secrets. */
 async function openSealOf(db: Db, { masterKey, dataDir }: Config): Promise<Seal> {
-  let present = masterKey ?? masterKeyIn(dataDir)
-  if (!present) {
+  let current = masterKey ?? masterKeyIn(dataDir)
+  if (!current) {
     const known = await db.query(`select 1 from instance where name = 'master key'`)
     // Another process that also started for the first time may have created it meanwhile.
-    present = masterKeyIn(dataDir)
-    if (!present && known.length > 0)
+    current = masterKeyIn(dataDir)
+    if (!current && known.length > 0)
       throw new UsageError(`master.key is missing in ${dataDir}: restore it from your backup, or set MASTER_KEY.`)
   }
-  const next = masterKey ? undefined : await replacedBy(db, dataDir)
-  const seal = next ?? openSeal(present ?? makeMasterKeyIn(dataDir))
+  const next = masterKey ? undefined : await finishReplacement(db, dataDir)
+  const seal = next ?? openSeal(current ?? makeMasterKeyIn(dataDir))
   await checkMasterKey(db, seal)
   return seal
 }
 
-/** Ends a replacement of the master key whose command was killed between its commit and the file. */
-async function replacedBy(db: Db, dataDir: string): Promise<Seal | undefined> {
+/** Finishes a replacement of the master key that was killed between its commit and the renaming of the key file. */
+async function finishReplacement(db: Db, dataDir: string): Promise<Seal | undefined> {
   const key = nextMasterKeyIn(dataDir)
   if (!key) return undefined
   const next = openSeal(key)

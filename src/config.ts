@@ -16,42 +16,42 @@ export interface Config {
   port: number
   adminHost: string
   adminPort: number
-  /** Names that the operator's listener answers to, beside addresses and localhost. */
+  /** Host names that the operator's listener accepts, besides addresses and localhost. */
   adminHostNames: string[]
   /** The dashboards of all shards, to be linked to each other. */
   shardDashboards: ShardDashboard[]
   dataDir: string
-  /** Undefined: the embedded PostgreSQL in `dataDir`. */
+  /** Undefined for the embedded PostgreSQL in `dataDir`. */
   databaseUrl: string | undefined
-  /** Set: `databaseUrl` leads through a pooler in transaction mode, and this one past it. */
+  /** The address of the database itself, if `databaseUrl` is that of a pooler in transaction mode. */
   directDatabaseUrl: string | undefined
-  /** Undefined: as many as fit the number of workers. */
+  /** Undefined for as many as fit the number of workers. */
   databaseConnections: number | undefined
   statementTimeoutMs: number
   /** A streaming replica for reads of the data API. */
   readDatabaseUrl: string | undefined
   readMaxLagMs: number
-  /** 32 bytes; undefined: kept in `dataDir`, which only the embedded database allows. */
+  /** 32 bytes; undefined if it is kept in `dataDir`, which only the embedded database allows. */
   masterKey: Buffer | undefined
   /** Whether the name `Service-Secret` is compared by case, as the specification says. */
   secretHeaderCase: 'exact' | 'any'
   erasureLedger: string
   simulatorUrl: string | undefined
-  /** Another address of Stripe's API than its own, for tests and the demo. */
+  /** An address in place of Stripe's API, for tests and the demo. */
   stripeApiUrl: string | undefined
   providerTimeoutMs: number
   webhookAllowPrivate: boolean
   logLevel: string
-  /** What a key may send that has no limit of its own; a rate of 0 is no limit. */
+  /** The rate limit of a key without one of its own; a rate of 0 is no limit. */
   rateLimit: { rate: number; burst: number }
-  /** Refusals a second for one address that sends no living key. */
+  /** Refusals per second of an address that sends no valid key. */
   unauthorizedRate: number
   /** The server that `tundish sync` copies, and the key of the project. */
   syncUrl: string | undefined
   syncKey: string | undefined
   trustedProxies: TrustedProxies
   maxConcurrentPerKey: number
-  /** What the public listener lets in. */
+  /** The bounds of the public listener. */
   bounds: ListenerBounds
 }
 
@@ -62,11 +62,11 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   const mistakes: string[] = []
   const text = (name: string) => env[name] || undefined
 
-  function integer(name: string, fallback: number, least: number, most: number): number {
+  function integer(name: string, fallback: number, min: number, max: number): number {
     const value = text(name) ?? String(fallback)
     const number = /^[0-9]{1,9}$/.test(value) ? Number(value) : Number.NaN
-    if (number >= least && number <= most) return number
-    mistakes.push(`${name} must be a whole number from ${least} to ${most}, got "${value}".`)
+    if (number >= min && number <= max) return number
+    mistakes.push(`${name} must be a whole number from ${min} to ${max}, got "${value}".`)
     return fallback
   }
 
@@ -94,7 +94,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
 
   function simulatorUrl(): string | undefined {
     const value = url('SIMULATOR_URL', ['http:', 'https:'])
-    // Whatever cannot be read as one would fail at each charge, and leave it in progress.
+    // An address that is not a URL would fail at each charge, and leave it in progress.
     if (value?.startsWith('http') && !URL.canParse(value))
       mistakes.push('SIMULATOR_URL must be an address such as http://127.0.0.1:8090.')
     return value

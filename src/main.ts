@@ -53,7 +53,7 @@ export async function runCommand(words: string[]): Promise<void> {
       await program.parseAsync(rest, { from: 'user' })
     } catch (error) {
       if (!(error instanceof CommanderError)) throw error
-      // Commander has said what is wrong. Help that was asked for is no mistake.
+      // Commander has printed the mistake. A request for help is not a mistake.
       process.exitCode = error.exitCode === 0 ? 0 : EXIT_USAGE
     }
   })
@@ -71,13 +71,13 @@ async function programOf(words: string[]): Promise<Command> {
     // Options belong to the command they follow: `import` and `import stripe` both have a --project.
     .enablePositionalOptions()
     .showHelpAfterError('(add --help for help)')
-  const asked = words.find((word) => Object.hasOwn(COMMANDS, word))
+  const named = words.find((word) => Object.hasOwn(COMMANDS, word))
   for (const [name, load] of Object.entries(COMMANDS)) {
-    if (asked !== undefined && asked !== name) continue
+    if (named !== undefined && named !== name) continue
     if (typeof load === 'string') await (await import('./commands/operations.ts')).addGroup(program, name, load)
     else await (await load()).register(program)
   }
-  // Subcommands take their behaviour at an error from their parent only while they are made.
+  // Subcommands copy this setting from their parent when they are created, which was before it was set here.
   for (const command of [program, ...program.commands, ...program.commands.flatMap(({ commands }) => commands)])
     command.exitOverride()
   return program

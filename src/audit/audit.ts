@@ -11,6 +11,7 @@ import type { NamedRow, Query } from '../lib/pg/types.ts'
 import type { Seal } from '../lib/secrets.ts'
 import { COLUMN_NAMES, COLUMNS, chainKey, hashOf } from './chain.ts'
 import { appendHead, type Head } from './heads.ts'
+import { auditLogBusy } from './turns.ts'
 
 /** The actor of an entry, and where the action came from. */
 export interface Actor {
@@ -51,13 +52,11 @@ export interface Audit {
 /** The file of the log's heads, outside the database. */
 export const auditHeadsPath = ({ dataDir }: { dataDir: string }) => join(dataDir, 'audit-heads.ndjson')
 
-// One process adds its entries one after the other: concurrent ones would compare with the same head, and all but one would
-// have to be repeated. The longest wait is shorter than the limit of `endWhenStalled`.
-const ONE_AT_A_TIME = { most: 1, share: 8 / 3 }
-const PATIENCE = {
-  ms: 3_000,
-  error: () => tryLater('audit_log_busy', 'Too many changes wait for the audit log: try again.'),
-}
+// One process adds one entry at a time: concurrent ones would compare with the same head, and all but one would have to be
+// repeated. The share is that of a queue in which a call of full weight takes 3/8 of a share.
+const ONE_AT_A_TIME = { max: 1, share: 8 / 3 }
+// Shorter than the limit of `endWhenStalled`.
+const PATIENCE = { ms: 3_000, error: auditLogBusy }
 // Other processes add entries too. Of those that compare with the same head one always succeeds, so this many failures mean
 // that there are more writers than the log can serve.
 const MAX_TRIES = 50
@@ -68,7 +67,7 @@ const MAX_TRIES = 50
  */
 export function openAudit(seal: Seal, headsPath: string, log?: Pick<Logger, 'error'>): Audit {
   const key = chainKey(seal)
-  const turns = createFairQueue(ONE_AT_A_TIME.most, ONE_AT_A_TIME.share)
+  const turns = createFairQueue(ONE_AT_A_TIME.max, ONE_AT_A_TIME.share)
 
   async function tryAppend({ query, commit }: Transaction, actor: Actor, entry: Entry): Promise<Head | undefined> {
     const [last] = await query(HEAD)
@@ -81,7 +80,7 @@ export function openAudit(seal: Seal, headsPath: string, log?: Pick<Logger, 'err
     await appendHead(headsPath, { ...head, committed: false })
     const inserted = query(INSERT, [...COLUMN_NAMES.map((name) => row[name]!), hash, last.sequence!, last.hash!])
     commit()
-    return inserted.then(() => head, ifHeadHasMoved)
+    return inserted.then(() => head, undefinedIfHeadHasMoved)
   }
 
   return {
@@ -96,7 +95,7 @@ export function openAudit(seal: Seal, headsPath: string, log?: Pick<Logger, 'err
             if (head) return head
             await transaction.query('rollback to savepoint audit')
           }
-          throw PATIENCE.error()
+          throw auditLogBusy()
         },
         PATIENCE,
       ),
@@ -147,7 +146,10 @@ const HEAD = `
   select sequence, hash, db_clock() as at, (select value from instance where name = 'master key') as master_key
   from audit_head`
 
-/** An entry chained with the old key would make the log look forged. The replacement moves the head, so this is seen. */
+/**
+ * An entry chained with the old key would make the log look forged. A replacement of the key moves the head, so that an entry
+ * which was begun before it is not inserted.
+ */
 const masterKeyReplaced = () =>
   tryLater('master_key_replaced', 'The master key was replaced: restart this process with the new one.')
 
@@ -161,7 +163,7 @@ const INSERT = `
 
 const NOT_NULL_VIOLATION = '23502'
 
-function ifHeadHasMoved(error: unknown): undefined {
+function undefinedIfHeadHasMoved(error: unknown): undefined {
   const { table } = error as { table?: string }
   if (sqlState(error) !== NOT_NULL_VIOLATION || table !== 'audit_log') throw error
 }

@@ -1,4 +1,4 @@
-// The keys that chain the audit log: the one of the present master key, and those from before it was replaced.
+// The keys that chain the audit log: that of the current master key, and those of the master keys before it.
 import { bytesFromPg } from '../lib/pg/row-bytes.ts'
 import type { Query } from '../lib/pg/types.ts'
 import type { Seal } from '../lib/secrets.ts'
@@ -10,8 +10,8 @@ export async function readChainKeys(query: Query, seal: Seal): Promise<(sequence
     last: BigInt(row.last_sequence),
     key: openKey(seal, row),
   }))
-  const present = chainKey(seal)
-  return (sequence) => earlier.find(({ last }) => BigInt(sequence) <= last)?.key ?? present
+  const current = chainKey(seal)
+  return (sequence) => earlier.find(({ last }) => BigInt(sequence) <= last)?.key ?? current
 }
 
 /**

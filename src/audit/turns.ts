@@ -1,5 +1,5 @@
 // Bounds how many connections the transactions of refunds and erasures hold while they wait for the audit log.
-import { tryLater } from '../lib/errors.ts'
+import { type ApiError, tryLater } from '../lib/errors.ts'
 import { createFairQueue, type FairQueue } from '../lib/fair-queue.ts'
 import type { Db } from '../lib/pg/db.ts'
 
@@ -11,10 +11,7 @@ const WEIGHT = 3
 const SHARE = 8
 
 // After this long the caller has probably given up, and the work would only delay the shutdown of the process.
-const PATIENCE = {
-  ms: 10_000,
-  error: () => tryLater('audit_log_busy', 'Too many changes wait for the audit log: try again.'),
-}
+const PATIENCE = { ms: 10_000, error: auditLogBusy }
 
 const turns = { refund: new WeakMap<Db, FairQueue>(), erasure: new WeakMap<Db, FairQueue>() }
 
@@ -30,3 +27,7 @@ export function inAuditTurn<T>(db: Db, kind: keyof typeof turns, tenant: string,
 
 /** A third of the connections where there are few. */
 const atOnce = (db: Db) => Math.max(1, Math.min(AT_ONCE, Math.floor(db.activity().most / 3)))
+
+export function auditLogBusy(): ApiError {
+  return tryLater('audit_log_busy', 'Too many changes wait for the audit log: try again.')
+}

@@ -5,7 +5,7 @@ import { audited } from '../audit/audit.ts'
 import { readRates } from '../billing/effects/rate-files.ts'
 import { storeRates } from '../billing/effects/store-rates.ts'
 import { Refusal } from '../lib/errors.ts'
-import { findOrganization } from '../tenants/tenants.ts'
+import { requireOrganization } from '../tenants/tenants.ts'
 import { action } from './command.ts'
 import { commandLine } from './operations.ts'
 
@@ -18,7 +18,7 @@ export function register(program: Command): void {
       .option('--org <id>', 'for this organization only; by default for all'),
     async (app, file: string, { org }: { org?: string }) => {
       const { db } = app
-      if (org !== undefined) await findOrganization(db.query, org)
+      if (org !== undefined) await requireOrganization(db.query, org)
       const read = readRates(await contentOf(file), file)
       const days = [...new Set(read.map(({ day }) => day))].sort()
       const result = {

@@ -17,7 +17,7 @@ import type { Db } from '../lib/pg/db.ts'
 import type { Row } from '../lib/pg/row-bytes.ts'
 import type { Shape } from '../lib/shape/shape.ts'
 import { instantFromPg } from '../lib/time.ts'
-import { findOrganization } from '../tenants/tenants.ts'
+import { requireOrganization } from '../tenants/tenants.ts'
 import { action, type Result } from './command.ts'
 import { table } from './text.ts'
 
@@ -46,7 +46,7 @@ export function register(program: Command): void {
 
 async function report({ db }: App, { org, month, from, to, format, json, ...asked }: Options): Promise<Result> {
   const period = periodOf({ month, from, to })
-  await findOrganization(db.query, org)
+  await requireOrganization(db.query, org)
   const [shape, rows] = asked.rows
     ? [financeRow, await allRows(db, org, period)]
     : [financeTotal, await financeTotals(db, org, period)]

@@ -71,21 +71,21 @@ export function openRateLimiter({ db, clock, log }: Shared): RateLimiter {
 
   async function share(): Promise<void> {
     const nowMs = clock.monotonicMs()
-    const news: [id: string, bucket: Bucket, shared: number][] = []
+    const changed: [id: string, bucket: Bucket, shared: number][] = []
     for (const [id, bucket] of buckets) {
       leak(bucket, nowMs)
       bucket.unshared = Math.max(0, bucket.unshared - (bucket.rate * UNSHARED_PART * SHARE_EVERY_MS) / 1000)
-      if (bucket.unshared > 0) news.push([id, bucket, bucket.unshared])
+      if (bucket.unshared > 0) changed.push([id, bucket, bucket.unshared])
       else if (bucket.level === 0) buckets.delete(id)
     }
-    if (news.length === 0) return
+    if (changed.length === 0) return
     const rows = await db.query(SPEND, [
-      news.map(([id]) => id),
-      news.map(([, { rate }, shared]) => String(shared / rate)),
-      news.map(([, { rate, burst }]) => String(burst / rate + MAX_DEBT_S)),
+      changed.map(([id]) => id),
+      changed.map(([, { rate }, shared]) => String(shared / rate)),
+      changed.map(([, { rate, burst }]) => String(burst / rate + MAX_DEBT_S)),
     ])
     const seconds = new Map(rows.map((row) => [row.key_id!, Number(row.seconds)]))
-    for (const [id, bucket, shared] of news) {
+    for (const [id, bucket, shared] of changed) {
       bucket.unshared -= shared
       bucket.level = seconds.get(id)! * bucket.rate + bucket.unshared
       bucket.atMs = clock.monotonicMs()

@@ -20,7 +20,7 @@ export function sweepCounts({ db, clock, log }: { db: Db; clock: Clock; log: Log
   })
 }
 
-// Asked first: an idle process sends one statement instead of a transaction of four. Ordered as the index of fresh rows:
+// Queried first, so that an idle process sends one statement instead of a transaction of four. Ordered as the index of fresh rows:
 // without that, a plan that expects many of them reads the whole table when there are none.
 const ANY_FRESH: Statement = {
   name: 'any fresh counts',

@@ -35,7 +35,7 @@ export interface List {
   /** Whether `updated_at.from` and `updated_at.to` are filters too, and with them the sync. */
   sync: boolean
   /** A condition that applies by default, depending on the given filters; and the field of `counts` that counts its rows. */
-  standing?: (given: Record<string, unknown>) => { where?: string; counter: string } | undefined
+  defaultFilter?: (given: Record<string, unknown>) => { where?: string; counter: string } | undefined
 }
 
 /** A record with counters: '' counts all rows, the fields `C` count the rows of each of their values. */
@@ -44,9 +44,9 @@ interface Counted<C extends string> {
   counts: { readonly [field in C | '']: unknown }
 }
 
-type Declared<C extends string> = Omit<List, 'name' | 'table' | 'counts' | 'filters' | 'standing'> & {
+type Declared<C extends string> = Omit<List, 'name' | 'table' | 'counts' | 'filters' | 'defaultFilter'> & {
   filters: Record<string, Filter & { counter?: C }>
-  standing?: (given: Record<string, unknown>) => { where?: string; counter: C } | undefined
+  defaultFilter?: (given: Record<string, unknown>) => { where?: string; counter: C } | undefined
 }
 
 /** Declares the list of a record. It compiles only if the record has a counter for all rows and for each counted filter. */

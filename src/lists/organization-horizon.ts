@@ -8,14 +8,14 @@ import { readHorizon } from './horizon.ts'
  */
 export async function readOrganizationHorizon(db: Db, organizationId: string): Promise<string> {
   const rows = await db.read(PROJECTS, [organizationId])
-  let least: string | undefined
+  let earliest: string | undefined
   for (const row of rows) {
     const stored = row.text(1)
     const horizon = stored === null ? await readHorizon(db, row.text(0)!) : instantFromPg(stored)
-    if (least === undefined || horizon < least) least = horizon
+    if (earliest === undefined || horizon < earliest) earliest = horizon
   }
   // Without a project nothing can change.
-  return least ?? BEGINNING
+  return earliest ?? BEGINNING
 }
 
 const BEGINNING = '1970-01-01T00:00:00.000000Z'

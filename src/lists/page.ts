@@ -37,8 +37,8 @@ export async function servePage(
   // The rows and the total of a large page are read in one turn, because finished rows would occupy memory while they wait for
   // a second turn.
   const [whole, part] = limit > SHORT ? [inTurn, atOnce] : [atOnce, inTurn]
-  const rowsWeight = weightOf(limit) + (walk.indexed ? 0 : PASSING)
-  const totalWeight = isCountShort(walk) ? 1 : PASSING
+  const rowsWeight = weightOf(limit) + (walk.indexed ? 0 : SCAN_WEIGHT)
+  const totalWeight = isCountShort(walk) ? 1 : SCAN_WEIGHT
   return whole(rowsWeight + (position?.total === undefined ? totalWeight : 0), async () => {
     const { rows, horizon } = await part(rowsWeight, () => readRows(source, walk, limit, position))
     const total = knownTotal(walk, rows, position) ?? (await part(totalWeight, () => countRows(source, walk)))
@@ -59,7 +59,7 @@ const atOnce: Take = (_weight, work) => work()
 export const weightOf = (limit: number) => Math.ceil(limit / SHORT)
 
 // The weight of reads that may scan every row of the project: a count, and a page without a matching index.
-const PASSING = 15
+const SCAN_WEIGHT = 15
 
 async function readRows(source: Source, walk: Walk, limit: number, position: Place | undefined) {
   // The horizon is read before the rows, which must include every change before it.
@@ -79,7 +79,10 @@ function knownTotal(walk: Walk, rows: PageRows, position: Place | undefined): nu
 }
 
 // The columns before those of the shape.
-const [AT, ID, TOTAL, SHAPE] = [0, 1, 2, 3] as const
+const AT = 0
+const ID = 1
+const TOTAL = 2
+const SHAPE = 3
 
 /** Collects the rows of a page as they arrive, and one more if there are further ones. */
 class PageRows {
@@ -115,8 +118,8 @@ type Place = Omit<Position, 'total'> & { total: number | undefined }
 /** The position in the cursor, or of the item whose id it is; undefined without a cursor. */
 async function findPosition(source: Source, walk: Walk, cursor: string | undefined): Promise<Place | undefined> {
   if (cursor === undefined) return undefined
-  const own = readCursor(cursor, walk.binding)
-  if (own) return own
+  const position = readCursor(cursor, walk.binding)
+  if (position) return position
   const { list, projectId } = walk
   if (!walk.bySync && isId(cursor)) {
     const statement = {

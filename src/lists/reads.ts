@@ -20,8 +20,7 @@ export async function openReads({ config, db, clock, log, metrics }: Shared): Pr
   if (!url) return readsAtPrimary(db)
   const connect = { url, applicationName: 'tundish reads', statementTimeoutMs: config.statementTimeoutMs }
   const schemaVersion = (await migrations()).at(-1)!.version
-  const plain = { info: (text: string) => log.info(text), warn: (text: string) => log.warn(text) }
   const observe = metrics.replica(() => replica)
-  const replica = openReplica({ db, connect, clock, maxLagMs, schemaVersion, log: plain, observe })
+  const replica = openReplica({ db, connect, clock, maxLagMs, schemaVersion, log, observe })
   return replica
 }

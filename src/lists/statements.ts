@@ -12,24 +12,24 @@ export const SHORT = 50
  * Finds the rows before joining anything to them. In one step the planner, which estimates every window as a two hundredth
  * of the table, would join and sort all rows of a window that it considers smaller than a page.
  */
-export function pageStatement(walk: Walk, limit: number, behind: boolean): Statement {
+export function pageStatement(walk: Walk, limit: number, isContinued: boolean): Statement {
   const { list, bySync, params } = walk
   const { alias, shape } = list
   const at = bySync ? `${alias}.updated_at` : `${alias}.created_at`
   const [comparison, direction] = bySync ? ['>', 'asc'] : ['<', 'desc']
-  const place = behind
+  const place = isContinued
     ? ` and (${at}, ${alias}.id) ${comparison} ($${params.length + 1}::timestamptz, $${params.length + 2})`
     : ''
   const order = `order by ${at} ${direction}, ${alias}.id ${direction}`
   const text = (maxRows: number) => `
-    select ${at}, ${alias}.id, ${walk.counter && !behind ? counterSum(walk.counter, list) : 'null'}, ${shape.columns}
+    select ${at}, ${alias}.id, ${walk.counter && !isContinued ? counterSum(walk.counter, list) : 'null'}, ${shape.columns}
     from (select ${alias}.* from ${matching(walk)}${place} ${order} limit ${maxRows}) ${alias} ${list.joins} ${order}`
-  return limited(nameOf(walk, behind ? 'behind' : 'first'), limit, limit + 1, text)
+  return limited(nameOf(walk, isContinued ? 'next' : 'first'), limit, limit + 1, text)
 }
 
 /** The name of the walk's prepared statement; undefined if it is not prepared. */
-function nameOf({ list, given, conditions, common }: Walk, what: string): string | undefined {
-  return common ? `${list.name} ${Object.keys(given).join(' ')} ${what} ${conditions.length}` : undefined
+function nameOf({ list, given, conditions, common }: Walk, purpose: string): string | undefined {
+  return common ? `${list.name} ${Object.keys(given).join(' ')} ${purpose} ${conditions.length}` : undefined
 }
 
 /** The matching rows, as a `from` clause. Filters that leave few rows are applied first, the others to their result. */

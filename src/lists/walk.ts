@@ -50,10 +50,10 @@ export function startWalk(list: List, projectId: string, query: Record<string, u
     if (filter?.selective) few.push(condition)
     params.push(filter?.param ? filter.param(value as never) : (value as Param))
   }
-  const standing = list.standing?.(given)
+  const byDefault = list.defaultFilter?.(given)
   const bySync = SYNC_FILTERS.some((name) => name in given)
   const filters = restricting(list, given)
-  if (standing?.where) conditions.push(standing.where)
+  if (byDefault?.where) conditions.push(byDefault.where)
   return {
     list,
     projectId,
@@ -65,7 +65,7 @@ export function startWalk(list: List, projectId: string, query: Record<string, u
     binding: JSON.stringify([projectId, list.name, given]),
     conditions,
     params,
-    counter: counterOf(filters, bySync, standing?.counter),
+    counter: counterOf(filters, bySync, byDefault?.counter),
   }
 }
 
@@ -75,8 +75,8 @@ function syncCondition(alias: string, name: string, n: number): string {
 
 /** The given filters that exclude anything, apart from the window. */
 function restricting({ filters }: List, given: Record<string, unknown>): Filter[] {
-  const came = Object.keys(given).flatMap((name) => filters[name] ?? [])
-  return came.filter(({ where }) => where('$1') !== '')
+  const used = Object.keys(given).flatMap((name) => filters[name] ?? [])
+  return used.filter(({ where }) => where('$1') !== '')
 }
 
 /** Each filter alone has an index in the order of creation; those that are counted have one in the order of changes too. */
@@ -85,11 +85,11 @@ function isIndexed(filters: Filter[], bySync: boolean): boolean {
   return filters.length === 1 && (!bySync || filters[0]!.counter !== undefined)
 }
 
-/** Totals of windows, and of combinations without a counter, are counted from the rows: undefined. */
-function counterOf(filters: Filter[], bySync: boolean, standing: string | undefined): Counter | undefined {
+/** Undefined for windows and for combinations without a counter: their totals are counted from the rows. */
+function counterOf(filters: Filter[], bySync: boolean, defaultCounter: string | undefined): Counter | undefined {
   if (bySync) return undefined
-  if (filters.length === 0) return { field: standing ?? '', filtered: false }
-  const counter = filters.length === 1 && standing === undefined ? filters[0]!.counter : undefined
+  if (filters.length === 0) return { field: defaultCounter ?? '', filtered: false }
+  const counter = filters.length === 1 && defaultCounter === undefined ? filters[0]!.counter : undefined
   return counter === undefined ? undefined : { field: counter, filtered: true }
 }
 

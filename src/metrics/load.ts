@@ -1,4 +1,4 @@
-// Loads what counts metrics only where they can be read: in a short command it would be a tenth of the start.
+// Loads the metrics only where they can be read: in a short command that would take a tenth of the start.
 import type { Db } from '../lib/pg/db.ts'
 import type { Metrics, WorkerMetrics } from './metrics.ts'
 

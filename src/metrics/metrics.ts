@@ -35,7 +35,7 @@ export interface WorkerMetrics {
 // From a response from memory to a charge at a slow provider.
 const BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
-// How often the lag of the event loop is measured: each time wakes an idle process. It is also the least lag that is
+// How often the lag of the event loop is measured: each measurement wakes an idle process. It is also the smallest lag
 // shown. The default is 10 ms.
 const LAG_EVERY_MS = 20
 
@@ -88,7 +88,7 @@ export function openMetrics(db: Db, worker?: WorkerMetrics): Metrics {
 }
 
 function observeHttp(registers: Registry[]): Observe {
-  const answers = new Histogram({
+  const responses = new Histogram({
     name: 'tundish_http_request_duration_seconds',
     help: 'Answered requests, by interface, declared route, method and status.',
     labelNames: ['interface', 'route', 'method', 'status'],
@@ -109,7 +109,7 @@ function observeHttp(registers: Registry[]): Observe {
       const key = `${statusCode}${method}${route}`
       let child = children.get(key)
       if (!child) {
-        child = answers.labels({ interface: interfaceOf(route), route, method, status: String(statusCode) })
+        child = responses.labels({ interface: interfaceOf(route), route, method, status: String(statusCode) })
         children.set(key, child)
       }
       child.observe(elapsedTime / 1000)

@@ -14,6 +14,6 @@ export function measured(provider: Provider, calls: Histogram<'provider' | 'call
 }
 
 /** Lists of refunds and disputes have no outcome of their own. */
-function outcomeOf(answer: unknown): string {
-  return Array.isArray(answer) ? 'listed' : (answer as { outcome: string }).outcome
+function outcomeOf(result: unknown): string {
+  return Array.isArray(result) ? 'listed' : (result as { outcome: string }).outcome
 }

@@ -12,7 +12,7 @@ import type { Reads, Source } from '../lists/source.ts'
 import { VOID_HEADER } from '../lists/void.ts'
 import type { PublicContext } from './context.ts'
 import { EXPORT_KINDS, type ExportKind, PAGE_ROWS, PLACE_COLUMNS } from './export-kinds.ts'
-import { answer, describe } from './resource.ts'
+import { describe, success } from './resource.ts'
 
 const MEDIA_TYPE = 'application/x-ndjson'
 // Before every record: a cursor has an id.
@@ -81,24 +81,24 @@ export function exports(app: FastifyInstance, { reads }: PublicContext): void {
 /** The window and where to begin in it: at the beginning, or where the cursor says, in the window it was made for. */
 async function begin(reads: Reads, projectId: string, given: { from?: string; to?: string; cursor?: string }) {
   const { from = BEGINNING.at, to, cursor } = given
-  const asked = JSON.stringify([projectId, 'export', from, to])
+  const binding = JSON.stringify([projectId, 'export', from, to])
   if (cursor !== undefined) {
-    const { place, horizon } = readPlace(cursor, asked)
-    return { window: { projectId, from, to: horizon, asked }, place, voidFrom: undefined }
+    const { place, horizon } = readPlace(cursor, binding)
+    return { window: { projectId, from, to: horizon, binding }, place, voidFrom: undefined }
   }
   return reads.run(projectId, async (source) => {
     const voidFrom = await source.voidFrom(projectId, given.from)
     const horizon = await source.horizon(projectId)
     const end = to !== undefined && to < horizon ? to : horizon
     const place: Place = { kind: 0, ...BEGINNING, mark: await source.mark() }
-    return { window: { projectId, from, to: end, asked }, place, voidFrom }
+    return { window: { projectId, from, to: end, binding }, place, voidFrom }
   })
 }
 
-type Asked = Window & { asked: string }
+type Export = Window & { binding: string }
 
 /** Reads a page when the page before has been sent, so that a slow reader occupies neither a connection nor memory. */
-async function* lines(reads: Reads, window: Asked, begun: Place): AsyncIterable<Buffer> {
+async function* lines(reads: Reads, window: Export, begun: Place): AsyncIterable<Buffer> {
   let place = begun
   while (place.kind < EXPORT_KINDS.length) {
     const kind = EXPORT_KINDS[place.kind]!
@@ -125,13 +125,13 @@ function writeLines({ name, shape }: ExportKind, rows: Row[], after: object): Bu
 }
 
 // The number of the kind, then a cursor as lists have it.
-function writePlace({ kind, at, id, mark }: Place, { to, asked }: Asked): string {
-  return `${kind}.${writeCursor({ at, id, total: 0, horizon: to, ...(mark !== undefined && { mark }) }, asked + kind)}`
+function writePlace({ kind, at, id, mark }: Place, { to, binding }: Export): string {
+  return `${kind}.${writeCursor({ at, id, total: 0, horizon: to, ...(mark !== undefined && { mark }) }, binding + kind)}`
 }
 
-function readPlace(cursor: string, asked: string): { place: Place; horizon: string } {
+function readPlace(cursor: string, binding: string): { place: Place; horizon: string } {
   const [, kind = '', inner = ''] = /^([0-9])\.(.+)$/.exec(cursor) ?? []
-  const position = readCursor(inner, asked + kind)
+  const position = readCursor(inner, binding + kind)
   if (position?.horizon === undefined) {
     throw new ApiError(400, 'invalid_cursor', 'cursor must be from an export with the same from and to, unchanged.')
   }
@@ -151,5 +151,5 @@ function ndjson(): object {
   lines.push(Type.Object({ cursor }, { title: 'ExportCursor', additionalProperties: false }))
   lines.push(Type.Object({ horizon }, { title: 'ExportEnd', additionalProperties: false }))
   const schema = Type.Union(lines, { title: 'ExportLine', description: 'A line of the answer.' })
-  return { ...answer('A line for each record.', schema, true), content: { [MEDIA_TYPE]: { schema } } }
+  return { ...success('A line for each record.', schema, true), content: { [MEDIA_TYPE]: { schema } } }
 }

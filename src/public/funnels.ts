@@ -15,7 +15,7 @@ const list = listOf(funnelRecord, {
   sync: true,
   filters: {
     title: {
-      schema: Type.String({ description: 'The title contains this, upper and lower case being equal.' }),
+      schema: Type.String({ description: 'The title contains this text, ignoring case.' }),
       where: (value) => `strpos(f.title_folded, ${value}) > 0`,
       param: fold,
     },
@@ -29,7 +29,7 @@ const list = listOf(funnelRecord, {
       where: () => '',
     },
   },
-  standing: ({ deleted }) => (deleted ? { counter: 'all' } : { where: 'f.deleted_at is null', counter: '' }),
+  defaultFilter: ({ deleted }) => (deleted ? { counter: 'all' } : { where: 'f.deleted_at is null', counter: '' }),
 })
 
 const FIND = {

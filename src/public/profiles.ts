@@ -10,7 +10,7 @@ import { fold } from '../lib/text.ts'
 import { listOf } from '../lists/list.ts'
 import { profile, profileRecord } from '../records/profile.ts'
 import type { PublicContext } from './context.ts'
-import { answer, describe, detailRoute, listRoute } from './resource.ts'
+import { describe, detailRoute, listRoute, success } from './resource.ts'
 
 const list = listOf(profileRecord, {
   shape: profile,
@@ -20,7 +20,7 @@ const list = listOf(profileRecord, {
   sync: true,
   filters: {
     email: {
-      schema: Type.String({ description: 'Those with this e-mail address, upper and lower case being equal.' }),
+      schema: Type.String({ description: 'Those with this e-mail address, ignoring case.' }),
       where: (value) => `p.email_folded = ${value}`,
       param: fold,
       selective: true,
@@ -41,7 +41,7 @@ const FIND = {
 const erasureRequest = Type.Object(
   {
     profile_ids: Type.Array(Type.String({ minLength: 1 }), {
-      description: 'Identifiers of the profiles; one that stands twice counts once.',
+      description: 'Identifiers of the profiles; a repeated one counts once.',
       minItems: 1,
       maxItems: 1000,
       examples: [['pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A']],
@@ -50,12 +50,12 @@ const erasureRequest = Type.Object(
   { title: 'ErasureRequest', additionalProperties: false },
 )
 
-const erasureAnswer = Type.Object(
+const erasureResult = Type.Object(
   { message: Type.String({ description: 'How many profiles were anonymized.', examples: ['2 profiles anonymized.'] }) },
   { title: 'ErasureAnswer' },
 )
 
-const notFoundAnswer = Type.Object(
+const profilesNotFound = Type.Object(
   {
     ...problem.properties,
     not_found: Type.Array(Type.String(), {
@@ -90,9 +90,9 @@ export function profiles(app: FastifyInstance, context: PublicContext): void {
     querystring: Type.Object({}),
     body: erasureRequest,
     response: {
-      200: answer('The profiles are anonymized.', erasureAnswer),
+      200: success('The profiles are anonymized.', erasureResult),
       ...problems(400, 401, 413, 415),
-      404: problemResponse(404, notFoundAnswer),
+      404: problemResponse(404, profilesNotFound),
     },
   }
   app.post<{ Body: { profile_ids: string[] } }>('/profiles/anonymize', { schema }, async ({ body, projectId, raw }) => {

@@ -24,7 +24,7 @@ export function listRoute(app: FastifyInstance, reads: Reads, path: string, list
   const schema = {
     ...describe(about),
     querystring: listQuery(list),
-    response: { 200: answer('A page of the list.', pageSchema(list), list.sync), ...problems(400, 401) },
+    response: { 200: success('A page of the list.', pageSchema(list), list.sync), ...problems(400, 401) },
   }
   app.get(path, { schema }, async (request, reply) => {
     const { projectId, query } = request
@@ -55,7 +55,7 @@ export function detailRoute(
     ...describe(about),
     params: idParams(noun),
     querystring: Type.Object({}),
-    response: { 200: answer(`The ${noun}.`, shape.schema), ...problems(400, 401, 404) },
+    response: { 200: success(`The ${noun}.`, shape.schema), ...problems(400, 401, 404) },
   }
   app.get<{ Params: { id: string } }>(path, { schema }, async ({ params, projectId }, reply) => {
     const row = await reads.run(projectId, async (source) => {
@@ -79,20 +79,20 @@ export async function findRows(
 }
 
 /** The 404 for an object that does not exist or belongs to another project. */
-export function notFound(what: string, id: string): ApiError {
-  return new ApiError(404, 'object_not_found', `There is no ${what.toLowerCase()} with the id "${shorten(id, 64)}".`)
+export function notFound(noun: string, id: string): ApiError {
+  return new ApiError(404, 'object_not_found', `There is no ${noun} with the id "${shorten(id, 64)}".`)
 }
 
 export function describe({ operationId, tag, summary, description }: Description) {
   return { operationId, tags: [tag], summary, description: description ?? summary, security: [{ projectKey: [] }] }
 }
 
-export function idParams(what: string) {
-  return Type.Object({ id: Type.String({ description: `The id of the ${what}.`, minLength: 1, maxLength: 64 }) })
+export function idParams(noun: string) {
+  return Type.Object({ id: Type.String({ description: `The id of the ${noun}.`, minLength: 1, maxLength: 64 }) })
 }
 
-/** A successful answer, as @fastify/swagger describes it. */
-export function answer(description: string, schema: Schema, withHorizon = false) {
+/** A successful response, as @fastify/swagger describes it. */
+export function success(description: string, schema: Schema, withHorizon = false) {
   const headers = withHorizon
     ? {
         'X-Sync-Horizon': {
@@ -110,7 +110,7 @@ export function answer(description: string, schema: Schema, withHorizon = false)
 const commonHeaders = {
   'X-Request-Id': {
     type: 'string',
-    description: "The caller's request id if it sent one, else ours; it stands in the log.",
+    description: "The caller's request id if it sent one, else a new one; the log has it.",
   },
   RateLimit: {
     type: 'string',

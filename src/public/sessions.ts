@@ -10,7 +10,7 @@ import type { Reads } from '../lists/source.ts'
 import { reply, replyDetail } from '../records/reply.ts'
 import { session, sessionRecord } from '../records/session.ts'
 import type { PublicContext } from './context.ts'
-import { answer, describe, findRows, idParams, listRoute, notFound } from './resource.ts'
+import { describe, findRows, idParams, listRoute, notFound, success } from './resource.ts'
 
 const list = listOf(sessionRecord, {
   shape: session,
@@ -77,7 +77,7 @@ function sessionRoute(app: FastifyInstance, reads: Reads): void {
     }),
     params: idParams('session'),
     querystring: Type.Object({}),
-    response: { 200: answer('The session.', sessionSchema), ...problems(400, 401, 404) },
+    response: { 200: success('The session.', sessionSchema), ...problems(400, 401, 404) },
   }
   app.get<{ Params: { id: string } }>('/sessions/:id', { schema }, async ({ projectId, params: { id } }, response) => {
     const [row, replies] = await readSession(reads, FIND_REPLIES, projectId, id)
@@ -97,7 +97,7 @@ function repliesRoute(app: FastifyInstance, reads: Reads): void {
     }),
     params: idParams('session'),
     querystring: Type.Object({}),
-    response: { 200: answer('The replies.', Type.Array(replyDetail.schema)), ...problems(400, 401, 404) },
+    response: { 200: success('The replies.', Type.Array(replyDetail.schema)), ...problems(400, 401, 404) },
   }
   app.get<{ Params: { id: string } }>(
     '/sessions/:id/replies',

@@ -48,9 +48,9 @@ const list = listOf(subscriptionRecord, {
     },
     email: {
       schema: Type.String({
-        description: 'Those whose profile has this e-mail address, upper and lower case being equal.',
+        description: 'Those whose profile has this e-mail address, ignoring case.',
       }),
-      // As an array the profiles are found first; a join is taken for a reason to pass over all subscriptions.
+      // As an array the profiles are found first. For a join the planner would scan all subscriptions.
       where: (value) =>
         `s.profile_id = any(array(select id from profiles where project_id = $1 and email_folded = ${value}))`,
       param: fold,

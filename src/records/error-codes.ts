@@ -90,7 +90,7 @@ const OPERATOR: ErrorCodes = {
   },
 }
 
-/** What the public listener may answer: data API, billing API and health. */
+/** The codes of the public listener: data API, billing API and health. */
 export const PUBLIC_CODES: ErrorCodes = {
   ...COMMON,
   ...DATA_API,
@@ -105,5 +105,5 @@ export const PUBLIC_CODES: ErrorCodes = {
   migrations_pending: { status: 503, meaning: 'Migrations have not been run yet.' },
 }
 
-/** What the operator's listener may answer. */
+/** The codes of the operator's listener. */
 export const OPERATOR_CODES: ErrorCodes = { ...COMMON, ...REFUND, ...OPERATOR }

@@ -37,7 +37,7 @@ export const profileRecord = record({
   misfits: [
     {
       // Such a line would be half an erasure: the sessions would keep their personal data.
-      reason: 'profile.anonymized_at is set, but here nobody erased the profile: do that first',
+      reason: 'profile.anonymized_at is set, but the profile was not erased here: do that first',
       where: ({ project_id }) => `s.anonymized_at is not null and exists (
         select from profiles t where t.project_id = ${project_id} and t.id = s.id and t.anonymized_at is null)`,
     },

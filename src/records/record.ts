@@ -50,7 +50,7 @@ export interface Kind {
   /** The columns that identify a row of the tenant. */
   key: readonly string[]
   fields: Fields
-  /** What an erasure leaves in which columns; see `erasedColumns`. */
+  /** The columns with personal data, each with the SQL of what an erasure leaves in it; see `erasedColumns`. */
   erased: readonly { column: string; json: boolean; sql: (column: string) => string }[]
   /** Columns that hold the id of another record of the project, and the name of its kind. */
   references: { readonly [column: string]: string }
@@ -58,7 +58,7 @@ export interface Kind {
   misfits?: readonly { reason: string; where: (tenant: Tenant) => string }[]
   /** The counters of its list, by their field in `counts`. A record without them has no list. */
   counts?: { readonly [field: string]: Counter }
-  /** Columns that keep the value they were first stored with. */
+  /** Columns that keep the value with which they were first stored. */
   kept?: readonly string[]
   /** Columns that no line contains, with the SQL of their value in a new row. */
   added?: (scope: Scope) => { readonly [column: string]: string }

@@ -1,4 +1,4 @@
-// Removes keys from messages: a caller may send one anywhere, and an error that repeats it ends up in logs and tickets.
+// Removes keys from messages: a caller may send one anywhere, and a message that repeats it ends up in logs and tickets.
 
 // A prefix of our keys followed by at least eight characters: also finds a truncated or mistyped key. What precedes the prefix
 // does not matter: in a JSON body a line break before a key is `\\n`, which ends in a letter.

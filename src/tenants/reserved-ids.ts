@@ -4,7 +4,7 @@ import type { Query } from '../lib/pg/types.ts'
 
 type Kind = 'organization' | 'project'
 
-// Beside those of the migrations (7482) to the figures (7493).
+// Lower numbers are taken, from the migrations (7482) to the figures (7493).
 const LOCK_CLASS = 7494
 
 const nameOf = (kind: Kind, id: string) => `arriving ${kind} ${id}`

@@ -58,7 +58,7 @@ export async function createOrganization(db: Writing, seal: Seal, { id, name }: 
   })
 }
 
-/** Gives a new organization the exchange rates that were loaded for all. A load that is under way is waited for. */
+/** Gives a new organization the exchange rates that were loaded for all. Waits for a load that is under way. */
 async function takeSharedRates(query: Query, organization: string): Promise<void> {
   await query('lock table shared_exchange_rates in share mode')
   await query(
@@ -78,7 +78,7 @@ export async function createProject(
   checkId('project', id)
   checkName(name)
   return db.tx(async (query) => {
-    await findOrganization(query, organization)
+    await requireOrganization(query, organization)
     await refuseReserved(query, 'project', id)
     await insertOnce('project', id, () =>
       query('insert into projects (id, organization_id, name) values ($1, $2, $3)', [id, organization, name ?? id]),
@@ -111,7 +111,7 @@ export async function listProjects(db: Db) {
   }))
 }
 
-/** The effect of an erasure at payment providers: none, empty the customer there, or delete it. */
+/** What an erasure does at payment providers: nothing, empty the customer there, or delete it. */
 export type EraseAtProvider = 'off' | 'on' | 'delete'
 
 export interface OrganizationChange {
@@ -199,8 +199,8 @@ const FIND_KEY = {
          where k.hash = $1 and (k.expires_at is null or k.expires_at > db_clock())`,
 }
 
-/** The organization with this id, or a refusal. */
-export async function findOrganization(query: Query, id: string): Promise<void> {
+/** Throws a `Refusal` if there is no organization with this id. */
+export async function requireOrganization(query: Query, id: string): Promise<void> {
   const rows = await query('select 1 from organizations where id = $1', [id])
   if (rows.length === 0) throw new Refusal(`There is no organization "${id}".`)
 }

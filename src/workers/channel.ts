@@ -22,7 +22,9 @@ export interface Channel {
 /** Opens the channel. `readMetrics` returns the metrics of this worker. */
 export function openChannel(readMetrics: () => Promise<ProcessMetrics>): Channel {
   const begin = Promise.withResolvers<Begin>()
-  const [work, leave, stop] = [1, 2, 3].map(() => Promise.withResolvers<void>()) as [Once, Once, Once]
+  const work = Promise.withResolvers<void>()
+  const leave = Promise.withResolvers<void>()
+  const stop = Promise.withResolvers<void>()
   let requested: PromiseWithResolvers<ProcessMetrics[]> | undefined
 
   const send = (message: FromWorker) =>
@@ -66,5 +68,3 @@ export function openChannel(readMetrics: () => Promise<ProcessMetrics>): Channel
     send,
   }
 }
-
-type Once = PromiseWithResolvers<void>

@@ -110,7 +110,7 @@ export class WorkerPool {
     const { code, signal } = await worker.ended
     this.#shortLives = performance.now() - readyMs < SHORT_LIFE_MS ? this.#shortLives + 1 : 0
     const ending = { worker: number, pid, code, signal, pause_ms: pauseMs(this.#shortLives) }
-    this.#options.log.error(ending, 'A worker has ended by itself; another takes its place.')
+    this.#options.log.error(ending, 'A worker ended unexpectedly; another takes its place.')
     if (this.#hasBegun) await this.#startMissing()
   }
 
@@ -153,7 +153,9 @@ export class WorkerPool {
         if (!this.#stopping.signal.aborted) log.info('All workers are new.')
       } catch (error) {
         if (this.#stopping.signal.aborted) return
-        log.error(`The workers that are left go on, for a new one cannot take a place: ${(error as Error).message}`)
+        log.error(
+          `The restart stopped, and the remaining workers keep running, because a new one cannot start: ${(error as Error).message}`,
+        )
       }
     }
   }

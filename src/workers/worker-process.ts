@@ -34,9 +34,9 @@ export interface End {
   signal: string | null
 }
 
-/** A worker has ended before it was ready, without telling why. */
+/** A worker has ended before it was ready, without sending a reason. */
 export class EndedEarly extends Refusal {
-  /** Whether a signal ended it that terminals and systemd send to all processes of a command, the supervisor among them. */
+  /** Whether it was ended by a signal that terminals and systemd send to all processes of a command, so to the supervisor too. */
   readonly wasInterrupted: boolean
 
   constructor(code: number | null, signal: string | null) {

@@ -136,6 +136,6 @@ test('a new profile may be imported as erased, but no line erases a stored one',
   const refused = await imports.run(project, [line.profile({ id: 'other', ...erased })])
   assert.equal(
     refused.rejects[0]!.reason,
-    'profile.anonymized_at is set, but here nobody erased the profile: do that first',
+    'profile.anonymized_at is set, but the profile was not erased here: do that first',
   )
 })

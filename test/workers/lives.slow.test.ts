@@ -13,7 +13,7 @@ import { ask, isAlive, openWorkers, pidsOf, type Workers } from '../support/work
 
 const LONG = { timeout: 240_000 }
 const ready = 'A worker is ready.'
-const died = 'A worker has ended by itself; another takes its place.'
+const died = 'A worker ended unexpectedly; another takes its place.'
 
 function temporaryFolder(): string {
   const folder = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-workers-'))

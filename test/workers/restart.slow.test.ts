@@ -68,7 +68,10 @@ test('a new worker that cannot serve replaces no other', async () => {
     assert.ok(n < 200)
     await sleep(50)
   }
-  assert.match(sentence('tomorrow')!.msg!, /^The workers that are left go on, for a new one cannot take a place: /)
+  assert.match(
+    sentence('tomorrow')!.msg!,
+    /^The restart stopped, and the remaining workers keep running, because a new one cannot start: /,
+  )
   assert.deepEqual(workers.pids(), old)
   const client = workers.client()
   assert.equal((await client.call('/public/v1/funnels', { key: shop.projectKey })).status, 200)

@@ -1387,7 +1387,7 @@ export interface components {
         };
         ErasureRequest: {
             /**
-             * @description Identifiers of the profiles; one that stands twice counts once.
+             * @description Identifiers of the profiles; a repeated one counts once.
              * @example [
              *       "pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A"
              *     ]
@@ -3411,7 +3411,7 @@ export interface operations {
                 limit?: number;
                 /** @description `pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter. */
                 cursor?: string;
-                /** @description The title contains this, upper and lower case being equal. */
+                /** @description The title contains this text, ignoring case. */
                 "filter[title]"?: string;
                 /** @description The alias equals this. */
                 "filter[alias]"?: string;
@@ -3433,7 +3433,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else ours; it stands in the log. */
+                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
                     "X-Request-Id"?: string;
                     /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
                     RateLimit?: string;
@@ -3520,7 +3520,7 @@ export interface operations {
             /** @description The funnel. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else ours; it stands in the log. */
+                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
                     "X-Request-Id"?: string;
                     /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
                     RateLimit?: string;
@@ -3619,7 +3619,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else ours; it stands in the log. */
+                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
                     "X-Request-Id"?: string;
                     /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
                     RateLimit?: string;
@@ -3698,7 +3698,7 @@ export interface operations {
                 limit?: number;
                 /** @description `pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter. */
                 cursor?: string;
-                /** @description Those with this e-mail address, upper and lower case being equal. */
+                /** @description Those with this e-mail address, ignoring case. */
                 "filter[email]"?: string;
                 /** @description Those that came through this funnel first. */
                 "filter[funnel_id]"?: string;
@@ -3716,7 +3716,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else ours; it stands in the log. */
+                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
                     "X-Request-Id"?: string;
                     /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
                     RateLimit?: string;
@@ -3803,7 +3803,7 @@ export interface operations {
             /** @description The profile. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else ours; it stands in the log. */
+                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
                     "X-Request-Id"?: string;
                     /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
                     RateLimit?: string;
@@ -3897,7 +3897,7 @@ export interface operations {
             /** @description The profiles are anonymized. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else ours; it stands in the log. */
+                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
                     "X-Request-Id"?: string;
                     /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
                     RateLimit?: string;
@@ -4020,7 +4020,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else ours; it stands in the log. */
+                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
                     "X-Request-Id"?: string;
                     /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
                     RateLimit?: string;
@@ -4107,7 +4107,7 @@ export interface operations {
             /** @description The session. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else ours; it stands in the log. */
+                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
                     "X-Request-Id"?: string;
                     /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
                     RateLimit?: string;
@@ -4200,7 +4200,7 @@ export interface operations {
             /** @description The replies. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else ours; it stands in the log. */
+                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
                     "X-Request-Id"?: string;
                     /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
                     RateLimit?: string;
@@ -4301,7 +4301,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else ours; it stands in the log. */
+                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
                     "X-Request-Id"?: string;
                     /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
                     RateLimit?: string;
@@ -4390,7 +4390,7 @@ export interface operations {
                 "filter[product_id]"?: string;
                 /** @description Those in this state. */
                 "filter[status]"?: "created" | "trialing" | "active" | "paused" | "cancelled" | "expired" | "unpaid";
-                /** @description Those whose profile has this e-mail address, upper and lower case being equal. */
+                /** @description Those whose profile has this e-mail address, ignoring case. */
                 "filter[email]"?: string;
                 /** @description Those made later than this instant. */
                 "filter[created_after]"?: string;
@@ -4408,7 +4408,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else ours; it stands in the log. */
+                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
                     "X-Request-Id"?: string;
                     /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
                     RateLimit?: string;
@@ -4495,7 +4495,7 @@ export interface operations {
             /** @description The subscription. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else ours; it stands in the log. */
+                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
                     "X-Request-Id"?: string;
                     /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
                     RateLimit?: string;
@@ -4594,7 +4594,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else ours; it stands in the log. */
+                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
                     "X-Request-Id"?: string;
                     /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
                     RateLimit?: string;
@@ -4681,7 +4681,7 @@ export interface operations {
             /** @description The product. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else ours; it stands in the log. */
+                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
                     "X-Request-Id"?: string;
                     /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
                     RateLimit?: string;
@@ -4782,7 +4782,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else ours; it stands in the log. */
+                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
                     "X-Request-Id"?: string;
                     /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
                     RateLimit?: string;
@@ -4873,7 +4873,7 @@ export interface operations {
             /** @description A line for each record. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else ours; it stands in the log. */
+                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
                     "X-Request-Id"?: string;
                     /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
                     RateLimit?: string;

@@ -24,13 +24,13 @@ const FIRST_BEATS = 10
 export function startBeating({ clock, everyMs, heartbeat, lanes, usable, log }: BeatingOptions): Beating {
   const stopping = new AbortController()
   let freshMs = clock.monotonicMs()
-  let said: boolean | undefined
+  let logged: boolean | undefined
 
   function logChange(beats: number): void {
     for (const lane of lanes) freshMs = Math.max(freshMs, lane.known()?.freshMs ?? freshMs)
     const now = usable()
-    if (now === said || (!now && beats < FIRST_BEATS)) return
-    said = now
+    if (now === logged || (!now && beats < FIRST_BEATS)) return
+    logged = now
     if (now) log.info('The replica is used for reads.')
     else log.warn(`The replica is not used: it ${whyNot(lanes)}. All reads go to the primary.`)
   }

@@ -5,7 +5,8 @@ import type { Db } from '../../lib/pg/db.ts'
 export interface Heartbeat {
   /** Changes the token, unless another process has just done so, and stores the present one. */
   beat(): Promise<void>
-  /** An instant of the monotonic clock: a server with this token has everything that was committed before it. Undefined for a
+  /**
+   * An instant of the monotonic clock: a server with this token has everything that was committed before it. Undefined for a
    * token that is too old or was never read at the primary.
    */
   since(token: string): number | undefined
@@ -15,9 +16,9 @@ export interface Heartbeat {
 export function openHeartbeat(db: Db, clock: Clock, everyMs: number, keepMs: number): Heartbeat {
   /** The tokens, ordered by their instants. */
   const known = new Map<string, number>()
-  let last: { token: string; askedMs: number } | undefined
+  let last: { token: string; queriedMs: number } | undefined
 
-  function learn(token: string, sinceMs: number): void {
+  function remember(token: string, sinceMs: number): void {
     if (!known.has(token)) known.set(token, sinceMs)
     for (const [old, since] of known) {
       if (since > sinceMs - keepMs) break
@@ -25,25 +26,25 @@ export function openHeartbeat(db: Db, clock: Clock, everyMs: number, keepMs: num
     }
   }
 
-  async function ask(): Promise<void> {
-    const askedMs = clock.monotonicMs()
+  async function updateToken(): Promise<void> {
+    const queriedMs = clock.monotonicMs()
     const [row] = await db.query(BEAT, [`${everyMs} milliseconds`])
     if (!row) return void (await db.query(BEGIN))
     // Another process wrote this token after our last query, which returned an older one. For the first token there was
     // none.
-    if (row.ours === 't') learn(row.token!, askedMs)
-    else if (last && last.token !== row.token) learn(row.token!, last.askedMs)
-    last = { token: row.token!, askedMs }
+    if (row.ours === 't') remember(row.token!, queriedMs)
+    else if (last && last.token !== row.token) remember(row.token!, last.queriedMs)
+    last = { token: row.token!, queriedMs }
   }
 
-  let asking: Promise<void> | undefined
+  let updating: Promise<void> | undefined
   return {
     // One at a time: each needs the result of the one before.
     beat() {
-      asking ??= ask().finally(() => {
-        asking = undefined
+      updating ??= updateToken().finally(() => {
+        updating = undefined
       })
-      return asking
+      return updating
     },
     since: (token) => known.get(token),
   }

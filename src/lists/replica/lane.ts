@@ -60,7 +60,7 @@ export function openLane({ connect, clock, heartbeat, liveness, patienceMs, sche
 
   async function poll(): Promise<void> {
     try {
-      const [row] = await within(patienceMs, clock, pipeline.read(STATE, []))
+      const [row] = await withTimeout(patienceMs, clock, pipeline.read(STATE, []))
       if (!row) return forget('has shown no heartbeat yet')
       const [token, standby, position, version] = row.texts()
       if (standby !== 't') return forget('is not a standby')
@@ -72,7 +72,7 @@ export function openLane({ connect, clock, heartbeat, liveness, patienceMs, sche
     } catch (error) {
       forget(reasonOf(error))
       // The statements behind this one would wait as long.
-      if (error instanceof Silence && client) wireOf(client).stream.destroy()
+      if (error instanceof NoResponse && client) wireOf(client).stream.destroy()
     }
   }
 
@@ -105,23 +105,23 @@ const STATE = {
 
 const ERASURES = { name: 'erasures', text: 'select number from erasure_marks where project_id = $1' }
 
-class Silence extends Error {}
+class NoResponse extends Error {}
 
-async function within<T>(ms: number, clock: Clock, promise: Promise<T>): Promise<T> {
-  const answered = new AbortController()
-  const silence = clock.sleep(ms, answered.signal).then(() => {
-    throw new Silence()
+async function withTimeout<T>(ms: number, clock: Clock, promise: Promise<T>): Promise<T> {
+  const settled = new AbortController()
+  const timeout = clock.sleep(ms, settled.signal).then(() => {
+    throw new NoResponse()
   })
-  silence.catch(() => {})
+  timeout.catch(() => {})
   try {
-    return await Promise.race([promise, silence])
+    return await Promise.race([promise, timeout])
   } finally {
-    answered.abort()
+    settled.abort()
   }
 }
 
 function reasonOf(error: unknown): string {
-  if (error instanceof Silence) return 'does not respond'
+  if (error instanceof NoResponse) return 'does not respond'
   const state = sqlState(error)
   if (state === '42P01' || state === '42703') return OLD_SCHEMA
   // Messages of PostgreSQL and of the network contain users and addresses, never the password.

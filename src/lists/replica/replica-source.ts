@@ -45,12 +45,12 @@ export function openReplicaSource(following: Following, lane: Lane, projectId: s
   const { db, slow, stateOfPrimary } = following
   const known = lane.known()
   let erasures = replayed(known, projectId)
-  let walk: bigint | undefined
-  let promised: string | undefined
+  let walkMark: bigint | undefined
+  let promisedHorizon: string | undefined
 
   const check = (now: Known | undefined): Known => {
     if (!now || !isFresh(now, following)) throw new Behind('late')
-    if (walk !== undefined && now.position < walk) throw new Behind('walk')
+    if (walkMark !== undefined && now.position < walkMark) throw new Behind('walk')
     return now
   }
   const read: Read = async (statement, params, take) => {
@@ -60,7 +60,7 @@ export function openReplicaSource(following: Following, lane: Lane, projectId: s
     return lane.read(statement, params, take)
   }
   /** Another connection may lead to another replica, whose state has to be read again. */
-  const prove = async (other: Lane): Promise<void> => {
+  const verify = async (other: Lane): Promise<void> => {
     await other.poll()
     for (let tried = 0; tried < TRIES; tried += 1) {
       const shown = other.known()
@@ -71,13 +71,13 @@ export function openReplicaSource(following: Following, lane: Lane, projectId: s
     }
     await other.readErasures(projectId)
     const now = check(other.known())
-    if (promised !== undefined) await showHorizon(now, other.read, projectId, promised)
+    if (promisedHorizon !== undefined) await showHorizon(now, other.read, projectId, promisedHorizon)
     const there = replayed(now, projectId)
     if (there < erasures) erasures = there
   }
   const readLong: Read = async (statement, params, take) => {
     const rows = await slow.use(async (one) => {
-      await prove(one)
+      await verify(one)
       return one.read(statement, params, take)
     })
     if (!rows) throw new Behind('late')
@@ -89,15 +89,15 @@ export function openReplicaSource(following: Following, lane: Lane, projectId: s
     readLong,
     fair: db.fair,
     async horizon() {
-      promised = await readHorizon(db, projectId)
-      await showHorizon(check(known), read, projectId, promised)
-      return promised
+      promisedHorizon = await readHorizon(db, projectId)
+      await showHorizon(check(known), read, projectId, promisedHorizon)
+      return promisedHorizon
     },
     voidFrom: (_projectId, from) => readVoidFrom(db, projectId, from),
     mark: async () => (await stateOfPrimary(projectId)).position,
     async reach(mark) {
       if (mark === undefined) throw new Behind('walk')
-      walk = mark
+      walkMark = mark
       // It may have advanced since its last check.
       if (known && known.position < mark) await lane.poll()
       check(known)
@@ -107,9 +107,9 @@ export function openReplicaSource(following: Following, lane: Lane, projectId: s
 }
 
 /** Rejects when the connection does not show the horizon yet. */
-async function showHorizon(known: Known, read: Lane['read'], projectId: string, promised: string): Promise<void> {
-  if ((known.horizons.get(projectId) ?? '') >= promised) return
-  const [row] = await read(HORIZON, [projectId, promised])
+async function showHorizon(known: Known, read: Lane['read'], projectId: string, horizon: string): Promise<void> {
+  if ((known.horizons.get(projectId) ?? '') >= horizon) return
+  const [row] = await read(HORIZON, [projectId, horizon])
   if (!row) throw new Behind('late')
   known.horizons.set(projectId, instantFromPg(row.text(0)!))
 }

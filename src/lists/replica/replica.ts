@@ -2,7 +2,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { clientConfig } from '../../lib/pg/client-config.ts'
 import type { Db, DbOptions } from '../../lib/pg/db.ts'
-import { sqlState } from '../../lib/pg/errors.ts'
+import { isTimeout } from '../../lib/pg/errors.ts'
 import { openLiveness } from '../../lib/pg/liveness.ts'
 import { primarySource, type Reads, type Source } from '../source.ts'
 import { startBeating } from './beating.ts'
@@ -20,7 +20,7 @@ export interface ReplicaOptions {
   clock: Clock
   /** Above this lag reads go to the primary. */
   maxLagMs: number
-  /** The newest migration this program builds on. */
+  /** The newest migration that this program needs. */
   schemaVersion: number
   log: { info(message: string): void; warn(message: string): void }
   /** Called for every request: where it was finally read, and why. */
@@ -66,8 +66,8 @@ export function openReplica({ db, connect, clock, maxLagMs, schemaVersion, log, 
       const lane = pick()
       const tried = lane ? await tryReplica(following, lane, projectId, work) : { why: 'late' as const }
       if (tried.why === 'erasure') for (const one of lanes) void one.readErasures(projectId)
-      observe('answer' in tried ? 'replica' : 'primary', tried.why)
-      return 'answer' in tried ? tried.answer : work(atPrimary(following, projectId))
+      observe('result' in tried ? 'replica' : 'primary', tried.why)
+      return 'result' in tried ? tried.result : work(atPrimary(following, projectId))
     },
     usable,
     lagMs: beating.lagMs,
@@ -92,8 +92,7 @@ function picker(lanes: Lane[], following: Following): () => Lane | undefined {
   }
 }
 
-type Tried<T> = { why: Why } | { why: 'fresh'; answer: T }
-const STATEMENT_TIMEOUT = '57014'
+type Tried<T> = { why: Why } | { why: 'fresh'; result: T }
 
 async function tryReplica<T>(
   following: Following,
@@ -104,11 +103,11 @@ async function tryReplica<T>(
   const source = openReplicaSource(following, lane, projectId)
   try {
     // Requested after the request has arrived and in parallel with the read: includes every erasure confirmed before it.
-    const [answer, { erasures }] = await Promise.all([work(source), following.stateOfPrimary(projectId)])
-    return erasures <= source.erasures() ? { why: 'fresh', answer } : { why: 'erasure' }
+    const [result, { erasures }] = await Promise.all([work(source), following.stateOfPrimary(projectId)])
+    return erasures <= source.erasures() ? { why: 'fresh', result } : { why: 'erasure' }
   } catch (error) {
     // A read that times out here would time out at the primary, too.
-    if (sqlState(error) === STATEMENT_TIMEOUT) throw error
+    if (isTimeout(error)) throw error
     return { why: error instanceof Behind ? error.why : 'refused' }
   }
 }

@@ -7,13 +7,13 @@ export interface SlowLanes {
   close(): Promise<void>
 }
 
-export function openSlowLanes(open: () => Lane, most: number): SlowLanes {
+export function openSlowLanes(open: () => Lane, max: number): SlowLanes {
   const all: Lane[] = []
   const idle: Lane[] = []
 
   function take(): Lane | undefined {
     const lane = idle.pop()
-    if (lane || all.length === most) return lane
+    if (lane || all.length === max) return lane
     const opened = open()
     all.push(opened)
     return opened

@@ -58,8 +58,8 @@ export function oneOf(...values: string[]): Type {
   return {
     read(value) {
       if (typeof value === 'string' && values.includes(value)) return value
-      const came = typeof value === 'string' ? `, got ${JSON.stringify(shorten(value, 32))}` : ''
-      throw new BadLine(` must be one of ${values.join(', ')}${came}`)
+      const given = typeof value === 'string' ? `, got ${JSON.stringify(shorten(value, 32))}` : ''
+      throw new BadLine(` must be one of ${values.join(', ')}${given}`)
     },
   }
 }
