@@ -26,7 +26,7 @@ const fields = {
   status: text('State.', { enum: ['processing', 'succeeded', 'failed', 'cancelled'] }),
   amount: decimal('Amount in major units.', { example: 10.5 }),
   currency_code: text('ISO 4217 code.', { example: 'USD' }),
-  amount_refunded: decimal('Sum of the refunds that succeeded.'),
+  amount_refunded: decimal('Sum of the refunds that succeeded.', { sql: 'round(o.amount_refunded, scale(o.amount))' }),
   failed_message_for_user: text('Error message for the customer; empty unless the charge failed.'),
   psp: text('Payment provider.', { example: 'simulator' }),
   psp_merchant_id: text('Account at the provider.', { nullable: true }),

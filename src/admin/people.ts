@@ -77,7 +77,7 @@ const order = shape('PersonOrder', 'o', {
   status: text('State.'),
   psp: text('Payment provider.'),
   amount: decimal('Amount in major units.'),
-  amount_refunded: decimal('Sum of the refunds that succeeded.'),
+  amount_refunded: decimal('Sum of the refunds that succeeded.', { sql: 'round(o.amount_refunded, scale(o.amount))' }),
   currency_code: text('Currency.'),
   consumable_id: text('The consumable it granted.', { sql: 'c.consumable_id', nullable: true }),
   consumable_active: boolean('Whether the consumable is active.', { sql: 'c.is_active', nullable: true }),

@@ -51,11 +51,17 @@ export function readAmountField(value: string | number | JsonNumber): Decimal {
   }
 }
 
-/** `amount must be greater than 0, not 0.` */
+/** `amount must be greater than 0, got 0.` */
 export function notPositive(value: unknown): ApiError {
   return amountRefused('amount_not_positive', 'must be greater than 0', value)
 }
 
-function amountRefused(code: string, rule: string, value: unknown): ApiError {
-  return new ApiError(400, code, `amount ${rule}, got ${shorten(JSON.stringify(value), 64)}.`)
+/** The refusal of an amount that breaks a rule; `value` is what was sent. */
+export function amountRefused(code: string, rule: string, value: unknown): ApiError {
+  return new ApiError(400, code, amountRule(rule, value))
+}
+
+/** The sentence of the same. */
+export function amountRule(rule: string, value: unknown): string {
+  return `amount ${rule}, got ${shorten(JSON.stringify(value), 64)}.`
 }

@@ -30,7 +30,7 @@ export function keyReused(what: string): ApiError {
   return new ApiError(
     400,
     'idempotency_key_reused',
-    `This idempotency_key was used for ${what} before: nothing was done. Use one key per intent.`,
+    `idempotency_key was used for ${what} before. Nothing was done: each purchase or refund needs a key of its own.`,
     {
       extra: { code: 'idempotency_key_reused' },
     },

@@ -6,6 +6,7 @@ import type { Db } from '../lib/pg/db.ts'
 import type { Statement } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { decimal, instant, shape, text } from '../lib/shape/shape.ts'
+import { moveOf } from '../records/payment-move.ts'
 import { JOINS, subscription } from '../records/subscription.ts'
 import { externalId } from './body.ts'
 import { consumable } from './effects/consumable.ts'
@@ -17,7 +18,7 @@ const oneoff = shape('OneOffPurchase', 'o', {
   oneoff_id: text('Identifier of the purchase, `meta_oneoff_id` of the report.'),
   order_id: text('Order of the payment (UUID).'),
   amount: decimal('Amount that was paid, in major units.', { example: 10.5 }),
-  amount_refunded: decimal('Sum of its refunds, in major units.', { example: 0 }),
+  amount_refunded: decimal('Sum of its refunds, in major units.', { example: 0.5 }),
   currency_code: text('ISO 4217 code.', { example: 'USD' }),
   purchased_at: instant('When it was paid.'),
 })
@@ -75,15 +76,16 @@ const SUBSCRIPTIONS: Statement = {
     order by s.created_at desc, s.id desc`,
 }
 
-// Refunds are rows of their own, with a positive amount.
+// Refunds are rows of their own, with a positive amount, and so is a refund that failed after it had succeeded.
 const ONEOFFS: Statement = {
   name: 'list one-off purchases',
   text: `
     select ${oneoff.columns} from (
       select p.meta_oneoff_id as oneoff_id, p.order_id, p.amount, p.currency_code, p.trx_created_at as purchased_at,
-        coalesce((
-          select sum(r.amount) from report_transactions r
-          where r.organization_id = $1 and r.order_id = p.order_id and r.status = 'refunded'), 0) as amount_refunded
+        round(coalesce((
+          select sum(case ${moveOf('r')} when 'refund' then r.amount when 'refund_failed' then -r.amount end)
+          from report_transactions r where r.organization_id = $1 and r.order_id = p.order_id
+        ), 0), scale(p.amount)) as amount_refunded
       from report_transactions p
       where p.organization_id = $1 and p.external_id = $2 and p.meta_oneoff_id is not null
         and p.psp_transaction_type = 'sale' and p.status = 'succeeded'

@@ -118,7 +118,11 @@ function instantField(value: string): string {
     return readInstant(value)
   } catch (error) {
     if (error instanceof TimeError)
-      throw new ApiError(400, 'invalid_property', `last_transaction_date ${error.message}.`)
+      throw new ApiError(
+        400,
+        'invalid_property',
+        `last_transaction_date ${error.message}, got "${shorten(value, 64)}".`,
+      )
     throw error
   }
 }

@@ -32,15 +32,15 @@ export function columnsOf({ fields }: Kind): { name: string; json: boolean }[] {
 
 const BY_NAME: ReadonlyMap<string, Kind> = new Map(KINDS.map((kind) => [kind.name, kind]))
 const EXACT = { exact: true }
-const OUT_OF_RANGE = 'must be written without an exponent, and not be beyond the range of a double'
 
 function parse(line: string): JsonValue {
   try {
     return readJson(line, EXACT)
   } catch (error) {
     if (!(error instanceof JsonError)) throw error
-    const field = error instanceof NumberRangeError && pathOfNumber(line, error)
-    throw new BadLine(field ? `${shorten(field, 64)} ${OUT_OF_RANGE}` : error.message)
+    if (!(error instanceof NumberRangeError)) throw new BadLine(error.message)
+    const field = pathOfNumber(line, error)
+    throw new BadLine(field ? `${shorten(field, 64)} ${error.rule}` : error.message)
   }
 }
 

@@ -21,7 +21,7 @@ const NETWORKS = anyOf(
 
 const CARD_WORDS = /^(?:card|pan|cc|number|account|creditcard|debitcard|cardnumber|ccnumber)s?$/i
 const ID_WORDS = /^ids?$/i
-const WORD = /[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g
+const WORD = /[A-Z]{2,}s(?![a-z])|[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g
 const MAX_PATH = 200
 
 /**

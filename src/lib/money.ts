@@ -69,9 +69,10 @@ export function readMinor(value: string | number | JsonNumber, currency: string)
   return minor
 }
 
-/** The phrase for an amount that `toMinor` cannot convert: `has more decimal places than JPY allows (0)`. */
+/** The phrase for an amount that `toMinor` cannot convert: `must have no decimal places in JPY`. */
 export function tooManyDecimals(currency: string): string {
-  return `has more decimal places than ${currency} allows (${knownMinorUnits(currency)})`
+  const most = knownMinorUnits(currency)
+  return `must have ${most === 0 ? 'no' : `at most ${most}`} decimal places in ${currency}`
 }
 
 /** Writes minor units as major units with all decimals of the currency: 1050 USD is `10.50`, 500 JPY is `500`. */

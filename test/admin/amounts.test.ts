@@ -31,7 +31,10 @@ test('400 for a refund of 9.999999999999999999 USD, which is not 10', async () =
   const refund = (amount: string) =>
     send('POST', `/orders/${order_id}/refund`, `{"amount": ${amount}, "idempotency_key": "r"}`)
   const refused = await refund('9.999999999999999999')
-  assert.deepEqual([refused.status, refused.body.message], [400, 'amount has more decimal places than USD allows (2).'])
+  assert.deepEqual(
+    [refused.status, refused.body.message],
+    [400, 'amount must have at most 2 decimal places in USD, got 9.999999999999999999.'],
+  )
   const made = await refund('9.990')
   assert.deepEqual([made.status, made.body.amount, made.body.refund_status], [200, 9.99, 'succeeded'])
 })

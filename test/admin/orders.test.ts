@@ -30,8 +30,9 @@ async function call(method: string, path: string, body?: object) {
     headers: { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) },
     ...(body && { body: JSON.stringify(body) }),
   })
+  const text = await response.text()
   // biome-ignore lint/suspicious/noExplicitAny: the shape is what the test checks.
-  return { status: response.status, body: (await response.json()) as any }
+  return { status: response.status, text, body: JSON.parse(text) as any }
 }
 
 test('find a person, see their charge and its timeline, refund it, send an event again', async () => {
@@ -53,6 +54,7 @@ test('find a person, see their charge and its timeline, refund it, send an event
   assert.deepEqual((await call('GET', '/search?q=nobody@example.com')).body, { results: [] })
 
   const path = `/organizations/${organization.id}/orders/${order_id}`
+  assert.match((await call('GET', path)).text, /"amount_refunded":0\.00,/)
   const refunded = await call('POST', `${path}/refund`, { reason: 'asked' })
   assert.deepEqual(
     [refunded.status, refunded.body.refund_status, refunded.body.consumable_revoked],

@@ -73,7 +73,7 @@ describe('a part of the amount is approved', () => {
   test('no more than was charged can be refunded', async () => {
     const { order_id } = await oneOffCharge(partial, setup.shop.id, request())
     const answer = await setup.shop.refund(setup.user, order_id, { amount: '7.01', idempotency_key: 'r' })
-    assert.match(answer.body.message, /above what is left of the charge: 7\.00 USD/)
+    assert.match(answer.body.message, /at most 7\.00 USD, what is left of the charge/)
   })
 
   test('is named by doctor', async () => {

@@ -13,13 +13,17 @@ const assets = async (external_id: string) => (await shop.post('/my_assets', { e
 
 async function pay(
   externalId: string,
-  row: { order?: string; amount: string; status: string; type: string; at: string },
+  row: { order?: string; amount: string; status: string; type: string; at: string; at_provider?: string },
 ) {
   await billing.db.query(
     `insert into report_transactions (organization_id, external_id, imported, updated_at, order_id, trx_id, trx_created_at,
-       amount, currency_code, status, psp, psp_transaction_type, meta_oneoff_id)
-     values ($1, $2, true, $3, $4, $5, $3, $6, 'USD', $7, 'stripe', $8, $9)`,
-    [shop.id, externalId, row.at, row.order ?? randomUUID(), randomUUID(), row.amount, row.status, row.type, 'guide'],
+       amount, currency_code, status, psp, psp_transaction_type, meta_oneoff_id,
+       psp_transaction_id)
+     values ($1, $2, true, $3, $4, $5, $3, $6, 'USD', $7, 'stripe', $8, 'guide', $9)`,
+    [
+      ...[shop.id, externalId, row.at, row.order ?? randomUUID(), randomUUID()],
+      ...[row.amount, row.status, row.type, row.at_provider ?? null],
+    ],
   )
 }
 
@@ -60,6 +64,19 @@ test('subscriptions as the data API lists them, one-offs with what was refunded,
     },
   ])
   assert.equal(consumables.length, 1)
+})
+
+test('of a one-off, a chargeback is no refund, and a refund that failed later does not count', async () => {
+  const user = await shop.customer()
+  const order = randomUUID()
+  await pay(user, { order, amount: '10.50', status: 'succeeded', type: 'sale', at: '2026-02-03T00:00:00Z' })
+  const refund = { order, amount: '2.00', type: 'refund', at_provider: 're_1' }
+  await pay(user, { ...refund, status: 'refunded', at: '2026-02-04T00:00:00Z' })
+  await pay(user, { order, amount: '8.50', status: 'refunded', type: 'chargeback', at: '2026-02-05T00:00:00Z' })
+  assert.equal((await assets(user)).oneoffs[0].amount_refunded, 2)
+  await pay(user, { ...refund, status: 'failed', at: '2026-02-06T00:00:00Z' })
+  const { text } = await shop.post('/my_assets', { external_id: user })
+  assert.match(text, /"amount":10\.50,"amount_refunded":0\.00,/)
 })
 
 test('a customer without a profile, or who is not known, has empty groups', async () => {

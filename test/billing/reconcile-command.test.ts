@@ -127,7 +127,7 @@ describe('reconcile', () => {
     assert.deepEqual([second.settled, second.adopted, await isMarked()], [1, 1, false])
     assert.equal(
       (await other.refund(user, order_id)).body.message,
-      'The charge is paid back already: nothing is left of it.',
+      'Nothing is left to refund: the whole charge was refunded before.',
     )
   })
 

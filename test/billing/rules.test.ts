@@ -48,8 +48,8 @@ function expected({ isEnabled, limits, units, places, currency, card }: Case): R
   if (!isEnabled) return /not enabled/
   if (units === 0) return /must be greater than 0/
   if (!(currency in PLACES)) return /is not a currency/
-  if (thousandths % 10 ** (3 - PLACES[currency]!) !== 0) return /more decimal places/
-  if (thousandths > most) return /above the organization's maximum/
+  if (thousandths % 10 ** (3 - PLACES[currency]!) !== 0) return /decimal places in/
+  if (thousandths > most) return /, the organization's maximum, got /
   if (card === 'nobody') return /no customer/
   if (card === 'unpaid') return /no successful payment/
   if (card === 'unsaved') return /no saved card/

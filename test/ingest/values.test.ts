@@ -116,8 +116,7 @@ test('amounts are exact, with the decimals of their currency', () => {
   assert.equal(problem(amount('0.5', 'JPY')), 'payment.amount has more decimal places than JPY allows')
   assert.equal(problem(amount('-1')), 'payment.amount must not be below 0')
   assert.equal(problem(amount('1e2')), 'payment.amount must be written without an exponent')
-  const outOfRange = 'data.amount must be written without an exponent, and not be beyond the range of a double'
-  assert.equal(problem(amount('1e400')), outOfRange)
+  assert.equal(problem(amount('1e400')), 'data.amount must be written without an exponent')
   assert.equal(
     problemOf(line.payment, { amount_usd: 1.005 }),
     'payment.amount_usd has more decimal places than USD allows',

@@ -52,6 +52,7 @@ describe('findCardNumber', () => {
       'cc2',
       'pan1',
       'accountNo',
+      'PANs',
     ]
     for (const key of [...words, ...compounds, 'Cards', 'creditcard', 'card.number', 'Kreditkarte (card)']) {
       assert.notEqual(find(JSON.stringify({ [key]: VISA })), undefined, key)

@@ -76,7 +76,7 @@ describe('a body', () => {
     [
       'a number beyond a double',
       '{"profile_ids": ["a", 1e400]}',
-      /^profile_ids\[1\] must be written without an exponent/,
+      /^profile_ids\[1\] must be written without an exponent, got 1e400\.$/,
     ],
     ['one without a field', '1e400', /not valid JSON: column 1: a number out of range/],
     ['one, and another mistake', '{"profile_ids": [1e400}', /not valid JSON: column 18: a number out of range/],

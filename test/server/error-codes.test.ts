@@ -55,7 +55,7 @@ describe('X-Error-Code', () => {
       '/payment/one_off_charge',
       '{"external_id": "x", "amount": 1e400, "currency_code": "USD", "idempotency_key": "x"}',
     )
-    assert.match(exponent.body.message, /^amount must be written without an exponent/)
+    assert.match(exponent.body.message, /^amount must be written without an exponent, got 1e400\.$/)
     assert.deepEqual(codeOf(await charge({ amount: 1.001 })), [400, 'amount_too_many_decimals'])
     assert.deepEqual(codeOf(await charge({ amount: 1_000_000 })), [400, 'amount_above_maximum'])
     assert.deepEqual(codeOf(await charge({ currency_code: 'ZZZ' })), [400, 'unknown_currency'])

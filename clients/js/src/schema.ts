@@ -1803,7 +1803,7 @@ export interface components {
             /**
              * Format: double
              * @description Sum of its refunds, in major units.
-             * @example 0
+             * @example 0.5
              */
             amount_refunded: number;
             /**

@@ -2,7 +2,7 @@
 import { ApiError } from '../../lib/errors.ts'
 import { formatMinor, MAX_MINOR, minorUnits, toMinor, tooManyDecimals } from '../../lib/money.ts'
 import { shorten } from '../../lib/text.ts'
-import { notPositive } from '../body.ts'
+import { amountRefused, amountRule, notPositive } from '../body.ts'
 import type { ChargeRequest } from './request.ts'
 
 /** The rules that the claim's statement judges, in the order of the contract; the first that is broken is returned. */
@@ -35,14 +35,14 @@ type Sentence = (request: ChargeRequest, refusal: Refusal) => string
 
 const SENTENCES: Record<Exclude<Rule, 'amount_refused' | 'provider_not_ready'>, Sentence> = {
   one_off_charge_disabled: () =>
-    'Custom charges are not enabled for this organization: its operator runs "tundish org set ID --one-off-charge on".',
-  amount_above_maximum: ({ currencyCode }, { maximum }) =>
-    `amount is above the organization's maximum of ${maximum} ${currencyCode}.`,
+    'Custom charges are not enabled for this organization. Its operator enables them with "tundish org set ID --one-off-charge on".',
+  amount_above_maximum: ({ currencyCode, amountSent }, { maximum }) =>
+    amountRule(`must be at most ${maximum} ${currencyCode}, the organization's maximum`, amountSent),
   unknown_customer: ({ externalId }) => `There is no customer with the external_id "${shorten(externalId, 64)}".`,
   no_successful_payment: () => 'The customer has no successful payment yet.',
   no_saved_card: () => 'The customer has no saved card.',
   currency_not_offered: ({ currencyCode }) =>
-    `${currencyCode} is not offered by the merchant account of the saved card.`,
+    `currency_code "${currencyCode}" is not offered by the merchant account of the saved card.`,
   charge_in_progress: () => 'Another charge of this customer is in progress.',
 }
 
@@ -63,9 +63,9 @@ export function exactAmount({ amount, amountSent, currencyCode }: ChargeRequest)
   }
   const minor = toMinor(amount, currencyCode)
   if (minor === undefined) {
-    return new ApiError(400, 'amount_too_many_decimals', `amount ${tooManyDecimals(currencyCode)}.`)
+    return amountRefused('amount_too_many_decimals', tooManyDecimals(currencyCode), amountSent)
   }
   if (minor <= MAX_MINOR) return minor
   const most = `${formatMinor(MAX_MINOR, currencyCode)} ${currencyCode}`
-  return new ApiError(400, 'amount_too_large', `amount must be at most ${most}.`)
+  return amountRefused('amount_too_large', `must be at most ${most}`, amountSent)
 }

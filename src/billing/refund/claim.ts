@@ -7,6 +7,7 @@ import type { Db } from '../../lib/pg/db.ts'
 import { endWhenStalled } from '../../lib/pg/stalled.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import { minorFromDatabase } from '../amount.ts'
+import { amountRefused } from '../body.ts'
 import { nthRefundKey, refundKey } from '../keys.ts'
 import { lockOutErasure } from '../lock-out-erasure.ts'
 import { findByKey, REFUND_COLUMNS, type Refund } from './refunds.ts'
@@ -40,7 +41,7 @@ export async function findRefundable(
     throw new ApiError(
       400,
       'order_not_charged_here',
-      `The order "${orderId}" was not charged through Tundish: refund it where it was.`,
+      `The order "${orderId}" was not charged through Tundish: refund it where it was charged.`,
     )
   }
   throw new ApiError(400, 'unknown_order', `The customer has no order "${orderId}".`)
@@ -62,19 +63,23 @@ const FIND_IMPORTED: Statement = {
 }
 
 /** The amount to pay back, in major units with all decimals. Throws a 400 for the first rule that is broken. */
-export function allow(order: Refundable, { amount, orderId, isSoft }: RefundRequest): string {
+export function allow(order: Refundable, { amount, amountSent, orderId, isSoft }: RefundRequest): string {
   const { currency_code } = order
   const refuse = (code: string, sentence: string) => new ApiError(400, code, sentence)
   if (order.status !== 'succeeded')
-    throw refuse('order_not_succeeded', `The order "${orderId}" is ${order.status}, not succeeded.`)
+    throw refuse(
+      'order_not_succeeded',
+      `Only a charge that succeeded can be refunded: order "${orderId}" is ${order.status}.`,
+    )
   const minor = amount && toMinor(amount, currency_code)
   if (amount && minor === undefined)
-    throw refuse('amount_too_many_decimals', `amount ${tooManyDecimals(currency_code)}.`)
+    throw amountRefused('amount_too_many_decimals', tooManyDecimals(currency_code), amountSent)
   const left = minorFromDatabase(order.amount, currency_code) - minorFromDatabase(order.amount_refunded, currency_code)
-  if (left === 0n) throw refuse('nothing_left_to_refund', 'The charge is paid back already: nothing is left of it.')
+  if (left === 0n)
+    throw refuse('nothing_left_to_refund', 'Nothing is left to refund: the whole charge was refunded before.')
   if ((minor ?? 0n) > left) {
     const most = `${formatMinor(left, currency_code)} ${currency_code}`
-    throw refuse('amount_above_what_is_left', `amount is above what is left of the charge: ${most}.`)
+    throw amountRefused('amount_above_what_is_left', `must be at most ${most}, what is left of the charge`, amountSent)
   }
   if (order.in_progress === 't') throw refuse('refund_in_progress', 'Another refund of this order is in progress.')
   if (order.charge_transaction_id === null && !isSoft) {

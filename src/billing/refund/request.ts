@@ -32,6 +32,8 @@ export interface RefundRequest {
   orderId: string
   /** Undefined: all that is left. */
   amount: Decimal | undefined
+  /** The same as it was sent, for error sentences. */
+  amountSent?: string | number | JsonNumber | undefined
   isSoft: boolean
   reason: string
   comment: string
@@ -55,6 +57,7 @@ export function readRefundRequest(body: JsonObject): RefundRequest {
     externalId: external_id!,
     orderId: order_id!.toLowerCase(),
     amount,
+    amountSent,
     isSoft: body.soft_refund === true,
     reason,
     comment,

@@ -4,7 +4,7 @@ import addFormats from 'ajv-formats'
 import { ApiError } from '../errors.ts'
 import { JsonError, type JsonValue, NumberRangeError, pathOfNumber, readJson } from '../json/read.ts'
 import type { Schema } from '../shape/schema.ts'
-import { shorten } from '../text.ts'
+import { countCharacters, shorten } from '../text.ts'
 import { phraseOf } from './rule-phrases.ts'
 
 interface Finding {
@@ -49,18 +49,19 @@ export function parseBody(bytes: Uint8Array): JsonValue {
   try {
     return readJson(bytes, { exact: true })
   } catch (error) {
-    const field = error instanceof NumberRangeError && pathOfNumber(Buffer.from(bytes).toString(), error)
-    if (field) throw numberOutOfRange(field)
+    if (error instanceof NumberRangeError) refuseNumber(Buffer.from(bytes).toString(), error)
     if (error instanceof JsonError)
       throw new ApiError(400, 'invalid_json', `The body is not valid JSON: ${error.message}.`)
     throw error
   }
 }
 
-/** The JSON is valid, but the property is out of range. */
-function numberOutOfRange(field: string): ApiError {
-  const rule = 'must be written without an exponent, and not be beyond the range of a double'
-  return new ApiError(400, 'invalid_property', `${shorten(field, 64)} ${rule}.`)
+/** Refuses a number that is out of range by the name of its property, if the JSON is valid otherwise. */
+function refuseNumber(text: string, error: NumberRangeError): void {
+  const field = pathOfNumber(text, error)
+  if (!field) return
+  const got = shorten(text.slice(error.start, error.end), 64)
+  throw new ApiError(400, 'invalid_property', `${shorten(field, 64)} ${error.rule}, got ${got}.`)
 }
 
 export function noBody(): ApiError {
@@ -129,6 +130,6 @@ function describe(value: unknown): string {
   if (Array.isArray(value)) return `a list of ${value.length}`
   if (typeof value === 'object' && value !== null) return 'an object'
   if (typeof value === 'string')
-    return value.length > 64 ? `a text of ${value.length} characters` : JSON.stringify(value)
+    return value.length > 64 ? `a text of ${countCharacters(value)} characters` : JSON.stringify(value)
   return String(value)
 }

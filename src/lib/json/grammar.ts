@@ -9,11 +9,15 @@ export class NumberRangeError extends JsonError {
   /** Where the number begins and ends in the text. */
   readonly start: number
   readonly end: number
+  /** The rule that it breaks, as the phrase after the field's name. */
+  readonly rule: string
 
-  constructor(message: string, start: number, end: number) {
-    super(message)
+  constructor(text: string, start: number, end: number) {
+    super(`${place(text, start)}: a number out of range`)
     this.start = start
     this.end = end
+    const hasExponent = /e/i.test(text.slice(start, end))
+    this.rule = `must be ${hasExponent ? 'written without an exponent' : 'within the range of a double'}`
   }
 }
 
@@ -185,11 +189,7 @@ class Walk {
     // A number beyond a double is beyond PostgreSQL's numeric, too, or nearly so; 0e99999 would pass as a zero.
     const vanished = value === 0 && /^[-0.]*[1-9]/.test(digits)
     if (!Number.isFinite(value) || vanished || /[eE][+-]?[0-9]{5}/.test(digits))
-      throw new NumberRangeError(
-        `${place(this.text, this.at)}: a number out of range`,
-        this.at,
-        this.at + digits.length,
-      )
+      throw new NumberRangeError(this.text, this.at, this.at + digits.length)
     const start = this.at
     this.at += digits.length
     if (String(value) !== digits) this.oddNumbers.push({ start, end: this.at })
