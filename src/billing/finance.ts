@@ -1,4 +1,5 @@
 // The figures of a month for bookkeeping: signed rows of the payment report, and their sums by month, currency and provider.
+import { readDay, readMonth } from '../lib/days.ts'
 import { ApiError } from '../lib/errors.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Row } from '../lib/pg/row-bytes.ts'
@@ -136,13 +137,12 @@ const PARAMETERS: PeriodNames = { month: 'month', from: 'from', to: 'to' }
 /** Reads a month, or a first day and the day after the last. Throws a 400 whose sentence has these names. */
 export function readPeriod({ month, from, to }: PeriodGiven, names = PARAMETERS): Period {
   if (month !== undefined && from === undefined && to === undefined) {
-    const first = instantOf(`${month}-01`, `${names.month} must be a month such as 2026-10, got "${month}".`)
+    const first = instantOf(readMonth(names.month, month))
     return { from: first, to: monthsAfter(first, 1) }
   }
   if (month !== undefined || from === undefined || to === undefined)
     throw new ApiError(400, 'invalid_parameter', `Give ${names.month}, or ${names.from} and ${names.to}.`)
-  const dayOf = (name: string, day: string) => instantOf(day, `${name} must be a day such as 2026-10-01, got "${day}".`)
-  const period = { from: dayOf(names.from, from), to: dayOf(names.to, to) }
+  const period = { from: instantOf(readDay(names.from, from)), to: instantOf(readDay(names.to, to)) }
   if (period.from >= period.to)
     throw new ApiError(400, 'invalid_parameter', `${names.from} must be before ${names.to}, got ${from} and ${to}.`)
   if (period.to > monthsAfter(period.from, MAX_MONTHS))
@@ -154,14 +154,7 @@ export function readPeriod({ month, from, to }: PeriodGiven, names = PARAMETERS)
   return period
 }
 
-/** The beginning of the day, or a 400 with the sentence. */
-function instantOf(day: string, sentence: string): string {
-  const date = /^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(day) ? new Date(`${day}T00:00:00Z`) : undefined
-  // JavaScript takes February 30 for March 2.
-  if (!date || Number.isNaN(date.getTime()) || date.toISOString().slice(0, 10) !== day || day < '0001')
-    throw new ApiError(400, 'invalid_parameter', sentence)
-  return date.toISOString()
-}
+const instantOf = (day: string) => new Date(`${day}T00:00:00Z`).toISOString()
 
 function monthsAfter(instant: string, months: number): string {
   const date = new Date(instant)

@@ -14,14 +14,23 @@ export const FIRST_DAY = '1900-01-01'
 const LAST_DAY = '2999-12-31'
 
 /** Reads a day from a query parameter, or throws a 400 that names the parameter. */
-export function readDay(name: string, text: string): string {
-  if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || Number.isNaN(Date.parse(text)) || addDays(text, 0) !== text)
+export const readDay = (name: string, text: string) => readDate(name, text, 'day')
+
+/** Reads a month, such as 2026-01, by the rule of days; returns its first day. */
+export const readMonth = (name: string, text: string) => readDate(name, text, 'month')
+
+function readDate(name: string, text: string, unit: 'day' | 'month'): string {
+  const day = unit === 'month' ? `${text}-01` : text
+  const written = (date: string) => (unit === 'month' ? date.slice(0, 7) : date)
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(day) || Number.isNaN(Date.parse(day)) || addDays(day, 0) !== day)
     throw new ApiError(
       400,
       'invalid_parameter',
-      `${name} must be a day such as 2026-01-31, got "${shorten(text, 20)}".`,
+      `${name} must be a ${unit} such as ${written('2026-01-31')}, got "${shorten(text, 20)}".`,
     )
-  if (text < FIRST_DAY || text > LAST_DAY)
-    throw new ApiError(400, 'invalid_parameter', `${name} must be from ${FIRST_DAY} to ${LAST_DAY}, got ${text}.`)
-  return text
+  if (day < FIRST_DAY || day > LAST_DAY) {
+    const bounds = `from ${written(FIRST_DAY)} to ${written(LAST_DAY)}`
+    throw new ApiError(400, 'invalid_parameter', `${name} must be ${bounds}, got ${text}.`)
+  }
+  return day
 }

@@ -147,9 +147,13 @@ describe('the finance report', () => {
 
   for (const [query, sentence] of [
     ['', /^Give month, or from and to\.$/],
-    ['month=2025-13', /^month must be a month such as 2026-10, got "2025-13"\.$/],
+    ['month=2025-13', /^month must be a month such as 2026-01, got "2025-13"\.$/],
     ['month=2025-1', /^month must be/],
-    ['from=2025-02-30&to=2025-03-01', /^from must be a day such as 2026-10-01, got "2025-02-30"\.$/],
+    ['from=2025-02-30&to=2025-03-01', /^from must be a day such as 2026-01-31, got "2025-02-30"\.$/],
+    ['month=1899-12', /^month must be from 1900-01 to 2999-12, got 1899-12\.$/],
+    ['month=3000-01', /^month must be from 1900-01 to 2999-12, got 3000-01\.$/],
+    ['from=0001-01-01&to=0001-02-01', /^from must be from 1900-01-01 to 2999-12-31, got 0001-01-01\.$/],
+    ['from=2999-01-01&to=3000-01-01', /^to must be from 1900-01-01 to 2999-12-31, got 3000-01-01\.$/],
     ['from=2025-03-01&to=2025-03-01', /^from must be before to/],
     ['from=2020-01-01&to=2025-03-01', /^from and to must be at most 36 months apart\.$/],
     ['month=2025-10&to=2025-12-01', /^Give month, or from and to\.$/],
@@ -171,7 +175,7 @@ describe('tundish report', () => {
 
   test('names its options in the sentences about them', async () => {
     assert.deepEqual(await run(), { code: 2, stdout: '', stderr: 'Give --month, or --from and --to.\n' })
-    assert.match((await run('--month', '2025-13')).stderr, /^--month must be a month such as 2026-10/)
+    assert.match((await run('--month', '2025-13')).stderr, /^--month must be a month such as 2026-01/)
   })
 
   test('prints a table, with all decimals of each currency', async () => {
