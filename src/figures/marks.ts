@@ -4,7 +4,7 @@ import type { Days } from './compute.ts'
 import { families } from './families.ts'
 
 /** The most days that are computed in one transaction. */
-const LONGEST_RUN = 31
+export const LONGEST_RUN = 31
 
 /** The projects that have marks. */
 export async function markedProjects(query: Query): Promise<string[]> {
@@ -62,21 +62,21 @@ const MARK_ALL = `
       ...families.map(({ name, table }) => `select '${name}', day from ${table} where project_id = $1 and split = ''`),
     ].join(' union all ')}) days (family, day) where day is not null`
 
-/** The progress of a pass over the marks of a project. */
-export interface Pass {
-  /** The most days of a run. */
+/** The runs of a pass over the marks of a project. */
+export interface Runs {
+  /** How many days the next run may have. */
   days: number
   /** By family: the first day of the last run. That day and later ones are left to the next pass. */
   taken: Map<string, string>
 }
 
-export const beginPass = (): Pass => ({ days: LONGEST_RUN, taken: new Map() })
+export const beginRuns = (): Runs => ({ days: 1, taken: new Map() })
 
 /** Removes the marks of the next run of days of one family and returns the run; undefined if there is none. */
 export async function takeMarks(
   query: Query,
   projectId: string,
-  { days, taken }: Pass,
+  { days, taken }: Runs,
 ): Promise<{ family: string; days: Days } | undefined> {
   const [run] = await query(TAKE, [projectId, days, [...taken.keys()], [...taken.values()]])
   if (!run?.from) return undefined

@@ -1,6 +1,8 @@
 // Marks the days whose figures were changed by charges and refunds, found by the clocks of organizations: charges do not write
 // marks, to stay fast. All other records are written by imports, which mark their days themselves.
+import type { Db } from '../lib/pg/db.ts'
 import type { Query } from '../lib/pg/types.ts'
+import { LOCK_CLASS, limitFigures } from './lock.ts'
 
 const MAX_ORGANIZATIONS = 500
 
@@ -10,11 +12,22 @@ const MAX_ORGANIZATIONS = 500
  */
 export type Writers = string
 
+// The lock for marking. No project has this number: they begin at 1.
+const REPORTS = 0
+
 /**
- * Marks the days of all charges and refunds that were committed since the last call. Call it in a transaction. Returns the
+ * Marks the days of all charges and refunds that were committed since the last call, in one process at a time. Returns the
  * transactions that were writing at the beginning.
  */
-export async function markReports(query: Query): Promise<Writers> {
+export function followReports(db: Db): Promise<Writers> {
+  return db.tx(async (query) => {
+    await limitFigures(query)
+    await query(`select pg_advisory_xact_lock(${LOCK_CLASS}, ${REPORTS})`)
+    return markReports(query)
+  })
+}
+
+async function markReports(query: Query): Promise<Writers> {
   const [look] = await query(WRITERS)
   for (;;) {
     const organizations = await query({ name: 'mark reports', text: MARK }, [MAX_ORGANIZATIONS, look!.writers!])
