@@ -16,8 +16,9 @@ export interface SubscriptionChange {
   before: { status: string; renewed_at: string | null; period_starts_at: string | null } | null
 }
 
-// The number of rows, each of an event's size, that are in memory and in one statement at once.
-const BATCH = 500
+// The number of rows, each of an event's size, that are in memory and in one statement at once. A result larger than the buffers
+// of a connection keeps PostgreSQL waiting for a frozen process without a limit, while the transaction holds its locks.
+const BATCH = 50
 
 /**
  * Writes the events of these changes, in their order. A new subscription is `created`, followed by an event named after

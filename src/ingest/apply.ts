@@ -1,6 +1,5 @@
 // The transaction of an import: writes all staged rows into their tables.
 import { mark } from '../erasure/erasure.ts'
-import { endWhenStalled } from '../lib/pg/stalled.ts'
 import type { Query } from '../lib/pg/types.ts'
 import type { Kind, Scope } from '../records/record.ts'
 import { type Linked, wipeErased, wipeStored } from './erased.ts'
@@ -48,8 +47,6 @@ export async function apply(query: Query, kinds: readonly Kind[], scope: Scope, 
   if (emitEvents) await emitNoted(query, projectId)
   const wipes = isAnyErased && kinds.some(isOwned)
   if (wipes) await wipeStored(query, projectId, base)
-  // Others wait from here until the commit. If this process stops meanwhile, the transaction ends.
-  if (wipes || kinds.some(isPayment)) await endWhenStalled(query)
   // Payments last: those of a feed lock the organization's clock, for which its charges then wait.
   for (const kind of kinds.filter(isPayment)) await write(kind)
   // The very last, because erasures of the project wait for this row.

@@ -37,8 +37,8 @@ export async function wipeErased(
 
 const NO_ONE_ERASED = { isAnyErased: false, linked: [] }
 
-// The most ids in memory, and in one statement, at once.
-const BATCH = 10_000
+// The most ids in memory, and in one statement, at once. See `src/events/changes.ts` for the size of results.
+const BATCH = 2000
 
 /**
  * Wipes what is stored of erased profiles: a session that was moved to one of them has replies, and a customer has orders

@@ -6,8 +6,8 @@ import { isChanged, type MergeHooks, sameKey } from './merge.ts'
 import { staged } from './staging.ts'
 
 const NOTED = 'import_noted'
-// The most changes in memory at once.
-const BATCH = 5000
+// The most changes in memory at once. See `src/events/changes.ts` for the size of results.
+const BATCH = 1000
 
 /** Creates the temporary table for the ids of changed records; it is dropped at the end of the transaction. */
 export async function createNotes(query: Query): Promise<void> {

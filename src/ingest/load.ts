@@ -11,7 +11,7 @@ import { wipeLinked } from './erased.ts'
 import { passHistory } from './payments.ts'
 import { readSources, type Source } from './reading.ts'
 import { countRejected, firstRejected, type Reject, type RejectedLine, rejectedLines } from './rejected.ts'
-import { type Connection, openSession, waitForTurn } from './session.ts'
+import { type Connection, endTurn, keepTurn, openSession, waitForTurn } from './session.ts'
 import { type StagedKind, Staging } from './staging.ts'
 import { gatherStatistics } from './statistics.ts'
 
@@ -61,7 +61,7 @@ export interface ImportResult {
 
 /**
  * Imports the records of the sources into a project. When a line is bad nothing is written, unless bad lines are skipped.
- * Throws a `Refusal` if the project does not exist, and when the import is aborted.
+ * Throws a `Refusal` if the project does not exist and when the import is aborted, and `Interrupted` if it may be repeated.
  */
 export async function importRecords(
   { db, log }: Pick<App, 'db' | 'log'>,
@@ -78,13 +78,17 @@ export async function importRecords(
     const load: Load = { db, connection, projectId, organizationId, options, log, progress: startProgress(options) }
     return await carryOut(load, sources, () => signal?.removeEventListener('abort', breakOff))
   } catch (error) {
-    if (signal?.aborted && !(error instanceof Refusal)) throw new Refusal(ABORTED)
-    throw error
+    if (error instanceof Refusal) throw error
+    if (signal?.aborted) throw new Refusal(ABORTED)
+    throw connection.isStalled(error) ? new Interrupted(STALLED) : error
   } finally {
     signal?.removeEventListener('abort', breakOff)
     connection.release(true)
   }
 }
+
+/** The import was interrupted by what need not happen again. */
+export class Interrupted extends Refusal {}
 
 interface Load {
   db: Db
@@ -97,6 +101,8 @@ interface Load {
 }
 
 const ABORTED = 'The import was aborted: nothing was written.'
+const STALLED =
+  'The import stood still for seconds while others waited for it, so the database ended it: nothing was written. Import again.'
 const REPORTED = 100
 const TRIES = 3
 const DEADLOCK = '40P01'
@@ -125,9 +131,10 @@ async function carryOut(
   const rejected = await countRejected(query)
   const rejects = await firstRejected(query, names, REPORTED)
   if (rejected > 0 && !skipBadLines) return refused(lines, rejects, rejected)
-  if (rejected > 0) await saveRejected?.(rejectedLines(query, names))
+  if (rejected > 0 && saveRejected) await keepTurn(connection, () => saveRejected(rejectedLines(query, names)))
   progress({ step: 'writing' })
   const { skipped, erased, linked } = await write(load, kinds, atCommit)
+  await endTurn(connection, load.organizationId).catch(throwLost)
   if (!options.dryRun) {
     await wipeLinked(load.db, query, load, linked).catch(throwLost)
     for (const { kind, rows } of kinds) await gatherStatistics(query, load.log, kind.table, rows)
@@ -195,7 +202,7 @@ async function commit({ connection }: Load): Promise<void> {
 
 function throwLost(error: unknown): never {
   if (!isUnavailable(error)) throw error
-  throw new Refusal(
+  throw new Interrupted(
     'The connection to the database was lost during the commit: everything was written, or nothing. Import again; records that are stored already stay unchanged.',
   )
 }

@@ -4,6 +4,7 @@ import { Refusal } from '../../lib/errors.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
 import { repeat } from '../../lib/repeat.ts'
 import { ProviderError } from '../../providers/provider.ts'
+import { Interrupted } from '../load.ts'
 import { storedIds, storedLinks } from './context.ts'
 import { storedFees } from './fees.ts'
 import { type Held, holdImport } from './hold.ts'
@@ -53,7 +54,7 @@ async function carryOut(app: Shared, due: ImportState, signal: AbortSignal): Pro
       await goOn(app, held, state, signal).catch((error) => giveUp(held, state, error, signal))
     held.release()
   } catch (error) {
-    if (signal.aborted || error instanceof Stopped || isUnavailable(error)) return
+    if (isOver(error, signal)) return
     app.log.error({ ...about, err: error }, 'An import from Stripe failed.')
   }
 }
@@ -65,12 +66,15 @@ async function goOn(app: Shared, held: Held, state: ImportState, signal: AbortSi
   await runImport(app, held, source, state, { signal, once: true, onRejected }).finally(() => source.close())
 }
 
-/** Marks it as failed, so that it is not retried for ever; a lost database, or a stop of the server, is no failure. */
+/** Whether an import ended without a failure: by a lost or frozen connection to the database, or by a stop. */
+const isOver = (error: unknown, signal: AbortSignal) =>
+  signal.aborted || error instanceof Stopped || error instanceof Interrupted || isUnavailable(error)
+
+/** Marks it as failed, so that it is not retried for ever. */
 async function giveUp(held: Held, state: ImportState, error: unknown, signal: AbortSignal): Promise<never> {
-  const isOver = signal.aborted || error instanceof Stopped || isUnavailable(error)
   const sentence = error instanceof Refusal ? error.message : 'Internal error: see the log of the server.'
   try {
-    if (!isOver) await saveState(held.query, { ...state, status: 'failed', error: sentence })
+    if (!isOver(error, signal)) await saveState(held.query, { ...state, status: 'failed', error: sentence })
   } finally {
     held.release()
   }

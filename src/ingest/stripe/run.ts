@@ -1,6 +1,7 @@
 // Imports a Stripe account: reads its lists one after the other, stores them page by page, and then follows its events.
 import type { App } from '../../app.ts'
 import { Refusal } from '../../lib/errors.ts'
+import { Interrupted } from '../load.ts'
 import { type Context, storedIds, storedLinks } from './context.ts'
 import { storedFees } from './fees.ts'
 import type { Held } from './hold.ts'
@@ -54,7 +55,7 @@ export async function runImport(
     await catchUp(run)
     return state
   } catch (error) {
-    if (error instanceof Refusal && !options.signal.aborted) {
+    if (error instanceof Refusal && !(error instanceof Interrupted) && !options.signal.aborted) {
       Object.assign(state, { status: 'failed', error: error.message })
       await saveState(held.query, state).catch(() => {})
     }

@@ -2,7 +2,7 @@
 import type { Query, Statement } from './types.ts'
 
 // A frozen process may block others for 5 s at most, including the time until the server notices.
-const STALLED_MS = 4_000
+export const STALLED_MS = 4_000
 
 /** Makes PostgreSQL end this transaction when its process sends nothing for 4 s. Waiting for a lock does not count. */
 export async function endWhenStalled(query: Query): Promise<void> {
