@@ -27,7 +27,7 @@ function rejectUnknown(kind: Kind, column: string, target: Kind, isStaged: boole
   const unstaged = isStaged ? `and not exists (select from ${staged(target)} r where r.id = s.${column})` : ''
   return reject(
     kind,
-    `select s.at, '${kind.name}.${column} refers to a ${target.name} that is not there: ' || s.id as reason
+    `select s.at, '${kind.name}.${column} refers to an unknown ${target.name}: ' || s.id as reason
      from unstaged s where not exists (
        select from ${target.table} t where t.project_id = ${tenant.project_id} and t.id = s.id)`,
     `unstaged as materialized (

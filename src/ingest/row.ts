@@ -18,7 +18,10 @@ export function readRow(line: string, reading: Reading): Row {
   if (!isJsonObject(value)) throw new BadLine('a line must be an object with "record" and "data"')
   const { record, data } = value
   const kind = typeof record === 'string' ? BY_NAME.get(record) : undefined
-  if (kind === undefined) throw new BadLine(`"record" must be one of ${[...BY_NAME.keys()].join(', ')}`)
+  if (kind === undefined) {
+    const came = typeof record === 'string' ? `, got ${quoted(record)}` : ''
+    throw new BadLine(`"record" must be one of ${[...BY_NAME.keys()].join(', ')}${came}`)
+  }
   const unknown = Object.keys(value).find((name) => name !== 'record' && name !== 'data')
   if (unknown !== undefined) throw new BadLine(`unknown property ${quoted(unknown)} beside "record" and "data"`)
   if (data === undefined) throw new BadLine('"data" is missing')

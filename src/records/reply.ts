@@ -7,7 +7,7 @@ import { field, importedOnly, record, shownFields } from './record.ts'
 const value = {
   nullable: true,
   schema: { type: ['string', 'array', 'null'], items: { type: 'string' } },
-  description: 'A text, a list of texts (multi-select), or null when empty or erased.',
+  description: 'A string, an array of strings (multi-select), or null when empty or erased.',
 }
 
 const fields = {

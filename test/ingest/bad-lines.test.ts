@@ -30,7 +30,7 @@ describe('a bad line', () => {
       rejects: [
         { source: 'file', line: 3, reason: 'column 2: expected a name in double quotes' },
         { source: 'file', line: 5, reason: 'profile has no field "mail"' },
-        { source: 'file', line: 4, reason: 'session.profile_id refers to a profile that is not there: nobody' },
+        { source: 'file', line: 4, reason: 'session.profile_id refers to an unknown profile: nobody' },
       ],
     })
     assert.equal(await imports.count(project, 'profiles'), 0)
@@ -76,11 +76,11 @@ describe('a bad line', () => {
       result.rejects.map(({ line: number, reason }) => `${number}: ${reason}`),
       [
         '1: profile.created_at is missing',
-        '2: session.profile_id refers to a profile that is not there: bad',
-        '3: reply.session_id refers to a session that is not there: lost',
-        '4: subscription.session_id refers to a session that is not there: lost',
-        '5: transaction.subscription_id refers to a subscription that is not there: subscription',
-        '6: customer.profile_id refers to a profile that is not there: bad',
+        '2: session.profile_id refers to an unknown profile: bad',
+        '3: reply.session_id refers to an unknown session: lost',
+        '4: subscription.session_id refers to an unknown session: lost',
+        '5: transaction.subscription_id refers to an unknown subscription: subscription',
+        '6: customer.profile_id refers to an unknown profile: bad',
       ],
     )
     assert.deepEqual([await imports.count(project, 'profiles'), await imports.count(project, 'sessions')], [1, 1])
@@ -127,8 +127,8 @@ describe('a bad line', () => {
       [0, 1, 99].map((n) => [result.rejects[n]!.line, result.rejects[n]!.reason]),
       [
         [123, 'experiment has no field "name"'],
-        [3, 'session.experiment_id refers to a experiment that is not there: bad'],
-        [101, 'session.experiment_id refers to a experiment that is not there: bad'],
+        [3, 'session.experiment_id refers to an unknown experiment: bad'],
+        [101, 'session.experiment_id refers to an unknown experiment: bad'],
       ],
     )
   })

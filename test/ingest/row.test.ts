@@ -9,7 +9,7 @@ test('a line is an object with a known record and its data, and nothing else', (
   const known = KINDS.map(({ name }) => name).join(', ')
   assert.equal(problem('[]'), 'a line must be an object with "record" and "data"')
   assert.equal(problem('{"data": {}}'), `"record" must be one of ${known}`)
-  assert.equal(problem('{"record": "constructor", "data": {}}'), `"record" must be one of ${known}`)
+  assert.equal(problem('{"record": "constructor", "data": {}}'), `"record" must be one of ${known}, got "constructor"`)
   assert.equal(problem('{"record": "profile"}'), '"data" is missing')
   assert.equal(problem('{"record": "profile", "data": []}'), 'profile must be an object')
   assert.equal(
@@ -63,13 +63,13 @@ test('ids are 1 to 64 visible ASCII characters', () => {
 })
 
 test('types are not coerced', () => {
-  assert.equal(problemOf(line.profile, { email: 5 }), 'profile.email must be a text')
+  assert.equal(problemOf(line.profile, { email: 5 }), 'profile.email must be a string')
   assert.equal(problemOf(line.profile, { preview: 'true' }), 'profile.preview must be true or false')
   assert.equal(problemOf(line.profile, { integrations: [] }), 'profile.integrations must be an object')
-  assert.equal(problemOf(line.funnel, { tags: ['a', 1] }), 'funnel.tags[1] must be a text')
-  assert.equal(problemOf(line.funnel, { tags: 'a' }), 'funnel.tags must be a list')
-  assert.equal(problemOf(line.reply, { value: { a: 1 } }), 'reply.value must be a text, a list of texts or null')
-  assert.equal(problemOf(line.reply, { value: [['a']] }), 'reply.value[0] must be a text')
+  assert.equal(problemOf(line.funnel, { tags: ['a', 1] }), 'funnel.tags[1] must be a string')
+  assert.equal(problemOf(line.funnel, { tags: 'a' }), 'funnel.tags must be an array')
+  assert.equal(problemOf(line.reply, { value: { a: 1 } }), 'reply.value must be a string, an array of strings or null')
+  assert.equal(problemOf(line.reply, { value: [['a']] }), 'reply.value[0] must be a string')
   assert.equal(problemOf(line.payment, { amount: '10' }), 'payment.amount must be a number')
   assert.equal(problemOf(line.payment, { order_id: 'x' }), 'payment.order_id must be a UUID')
 })

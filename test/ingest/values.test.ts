@@ -141,7 +141,7 @@ test('currencies are those of ISO 4217, in capitals; history may have withdrawn 
 test('the digits of a card are digits only', () => {
   assert.equal(
     problemOf(line.payment, { pm_data_first6: '42424' }),
-    'payment.pm_data_first6 must be a text of 6 digits',
+    'payment.pm_data_first6 must be a string of 6 digits',
   )
-  assert.equal(problemOf(line.payment, { pm_data_last4: '42a2' }), 'payment.pm_data_last4 must be a text of 4 digits')
+  assert.equal(problemOf(line.payment, { pm_data_last4: '42a2' }), 'payment.pm_data_last4 must be a string of 4 digits')
 })

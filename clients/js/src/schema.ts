@@ -2298,7 +2298,7 @@ export interface components {
             element_id: string;
             /** @description Screen it is on. */
             screen_id: string;
-            /** @description A text, a list of texts (multi-select), or null when empty or erased. */
+            /** @description A string, an array of strings (multi-select), or null when empty or erased. */
             value: (string | null) | string[];
         };
         ReplyDetail: {
@@ -2333,7 +2333,7 @@ export interface components {
             custom_id: string | null;
         };
         ReplyDetailState: {
-            /** @description A text, a list of texts (multi-select), or null when empty or erased. */
+            /** @description A string, an array of strings (multi-select), or null when empty or erased. */
             value: (string | null) | string[];
         };
         ReportTransaction: {

@@ -71,7 +71,7 @@ export function eachField(
 
 /** Reads the items of a list; an error names the index. */
 export function eachItem<T>(value: JsonValue, read: (item: JsonValue) => T): T[] {
-  if (!Array.isArray(value)) throw new BadLine(' must be a list')
+  if (!Array.isArray(value)) throw new BadLine(' must be an array')
   return value.map((item, n) => placed(`[${n}]`, () => read(item)))
 }
 

@@ -43,12 +43,12 @@ export const uuid: Type = {
   },
 }
 
-/** A text of exactly so many digits. */
+/** A string of exactly so many digits. */
 export function digits(count: number): Type {
   const pattern = new RegExp(`^[0-9]{${count}}$`)
   return {
     read(value) {
-      if (typeof value !== 'string' || !pattern.test(value)) throw new BadLine(` must be a text of ${count} digits`)
+      if (typeof value !== 'string' || !pattern.test(value)) throw new BadLine(` must be a string of ${count} digits`)
       return value
     },
   }
@@ -106,7 +106,7 @@ export const object: Type = {
   },
 }
 
-/** A list of texts, each as `item` returns it. */
+/** An array of strings, each as `item` returns it. */
 export function texts(item: (text: string) => string = (given) => given): Type {
   return {
     json: true,
@@ -115,24 +115,24 @@ export function texts(item: (text: string) => string = (given) => given): Type {
   }
 }
 
-/** The answer to a form element: a text, a list of texts, or null. */
+/** The answer to a form element: a string, an array of strings, or null. */
 export const answer: Type = {
   json: true,
   absent: 'null',
   read(value) {
     if (typeof value === 'string') return JSON.stringify(value)
-    if (!Array.isArray(value)) throw new BadLine(' must be a text, a list of texts or null')
+    if (!Array.isArray(value)) throw new BadLine(' must be a string, an array of strings or null')
     return JSON.stringify(eachItem(value, readText))
   },
 }
 
 export function readText(value: JsonValue): string {
-  if (typeof value !== 'string') throw new BadLine(' must be a text')
+  if (typeof value !== 'string') throw new BadLine(' must be a string')
   return value
 }
 
 // A cache of one: many lines contain the same time twice or more.
-let lastGiven = ''
+let lastGiven: string | undefined
 let lastTime = ''
 
 function readTime(value: JsonValue): string {
