@@ -42,6 +42,10 @@ const connected = Type.Object(
       Type.Boolean(),
       'Whether the provider lets the account charge; null if the provider was not asked.',
     ),
+    missing_permissions: OrNull(
+      Type.Array(Type.String()),
+      'Permissions that the key lacks, by the provider’s names of them; null if the provider was not asked.',
+    ),
     provider_account: OrNull(Type.String(), 'The provider’s id of the account; null if the provider was not asked.'),
     provider_account_name: OrNull(Type.String(), 'Name of the account at the provider; null if it is not known.'),
     notifications_path: Type.String({ description: 'Path to which the provider must send its notifications.' }),

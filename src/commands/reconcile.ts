@@ -1,6 +1,6 @@
 // tundish reconcile: compares orders and refunds with the payment providers, and settles what is missing here.
 import type { Command } from 'commander'
-import type { Difference } from '../billing/unknown/compare.ts'
+import type { Difference, NotCompared } from '../billing/unknown/compare.ts'
 import { reconcile } from '../billing/unknown/reconcile.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
@@ -13,21 +13,31 @@ export function register(program: Command): void {
   action(
     program
       .command('reconcile')
-      .description('compare orders and refunds with what the payment providers did; exit code 1 when they differ')
+      .description(
+        'compare orders and refunds with what the payment providers did; exit code 1 when they differ or cannot be compared',
+      )
       .requiredOption('--since <time>', 'compare movements since this date-time, such as 2026-01-31T00:00:00Z'),
     async (app, { since }: { since: string }) => {
       const from = instantOf(since)
       const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
       if ((await app.providers.all()).length === 0)
         throw new Refusal('There is no payment provider to compare with: set SIMULATOR_URL.')
-      const { findings, ...counts } = await reconcile(context, from).catch(tellTrouble)
+      const { findings, not_compared, ...counts } = await reconcile(context, from).catch(tellTrouble)
       const numbers = DIFFERENCES.map((name) => [name, findings.filter(({ difference }) => difference === name).length])
-      const json = { ...counts, ...Object.fromEntries(numbers), findings }
-      const lines = findings.map((one) => `${one.difference}: ${one.psp} ${one.type} ${one.reference}: ${one.what}`)
+      const json = { ...counts, ...Object.fromEntries(numbers), not_compared, findings }
+      const lines = [
+        ...findings.map((one) => `${one.difference}: ${one.psp} ${one.type} ${one.reference}: ${one.what}`),
+        ...not_compared.map(sentenceOf),
+      ]
       const sum = Object.entries({ ...counts, ...Object.fromEntries(numbers) }).map(([name, n]) => `${n} ${name}`)
-      return { json, text: [...lines, sum.join(', ')].join('\n'), exitCode: findings.length > 0 ? 1 : 0 }
+      return { json, text: [...lines, sum.join(', ')].join('\n'), exitCode: lines.length > 0 ? 1 : 0 }
     },
   )
+}
+
+function sentenceOf({ psp, psp_merchant_id, organization_id, what, missing_permission }: NotCompared): string {
+  const account = `merchant account ${psp} ${psp_merchant_id} of organization ${organization_id}`
+  return `not compared: the ${what} of ${account}, because its key lacks the permission "${missing_permission}".`
 }
 
 function instantOf(text: string): string {

@@ -64,6 +64,13 @@ async function checkAccount(organizationId: string, provider: Provider): Promise
   }
   if (!described.chargesEnabled)
     return failed('providers', `The provider lets ${account} make no charges.`, 'See at the provider what it asks for.')
+  const { missingPermissions } = described
+  if (missingPermissions.length > 0)
+    return failed(
+      'providers',
+      `The key of ${account} lacks permissions: ${missingPermissions.join(', ')}.`,
+      'Add them to the key at the provider.',
+    )
   return ok('providers', `The ${account} can charge.`)
 }
 

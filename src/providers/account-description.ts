@@ -10,4 +10,6 @@ export interface AccountDescription {
   chargesEnabled: boolean
   /** ISO 4217 codes in capitals: the currencies that the account can charge and whose amounts can be converted. */
   currencies: string[]
+  /** The permissions that the key lacks, by the provider's names of them. */
+  missingPermissions: string[]
 }

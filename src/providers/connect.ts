@@ -58,6 +58,7 @@ export async function connectAccount(context: ConnectContext, name: AccountName,
     webhook_secrets: webhookSecretsIn(seal, name, row!.webhook_secrets!).length,
     currencies,
     charges_enabled: account?.chargesEnabled ?? null,
+    missing_permissions: account?.missingPermissions ?? null,
     provider_account: account?.accountId ?? null,
     provider_account_name: account?.displayName ?? null,
     notifications_path: `/${name.organizationId}/v1/providers/${name.psp}/${encodeURIComponent(name.merchantId)}/events`,
@@ -159,7 +160,11 @@ async function describe(
 ): Promise<AccountDescription> {
   const account = await describe(secretKey!, { clock, deadlineMs, stripeApiUrl, stripeSimulatorUrl })
   if (account.outcome === 'not_begun' && account.cause === 'credentials')
-    throw new ApiError(400, 'credentials_refused', `${title} rejects this key, or the key may not read the account.`)
+    throw new ApiError(
+      400,
+      'credentials_refused',
+      `${title} rejects this key, or the key may not read the account (${account.why}).`,
+    )
   if (account.outcome !== 'described')
     throw tryLater('provider_unavailable', `${title} cannot verify this key now (${account.why}): try again.`, 5)
   if (account.isSandbox !== isSandbox)

@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../lib/clock.ts'
 import { rejectWhenAborted } from '../lib/when-aborted.ts'
 import { Circuit, type CircuitLimits } from './circuit.ts'
 import type { NotBegun, Unknown } from './outcomes.ts'
-import { ProviderError } from './provider.ts'
+import { NotPermitted, ProviderError } from './provider.ts'
 
 export interface GuardOptions {
   /** For the circuit breaker. Deadlines use real time, because the connections do too. */
@@ -160,6 +160,8 @@ export class Guard {
 }
 
 function asUnknown(error: unknown): Unknown {
+  if (error instanceof NotPermitted)
+    return { outcome: 'unknown', why: error.message, missingPermission: error.permission }
   if (error instanceof ProviderError) return { outcome: 'unknown', why: error.message }
   throw error
 }

@@ -38,6 +38,8 @@ export interface Pending {
 export interface Unknown {
   outcome: 'unknown'
   why: string
+  /** The permission that the credentials lack for the call. */
+  missingPermission?: string
 }
 
 /** Certainly nothing exists at the provider under this key, because the call was rejected before it was processed. */

@@ -174,16 +174,16 @@ export interface Provider {
    */
   feeOf?(entryId: string, signal?: AbortSignal): Promise<Fee | NotBegun | Unknown | undefined>
   /**
-   * Pages of the account's fees since an instant (RFC 3339). A `not_begun` is the last item: the credentials lack the
-   * permission.
+   * Pages of the account's fees since an instant (RFC 3339). Throws `NotPermitted` if the credentials lack the permission to
+   * read them.
    */
-  feesSince?(since: string): AsyncIterable<Fee[] | NotBegun>
+  feesSince?(since: string): AsyncIterable<Fee[]>
   /** Pages of the notifications created since `sinceS` (seconds since 1970), newest first. */
   notificationsSince?(sinceS: number, signal?: AbortSignal): AsyncIterable<Notification[]>
 
-  /** Every dispute opened since an instant (RFC 3339). Absent if the provider has no disputes. */
+  /** Every dispute opened since an instant (RFC 3339). Absent if the provider has no disputes. May throw `NotPermitted`. */
   listDisputes?(since: string): AsyncIterable<Dispute>
-  /** Every movement of money since an instant (RFC 3339), oldest first. Throws if the list is cut off. */
+  /** Every movement of money since an instant (RFC 3339), oldest first. Throws if the list is cut off; may throw `NotPermitted`. */
   list(since: string): AsyncIterable<Movement>
 
   close(): void
@@ -201,3 +201,14 @@ export interface Providers {
 
 /** A failure of the provider or of the network to it. The message contains no address and no secret. */
 export class ProviderError extends Error {}
+
+/** The credentials lack a permission, so that repeating the call does not help. */
+export class NotPermitted extends ProviderError {
+  /** By the provider's name of it. */
+  readonly permission: string
+
+  constructor(permission: string) {
+    super(`the key lacks the permission "${permission}"`)
+    this.permission = permission
+  }
+}

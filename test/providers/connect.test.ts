@@ -36,6 +36,7 @@ describe('connecting over HTTP', () => {
       key_last4: '0000',
       webhook_secrets: 1,
       charges_enabled: true,
+      missing_permissions: [],
       provider_account: ACCOUNT,
       provider_account_name: null,
       notifications_path: `/${shop.id}/v1/providers/stripe/${ACCOUNT}/events`,

@@ -20,6 +20,16 @@ export interface Finding {
   what: string
 }
 
+/** A part of a merchant account that could not be compared. */
+export interface NotCompared {
+  psp: string
+  psp_merchant_id: string
+  organization_id: string | null
+  what: 'charges and refunds' | 'disputes' | 'fees'
+  /** The permission that the account's key lacks, by the provider's name of it. */
+  missing_permission: string
+}
+
 export interface Reconciliation {
   match: number
   /** In progress here until now, settled by this. */
@@ -28,6 +38,7 @@ export interface Reconciliation {
   adopted: number
   /** Held by a process that is making or settling it at this moment. */
   in_progress: number
+  not_compared: NotCompared[]
   findings: Finding[]
 }
 

@@ -1,21 +1,24 @@
 // Compares our orders and refunds since an instant with the movements at the providers, in both directions. Settles rows in
 // progress, adopts refunds that are missing here, and reports all other differences.
 import { storeFees } from '../../providers/fees.ts'
-import { type Movement, ProviderError } from '../../providers/provider.ts'
+import { type Movement, NotPermitted, ProviderError } from '../../providers/provider.ts'
 import { recordDisputes } from '../adopt/disputes.ts'
 import { adoptRefundsOfCharge } from '../adopt/refunds.ts'
 import { type AtProvider, findSucceededSince as findCharges, type Order } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
 import { findSucceededSince as findRefunds, type Refund } from '../refund/refunds.ts'
-import { compareMovements, compareWithoutOrders, type Pass, type Reconciliation } from './compare.ts'
+import { compareMovements, compareWithoutOrders, type NotCompared, type Pass, type Reconciliation } from './compare.ts'
 import { CHARGE, type Kind, REFUND } from './look.ts'
 
 // How many movements are looked up at once.
 const BATCH = 500
 
-/** Throws `ProviderError` if a provider does not respond or does not know the outcome of a movement. */
+/**
+ * Throws `ProviderError` if a provider does not respond or does not know the outcome of a movement. What the key of an account may
+ * not read is named in the result, and the rest is compared.
+ */
 export async function reconcile(context: BillingContext, since: string): Promise<Reconciliation> {
-  const result: Reconciliation = { match: 0, settled: 0, adopted: 0, in_progress: 0, findings: [] }
+  const result: Reconciliation = { match: 0, settled: 0, adopted: 0, in_progress: 0, not_compared: [], findings: [] }
   const incomplete = new Set<string>()
   const compared = new Set<string | null>()
   for (const { organizationId, provider } of await context.providers.all()) {
@@ -41,15 +44,38 @@ const CLEAR_RESTORED = `
   where restored_from >= $1::timestamptz and not (id = any($2::text[])) and ($3 or id = any($4::text[]))`
 
 async function compareAccount(pass: Pass, since: string): Promise<void> {
-  const { context, provider, at, result } = pass
-  for await (const batch of batches(provider.list(since))) {
-    await compareMovements(pass, batch)
+  const { context, provider, at, result, incomplete } = pass
+  const [, , organizationId] = at
+  const isCompared = await ifPermitted(pass, 'charges and refunds', async () => {
+    for await (const batch of batches(provider.list(since))) {
+      await compareMovements(pass, batch)
+    }
+    await compareWithoutOrders(pass)
+    await findMissingThere(pass, CHARGE, await findCharges(context.db.query, at, since))
+    await findMissingThere(pass, REFUND, await findRefunds(context.db.query, at, since))
+  })
+  if (!isCompared && organizationId !== null) incomplete.add(organizationId)
+  await ifPermitted(pass, 'disputes', async () => {
+    if (provider.listDisputes) result.adopted += await recordDisputes(context, at, provider.listDisputes(since))
+  })
+  await ifPermitted(pass, 'fees', () => storeFeesSince(pass, since))
+}
+
+/** Compares a part of an account. False: the account's key may not read it. */
+async function ifPermitted(
+  { at: [psp, psp_merchant_id, organization_id], result }: Pass,
+  what: NotCompared['what'],
+  compare: () => Promise<void>,
+): Promise<boolean> {
+  try {
+    await compare()
+    return true
+  } catch (error) {
+    if (!(error instanceof NotPermitted)) throw error
+    const { permission: missing_permission } = error
+    result.not_compared.push({ psp, psp_merchant_id, organization_id, what, missing_permission })
+    return false
   }
-  await compareWithoutOrders(pass)
-  if (provider.listDisputes) result.adopted += await recordDisputes(context, at, provider.listDisputes(since))
-  await storeFeesSince(pass, since)
-  await findMissingThere(pass, CHARGE, await findCharges(context.db.query, at, since))
-  await findMissingThere(pass, REFUND, await findRefunds(context.db.query, at, since))
 }
 
 /** Stores fees that no notification contained, and those of adopted refunds. */
@@ -57,10 +83,7 @@ async function storeFeesSince({ context, provider, at }: Pass, since: string): P
   const [psp, merchantId, organizationId] = at
   if (!provider.feesSince || organizationId === null) return
   const account = { organizationId, psp, merchantId }
-  for await (const fees of provider.feesSince(since)) {
-    if (Array.isArray(fees)) await storeFees(context.db.query, account, fees)
-    else context.log.warn({ ...account, why: fees.why }, 'Fees cannot be read with the credentials of the account.')
-  }
+  for await (const fees of provider.feesSince(since)) await storeFees(context.db.query, account, fees)
 }
 
 /** Looks up each row here that has no movement in the list: the money may have moved before `since`. */

@@ -129,6 +129,7 @@ export async function connect(view: View, form: URLSearchParams): Promise<Page> 
             : found.charges_enabled
               ? 'yes'
               : 'not yet, according to the provider',
+        ...(found.missing_permissions?.length > 0 && { 'Missing permissions': found.missing_permissions.join(', ') }),
         Currencies: found.currencies.join(', ') || 'all',
         'Webhook signing secrets': number(found.webhook_secrets),
         'Webhook path': id(found.notifications_path),

@@ -5,6 +5,7 @@ import { fieldsOf } from '../transport.ts'
 import { causeOfRejection, pathOf, responseError, type StripeApi } from './api.ts'
 import { stripeCurrencies } from './money.ts'
 import { textOf } from './objects.ts'
+import { LISTS, notPermitted } from './permissions.ts'
 
 /** Returns `not_begun` with the cause `credentials` if the key is wrong, revoked, or lacks the permission to read the account. */
 export async function describeAccount(
@@ -13,10 +14,12 @@ export async function describeAccount(
 ): Promise<AccountDescription | NotBegun | Unknown> {
   const account = await api.get('/v1/account', {}, signal)
   const balance = await api.get('/v1/balance', {}, signal)
-  for (const { status, error } of [account, balance]) {
+  const responses = { '/v1/account': account, '/v1/balance': balance }
+  for (const [path, { status, error }] of Object.entries(responses)) {
     const cause = causeOfRejection(status)
-    if (cause) return { outcome: 'not_begun', why: responseError(status, error).message, cause }
-    if (status !== 200) throw responseError(status, error)
+    const problem = status === 403 ? notPermitted(path, error) : responseError(status, error)
+    if (cause) return { outcome: 'not_begun', why: problem.message, cause }
+    if (status !== 200) throw problem
   }
   const { id, country, charges_enabled, settings, business_profile } = account.body
   const names = [fieldsOf(fieldsOf(settings)['dashboard'])['display_name'], fieldsOf(business_profile)['name']]
@@ -28,6 +31,7 @@ export async function describeAccount(
     isSandbox: balance.body['livemode'] !== true,
     chargesEnabled: charges_enabled === true,
     currencies: await currenciesOf(api, textOf(country), signal),
+    missingPermissions: await missingPermissions(api, signal),
   }
 }
 
@@ -39,4 +43,14 @@ async function currenciesOf(api: StripeApi, country: string | null, signal: Abor
   if (!Array.isArray(listed)) return [...stripeCurrencies]
   const codes = new Set(listed.map((code) => String(code).toUpperCase()))
   return stripeCurrencies.filter((code) => codes.has(code))
+}
+
+/** The lists that a restricted key may not read. Permissions to write cannot be tried without writing. */
+async function missingPermissions(api: StripeApi, signal: AbortSignal): Promise<string[]> {
+  if (!api.isRestricted) return []
+  const read = async (path: string) => ({ path, response: await api.get(path, { limit: 1 }, signal) })
+  const all = await Promise.all(Object.keys(LISTS).map(read))
+  return all
+    .filter(({ response }) => response.status === 403)
+    .map(({ path, response }) => notPermitted(path, response.error).permission)
 }

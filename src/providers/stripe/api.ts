@@ -2,6 +2,7 @@
 import { encodeForm, type FormValue } from '../../lib/http/form.ts'
 import { ProviderError } from '../provider.ts'
 import { fieldsOf, NotSent, Transport } from '../transport.ts'
+import { notPermitted } from './permissions.ts'
 
 export type Fields = Record<string, unknown>
 export type Params = { readonly [name: string]: FormValue | undefined }
@@ -11,7 +12,7 @@ const STRIPE_VERSION = '2026-10-28.endive'
 export const STRIPE_API_URL = 'https://api.stripe.com'
 
 /** The largest page that Stripe serves. */
-export const PAGE = 100
+const PAGE = 100
 // A hundred payments with their charges are some 700 KB.
 const MAX_PAGE_BYTES = 8 * 1024 * 1024
 
@@ -37,6 +38,11 @@ export class StripeApi {
     this.#transport = new Transport(typeof apiUrl === 'string' ? () => apiUrl : apiUrl, maxSockets)
   }
 
+  /** Whether the key may lack permissions. */
+  get isRestricted(): boolean {
+    return this.#secretKey.startsWith('rk_')
+  }
+
   get(path: string, params: Params, signal: AbortSignal): Promise<StripeResponse> {
     return this.#send('GET', path, params, signal)
   }
@@ -53,6 +59,7 @@ export class StripeApi {
   /** Reads one page of a list. Throws a `ProviderError` for any other response. */
   async page(path: string, params: Params, signal: AbortSignal): Promise<Page> {
     const { status, body, error } = await this.get(path, { limit: PAGE, ...params }, signal)
+    if (status === 403) throw notPermitted(path, error)
     if (status !== 200 || !Array.isArray(body['data'])) throw responseError(status, error)
     return { items: body['data'].map(fieldsOf), hasMore: body['has_more'] === true }
   }

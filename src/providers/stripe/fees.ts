@@ -4,7 +4,7 @@ import type { BalanceEntries, Fee } from '../fees.ts'
 import type { NotBegun } from '../outcomes.ts'
 import { ProviderError } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
-import { causeOfRejection, type Fields, PAGE, pathOf, responseError, type StripeApi } from './api.ts'
+import { causeOfRejection, type Fields, pathOf, responseError, type StripeApi } from './api.ts'
 import { idOf, readSum, readTime, textOf } from './objects.ts'
 
 /** Expands the charge, refund or dispute that a balance transaction belongs to. */
@@ -18,7 +18,8 @@ export async function feeOf(api: StripeApi, entryId: string, signal: AbortSignal
   const path = pathOf('balance_transactions', entryId)
   const { status, body, error } = await api.get(path, { expand: WITH_SOURCE }, signal)
   if (status === 404) return undefined
-  if (causeOfRejection(status) === 'credentials') return notPermitted(status, error)
+  if (causeOfRejection(status) === 'credentials')
+    return { outcome: 'not_begun', why: responseError(status, error).message, cause: 'credentials' }
   if (status !== 200) throw responseError(status, error)
   return readFeeIfPossible(body)
 }
@@ -29,22 +30,13 @@ export async function feesPage(
   since: string,
   after: string | undefined,
   signal: AbortSignal,
-): Promise<{ fees: Fee[]; next: string | undefined } | NotBegun> {
+): Promise<{ fees: Fee[]; next: string | undefined }> {
   const created = { gte: Math.floor(Date.parse(since) / 1000) }
-  const params = { limit: PAGE, created, starting_after: after, expand: WITH_SOURCE.map((path) => `data.${path}`) }
-  const { status, body, error } = await api.get('/v1/balance_transactions', params, signal)
-  if (causeOfRejection(status) === 'credentials') return notPermitted(status, error)
-  if (status !== 200 || !Array.isArray(body['data'])) throw responseError(status, error)
-  const entries = body['data'].map(fieldsOf)
-  const next = body['has_more'] === true ? (textOf(entries.at(-1)?.['id']) ?? undefined) : undefined
-  return { fees: entries.flatMap((entry) => readFeeIfPossible(entry) ?? []), next }
+  const params = { created, starting_after: after, expand: WITH_SOURCE.map((path) => `data.${path}`) }
+  const { items, hasMore } = await api.page('/v1/balance_transactions', params, signal)
+  const next = hasMore ? (textOf(items.at(-1)?.['id']) ?? undefined) : undefined
+  return { fees: items.flatMap((entry) => readFeeIfPossible(entry) ?? []), next }
 }
-
-const notPermitted = (status: number, error: Fields): NotBegun => ({
-  outcome: 'not_begun',
-  why: responseError(status, error).message,
-  cause: 'credentials',
-})
 
 /** Returns undefined for an entry that cannot be read, such as one in an unknown currency: no charge may fail for its fee. */
 function readFeeIfPossible(entry: Fields): Fee | undefined {

@@ -7,6 +7,7 @@ import {
   type ChargeRequest,
   type Dispute,
   type Movement,
+  NotPermitted,
   type Provider,
   ProviderError,
   type Reference,
@@ -143,7 +144,7 @@ export class StripeProvider implements Provider {
   /** Reads one page of any of the account's lists, newest first. Throws a `ProviderError`. */
   async page(path: string, params: Params, signal?: AbortSignal): Promise<Page> {
     const page = await this.#read(signal, (deadline) => this.#api.page(path, params, deadline))
-    if ('outcome' in page) throw new ProviderError(page.why)
+    if ('outcome' in page) throw errorOf(page)
     return page
   }
 
@@ -173,14 +174,11 @@ export class StripeProvider implements Provider {
     return this.#read(signal, (deadline) => feeOf(this.#api, entryId, deadline))
   }
 
-  async *feesSince(since: string): AsyncGenerator<Fee[] | NotBegun> {
+  async *feesSince(since: string): AsyncGenerator<Fee[]> {
     let after: string | undefined
     do {
       const page = await this.#read(undefined, (deadline) => feesPage(this.#api, since, after, deadline))
-      if ('outcome' in page) {
-        if (page.outcome === 'unknown') throw new ProviderError(page.why)
-        return yield page
-      }
+      if ('outcome' in page) throw errorOf(page)
       yield page.fees
       after = page.next
     } while (after !== undefined)
@@ -216,4 +214,8 @@ export class StripeProvider implements Provider {
   #read<T>(signal: AbortSignal | undefined, call: (deadline: AbortSignal) => Promise<T>): Promise<T | Unknown> {
     return this.#guard.run(call, signal, { moves: false })
   }
+}
+
+function errorOf({ why, missingPermission }: Unknown): ProviderError {
+  return missingPermission === undefined ? new ProviderError(why) : new NotPermitted(missingPermission)
 }
