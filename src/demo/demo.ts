@@ -1,4 +1,4 @@
-// The demo: an organization and a project with a data set, made once, and calls that work when they are pasted.
+// The demo: an organization and a project with a data set, created once, and calls to paste into a shell.
 import { Readable } from 'node:stream'
 import type { App } from '../app.ts'
 import { importRecords } from '../ingest/load.ts'
@@ -15,7 +15,7 @@ const LOCK = 7485
 
 /** Creates the missing parts of the demo, and returns the text to print. A second start creates nothing. */
 export async function prepareDemo(app: App, addresses: { url: string; adminUrl: string | undefined }): Promise<string> {
-  await makeAlone(app, addresses.url)
+  await makeLocked(app, addresses.url)
   return welcome(app, addresses, await openKeys(app.db, app.seal))
 }
 
@@ -24,8 +24,8 @@ async function isComplete(db: Db): Promise<boolean> {
   return rows.length > 0
 }
 
-/** Creates the missing parts under a lock: two processes that start at once create one demo. */
-async function makeAlone(app: App, url: string): Promise<void> {
+/** Creates the missing parts under a lock, so that two processes that start at once create one demo. */
+async function makeLocked(app: App, url: string): Promise<void> {
   const { query, release } = await app.db.connect()
   try {
     // On a busy machine another process takes longer to create the demo than a statement may.
@@ -45,7 +45,7 @@ async function make(app: App): Promise<void> {
   if (!(await exists(db, 'organizations'))) await createOrganization(db, seal, { id: ID, name: 'Moonrise (demo)' })
   await setOrganization(db, ID, { enabled: true })
   if (!(await exists(db, 'projects'))) await createProject(db, seal, { id: ID, organization: ID, name: 'Better sleep' })
-  log.info('Making the demo data.')
+  log.info('Creating the demo data.')
   const source = { name: 'the demo', stream: () => Readable.from(lines()) }
   const { rejects } = await importRecords(app, { projectId: ID }, [source])
   if (rejects.length > 0) throw new Error(`Bug: the demo's data is refused: ${JSON.stringify(rejects[0])}`)

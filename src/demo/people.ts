@@ -44,14 +44,16 @@ export function makePerson(random: Random, n: number, now: number): Person {
   const country = random.weighted(SHARES)
   const place = PLACES.find((one) => one.country === country)!
   // Traffic grows: the square root favours recent days.
-  const came = Math.floor(now - DAY_MS * HISTORY_DAYS * (1 - Math.sqrt(random.next())) - random.integer(60_000, DAY_MS))
-  const id = recordId(random, 'pro', came)
+  const firstMs = Math.floor(
+    now - DAY_MS * HISTORY_DAYS * (1 - Math.sqrt(random.next())) - random.integer(60_000, DAY_MS),
+  )
+  const id = recordId(random, 'pro', firstMs)
   const given = random.pick(place.given)
   const email = random.chance(0.85) ? emailOf(random, place, [given, random.pick(place.family)], n) : null
-  const visits = makeVisits(random, came, now, place)
+  const visits = makeVisits(random, firstMs, now, place)
   const profile = {
     id,
-    created_at: iso(came),
+    created_at: iso(firstMs),
     updated_at: iso(visits.at(-1)!.ms),
     email,
     phone: place.phone && random.chance(0.4) ? place.phone.replace(/#/g, () => String(random.integer(0, 9))) : null,
@@ -71,18 +73,22 @@ function emailOf(random: Random, place: Place, names: string[], n: number): stri
   const latin = names.join('.').normalize('NFD').replace(/\p{M}/gu, '').replaceAll('ı', 'i').replaceAll('ł', 'l')
   const plain = latin.replaceAll('ß', 'ss').replaceAll('’', '')
   const isLatin = /^[\x21-\x7e]+$/.test(plain)
-  const own = names.join('.').replaceAll('’', '')
-  const local = random.chance(0.5) ? own : isLatin ? plain : `${random.pick(HANDLES)}.${place.country.toLowerCase()}`
+  const inOwnScript = names.join('.').replaceAll('’', '')
+  const local = random.chance(0.5)
+    ? inOwnScript
+    : isLatin
+      ? plain
+      : `${random.pick(HANDLES)}.${place.country.toLowerCase()}`
   const address = `${local}${n}@${random.pick(HOSTS)}`
   return random.chance(0.1) ? address : address.toLowerCase()
 }
 
-function makeVisits(random: Random, came: number, now: number, place: Place): Visit[] {
+function makeVisits(random: Random, firstMs: number, now: number, place: Place): Visit[] {
   const visits: Visit[] = []
   const german = place.locale === 'de' && random.chance(0.5)
   const id = german ? 'fun_schlaf' : random.weighted(FUNNEL_SHARES)
   const funnel = FUNNELS.find((one) => one.id === id)!
-  for (let ms = came; ms < now && visits.length < 3; ms += random.integer(600_000, 40 * DAY_MS)) {
+  for (let ms = firstMs; ms < now && visits.length < 3; ms += random.integer(600_000, 40 * DAY_MS)) {
     const experiment = random.chance(0.35) ? random.pick(EXPERIMENTS) : null
     visits.push({ id: recordId(random, 'ses', ms), ms, funnel, experiment })
     if (random.chance(0.65)) break

@@ -50,7 +50,7 @@ async function saveCard(url: string): Promise<{ customer: string; token: string 
   return { customer: customer.id, token: method.id }
 }
 
-/** Has the simulator send its events to the server, as an endpoint in Stripe's dashboard does; returns their signing secret. */
+/** Makes the simulator send its events to the server, as an endpoint in Stripe's dashboard does; returns their signing secret. */
 async function registerForEvents(url: string, serverUrl: string): Promise<string> {
   const path = `/${ID}/v1/providers/stripe/${MERCHANT}/events`
   const endpoint = { url: serverUrl + path, enabled_events: ['*'] }
@@ -60,7 +60,7 @@ async function registerForEvents(url: string, serverUrl: string): Promise<string
 async function post(url: string, fields: Parameters<typeof encodeForm>[0]): Promise<{ id: string; secret?: string }> {
   const headers = { authorization: `Bearer ${SECRET_KEY}`, 'content-type': 'application/x-www-form-urlencoded' }
   const response = await fetch(url, { method: 'POST', headers, body: encodeForm(fields) })
-  if (!response.ok) throw new Error(`The simulator answered ${response.status}.`)
+  if (!response.ok) throw new Error(`The simulator responded with ${response.status}.`)
   return (await response.json()) as { id: string; secret?: string }
 }
 

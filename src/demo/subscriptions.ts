@@ -85,17 +85,18 @@ function makeTimeline(random: Random, made: number, currency: string, now: numbe
     plan.trial && plan.trial.dollars > 0 ? [{ ms: made, price: priceIn(currency, plan.trial.dollars) }] : []
   if (paidFrom > now) return { plan, status: 'trialing', made, charges, period: [made, paidFrom] }
   const periods = [[paidFrom, after(paidFrom, plan)]] as [[number, number]]
-  const most = wanted === 'paused' || wanted === 'expired' ? random.integer(1, 9) : Number.POSITIVE_INFINITY
-  while (periods.at(-1)![1] <= now && periods.length < most) {
+  const maxPeriods = wanted === 'paused' || wanted === 'expired' ? random.integer(1, 9) : Number.POSITIVE_INFINITY
+  while (periods.at(-1)![1] <= now && periods.length < maxPeriods) {
     const ends = periods.at(-1)![1]
     periods.push([ends, after(ends, plan)])
   }
-  // The payment of the present period is the one that failed.
+  // The payment of the last period failed.
   const isUnpaid = wanted === 'unpaid' && periods.length > 1 && now - periods.at(-1)![0] < RETRY_MS
   if (isUnpaid) periods.pop()
   for (const [starts] of periods) charges.push({ ms: starts, price: priceIn(currency, plan.dollars) })
   const period = periods.at(-1)!
-  return { plan, made, charges, period, ...(isUnpaid ? { status: 'unpaid' } : outcome(random, wanted, period, now)) }
+  const state = isUnpaid ? { status: 'unpaid' as const } : outcome(random, wanted, period, now)
+  return { plan, made, charges, period, ...state }
 }
 
 /** Its state in its last period, which may be over. */
@@ -185,13 +186,17 @@ function* customerLines(
     const line = payment(random, { external_id, ms, price, currency, token }, { ...meta, ...session })
     yield line
     const days = random.integer(1, 20)
-    if (price > 0 && ms + days * DAY_MS < now && random.chance(WENT_BACK)) {
+    if (price > 0 && ms + days * DAY_MS < now && random.chance(PAID_BACK)) {
       const back = random.weighted({ refund: 9, chargeback: 1 })
       const { order_id } = line.data as { order_id: string }
       const reasons = BACK_REASONS[back as keyof typeof BACK_REASONS]
       const psp_reason_code = reasons[days % reasons.length]
-      const what = { order_id, psp_transaction_type: back, status: 'refunded', psp_reason_code }
-      yield payment(random, { external_id, ms: ms + days * DAY_MS, price, currency, token: null }, { ...meta, ...what })
+      const returned = { order_id, psp_transaction_type: back, status: 'refunded', psp_reason_code }
+      yield payment(
+        random,
+        { external_id, ms: ms + days * DAY_MS, price, currency, token: null },
+        { ...meta, ...returned },
+      )
     }
   }
   if (status === 'unpaid') {
@@ -201,9 +206,9 @@ function* customerLines(
   }
 }
 
-// Shares of the payments.
+// Parts of the payments.
 const DECLINED_FIRST = 0.08
-const WENT_BACK = 0.03
+const PAID_BACK = 0.03
 const RETRY_AFTER_MS = 3_600_000
 const BACK_REASONS = {
   refund: ['requested_by_customer', 'requested_by_customer', 'duplicate'],

@@ -6,7 +6,7 @@ import { pendingMigrations, wrongEncoding } from '../lib/pg/migrate.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
 
 const OLDEST = 15
-const NEWEST_TRIED = 18
+const NEWEST_TESTED = 18
 // Normal between two machines that synchronize their clocks by NTP.
 const MAX_SKEW_MS = 2_000
 // A writer that takes longer delays every sync of its project.
@@ -27,8 +27,8 @@ export async function checkServer(db: Db): Promise<Finding[]> {
   if (may_create !== 't') {
     wrong(`The role ${role} may not create tables.`, `Run, as the owner: grant create on schema public to ${role};`)
   }
-  if (major > NEWEST_TRIED) {
-    const fix = `It should work; tested versions are ${OLDEST} to ${NEWEST_TRIED}.`
+  if (major > NEWEST_TESTED) {
+    const fix = `It should work; tested versions are ${OLDEST} to ${NEWEST_TESTED}.`
     findings.push(warning('database', `PostgreSQL ${version} is newer than this program.`, fix))
   }
   return findings.length > 0 ? findings : [ok('database', `PostgreSQL ${version}, role ${role}.`)]
@@ -65,11 +65,11 @@ export async function checkMigrations(db: Db): Promise<Finding> {
 
 /** Compares the database's clock with this machine's, allowing for the round trip. */
 export async function checkClock(db: Db): Promise<Finding> {
-  const asked = Date.now()
+  const sentMs = Date.now()
   const [row] = await db.query(`select round(extract(epoch from db_clock()) * 1000)::bigint as ms`)
-  const answered = Date.now()
-  const theirs = Number(row!.ms)
-  const skewMs = theirs < asked ? theirs - asked : Math.max(0, theirs - answered)
+  const receivedMs = Date.now()
+  const theirsMs = Number(row!.ms)
+  const skewMs = theirsMs < sentMs ? theirsMs - sentMs : Math.max(0, theirsMs - receivedMs)
   if (Math.abs(skewMs) <= MAX_SKEW_MS) return ok('clock', 'The clocks of the database and this machine agree.')
   const seconds = (Math.abs(skewMs) / 1000).toFixed(1)
   return warning(
@@ -92,7 +92,9 @@ export async function checkSync(db: Db): Promise<Finding[]> {
     [LONG_WRITE],
   )
   const { role, sees_all } = row!
-  const [prepared, unseen, slow] = [row!.prepared, row!.unseen, row!.slow].map(Number) as [number, number, number]
+  const prepared = Number(row!.prepared)
+  const unseen = Number(row!.unseen)
+  const slow = Number(row!.slow)
   const findings: Finding[] = []
   if (prepared > 0) {
     const fix = 'Find them with "select gid from pg_prepared_xacts", then run commit prepared or rollback prepared.'
@@ -111,9 +113,9 @@ export async function checkSync(db: Db): Promise<Finding[]> {
     )
   }
   if (findings.length > 0) return findings
-  const whom =
+  const visible =
     sees_all === 't'
       ? 'Every writer is visible'
       : `Every writer of the role ${role} is visible; use this role for all processes`
-  return [ok('sync', `${whom}.`)]
+  return [ok('sync', `${visible}.`)]
 }

@@ -29,7 +29,7 @@ export type { Finding } from './finding.ts'
 const MIB = 1024 * 1024
 const ENOUGH_DISK_BYTES = 2048 * MIB
 const MIN_DISK_BYTES = 256 * MIB
-const PROVIDER_PATIENCE_MS = 3_000
+const PROVIDER_DEADLINE_MS = 3_000
 
 interface Examination {
   /** Corrects the counters first, which is the only thing the doctor can change. */
@@ -185,7 +185,7 @@ async function checkProvidersOf(config: Config, db: Db, seal: Seal | undefined):
     db,
     clock: systemClock,
     seal,
-    deadlineMs: PROVIDER_PATIENCE_MS,
+    deadlineMs: PROVIDER_DEADLINE_MS,
     simulatorUrl,
     stripeApiUrl: config.stripeApiUrl,
     stripeSimulatorUrl: stripeSimulator === undefined ? undefined : () => stripeSimulator,

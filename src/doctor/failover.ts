@@ -17,7 +17,7 @@ export async function checkFailovers(db: Db): Promise<Finding[]> {
     return [ok('failover', `${count(rows.length, 'failover')} in ${SHOWN_FOR}, none lost a commit.`)]
   return losses.map(({ loss, lost_from }) => {
     const lostFrom = instantFromPg(lost_from!)
-    const fix = `Run: tundish reconcile --since ${lostFrom}. Readers of changes are told by X-Void-From.`
+    const fix = `Run: tundish reconcile --since ${lostFrom}. Readers of changes receive X-Void-From.`
     if (loss === 'certain') return failed('failover', `A failover lost commits that were made after ${lostFrom}.`, fix)
     const message = `A failover may have lost commits that were made after ${lostFrom}: they did not wait for a standby.`
     return warning('failover', message, fix)

@@ -10,7 +10,7 @@ const MIB = 1024 * 1024
 
 interface Slot {
   name: string
-  /** Of the log that the server must keep; null if the slot has lost it. */
+  /** The part of the log that the server must keep; null if the slot has lost it. */
   bytes: string | null
 }
 
@@ -50,7 +50,7 @@ function copied(organization: string, slot: Slot): Finding {
   return warning(
     'shards',
     message,
-    `Run the same "tundish shards move" again: it begins anew, or with --give-up removes what is left. ${drop}`,
+    `Run the same "tundish shards move" again: it starts over, or with --give-up removes the remains. ${drop}`,
   )
 }
 

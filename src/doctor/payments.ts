@@ -3,9 +3,9 @@ import type { Db } from '../lib/pg/db.ts'
 import type { Provider, Providers } from '../providers/provider.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
 
-// By then the provider has been asked four times.
+// By then the outcome has been looked up four times.
 const LONG_IN_PROGRESS = '10 minutes'
-// Banks take some days for a refund; after that a person should ask.
+// Banks take some days for a refund; after that an operator should ask the provider.
 const LONG_PENDING = '10 days'
 
 const MISMATCHES_SHOWN_FOR = '30 days'
@@ -63,7 +63,11 @@ async function checkAccount(organizationId: string, provider: Provider): Promise
     )
   }
   if (!described.chargesEnabled)
-    return failed('providers', `The provider lets ${account} make no charges.`, 'See at the provider what it asks for.')
+    return failed(
+      'providers',
+      `The provider lets ${account} make no charges.`,
+      'See in the provider’s dashboard what it requires.',
+    )
   const { missingPermissions } = described
   if (missingPermissions.length > 0)
     return failed(
@@ -126,7 +130,7 @@ const ACCOUNTS = `
     (select count(*) from (select from customers where external_id like '%_@_%.__%' limit 1000) few) as emails
   from merchant_accounts m where m.credentials is not null`
 
-/** Finds charges and refunds whose outcome is unknown for long. Those that are pending at the provider may take days. */
+/** Finds charges and refunds whose outcome has been unknown for too long. Those that are pending at the provider may take days. */
 export async function checkCharges(db: Db): Promise<Finding[]> {
   const [row] = await db.query(
     `select count(*) filter (where pending_since is null) as unknown,
@@ -139,22 +143,25 @@ export async function checkCharges(db: Db): Promise<Finding[]> {
            union all select created_at, pending_since from refunds where status = 'processing') as in_progress`,
     [LONG_IN_PROGRESS, LONG_PENDING],
   )
-  const [unknown, stuck, pending, forgotten] = [row!.unknown, row!.stuck, row!.pending, row!.forgotten].map(Number)
+  const unknown = Number(row!.unknown)
+  const stuck = Number(row!.stuck)
+  const pending = Number(row!.pending)
+  const forgotten = Number(row!.forgotten)
   const since = `the oldest since ${row!.oldest}`
   const findings: Finding[] = []
-  if (stuck! > 0)
+  if (stuck > 0)
     findings.push(
       failed(
         'charges',
-        `${movements(stuck!, 'is', 'are')} in progress for more than ${LONG_IN_PROGRESS}, ${since}.`,
+        `${movements(stuck, 'is', 'are')} in progress for more than ${LONG_IN_PROGRESS}, ${since}.`,
         'Check that a worker runs and the provider responds; decide a lasting case: tundish charges resolve',
       ),
     )
-  else if (unknown! > 0) findings.push(ok('charges', `${unknown} in progress, ${since}.`))
-  if (pending! > 0) {
-    const message = `${movements(pending!, 'is', 'are')} pending at the provider, the oldest since ${row!.pending_since}.`
+  else if (unknown > 0) findings.push(ok('charges', `${unknown} in progress, ${since}.`))
+  if (pending > 0) {
+    const message = `${movements(pending, 'is', 'are')} pending at the provider, the oldest since ${row!.pending_since}.`
     const fix = 'Ask the provider why it has not decided; see: tundish refund stuck, tundish order stuck'
-    findings.push(forgotten! > 0 ? warning('charges', message, fix) : ok('charges', message))
+    findings.push(forgotten > 0 ? warning('charges', message, fix) : ok('charges', message))
   }
   return findings.length > 0 ? findings : [ok('charges', 'No charge or refund is in progress.')]
 }
@@ -181,7 +188,7 @@ export async function checkMismatches(db: Db): Promise<Finding[]> {
   return [
     failed(
       'charges',
-      `${movements(rows.length, 'differs', 'differ')} at the provider from what was asked: ${some.join(', ')}${more}.`,
+      `${movements(rows.length, 'differs', 'differ')} at the provider from the request: ${some.join(', ')}${more}.`,
       'Compare each with the provider; one that is still in progress: tundish charges resolve',
     ),
   ]

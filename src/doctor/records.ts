@@ -10,10 +10,10 @@ import { hashKey } from '../tenants/key-text.ts'
 import { count, type Finding, failed, ok, warning } from './finding.ts'
 
 /** Also returns the seal if it is the database's: other checks need it. */
-export async function checkMasterKey(db: Db, present?: Seal): Promise<{ finding: Finding; seal?: Seal }> {
+export async function checkMasterKey(db: Db, given?: Seal): Promise<{ finding: Finding; seal?: Seal }> {
   const fix = 'Start with the MASTER_KEY (or DATA_DIR/master.key) this database was set up with, from your backup.'
   const [row] = await db.query(`select value from instance where name = 'master key'`)
-  if (!present) {
+  if (!given) {
     const missing = failed(
       'master key',
       'master.key is missing in DATA_DIR.',
@@ -21,26 +21,26 @@ export async function checkMasterKey(db: Db, present?: Seal): Promise<{ finding:
     )
     return { finding: row ? missing : ok('master key', 'There is none yet: the first start creates it.') }
   }
-  if (row && row.value !== present.fingerprint) {
+  if (row && row.value !== given.fingerprint) {
     return { finding: failed('master key', 'The master key is not that of this database.', fix) }
   }
-  return { finding: await checkKeys(db, present), seal: present }
+  return { finding: await checkKeys(db, given), seal: given }
 }
 
 async function checkKeys(db: Db, seal: Seal): Promise<Finding> {
   const keys = await db.query('select id, hash, sealed from secret_keys')
   const opened = keys.map(({ id, hash, sealed }) => {
     const key = open(seal, bytesFromPg(sealed!), id!)
-    return { broken: key === undefined, strange: key !== undefined && !hashKey(key).equals(bytesFromPg(hash!)) }
+    return { broken: key === undefined, mismatched: key !== undefined && !hashKey(key).equals(bytesFromPg(hash!)) }
   })
   const broken = opened.filter((one) => one.broken).length
-  const strange = opened.filter((one) => one.strange).length
+  const mismatched = opened.filter((one) => one.mismatched).length
   if (broken > 0) {
     const message = `${count(broken, 'secret key')} cannot be decrypted: webhooks of their owners cannot be signed.`
     return failed('master key', message, REPLACE)
   }
-  if (strange > 0) {
-    const message = `${count(strange, 'secret key')} with a hash that does not match the key`
+  if (mismatched > 0) {
+    const message = `${count(mismatched, 'secret key')} with a hash that does not match the key`
     return failed('master key', `${message}: the table was changed outside Tundish.`, REPLACE)
   }
   return ok('master key', `The master key decrypts ${count(keys.length, 'secret key')}, and all match their hashes.`)
@@ -58,7 +58,7 @@ function open(seal: Seal, sealed: Buffer, id: string): string | undefined {
 
 /** Compares every counter with a recount in the same snapshot. */
 export async function checkCounts(db: Db): Promise<Finding[]> {
-  const rows = await patiently(db, DIFFERENCES)
+  const rows = await withoutTimeout(db, DIFFERENCES)
   if (rows.length === 0) return [ok('counts', 'Every counter agrees with a recount.')]
   const projects = Map.groupBy(rows, (row) => row.project_id!)
   return [...projects].map(([project, wrong]) => {
@@ -69,9 +69,9 @@ export async function checkCounts(db: Db): Promise<Finding[]> {
   })
 }
 
-/** Adds the differences to a recount to the counters. Differences stay right while others write. */
+/** Adds to each counter its difference from a recount. A difference stays correct while other processes write. */
 export async function fixCounts(db: Db): Promise<number> {
-  const rows = await patiently(
+  const rows = await withoutTimeout(
     db,
     `insert into counts (project_id, list, field, value, n) ${DIFFERENCES} returning project_id`,
   )
@@ -95,8 +95,8 @@ const DIFFERENCES = `
   from real full join counted using (project_id, list, field, value)
   where coalesce(real.n, 0) <> coalesce(counted.n, 0)`
 
-/** Runs a slow statement without the timeout. */
-function patiently(db: Db, text: string) {
+/** Runs a statement that may take longer than the timeout of statements. */
+function withoutTimeout(db: Db, text: string) {
   return db.tx(async (query) => {
     await query('set local statement_timeout = 0')
     return query(text)

@@ -26,7 +26,8 @@ export function watchFailovers({ db, clock, log }: { db: Db; clock: Clock; log: 
     const sentMs = clock.monotonicMs()
     const [row] = await db.query(BEAT, [`${EVERY_MS} milliseconds`])
     if (!row) return void (await db.query(BEGIN))
-    const [generation, number] = [BigInt(row.generation!), BigInt(row.number!)]
+    const generation = BigInt(row.generation!)
+    const number = BigInt(row.number!)
     const isOther = known !== undefined && generation !== known.generation
     const isBehind = known !== undefined && !isOther && number < known.number
     if (isOther || isBehind || row.same_timeline !== 't') return recordFailover()

@@ -17,10 +17,10 @@ const TYPES: Record<ColumnType, string> = {
   json: 'json',
 }
 
-// By default it takes four fifths of the machine's memory, and threads that each keep buffers. A batch needs a few
-// megabytes, and the index of a table's key some 100 bytes a row.
+// By default DuckDB uses four fifths of the machine's memory, and several threads with buffers of their own. A batch needs a
+// few megabytes, and the index of a table's key about 100 bytes per row.
 const SETTINGS = { memory_limit: '256MB', threads: '1' }
-// Of a line that is read; the package's own buffers are 32 MB.
+// The smallest buffer for a line; the default of the package is 32 MB.
 const SMALLEST_BUFFER = 1024 * 1024
 
 /** The part of the package that is used. */
@@ -57,8 +57,8 @@ export async function duckdbTarget(path: string): Promise<Target> {
   }
 
   /**
-   * Rows travel as a file of JSON lines: the package has no faster way for values of all types. JSON travels as text, for
-   * DuckDB would read the numbers in it as doubles.
+   * Rows are passed in a file of JSON lines: the package has no faster way for values of all types. JSON is passed as text,
+   * because DuckDB would read its numbers as doubles.
    */
   async function storeRows(table: Table, groups: Groups): Promise<void> {
     const ids = [...groups.keys()].map((id) => `'${id.replaceAll("'", "''")}'`)
@@ -67,7 +67,7 @@ export async function duckdbTarget(path: string): Promise<Target> {
     const file = join(folder, `${table.name}.ndjson`)
     const lines = rows.map((row) => lineOf(table, row))
     writeFileSync(file, lines.join(''), { mode: 0o600 })
-    const longest = lines.reduce((most, line) => Math.max(most, Buffer.byteLength(line)), SMALLEST_BUFFER)
+    const longest = lines.reduce((max, line) => Math.max(max, Buffer.byteLength(line)), SMALLEST_BUFFER)
     const columns = table.columns.map(
       ({ name, type }) => `${quoted(name)}: '${type === 'json' ? 'varchar' : TYPES[type]}'`,
     )

@@ -38,7 +38,7 @@ function* jsonLines(rows: Rows): Iterable<string> {
   yield lines.join('')
 }
 
-// Rows that are in memory at once.
+// The number of rows in memory at once.
 const ROW_GROUP = 20_000
 
 const ELEMENTS: Record<ColumnType, object> = {
@@ -51,7 +51,7 @@ const ELEMENTS: Record<ColumnType, object> = {
     converted_type: 'TIMESTAMP_MICROS',
     logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MICROS' },
   },
-  // As text: a parser of every reader opens it, also where the column type JSON is not known.
+  // As text, because not every reader knows the column type JSON.
   json: { type: 'BYTE_ARRAY', converted_type: 'UTF8' },
 }
 

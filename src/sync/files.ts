@@ -1,4 +1,4 @@
-// A copy as a folder of files, one a table: kept in a SQLite file beside them, written anew where something changed.
+// A copy as a folder of files, one per table. The rows are kept in a SQLite file beside them; a changed table's file is replaced.
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../lib/errors.ts'
@@ -8,15 +8,15 @@ import { TABLES } from './tables.ts'
 import { FORMATS, type Format, type Target } from './target.ts'
 
 /**
- * A file that only grows would keep what was erased. So each file is the present state of its table, replaced in one
- * step after a run that changed it: a reader sees the old one or the new one.
+ * A file that only grows would keep erased data. So each file is the current state of its table. After a run that changed the
+ * table it is replaced in one step, and a reader sees the old file or the new one.
  */
 export function filesTarget(folder: string, format: Format): Target {
   const hidden = join(folder, '.tundish')
-  const place = join(hidden, 'copy.sqlite')
-  if (existsSync(place)) refuseOtherFormat(folder, format)
+  const database = join(hidden, 'copy.sqlite')
+  if (existsSync(database)) refuseOtherFormat(folder, format)
   mkdirSync(hidden, { recursive: true, mode: 0o700 })
-  const copy = sqliteTarget(place)
+  const copy = sqliteTarget(database)
   return {
     ...copy,
     async complete() {
@@ -24,7 +24,7 @@ export function filesTarget(folder: string, format: Format): Target {
       const changed = copy.changed()
       for (const table of TABLES) {
         const path = join(folder, `${table.name}.${format}`)
-        // A run that was killed behind its last batch left the mark of what is still to be written.
+        // A run that was killed after its last batch has left its tables marked as changed.
         if (existsSync(path) && !changed.has(table.name)) continue
         const draft = join(hidden, `${table.name}.draft`)
         rmSync(draft, { force: true })
@@ -38,7 +38,7 @@ export function filesTarget(folder: string, format: Format): Target {
   }
 }
 
-/** Files of another format would not be written any more, and keep what was erased. */
+/** Files of another format would not be updated any more, and would keep erased data. */
 function refuseOtherFormat(folder: string, format: Format): void {
   const isThere = (other: Format) => TABLES.some(({ name }) => existsSync(join(folder, `${name}.${other}`)))
   const other = FORMATS.find((one) => one !== format && isThere(one))

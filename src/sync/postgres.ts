@@ -22,7 +22,7 @@ const TYPES: Record<ColumnType, string> = {
 
 export function postgresTarget(url: string): Target {
   const client = new pg.Client({ connectionString: url, application_name: 'tundish sync' })
-  // Between two statements a broken connection shows at the next one.
+  // A connection that breaks between two statements fails the next one; without a listener the program would end here.
   client.on('error', () => {})
 
   async function state(): Promise<State | undefined> {
@@ -99,14 +99,14 @@ async function storeState(client: pg.Client, { url, since, cursor, records }: St
 
 /** By COPY: half the work of an insert, for PostgreSQL and for this process. */
 async function storeRows(client: pg.Client, table: Table, groups: Groups): Promise<void> {
-  const gone = [...groups.keys()]
-  await client.query(`delete from ${placeOf(table)} where ${quoted(table.group)} = any($1)`, [gone])
+  const replaced = [...groups.keys()]
+  await client.query(`delete from ${placeOf(table)} where ${quoted(table.group)} = any($1)`, [replaced])
   const names = table.columns.map(({ name }) => quoted(name))
   const sink = client.query(copyFrom(`copy ${placeOf(table)} (${names}) from stdin (encoding 'UTF8')`))
   await pipeline(Readable.from(copyLines(table, groups)), sink)
 }
 
-// Of text that is sent at once: a row at a time would be a message each.
+// The length of a piece of text: sent row by row, each row would be a message of its own.
 const PART = 64 * 1024
 
 function* copyLines({ columns }: Table, groups: Groups): Iterable<string> {

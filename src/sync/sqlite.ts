@@ -27,7 +27,7 @@ export function sqliteTarget(path: string): SqliteTarget {
   const db = new DatabaseSync(path)
   // It holds personal data.
   if (isNew) chmodSync(path, 0o600)
-  // What is erased or overwritten is overwritten in the file too.
+  // `secure_delete` overwrites deleted data in the file.
   db.exec(
     'pragma journal_mode = wal; pragma synchronous = full; pragma secure_delete = on; pragma busy_timeout = 10000',
   )
@@ -91,7 +91,7 @@ export function sqliteTarget(path: string): SqliteTarget {
       })
     },
     async complete() {
-      // The log still holds pages as they were.
+      // The log still contains deleted data.
       db.exec('pragma wal_checkpoint(truncate)')
     },
     async close() {

@@ -13,29 +13,29 @@ export interface RunOptions {
   onProgress?: (records: number) => void
 }
 
-// Records of a transaction in the copy; a killed run repeats at most so many.
+// The number of records stored in one transaction: the most that is repeated after a killed run.
 const BATCH = 2000
 
 /**
- * Reads everything that changed since the copy's horizon and stores it. A run that was killed goes on behind its last
- * batch: the place is stored in the batch's own transaction, so that nothing is lost and nothing comes twice.
+ * Reads everything that changed since the copy's horizon and stores it. The position is stored in the transaction of each
+ * batch, so that after a killed run the next one continues where it ended: nothing is lost or stored twice.
  */
 export async function run(
   tundish: Tundish,
   target: Target,
-  begun: State | undefined,
+  initial: State | undefined,
   { url, signal, onProgress }: RunOptions,
 ): Promise<State> {
-  if (begun && begun.url !== url) {
-    throw new Refusal(`This copy is of ${begun.url}, not of ${url}: name another target, or the same server.`)
+  if (initial && initial.url !== url) {
+    throw new Refusal(`This copy is of ${initial.url}, not of ${url}: name another target, or the same server.`)
   }
-  let since = begun?.since ?? null
-  const cursor = begun?.cursor ?? null
-  let records = cursor === null ? 0 : begun!.records
-  let state = begun
+  let since = initial?.since ?? null
+  const cursor = initial?.cursor ?? null
+  let records = cursor === null ? 0 : initial!.records
+  let state = initial
   let batch: Collected = new Map()
-  let waiting = 0
-  const writer = writerTo(target)
+  let batchSize = 0
+  const writer = openWriter(target)
   const walk = { since: since ?? undefined, cursor: cursor ?? undefined, signal, parse: readExact }
   try {
     for await (const page of tundish.changePages(walk)) {
@@ -49,16 +49,16 @@ export async function run(
       }
       collect(batch, page)
       records += page.changes.length
-      waiting += page.changes.length
+      batchSize += page.changes.length
       const isEnd = 'horizon' in page
-      if (!isEnd && waiting < BATCH) continue
+      if (!isEnd && batchSize < BATCH) continue
       const after = isEnd
         ? { url, since: page.horizon, cursor: null, records }
         : { url, since, cursor: page.cursor, records }
       await writer.store(batch, state, after, onProgress)
       state = after
       batch = new Map()
-      waiting = 0
+      batchSize = 0
     }
     await writer.stored()
   } finally {
@@ -69,11 +69,11 @@ export async function run(
   return state!
 }
 
-/** Stores a batch while the next one is read. */
-function writerTo(target: Target) {
+/** Stores each batch while the next one is read. */
+function openWriter(target: Target) {
   let storing = Promise.resolve()
   return {
-    /** Returns when the batch before is stored, or throws its error. */
+    /** Resolves when the previous batch is stored, or rejects with its error. */
     async store(batch: Batch, before: State | undefined, after: State, onProgress: RunOptions['onProgress']) {
       await storing
       storing = target.store(batch, before, after).then(() => onProgress?.(after.records))
@@ -94,7 +94,7 @@ function collect(batch: Collected, { changes }: ChangePage): void {
   }
 }
 
-/** How many records a run is going to read, for its progress. */
+/** The number of records that a run is going to read, for its progress. */
 export async function countChanges(tundish: Tundish, since: string | null): Promise<number> {
   const window = since === null ? {} : { updatedFrom: since }
   const lists = [

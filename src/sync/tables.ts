@@ -16,7 +16,7 @@ export type ColumnType = 'text' | 'integer' | 'decimal' | 'boolean' | 'instant' 
 export interface Column {
   name: string
   type: ColumnType
-  /** Where its value is in the item. */
+  /** The path of its value in the item. */
   path: readonly string[]
 }
 
@@ -34,7 +34,7 @@ export interface Table {
   rows(item: unknown): [group: string, rows: Row[]]
 }
 
-/** One table a list, objects as columns (`profile_email`), lists and free objects as JSON. */
+/** One table per list: objects as columns (`profile_email`), lists and free-form objects as JSON. */
 export const TABLES: readonly Table[] = [
   plain('funnels', funnel),
   plain('experiments', experiment),
@@ -85,7 +85,7 @@ function columnsOf(schema: Schema, path: readonly string[] = []): Column[] {
     const isObject = property.properties !== undefined
     return isObject ? columnsOf(property, place) : [{ name: place.join('_'), type: typeOf(property), path: place }]
   })
-  // `funnel_id` stands beside the object `funnel` with its `id`: the shorter path is the same value.
+  // A record may have both `funnel_id` and an object `funnel` with an `id`, which are the same value: the shorter path is used.
   const byName = new Map<string, Column>()
   for (const column of flat.toSorted((a, b) => b.path.length - a.path.length)) byName.set(column.name, column)
   return flat.filter((column) => byName.get(column.name) === column)
@@ -99,7 +99,7 @@ function typeOf({ type, format }: Schema): ColumnType {
   return only === 'number' ? 'decimal' : 'json'
 }
 
-/** A field that the server does not know yet, or no more, is null. */
+/** A field that the server's version does not have is null. */
 function rowOf(columns: readonly Column[], item: unknown): Row {
   return Object.fromEntries(
     columns.map(({ name, path }) => {

@@ -1,4 +1,4 @@
-// The interface of a target, to which a sync copies.
+// The interface of the targets that a sync copies to.
 import { Refusal } from '../lib/errors.ts'
 import type { Row, Table } from './tables.ts'
 
@@ -8,13 +8,13 @@ export interface State {
   url: string
   /** The horizon up to which the copy is complete; null while the first run is not. */
   since: string | null
-  /** The cursor from which the present run continues; null between runs. */
+  /** The cursor from which the current run continues; null between runs. */
   cursor: string | null
-  /** How many records the present run has stored. */
+  /** The number of records that the current run has stored. */
   records: number
 }
 
-/** The rows of a batch by table and group; they replace what is stored of the group, which may leave none. */
+/** The rows of a batch by table and group; they replace all stored rows of the group, and may be none. */
 export type Batch = ReadonlyMap<Table, Groups>
 export type Groups = ReadonlyMap<string, readonly Row[]>
 

@@ -228,7 +228,7 @@ test('the doctor names the slot of a copy that was broken off, and one whose org
     findings.map(({ fix }) => fix.replace(/ If the other shard is gone, run here: select pg_drop_\S+;$/, '')).sort(),
     [
       `Run on the other shard: drop subscription ${slots[1]};`,
-      'Run the same "tundish shards move" again: it begins anew, or with --give-up removes what is left.',
+      'Run the same "tundish shards move" again: it starts over, or with --give-up removes the remains.',
     ],
   )
   for (const slot of slots) await clusters['b']!.query(`select pg_drop_replication_slot('${slot}')`)

@@ -46,9 +46,9 @@ export function installGracefulStop(app: FastifyInstance, underWay: Iterable<Ser
   function watchStragglers(): () => void {
     // Node's own check of the request timeout ends when closing begins.
     const { requestTimeout } = app.server
-    const patienceMs = requestTimeout || SILENCE_MS
+    const timeoutMs = requestTimeout || SILENCE_MS
     const begunMs = performance.now()
-    const stalled = findStalled(patienceMs, (socket) => socket.bytesRead + taken(socket))
+    const stalled = findStalled(timeoutMs, (socket) => socket.bytesRead + taken(socket))
     return () => {
       const serving = new Set<Socket>()
       // Those whose client has to act next: send the rest of its request, or read the response.
@@ -61,7 +61,7 @@ export function installGracefulStop(app: FastifyInstance, underWay: Iterable<Ser
         if (sending || socket.writableLength > 0) clientsTurn.add(socket)
       }
       for (const socket of stalled(clientsTurn)) serving.delete(socket)
-      if (performance.now() - begunMs < patienceMs) return
+      if (performance.now() - begunMs < timeoutMs) return
       for (const socket of connections) if (!serving.has(socket)) socket.destroy()
     }
   }

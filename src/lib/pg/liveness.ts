@@ -19,7 +19,7 @@ interface Watched {
 const CHECK_MS = 1000
 // Most statements end sooner. A longer silence only causes a probe.
 const SILENCE_MS = 4000
-const PATIENCE_MS = 3000
+const PROBE_TIMEOUT_MS = 3000
 
 /**
  * When a connection has been silent for some seconds, a second one is opened as a probe. If PostgreSQL responds, even
@@ -70,7 +70,7 @@ export function openLiveness(config: pg.ClientConfig): Liveness {
 
 /** Whether a PostgreSQL responds, even if only to refuse the connection. */
 async function responds(config: pg.ClientConfig): Promise<boolean> {
-  const client = new pg.Client({ ...config, connectionTimeoutMillis: PATIENCE_MS })
+  const client = new pg.Client({ ...config, connectionTimeoutMillis: PROBE_TIMEOUT_MS })
   client.on('error', () => {})
   try {
     await client.connect()

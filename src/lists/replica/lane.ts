@@ -39,12 +39,12 @@ interface LaneOptions {
   heartbeat: Heartbeat
   liveness: Liveness
   /** A server that does not return its state within this time is considered dead. */
-  patienceMs: number
+  timeoutMs: number
   /** The newest migration that this program needs. */
   schemaVersion: number
 }
 
-export function openLane({ connect, clock, heartbeat, liveness, patienceMs, schemaVersion }: LaneOptions): Lane {
+export function openLane({ connect, clock, heartbeat, liveness, timeoutMs, schemaVersion }: LaneOptions): Lane {
   let known: Known | undefined
   let problem = 'has not responded yet'
   let client: pg.ClientBase | undefined
@@ -60,7 +60,7 @@ export function openLane({ connect, clock, heartbeat, liveness, patienceMs, sche
 
   async function poll(): Promise<void> {
     try {
-      const [row] = await withTimeout(patienceMs, clock, pipeline.read(STATE, []))
+      const [row] = await withTimeout(timeoutMs, clock, pipeline.read(STATE, []))
       if (!row) return forget('has shown no heartbeat yet')
       const [token, standby, position, version] = row.texts()
       if (standby !== 't') return forget('is not a standby')

@@ -47,13 +47,13 @@ const SLOW_LANES = 4
 const BEATS_WITHIN_LAG = 8
 const LONGEST_BEAT_MS = 100
 // A replica that does not return its state within this time is dead or overloaded.
-const PATIENCE_MS = 1500
+const STATE_TIMEOUT_MS = 1500
 
 export function openReplica({ db, connect, clock, maxLagMs, schemaVersion, log, observe }: ReplicaOptions): Replica {
   const everyMs = Math.min(LONGEST_BEAT_MS, Math.ceil(maxLagMs / BEATS_WITHIN_LAG))
   const heartbeat = openHeartbeat(db, clock, everyMs, maxLagMs)
   const liveness = openLiveness(clientConfig(connect))
-  const open = () => openLane({ connect, clock, heartbeat, liveness, patienceMs: PATIENCE_MS, schemaVersion })
+  const open = () => openLane({ connect, clock, heartbeat, liveness, timeoutMs: STATE_TIMEOUT_MS, schemaVersion })
   const lanes = Array.from({ length: FAST_LANES }, open)
   const slow = openSlowLanes(open, SLOW_LANES)
   const stateOfPrimary = (projectId: string) => primaryState(db, projectId)
