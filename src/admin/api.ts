@@ -37,8 +37,8 @@ function mount(scope: FastifyInstance, app: App, operation: Operation): void {
         ...(request.exactBody !== undefined && { exact: request.exactBody as Input['body'] }),
       }
       refuseNul(input.params)
-      const answer = await perform(operation, app, actorOf(request, app), input)
-      return typeof answer === 'string' ? sendJson(reply, answer) : answer
+      const result = await perform(operation, app, actorOf(request, app), input)
+      return typeof result === 'string' ? sendJson(reply, result) : result
     },
   })
 }
@@ -55,7 +55,7 @@ function bodyRule(operation: Operation) {
 
 /** The OpenAPI description of an operation's route. */
 function schemaOf(operation: Operation) {
-  const { id, tag, summary, description = summary, path, answer, command } = operation
+  const { id, tag, summary, description = summary, path, response, command } = operation
   const names = [...path.matchAll(/:([a-z_]+)/g)].map(([, name]) => name!)
   const params = names.map((name) => [name, Type.String({ description: `The ${name.replaceAll('_', ' ')}.` })])
   const body = 'body' in operation ? operation.body : undefined
@@ -70,7 +70,7 @@ function schemaOf(operation: Operation) {
     querystring: (isReading(operation) ? operation.query : undefined) ?? Type.Object({}),
     ...(body && { body }),
     response: {
-      200: { description: 'Done.', content: { 'application/json': { schema: answer } } },
+      200: { description: 'Done.', content: { 'application/json': { schema: response } } },
       ...problems(400, 401, ...(names.length > 0 ? [404] : []), ...refused),
     },
   }

@@ -27,7 +27,7 @@ const verify: Reading = {
   path: '/audit/verify',
   tag: 'Audit',
   summary: 'Check that the audit log is intact',
-  answer: Type.Object(
+  response: Type.Object(
     {
       entries: Type.Integer({ description: 'Number of entries.' }),
       known: Type.Integer({ description: 'Number of entries that are also in the file on this machine.' }),

@@ -1,6 +1,6 @@
 // An import with its entries in the audit log: one before it begins, one with its result.
 import type { App } from '../app.ts'
-import { type Actor, audited } from '../audit/audit.ts'
+import { type Actor, addEntry } from '../audit/audit.ts'
 import { type ImportOptions, type ImportResult, importRecords, type Source } from '../ingest/load.ts'
 
 export async function importAudited(
@@ -10,8 +10,7 @@ export async function importAudited(
   sources: Iterable<Source>,
 ): Promise<ImportResult> {
   const target = `project ${options.projectId}`
-  const writeEntry = (action: string, after: object) =>
-    audited(app, actor, async () => ({ entry: { action, target, after }, result: undefined }))
+  const writeEntry = (action: string, after: object) => addEntry(app, actor, { action, target, after })
   const { live = false, emitEvents = false, dryRun = false, skipBadLines = false } = options
   await writeEntry('import.begun', { live, emit_events: emitEvents, dry_run: dryRun, skip_bad_lines: skipBadLines })
   const result = await importRecords(app, options, sources)

@@ -79,7 +79,7 @@ export const connections: Operation[] = [
     description:
       'Asks the provider which account the key belongs to, then stores the credentials encrypted. Every process uses them within a second. Repeat it to rotate them.',
     body: connection,
-    answer: connected,
+    response: connected,
     entry(input) {
       const { sandbox, secret_key, webhook_secrets } = input.body as unknown as Credentials
       const after = { sandbox, key_last4: secret_key?.slice(-4), webhook_secrets: webhook_secrets?.length }
@@ -105,7 +105,7 @@ export const connections: Operation[] = [
     summary: 'Remove the credentials of a merchant account',
     description:
       'Its orders and payments stay. Cards saved at the account cannot be charged, and refunds in progress wait for new credentials.',
-    answer: Type.Object({ disconnected: Type.Boolean() }, { title: 'MerchantAccountDisconnected' }),
+    response: Type.Object({ disconnected: Type.Boolean() }, { title: 'MerchantAccountDisconnected' }),
     async change(query, input) {
       const before = await disconnectAccount(query, nameOf(input))
       const entry = { action: 'merchant_account.disconnected', target: targetOf(input), before }

@@ -70,7 +70,7 @@ const getErasure: Reading = {
   path: '/projects/:project_id/erasures/:profile_id',
   tag: 'Profiles',
   summary: 'Get the receipt of an erasure',
-  answer: Type.Object(receipt, { title: 'Receipt', additionalProperties: false }),
+  response: Type.Object(receipt, { title: 'Receipt', additionalProperties: false }),
   run: (app, { params }) => receiptOf(app, params.project_id!, params.profile_id!),
 }
 
@@ -81,7 +81,7 @@ const compareLedgers: Reading = {
   path: '/erasures/ledgers',
   tag: 'Profiles',
   summary: 'Compare the ledger of erasures in the database with its file',
-  answer: Type.Object(
+  response: Type.Object(
     {
       in_database: Type.Integer({ description: 'Number of erasures in the database.' }),
       in_file: Type.Integer({ description: 'Number of erasures in the file.' }),

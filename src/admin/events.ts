@@ -66,7 +66,7 @@ const get: Reading = {
   path: `${PATH}/:event_id`,
   tag: TAG,
   summary: 'Get an event',
-  answer: event.schema,
+  response: event.schema,
   async run({ db }, { params }) {
     const { project_id, event_id } = params as { project_id: string; event_id: string }
     const [row] = isUuid(event_id) ? await db.read(FIND, [project_id, event_id.toLowerCase()]) : []
@@ -91,7 +91,7 @@ const send: Change = {
     },
     { title: 'SendAgain', additionalProperties: false },
   ),
-  answer: Type.Object(
+  response: Type.Object(
     { endpoints: Type.Integer({ description: 'Number of endpoints to which it is sent.' }) },
     { title: 'SentAgain', additionalProperties: false },
   ),

@@ -31,8 +31,7 @@ const MAX_METRICS = 20
 const day = (description: string) =>
   Type.String({ description, pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$', [DECLARED_ONLY]: { pattern: DAY_PATTERN } })
 
-const listOf = (names: readonly string[], most: number) =>
-  `^(${names.join('|')})(,(${names.join('|')})){0,${most - 1}}$`
+const listOf = (names: readonly string[], max: number) => `^(${names.join('|')})(,(${names.join('|')})){0,${max - 1}}$`
 const PERIOD = PERIODS.join('|')
 const DIMENSION = DIMENSIONS.join('|')
 
@@ -107,13 +106,13 @@ function readMetrics(metric: string): MetricName[] {
 }
 
 /** The question about these projects. Days that were left out follow from `today`. Throws a 400 for a period that is not possible. */
-export function questionOf(asked: FiguresRequest, projects: readonly string[], today: string): Question {
-  const to = asked.to ?? addDays(today, 1)
-  const from = asked.from ?? readDay('from', addDays(to, -30))
+export function questionOf(request: FiguresRequest, projects: readonly string[], today: string): Question {
+  const to = request.to ?? addDays(today, 1)
+  const from = request.from ?? readDay('from', addDays(to, -30))
   if (from >= to) throw new ApiError(400, 'invalid_parameter', `from must be before to, got ${from} and ${to}.`)
   if ((Date.parse(to) - Date.parse(from)) / DAY_MS > MAX_DAYS)
     throw new ApiError(400, 'invalid_parameter', `from and to must be at most ${MAX_DAYS} days apart.`)
-  return { ...asked.about, projects, from, to }
+  return { ...request.about, projects, from, to }
 }
 
 function splitBy(by: string | undefined): Pick<Question, 'period' | 'dimension'> {

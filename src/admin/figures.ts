@@ -12,7 +12,7 @@ import type { Act, Operation, Reading } from './operation.ts'
 const TAG = 'Figures'
 const values = { type: 'object', additionalProperties: { type: ['number', 'null'] } }
 
-const answer = Type.Object(
+const response = Type.Object(
   {
     from: Type.String({ description: 'The first day.' }),
     to: Type.String({ description: 'The day after the last.' }),
@@ -45,10 +45,10 @@ const answer = Type.Object(
 )
 
 /** The response of the operation for these projects. */
-async function figuresOf({ db }: Pick<App, 'db'>, projects: readonly string[], asked: FiguresRequest) {
+async function figuresOf({ db }: Pick<App, 'db'>, projects: readonly string[], request: FiguresRequest) {
   const [now] = await db.query(`select to_char(db_clock() at time zone 'UTC', 'YYYY-MM-DD') as today`)
-  const question = questionOf(asked, projects, now!.today!)
-  const days = asked.compare && comparedDays(question, asked.compare)
+  const question = questionOf(request, projects, now!.today!)
+  const days = request.compare && comparedDays(question, request.compare)
   const [asOf, figures, before] = await Promise.all([
     figuresAsOf(db, projects),
     readFigures(db, question),
@@ -79,7 +79,7 @@ const about = {
   description:
     'Sums by day, stored beside the records: docs/figures.md defines each metric. Several metrics may be requested at once; money and counts may then be in separate items, which differ in `currency`.',
   query,
-  answer,
+  response,
 }
 
 const ofProject: Reading = {
@@ -88,9 +88,9 @@ const ofProject: Reading = {
   path: '/projects/:project_id/figures',
   summary: 'Get figures of a project',
   async run(app, { params, query }) {
-    const asked = readQuery(query)
+    const request = readQuery(query)
     await requireProject(app.db.query, params.project_id!)
-    return figuresOf(app, [params.project_id!], asked)
+    return figuresOf(app, [params.project_id!], request)
   },
 }
 
@@ -100,13 +100,13 @@ const ofOrganization: Reading = {
   path: '/organizations/:organization_id/figures',
   summary: 'Get figures of an organization, the sums of its projects',
   async run(app, { params, query }) {
-    const asked = readQuery(query)
+    const request = readQuery(query)
     await requireOrganization(app.db.query, params.organization_id!)
     const rows = await app.db.query('select id from projects where organization_id = $1', [params.organization_id!])
     return figuresOf(
       app,
       rows.map(({ id }) => id!),
-      asked,
+      request,
     )
   },
 }
@@ -119,7 +119,7 @@ const rebuild: Act = {
   tag: TAG,
   summary: 'Compute all figures of a project again from its records',
   description: 'For a project whose figures `tundish doctor` finds wrong. Figures can be read meanwhile.',
-  answer: Type.Object(
+  response: Type.Object(
     { days: Type.Integer({ description: 'Number of days that have figures.' }) },
     { title: 'FiguresRebuilt', additionalProperties: false },
   ),

@@ -20,7 +20,7 @@ const PATH = '/organizations/:organization_id/finance'
 const DEFAULT_LIMIT = 100
 const MAX_ROWS = 1000
 
-const period = {
+const periodFields = {
   month: Type.Optional(
     Type.String({
       description: 'A month in UTC, such as `2026-10`.',
@@ -59,16 +59,16 @@ const totals: Reading = {
   summary: 'Sum payments, refunds and chargebacks',
   description:
     'By month, currency and provider. Every row of the transaction report is in exactly one count, so the sums agree with it to the last digit.',
-  query: Type.Object(period),
-  answer: Type.Object(
+  query: Type.Object(periodFields),
+  response: Type.Object(
     { ...bounds, totals: Type.Array(financeTotal.schema, { description: 'By month, then currency, then provider.' }) },
     { title: 'FinanceReport', additionalProperties: false },
   ),
   async run({ db }, { params, query }) {
-    const asked = readPeriod(query as PeriodGiven)
+    const period = readPeriod(query as PeriodGiven)
     await requireOrganization(db.query, params.organization_id!)
-    const rows = await financeTotals(db, params.organization_id!, asked)
-    return financeTotal.writeList(rows, `${beginning(params.organization_id!, asked)},"totals":[`, ']}').toString()
+    const rows = await financeTotals(db, params.organization_id!, period)
+    return financeTotal.writeList(rows, `${beginning(params.organization_id!, period)},"totals":[`, ']}').toString()
   },
 }
 
@@ -82,13 +82,13 @@ const rows: Reading = {
   description:
     'Oldest first: payments are positive, refunds and chargebacks negative. Rows that moved no money are left out.',
   query: Type.Object({
-    ...period,
+    ...periodFields,
     after: Type.Optional(Type.String({ description: '`next_after` of the previous page.', maxLength: 40 })),
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: MAX_ROWS, default: DEFAULT_LIMIT, description: 'How many rows at most.' }),
     ),
   }),
-  answer: Type.Object(
+  response: Type.Object(
     {
       ...bounds,
       next_after: Type.Union([Type.String(), Type.Null()], { description: 'For the next page; null on the last.' }),
@@ -98,13 +98,13 @@ const rows: Reading = {
   ),
   async run({ db }, { params, query }) {
     const { after, limit = DEFAULT_LIMIT, ...given } = query as PeriodGiven & { after?: string; limit?: number }
-    const asked = readPeriod(given)
+    const period = readPeriod(given)
     await requireOrganization(db.query, params.organization_id!)
     const page = { after: after === undefined ? undefined : readAfter(after), limit: limit + 1 }
-    const found = await financeRows(db, params.organization_id!, asked, page)
+    const found = await financeRows(db, params.organization_id!, period, page)
     const served = found.slice(0, limit)
     const next = found.length > limit ? instantFromPg(served.at(-1)!.text(0)!) : null
-    const before = `${beginning(params.organization_id!, asked)},"next_after":${JSON.stringify(next)},"rows":[`
+    const before = `${beginning(params.organization_id!, period)},"next_after":${JSON.stringify(next)},"rows":[`
     return financeRow.writeList(served, before, ']}').toString()
   },
 }

@@ -34,7 +34,7 @@ const query = Type.Object({
 
 const count = (description: string) => Type.Integer({ description, minimum: 0 })
 
-const answer = Type.Object(
+const response = Type.Object(
   {
     read: count('Lines that are not empty.'),
     written: count('Lines whose content is stored, including unchanged records.'),
@@ -93,7 +93,7 @@ function openBody(body: Readable): Readable {
   return body.pipe(content)
 }
 
-/** Reads what the client still sends, so that the next request on its connection is found. */
+/** Reads and discards the rest of the body, so that the next request on the connection is found. */
 function dropRest(body: Readable): void {
   body.unpipe()
   body.resume()
@@ -111,7 +111,7 @@ function schema(querystring: ObjectSchema): object {
     querystring,
     consumes: MEDIA_TYPES,
     response: {
-      200: { description: 'Done.', content: { 'application/json': { schema: answer } } },
+      200: { description: 'Done.', content: { 'application/json': { schema: response } } },
       ...problems(400, 401, 403, 404, 409, 415),
     },
   }

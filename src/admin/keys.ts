@@ -78,7 +78,7 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
       summary: 'Create another secret key',
       description: 'The other keys stay valid. Webhooks of a project are signed with every valid key.',
       body: Type.Object({ name: purpose }, { title: 'KeyName', additionalProperties: false }),
-      answer: keyMade,
+      response: keyMade,
       async change(query, { params, body }, { seal }) {
         const { name } = body as { name: string }
         checkName(name)
@@ -106,7 +106,7 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
         },
         { title: 'KeyRotation', additionalProperties: false },
       ),
-      answer: keyMade,
+      response: keyMade,
       async change(query, { params, body }, { seal }) {
         const { overlap_seconds = 0 } = body as { overlap_seconds?: number }
         const tenant = await tenantOf(query, params)
@@ -122,7 +122,7 @@ function keysOf(what: 'organization' | 'project'): Operation[] {
       method: 'DELETE',
       path: `${path}/:key_id`,
       summary: 'Revoke a secret key',
-      answer: revoked,
+      response: revoked,
       async change(query, { params }) {
         const name = await revokeKey(query, await tenantOf(query, params), params.key_id!)
         return {

@@ -9,7 +9,7 @@ import { readCursor, writeCursor } from '../lists/cursor.ts'
 import { requireOrganization, requireProject } from './exist.ts'
 import type { Input, Reading } from './operation.ts'
 
-export interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'answer' | 'run'> {
+export interface ListDeclaration extends Omit<Reading, 'method' | 'query' | 'response' | 'run'> {
   shape: Shape
   from: string
   /** Lists are ordered by `at`, an instant, if it is given, and then by `key`, a unique text. */
@@ -59,23 +59,12 @@ const NO_INSTANT = '1970-01-01T00:00:00.000000Z'
 
 /** Declares a list. */
 export function list(declaration: ListDeclaration): Reading {
-  const {
-    shape,
-    from: _from,
-    at: _at,
-    key: _key,
-    isKey: _isKey,
-    where: _where,
-    params: _params,
-    filters,
-    check,
-    ...about
-  } = declaration
+  const { shape, filters, check } = declaration
   return {
-    ...about,
+    ...declaration,
     method: 'GET',
     query: listQuery(filters ?? {}),
-    answer: pageOf(shape),
+    response: pageOf(shape),
     async run(app, input) {
       await check?.(app, input)
       return page(app, declaration, input)

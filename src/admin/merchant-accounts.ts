@@ -53,7 +53,7 @@ const putMerchantAccount: Change = {
     },
     { title: 'MerchantAccountSettings', additionalProperties: false },
   ),
-  answer: merchantAccount.schema,
+  response: merchantAccount.schema,
   async change(query, { params, body }) {
     const { organization_id, psp, psp_merchant_id } = params as Record<string, string>
     checkLabel('psp', psp!)

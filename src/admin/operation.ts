@@ -1,6 +1,6 @@
 // An operation of the operator's API. One declaration makes the route, its description, the command and the audit entry.
 import type { App } from '../app.ts'
-import { type Actor, audited, type Entry } from '../audit/audit.ts'
+import { type Actor, addEntry, audited, type Entry } from '../audit/audit.ts'
 import { ApiError, Refusal, UsageError } from '../lib/errors.ts'
 import type { Query } from '../lib/pg/types.ts'
 import type { ObjectSchema, Schema } from '../lib/shape/schema.ts'
@@ -24,7 +24,8 @@ interface Declared {
   tag: string
   summary: string
   description?: string
-  answer: Schema
+  /** The schema of the response. */
+  response: Schema
 }
 
 /** Changes nothing. Returns an object, or the JSON text of one. */
@@ -60,12 +61,12 @@ export async function perform(operation: Operation, app: App, actor: Actor, inpu
   try {
     if (isReading(operation)) return await operation.run(app, input)
     if ('change' in operation) {
-      const answer = await audited(app, actor, (query) => operation.change(query, input, app))
+      const result = await audited(app, actor, (query) => operation.change(query, input, app))
       // The change may concern a key or its rate limit.
       app.keys.forget()
-      return answer
+      return result
     }
-    await audited(app, actor, async () => ({ entry: operation.entry(input), result: undefined }))
+    await addEntry(app, actor, operation.entry(input))
     return await operation.act(app, input, actor)
   } catch (error) {
     // Functions that are shared with commands throw the errors of commands.

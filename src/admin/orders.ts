@@ -70,7 +70,7 @@ const get: Reading = {
   summary: 'Get an order with its timeline',
   description:
     'The timeline has the claim, the calls to the provider, the outcome, refunds, and events with their deliveries.',
-  answer: Type.Object(
+  response: Type.Object(
     {
       order: orderDetail.schema,
       timeline: Type.Array(timelineEntry, { description: 'What happened, oldest first.' }),
@@ -97,7 +97,7 @@ const refundOrder: Act = {
   summary: 'Refund an order',
   description: 'As in the billing API: the whole remaining amount, or a part of it with an idempotency key.',
   body: Type.Object(refundFields, { title: 'OrderRefund', additionalProperties: false }),
-  answer: refundOut,
+  response: refundOut,
   entry: ({ params, body, exact = body }) => {
     const { amount, soft_refund, idempotency_key } = exact as Record<string, string | boolean | undefined>
     return {
@@ -134,7 +134,7 @@ const resolveOrder: Act = {
     },
     { title: 'OrderResolution', additionalProperties: false },
   ),
-  answer: Type.Object(
+  response: Type.Object(
     {
       order_id: Type.String({ description: 'The order.' }),
       status: Type.String({ description: 'Its state now.' }),

@@ -199,7 +199,7 @@ const get: Reading = {
   tag: TAG,
   summary: 'Get everything that is stored about a person',
   description: `The profile with its sessions and replies, subscriptions, transactions, customers, orders, declined payments, refunds and disputes, and events: the newest ${MAX_RECORDS_OF_A_KIND} of each.`,
-  answer: Type.Object(
+  response: Type.Object(
     {
       profile: profile.schema,
       ...Object.fromEntries(

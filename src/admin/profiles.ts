@@ -13,7 +13,7 @@ const eraseProfile: Act = {
   summary: 'Erase the personal data of a person',
   description:
     'Erases the personal data of the profile and of all its sessions for good, like `POST /profiles/anonymize` of the data API. Subscriptions and transactions stay.',
-  answer: Type.Object(
+  response: Type.Object(
     { id: Type.String({ description: 'The erased profile.' }) },
     { title: 'ProfileErased', additionalProperties: false },
   ),

@@ -18,7 +18,7 @@ const body = Type.Object(
   { title: 'RateLimitSetting', additionalProperties: false },
 )
 
-const answer = Type.Object(
+const response = Type.Object(
   { rate_limit: Type.String({ description: 'The limit from now on.', examples: ['200/1000'] }) },
   { title: 'RateLimit', additionalProperties: false },
 )
@@ -31,7 +31,7 @@ const ofOrganization: Change = {
   tag: 'Tenants',
   summary: 'Limit how fast the key of an organization may send',
   body,
-  answer,
+  response,
   async change(query, { params, body }) {
     const { organization_id: id } = params as { organization_id: string }
     await requireOrganization(query, id)
@@ -48,7 +48,7 @@ const ofProject: Change = {
   tag: 'Tenants',
   summary: 'Limit how fast each key of a project may send',
   body,
-  answer,
+  response,
   async change(query, { params, body }) {
     const { project_id: id } = params as { project_id: string }
     await requireProject(query, id)

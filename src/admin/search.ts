@@ -53,7 +53,7 @@ const search: Reading = {
       maxLength: 320,
     }),
   }),
-  answer: Type.Object(
+  response: Type.Object(
     { results: Type.Array(result, { description: 'The objects found.' }) },
     { title: 'SearchResults', additionalProperties: false },
   ),

@@ -19,7 +19,7 @@ const state: Reading = {
   path: '/projects/:project_id/state',
   tag: TAG,
   summary: 'Get the state of a project at this moment',
-  answer: Type.Object(
+  response: Type.Object(
     {
       project_id: Type.String({ description: 'The project.' }),
       charges_in_progress: count('Charges whose outcome is not known yet.'),
@@ -96,7 +96,7 @@ const statistics: Reading = {
   tag: 'Webhooks',
   summary: 'Get delivery statistics of each endpoint',
   description: 'About the attempts of the last seven days.',
-  answer: Type.Object(
+  response: Type.Object(
     {
       data: Type.Array(
         Type.Object(
@@ -174,7 +174,7 @@ const names: Reading = {
   path: '/projects/:project_id/names',
   tag: TAG,
   summary: 'Get the names of funnels, products and experiments by their ids',
-  answer: Type.Object(
+  response: Type.Object(
     {
       funnels: nameOf('Titles of funnels.'),
       products: nameOf('Names of products.'),

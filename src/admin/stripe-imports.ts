@@ -48,8 +48,8 @@ const figure = Type.Object(
   { title: 'StripeFigure', additionalProperties: false },
 )
 
-const shortAnswer = Type.Object(progress, { title: 'StripeImport', additionalProperties: false })
-const longAnswer = Type.Object(
+const shortResponse = Type.Object(progress, { title: 'StripeImport', additionalProperties: false })
+const longResponse = Type.Object(
   {
     ...progress,
     rejects: Type.Array(Type.String(), { description: 'The first hundred rejected objects, with the reason.' }),
@@ -87,7 +87,7 @@ export const stripeImports: Operation[] = [
       },
       { title: 'NewStripeImport', additionalProperties: false },
     ),
-    answer: shortAnswer,
+    response: shortResponse,
     async change(query, input) {
       const { project_id, psp_merchant_id } = input.params as Record<'project_id' | 'psp_merchant_id', string>
       const organizationId = await requireProject(query, project_id)
@@ -112,7 +112,7 @@ export const stripeImports: Operation[] = [
     path: PATH,
     tag: TAG,
     summary: 'List the imports of Stripe accounts',
-    answer: Type.Object({ data: Type.Array(shortAnswer) }, { title: 'StripeImportList' }),
+    response: Type.Object({ data: Type.Array(shortResponse) }, { title: 'StripeImportList' }),
     async run({ db }, { params }) {
       await requireProject(db.query, params.project_id!)
       return { data: (await listStates(db.query, params.project_id!)).map(shown) }
@@ -126,7 +126,7 @@ export const stripeImports: Operation[] = [
     tag: TAG,
     summary: 'Show an import of a Stripe account with its figures',
     description: 'Numbers and sums by month and currency, at Stripe and here.',
-    answer: longAnswer,
+    response: longResponse,
     async run({ db }, input) {
       const name = await nameOf(db.query, input)
       const state = await findState(db.query, name)
@@ -144,7 +144,7 @@ export const stripeImports: Operation[] = [
     summary: 'Stop an import of a Stripe account',
     description:
       'Imported records stay. An import that is started again with the same options continues where it stopped.',
-    answer: Type.Object(
+    response: Type.Object(
       { stopped: Type.Boolean({ description: 'False if it was not running.' }) },
       { title: 'StripeImportStopped' },
     ),

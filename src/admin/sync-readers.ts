@@ -12,7 +12,7 @@ const readers: Reading = {
   tag: 'State',
   summary: 'List the readers of syncs and their lag',
   description: 'Keys that walked a list with an `updated_at` filter in the last 30 days, those furthest behind first.',
-  answer: Type.Object(
+  response: Type.Object(
     {
       data: Type.Array(
         Type.Object(

@@ -67,7 +67,7 @@ const getOrganization: Reading = {
   path: '/organizations/:organization_id',
   tag: 'Tenants',
   summary: 'Get an organization with its settings',
-  answer: organization.schema,
+  response: organization.schema,
   async run({ db }, { params }) {
     const [row] = await db.read(FIND_ORGANIZATION, [params.organization_id!])
     if (!row) throw absent('organization', params.organization_id!)
@@ -82,7 +82,7 @@ const getProject: Reading = {
   path: '/projects/:project_id',
   tag: 'Tenants',
   summary: 'Get a project',
-  answer: project.schema,
+  response: project.schema,
   async run({ db }, { params }) {
     const [row] = await db.read(FIND_PROJECT, [params.project_id!])
     if (!row) throw absent('project', params.project_id!)
@@ -101,7 +101,7 @@ const postOrganization: Change = {
     { id: newId('Id of the organization.'), name },
     { title: 'NewOrganization', additionalProperties: false },
   ),
-  answer: made('organization'),
+  response: made('organization'),
   async change(query, { body }, { seal }) {
     const given = body as { id: string; name?: string }
     const result = await createOrganization(within(query), seal, given)
@@ -117,7 +117,7 @@ const postProject: Change = {
   tag: 'Tenants',
   summary: 'Create a project with its first key',
   body: Type.Object({ id: newId('Id of the project.'), name }, { title: 'NewProject', additionalProperties: false }),
-  answer: made('project'),
+  response: made('project'),
   async change(query, { params, body }, { seal }) {
     await requireOrganization(query, params.organization_id!)
     const given = { ...(body as { id: string; name?: string }), organization: params.organization_id! }
@@ -159,7 +159,7 @@ const patchOrganization: Change = {
     },
     { title: 'OrganizationSettings', additionalProperties: false },
   ),
-  answer: Type.Object({}, { title: 'OrganizationRules' }),
+  response: Type.Object({}, { title: 'OrganizationRules' }),
   async change(query, { params, body, exact = body }) {
     const { organization_id } = params as { organization_id: string }
     await requireOrganization(query, organization_id)

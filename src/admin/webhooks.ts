@@ -66,7 +66,7 @@ const create: Change = {
     { url: settings.url, kinds: Type.Optional(settings.kinds), enabled: Type.Optional(settings.enabled) },
     { title: 'NewWebhook', additionalProperties: false },
   ),
-  answer: endpoint.schema,
+  response: endpoint.schema,
   async change(query, { params, body }, { config }) {
     await requireProject(query, params.project_id!)
     const given = { kinds: [], enabled: true, ...(body as Partial<EndpointSettings> & { url: string }) }
@@ -84,7 +84,7 @@ const get: Reading = {
   path: ONE,
   tag: TAG,
   summary: 'Get a webhook endpoint',
-  answer: endpoint.schema,
+  response: endpoint.schema,
   run: ({ db }, { params }) => readEndpoint(db.query, params, params.webhook_id!),
 }
 
@@ -105,7 +105,7 @@ const set: Change = {
     },
     { title: 'WebhookSettings', additionalProperties: false },
   ),
-  answer: endpoint.schema,
+  response: endpoint.schema,
   async change(query, { params, body }, { config }) {
     const { project_id, webhook_id } = params as { project_id: string; webhook_id: string }
     const before = settingsOf(await findEndpoint(query, project_id, webhook_id))
@@ -124,7 +124,7 @@ const remove: Change = {
   path: ONE,
   tag: TAG,
   summary: 'Remove a webhook endpoint with its pending deliveries',
-  answer: Type.Object({ id: Type.String({ description: 'The endpoint.' }) }, { title: 'WebhookRemoved' }),
+  response: Type.Object({ id: Type.String({ description: 'The endpoint.' }) }, { title: 'WebhookRemoved' }),
   async change(query, { params }) {
     const { project_id, webhook_id } = params as { project_id: string; webhook_id: string }
     const before = settingsOf(await findEndpoint(query, project_id, webhook_id))
@@ -141,7 +141,7 @@ const sendTestEvent: Change = {
   tag: TAG,
   summary: 'Send a test event to an endpoint',
   description: 'Sends an event of the kind `endpoint.test` to this endpoint only, whatever kinds it receives.',
-  answer: Type.Object({ event_id: Type.String({ description: 'The event.' }) }, { title: 'TestSent' }),
+  response: Type.Object({ event_id: Type.String({ description: 'The event.' }) }, { title: 'TestSent' }),
   async change(query, { params }) {
     const event_id = await sendTest(query, params.project_id!, params.webhook_id!)
     return { entry: { action: 'webhook.tested', target: target(params), after: { event_id } }, result: { event_id } }

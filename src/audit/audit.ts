@@ -127,6 +127,11 @@ export async function audited<T>(
   return result
 }
 
+/** Adds an entry in a transaction of its own, for work that is not one transaction. */
+export async function addEntry(app: { db: Db; audit: Audit }, actor: Actor, entry: Entry): Promise<void> {
+  await audited(app, actor, async () => ({ entry, result: undefined }))
+}
+
 function rowOf({ sequence, at }: NamedRow, actor: Actor, { action, target, before, after }: Entry): NamedRow {
   return {
     sequence: String(BigInt(sequence!) + 1n),

@@ -12,11 +12,11 @@ export async function register(program: Command): Promise<void> {
     audit.command('verify').description('check that no entry was changed, removed or inserted'),
     async ({ db, seal, config }) => {
       const verdict = await verifyAudit(db, seal, auditHeadsPath(config))
-      const whole = verdict.wrong.length === 0
+      const isIntact = verdict.wrong.length === 0
       return {
         json: verdict,
-        text: whole ? `All ${verdict.entries} entries are intact.` : verdict.wrong.join('\n'),
-        exitCode: whole ? 0 : 1,
+        text: isIntact ? `All ${verdict.entries} entries are intact.` : verdict.wrong.join('\n'),
+        exitCode: isIntact ? 0 : 1,
       }
     },
   )

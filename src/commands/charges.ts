@@ -1,6 +1,6 @@
 // tundish charges resolve: ends a charge or a refund whose outcome the provider will never know.
 import { type Command, Option } from 'commander'
-import { audited } from '../audit/audit.ts'
+import { addEntry } from '../audit/audit.ts'
 import { chargeAnswer } from '../billing/charge/answer.ts'
 import { refundAnswer } from '../billing/refund/answer.ts'
 import { findEither, nameOf, type Resolution, resolve } from '../billing/unknown/resolve.ts'
@@ -27,15 +27,10 @@ export function register(program: Command): void {
       const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
       // The audit entry comes first, so that every attempt is recorded. It lacks the reason, which may name a person and is
       // stored with the order.
-      await audited(app, commandLine(), async () => ({
-        entry: { action: 'order.resolve_asked', target: name, after: { as } },
-        result: undefined,
-      }))
+      await addEntry(app, commandLine(), { action: 'order.resolve_asked', target: name, after: { as } })
       const resolved = await resolve(context, found, as, because)
-      const [json, { status }] =
-        'order' in resolved
-          ? [chargeAnswer(resolved.order, false), resolved.order]
-          : [refundAnswer(resolved.refund, false), resolved.refund]
+      const { status } = 'order' in resolved ? resolved.order : resolved.refund
+      const json = 'order' in resolved ? chargeAnswer(resolved.order, false) : refundAnswer(resolved.refund, false)
       return { json, text: `The ${name} is ${status}.` }
     },
   )

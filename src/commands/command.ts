@@ -31,7 +31,7 @@ export function action(
 ): Command {
   return withSettings(command, async (config, ...args) => {
     const runWith = (app: App) => run(app, ...(args as never[]))
-    // On a database server of its own a command leaves nothing behind: a signal ends it at once, as by default.
+    // With DATABASE_URL there is no embedded server to stop: a signal ends the command at once, as by default.
     if (config.databaseUrl !== undefined) return withApp(config, runWith, options)
     return untilStopped(config, (app, signal) => Promise.race([runWith(app), failWhenStopped(signal)]), options)
   })
@@ -48,7 +48,7 @@ export async function untilStopped<T>(
 ): Promise<T> {
   const signal = abortedWhenStopped()
   signal.addEventListener('abort', sayStopping)
-  const app = await openApp(config, { ...short(config, options), signal }).catch((error) => {
+  const app = await openApp(config, { ...shortLived(config, options), signal }).catch((error) => {
     throw error === signal.reason ? new Interrupted('Stopped before the command began: it did nothing.') : error
   })
   // From here on `run` reports it.
@@ -56,7 +56,7 @@ export async function untilStopped<T>(
   return closing(app, (opened) => run(opened, signal))
 }
 
-const short = (config: Config, options: Partial<OpenOptions>): OpenOptions => ({
+const shortLived = (config: Config, options: Partial<OpenOptions>): OpenOptions => ({
   log: openLog(quieter(config.logLevel), 2),
   connections: CONNECTIONS,
   unmeasured: true,
@@ -69,7 +69,7 @@ export async function withApp<T>(
   run: (app: App) => Promise<T>,
   options: Partial<OpenOptions> = {},
 ): Promise<T> {
-  return closing(await openApp(config, short(config, options)), run)
+  return closing(await openApp(config, shortLived(config, options)), run)
 }
 
 async function closing<T>(app: App, run: (app: App) => Promise<T>): Promise<T> {
@@ -90,7 +90,7 @@ function failWhenStopped(signal: AbortSignal): Promise<never> {
   return rejectWhenAborted(signal, () => new Interrupted(sentence))
 }
 
-/** The same without opening anything: the command gets the settings alone. */
+/** The same without opening anything: `run` gets only the settings. */
 export function withSettings(command: Command, run: (config: Config, ...args: unknown[]) => Promise<Result>): Command {
   return command.option('--json', 'print one JSON document and nothing else').action(async (...args: unknown[]) => {
     // Commander appends the command itself; the arguments and then the options come before it.

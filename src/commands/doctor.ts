@@ -1,4 +1,4 @@
-// tundish doctor: checks this installation, and prints how to mend each finding.
+// tundish doctor: checks this installation, and prints how to fix each finding.
 import type { Command } from 'commander'
 import type { Config } from '../config.ts'
 import { examine, type Finding } from '../doctor/doctor.ts'
@@ -14,13 +14,13 @@ export function register(program: Command): void {
     .option('--fix-counts', 'first correct the counters that differ from a recount')
   withSettings(doctor, async (config: Config, options: unknown) => {
     const { fixCounts } = options as { fixCounts?: boolean }
-    // On a database server of its own nothing is left behind: a signal ends it at once.
+    // With DATABASE_URL there is no embedded server to stop: a signal ends it at once.
     const signal = config.databaseUrl
       ? undefined
       : abortedWhenStopped(new Refusal('Stopped: not everything was checked.'))
     const findings = await examine(config, { fix: fixCounts === true, signal })
-    const sound = findings.every(({ level }) => level !== 'failed')
-    return { json: { ok: sound, findings }, text: findings.map(line).join('\n'), exitCode: sound ? 0 : 1 }
+    const isSound = findings.every(({ level }) => level !== 'failed')
+    return { json: { ok: isSound, findings }, text: findings.map(line).join('\n'), exitCode: isSound ? 0 : 1 }
   })
 }
 

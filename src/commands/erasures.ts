@@ -1,7 +1,7 @@
 // tundish erasures: prints the ledger of erased profiles, and erases them again after a restored backup.
 import { access } from 'node:fs/promises'
 import type { Command } from 'commander'
-import { audited } from '../audit/audit.ts'
+import { addEntry } from '../audit/audit.ts'
 import { listErasures, reapply } from '../erasure/erasure.ts'
 import { readLedgers } from '../erasure/ledger-files.ts'
 import { Refusal } from '../lib/errors.ts'
@@ -29,8 +29,7 @@ export function register(program: Command): void {
       await Promise.all(paths.map(checkReadable))
       const unreadable: string[] = []
       const result = await reapply(db, config.erasureLedger, readLedgers(paths, unreadable))
-      const entry = { action: 'erasures.reapplied', target: 'ledger', after: result }
-      await audited(app, commandLine(), async () => ({ entry, result: undefined }))
+      await addEntry(app, commandLine(), { action: 'erasures.reapplied', target: 'ledger', after: result })
       const summary = `${result.erased} profiles erased, ${result.already_erased} were erased already, ${result.unknown} are not in this database.`
       return {
         json: { ...result, unreadable },

@@ -2,7 +2,7 @@
 import { SingleBar } from 'cli-progress'
 import type { Command } from 'commander'
 import type { App } from '../app.ts'
-import { audited } from '../audit/audit.ts'
+import { addEntry } from '../audit/audit.ts'
 import { dryRun } from '../ingest/stripe/dry-run.ts'
 import { alreadyRunning, holdImport } from '../ingest/stripe/hold.ts'
 import { describeReport, reportOf } from '../ingest/stripe/report.ts'
@@ -41,14 +41,14 @@ export function registerStripe(parent: Command): void {
       '--key-file <file>',
       "a secret or restricted key in a file (- for standard input), in place of the account's",
     )
-    .option('--since <time>', 'only what was made at or after this time')
+    .option('--since <time>', 'only objects created at or after this time')
     .option('--external-id-key <key>', "the name in a customer's metadata that holds your id of the customer")
     .option('--follow', 'then import changes at Stripe until Ctrl-C')
     .option('--dry-run', 'read and check everything, and write nothing')
   withSettings(command, (config, options) =>
     untilStopped(config, (app, signal) =>
       run(app, options as Options, signal).catch((error) => {
-        throw explained(error, signal)
+        throw asRefusal(error, signal)
       }),
     ),
   )
@@ -103,7 +103,7 @@ async function carryOut(
   const progress = showProgress()
   try {
     const state = await beginState(held.query, name, options, { background: false, firstStep: FIRST_STEP })
-    await enter(app, name, 'stripe_import.begun', { ...options, merchant_account: name.merchantId })
+    await writeEntry(app, name, 'stripe_import.begun', { ...options, merchant_account: name.merchantId })
     const { step: from, tally } = state
     if (tally.read > 0)
       process.stderr.write(
@@ -118,7 +118,7 @@ async function carryOut(
     progress.stop()
     const report = reportOf(state.tally)
     const { read, rejected, differences } = report
-    await enter(app, name, 'stripe_import.ended', { read, rejected, differences: differences.length })
+    await writeEntry(app, name, 'stripe_import.ended', { read, rejected, differences: differences.length })
     for (const line of report.rejects) process.stderr.write(`${line}\n`)
     return { json: { status: state.status, ...report }, text: describeReport(report, state) }
   } finally {
@@ -127,11 +127,8 @@ async function carryOut(
   }
 }
 
-async function enter(app: App, { projectId }: ImportName, action: string, after: object): Promise<void> {
-  await audited(app, commandLine(), async () => ({
-    entry: { action, target: `project ${projectId}`, after },
-    result: undefined,
-  }))
+function writeEntry(app: App, { projectId }: ImportName, action: string, after: object): Promise<void> {
+  return addEntry(app, commandLine(), { action, target: `project ${projectId}`, after })
 }
 
 async function check(
@@ -170,7 +167,7 @@ async function readKey(file: string): Promise<string> {
   return key!
 }
 
-/** On a terminal; in a pipe nothing is shown. Stripe does not tell how many objects there are. */
+/** Shown on a terminal only, and without a total: Stripe does not return the number of objects. */
 function showProgress(): { update: (step: string, read: number) => void; stop: () => void } {
   if (!process.stderr.isTTY) return { update() {}, stop() {} }
   const format = '{step} | {read} objects read | {rate} a second'
@@ -188,14 +185,14 @@ function showProgress(): { update: (step: string, read: number) => void; stop: (
   }
 }
 
-function explained(error: unknown, signal: AbortSignal): unknown {
+function asRefusal(error: unknown, signal: AbortSignal): unknown {
   if (error instanceof Refusal || error instanceof UsageError) {
-    return signal.aborted ? new Refusal(GOES_ON) : error
+    return signal.aborted ? new Refusal(INTERRUPTED) : error
   }
   if (error instanceof Stopped) return new Refusal('The import was stopped by an operator.')
-  if (signal.aborted) return new Refusal(GOES_ON)
-  if (isUnavailable(error)) return new Refusal(`The database became unavailable (${causeOf(error)}). ${GOES_ON}`)
+  if (signal.aborted) return new Refusal(INTERRUPTED)
+  if (isUnavailable(error)) return new Refusal(`The database became unavailable (${causeOf(error)}). ${INTERRUPTED}`)
   return error
 }
 
-const GOES_ON = 'The import was interrupted. Run the command again: it continues where it stopped.'
+const INTERRUPTED = 'The import was interrupted. Run the command again: it continues where it stopped.'

@@ -1,4 +1,4 @@
-// tundish import: brings records from files or standard input into a project.
+// tundish import: imports records from files or standard input into a project.
 import { constants, createReadStream } from 'node:fs'
 import { access, type FileHandle, lstat, open, rm, stat } from 'node:fs/promises'
 import type { Command } from 'commander'
@@ -63,15 +63,15 @@ async function importFiles(app: App, files: string[], options: Options, signal: 
       files.map(sourceOf),
     )
     progress.stop()
-    return answer(result, options, saved.paths)
+    return report(result, options, saved.paths)
   } catch (error) {
     progress.stop()
     await saved.remove()
-    throw explained(error)
+    throw asRefusal(error)
   }
 }
 
-/** How many bytes there are to read, if the files can tell. */
+/** The number of bytes to read; undefined if the size of a file is not known. */
 async function checkFiles(files: string[]): Promise<number | undefined> {
   const twice = files.find((file, n) => files.indexOf(file) !== n)
   if (twice !== undefined) throw new UsageError(`${twice} is named twice: name it once.`)
@@ -90,7 +90,7 @@ async function sizeOf(file: string): Promise<number | undefined> {
     if (found.isDirectory()) throw new Refusal(`${file} is a folder: name the files in it.`)
     return found.isFile() ? found.size : undefined
   } catch (error) {
-    throw explained(error)
+    throw asRefusal(error)
   }
 }
 
@@ -99,7 +99,7 @@ function sourceOf(file: string): Source {
   return { name: file, stream: () => createReadStream(file) }
 }
 
-/** The rejected lines of each source, in a file beside it that its owner alone may read: they contain personal data. */
+/** The rejected lines of each source, in a file beside it that only its owner can read: they contain personal data. */
 class RejectedFiles {
   readonly paths: string[] = []
 
@@ -131,8 +131,8 @@ class RejectedFiles {
 }
 
 /**
- * Always a new file. A link of that name is refused, because the lines would go to another place; so is anything else
- * that is no file. An older file of that name is replaced, whatever its rights and its other names.
+ * Always creates a new file. Refuses a link, through which the lines would go to another place, and anything else that is not a
+ * file. An older file of this name is removed, so that its permissions and other links do not apply.
  */
 async function openRejected(path: string): Promise<FileHandle> {
   const found = await lstat(path).catch(() => undefined)
@@ -144,13 +144,13 @@ async function openRejected(path: string): Promise<FileHandle> {
   return open(path, 'wx', 0o600)
 }
 
-/** On disk before the import commits, for then the lines are nowhere else. */
+/** Writes the file to disk before the import commits: after that the lines are nowhere else. */
 async function close(handle: FileHandle | undefined): Promise<void> {
   await handle?.sync()
   await handle?.close()
 }
 
-function answer(result: ImportResult, options: Options, paths: string[]): Result {
+function report(result: ImportResult, options: Options, paths: string[]): Result {
   const { rejects, stopped, ...numbers } = result
   for (const { source, line, reason } of rejects) process.stderr.write(`${source}:${line}: ${reason}\n`)
   const rest = result.rejected - rejects.length
@@ -171,7 +171,7 @@ function summary(result: ImportResult, { dryRun }: Options, refused: boolean, pa
   return `${lines(read)} read: ${parts.join(', ')}.${dryRun ? ' This was a dry run: nothing was stored.' : ''}`
 }
 
-function explained(error: unknown): unknown {
+function asRefusal(error: unknown): unknown {
   const { path } = error as NodeJS.ErrnoException
   if (error instanceof Refusal || error instanceof UsageError) return error
   if (path !== undefined) return new Refusal(fileTrouble(error as NodeJS.ErrnoException))

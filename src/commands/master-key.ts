@@ -20,12 +20,12 @@ export function register(program: Command): void {
       .command('replace')
       .description('seal everything under a new master key; every other process must be stopped')
       .option('--to <file>', 'read the new key from this file, or - for a pipe; required when MASTER_KEY is set')
-      .option('--others-are-stopped', 'do not look for other processes: their connections may be those of a pooler'),
+      .option('--others-are-stopped', 'do not check for other processes: their connections may be those of a pooler'),
     async (app, { to: file, othersAreStopped = false }: Options) => {
       const { masterKey, dataDir } = app.config
       const key = await newKey(file, masterKey !== undefined)
       const to = openSeal(key)
-      if (to.fingerprint === app.seal.fingerprint) throw new UsageError('The new master key is the present one.')
+      if (to.fingerprint === app.seal.fingerprint) throw new UsageError('The new master key is the current one.')
       const keep = () => masterKey === undefined && writeNextMasterKeyIn(dataDir, key)
       const json = await replaceMasterKey(app, to, { actor: commandLine(), othersAreStopped, keep })
       if (masterKey === undefined) adoptNextMasterKeyIn(dataDir)

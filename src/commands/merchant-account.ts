@@ -5,7 +5,7 @@ import { UsageError } from '../lib/errors.ts'
 import { action } from './command.ts'
 import { addOperations, runOperation } from './operations.ts'
 import { readSecrets } from './secrets.ts'
-import { describeAnswer } from './text.ts'
+import { describeResponse } from './text.ts'
 
 interface Options {
   org: string
@@ -32,7 +32,7 @@ export async function register(program: Command): Promise<void> {
         params: { organization_id: org, psp, psp_merchant_id },
         body: { sandbox, ...credentialsIn(lines) },
       })
-      return { json, text: describeAnswer(json) }
+      return { json, text: describeResponse(json) }
     },
   )
 }

@@ -11,7 +11,7 @@ import { readQuery } from '../lib/http/query.ts'
 import type { ObjectSchema } from '../lib/shape/schema.ts'
 import { action } from './command.ts'
 import { readSpan } from './span.ts'
-import { describeAnswer } from './text.ts'
+import { describeResponse } from './text.ts'
 
 /** The actor for the audit log: the account and the host of the command line. */
 export function commandLine(): Actor {
@@ -34,18 +34,15 @@ export async function runOperation(
 async function run(operation: Operation, app: App, input: Partial<Input>): Promise<Record<string, unknown>> {
   try {
     const { params = {}, query = {}, body = {} } = input
-    const answer = await perform(operation, app, commandLine(), { params, query, body })
-    return (typeof answer === 'string' ? JSON.parse(answer) : JSON.parse(JSON.stringify(answer))) as Record<
-      string,
-      unknown
-    >
+    const response = await perform(operation, app, commandLine(), { params, query, body })
+    return JSON.parse(typeof response === 'string' ? response : JSON.stringify(response))
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     throw isBadUsage(operation, error) ? new UsageError(error.message) : new Refusal(error.message)
   }
 }
 
-/** A 400 is bad usage, except where the billing API answers its refusals with it. */
+/** A 400 is bad usage, except where it is a refusal of the billing API. */
 const isBadUsage = (operation: Operation, { status, code }: ApiError) =>
   status === 400 && (!('act' in operation) || Object.hasOwn(HTTP_CODES, code))
 
@@ -57,9 +54,9 @@ export async function addGroup(program: Command, name: string, description: stri
   else await addOperations(group)
 }
 
-/** Adds the commands of a group (`webhook create`, `webhook list`, …) to it, but those that `but` names. */
-export async function addOperations(group: Command, but: readonly string[] = []): Promise<void> {
-  const mine = (await operationsOf(group.name())).filter(({ command }) => !but.includes(command))
+/** Adds the commands of a group (`webhook create`, `webhook list`, …) to it, except those in `except`. */
+export async function addOperations(group: Command, except: readonly string[] = []): Promise<void> {
+  const mine = (await operationsOf(group.name())).filter(({ command }) => !except.includes(command))
   // Keys are an organization's or a project's: two operations, one command.
   for (const [words, alike] of Map.groupBy(mine, ({ command }) => command)) {
     addCommand(group.command(words.split(' ')[1]!), alike)
@@ -101,7 +98,7 @@ function addCommand(command: Command, alike: Operation[]): void {
     const values = Object.fromEntries(places.map((name, n) => [name, given[n] as string]))
     const operation = choose(alike, options)
     const json = await run(operation, app, await inputOf(operation, options, values))
-    return { json, text: describeAnswer(json, isReading(operation) ? operation.columns : undefined) }
+    return { json, text: describeResponse(json, isReading(operation) ? operation.columns : undefined) }
   })
 }
 
@@ -140,7 +137,7 @@ async function inputOf(
       return { ...input, query: readQuery(schema, new URLSearchParams(Object.fromEntries(given)).toString()) }
     const properties = propertiesOf(operation)
     const body = Object.fromEntries(given.map(([name, value]) => [name, readValue(name, properties[name]!, value)]))
-    // Loading what checks bodies takes longer than most commands.
+    // Loading the check of bodies takes longer than most commands.
     const { bodyCheck } = await import('../lib/http/body.ts')
     bodyCheck(schema)(body)
     return { ...input, body }

@@ -4,7 +4,7 @@ import { UsageError } from '../lib/errors.ts'
 import { listOrganizations } from '../tenants/tenants.ts'
 import { action } from './command.ts'
 import { addOperations, runOperation } from './operations.ts'
-import { describeAnswer, table } from './text.ts'
+import { describeResponse, table } from './text.ts'
 
 interface Rules {
   oneOffCharge?: string
@@ -80,7 +80,7 @@ export async function register(program: Command): Promise<void> {
         },
       })
       const shown = await runOperation('org', 'getOrganization', app, { params })
-      return { json: { ...settings, ...limited }, text: describeAnswer(shown) }
+      return { json: { ...settings, ...limited }, text: describeResponse(shown) }
     },
   )
 }

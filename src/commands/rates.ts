@@ -1,7 +1,7 @@
 // tundish rates load: stores exchange rates, for the amounts in US dollars.
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
-import { audited } from '../audit/audit.ts'
+import { addEntry } from '../audit/audit.ts'
 import { readRates } from '../billing/effects/rate-files.ts'
 import { storeRates } from '../billing/effects/store-rates.ts'
 import { Refusal } from '../lib/errors.ts'
@@ -29,8 +29,7 @@ export function register(program: Command): void {
       }
       const target = org === undefined ? 'all organizations' : `organization ${org}`
       await storeRates(db, read, org ?? null)
-      const entry = { action: 'rates.loaded', target, after: result }
-      await audited(app, commandLine(), async () => ({ entry, result: undefined }))
+      await addEntry(app, commandLine(), { action: 'rates.loaded', target, after: result })
       const span = days.length > 0 ? `, ${result.first_day} to ${result.last_day}` : ''
       return { json: result, text: `${read.length} rates of ${days.length} days loaded${span}.` }
     },

@@ -1,4 +1,4 @@
-// tundish reconcile: compares orders and refunds with the payment providers, and settles what is missing here.
+// tundish reconcile: compares orders and refunds with the payment providers, and settles those that are missing here.
 import type { Command } from 'commander'
 import type { Difference, NotCompared } from '../billing/unknown/compare.ts'
 import { reconcile } from '../billing/unknown/reconcile.ts'
@@ -22,7 +22,7 @@ export function register(program: Command): void {
       const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
       if ((await app.providers.all()).length === 0)
         throw new Refusal('There is no payment provider to compare with: set SIMULATOR_URL.')
-      const { findings, not_compared, ...counts } = await reconcile(context, from).catch(tellTrouble)
+      const { findings, not_compared, ...counts } = await reconcile(context, from).catch(throwAsRefusal)
       const numbers = DIFFERENCES.map((name) => [name, findings.filter(({ difference }) => difference === name).length])
       const json = { ...counts, ...Object.fromEntries(numbers), not_compared, findings }
       const lines = [
@@ -49,8 +49,8 @@ function instantOf(text: string): string {
   }
 }
 
-function tellTrouble(error: unknown): never {
+function throwAsRefusal(error: unknown): never {
   if (error instanceof ProviderError)
-    throw new Refusal(`A payment provider could not be asked (${error.message}): try again.`)
+    throw new Refusal(`A payment provider could not be reached (${error.message}): try again.`)
   throw error
 }

@@ -44,23 +44,36 @@ export function register(program: Command): void {
   action(command, (app, options: Options) => report(app, options))
 }
 
-async function report({ db }: App, { org, month, from, to, format, json, ...asked }: Options): Promise<Result> {
+async function report({ db }: App, { org, month, from, to, rows: asRows, format, json }: Options): Promise<Result> {
   const period = periodOf({ month, from, to })
   await requireOrganization(db.query, org)
-  const [shape, rows] = asked.rows
+  const [shape, rows] = asRows
     ? [financeRow, await allRows(db, org, period)]
     : [financeTotal, await financeTotals(db, org, period)]
-  const name = asked.rows ? 'rows' : 'totals'
+  const name = asRows ? 'rows' : 'totals'
   const whole = { ...period, [name]: JSON.parse(shape.writeList(rows, '[', ']').toString()) as object[] }
   if (format === 'json' || json) return { json: whole, text: JSON.stringify(whole, null, 2) }
   const texts = rows.map((row) => withDecimals(namedTexts(shape, row)))
   if (format === 'csv') return { json: whole, text: csv(Object.keys(shape.schema.properties as object), texts) }
-  const columns = asked.rows ? ROW_COLUMNS : TOTAL_COLUMNS
+  const columns = asRows ? ROW_COLUMNS : TOTAL_COLUMNS
   return { json: whole, text: texts.length > 0 ? table(texts, columns) : 'No money moved in this period.' }
 }
 
-const TOTAL_COLUMNS = ['month', 'currency_code', 'psp', 'payments', 'gross', 'refunds', 'refunded']
-TOTAL_COLUMNS.push('chargebacks', 'charged_back', 'net', 'fees', 'fees_unknown', 'net_after_fees')
+const TOTAL_COLUMNS = [
+  'month',
+  'currency_code',
+  'psp',
+  'payments',
+  'gross',
+  'refunds',
+  'refunded',
+  'chargebacks',
+  'charged_back',
+  'net',
+  'fees',
+  'fees_unknown',
+  'net_after_fees',
+]
 const ROW_COLUMNS = [
   'trx_created_at',
   'kind',

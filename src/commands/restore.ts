@@ -21,7 +21,7 @@ export function register(program: Command): void {
   const command = program
     .command('restore <file>')
     .description('load a backup ("-": standard input) into an empty database; see docs/backup.md')
-    .option('--replace', 'lose what the database holds')
+    .option('--replace', 'delete all data in the database first')
     .option('--erasures <files...>', 'ledgers of erasures, beside the one of ERASURE_LEDGER')
     .addOption(
       new Option('--without-erasures', 'there is no ledger, because no profile was erased since').conflicts('erasures'),
@@ -76,7 +76,9 @@ function summary({ header, rows, erasures, inProgress }: Restored): string {
     `${erasures.erased} profiles erased again, ${erasures.already_erased} were erased already, ${erasures.unknown} are not in this database.`,
   ]
   if (inProgress > 0)
-    lines.push(`${inProgress} charges or refunds were in progress: their provider is asked; nothing is charged again.`)
+    lines.push(
+      `${inProgress} charges or refunds were in progress: their outcome is looked up at the provider; nothing is charged again.`,
+    )
   lines.push(`For charges made after the backup, run: tundish reconcile --since ${made_at}`)
   return lines.join('\n')
 }

@@ -1,4 +1,4 @@
-// Reads secrets for a command: from a file, from a pipe, or asked for at a terminal without showing them. Never an argument.
+// Reads secrets for a command from a file, a pipe, or a terminal that does not show them. They are never arguments.
 import { readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'

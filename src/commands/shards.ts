@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { operationsOf } from '../admin/groups.ts'
 import { isReading } from '../admin/operation.ts'
-import { audited, type Entry } from '../audit/audit.ts'
+import { addEntry, type Entry } from '../audit/audit.ts'
 import { UsageError } from '../lib/errors.ts'
 import { openLog } from '../lib/log.ts'
 import { follow, readDirectory } from '../shards/follow.ts'
@@ -80,7 +80,7 @@ interface RunOptions {
 
 const asJson = (ran: Ran) => ({ shard: ran.shard, exit_code: ran.exitCode, output: documentOf(ran) ?? null })
 
-/** One list of all shards. What is not in it is said on standard error, in both forms. */
+/** One list of all shards. Failures and further pages are reported on standard error. */
 async function describeMerged(ran: Ran[], words: readonly string[]): Promise<Result> {
   const { rows, further } = merge(ran)
   const failed = ran.filter(({ exitCode, output }) => exitCode !== 0 && output.trim() === '')
@@ -129,8 +129,8 @@ async function moveAll({ organization, from, to }: Broken, json: boolean | undef
   const say = (step: string) => void (json || process.stderr.write(`${step}\n`))
   const { rows, stoodStillMs } = await move({ organization, from, to, say })
   const target = `organization ${organization}`
-  await enter(from, { action: 'organization.moved_out', target, after: { to: to.name, rows } })
-  await enter(to, { action: 'organization.moved_in', target, after: { from: from.name, rows } })
+  await addEntryOn(from, { action: 'organization.moved_out', target, after: { to: to.name, rows } })
+  await addEntryOn(to, { action: 'organization.moved_in', target, after: { from: from.name, rows } })
   const seconds = (stoodStillMs / 1000).toFixed(1)
   return {
     json: { organization, from: from.name, to: to.name, rows, stood_still_ms: Math.round(stoodStillMs) },
@@ -142,7 +142,7 @@ async function giveUp(broken: Broken, targetIsGone = false): Promise<Result> {
   const { organization, from, to } = broken
   await (targetIsGone ? giveUpWithout(broken) : giveUpBroken(broken))
   const after = { to: to.name, target_is_gone: targetIsGone }
-  await enter(from, { action: 'organization.move_given_up', target: `organization ${organization}`, after })
+  await addEntryOn(from, { action: 'organization.move_given_up', target: `organization ${organization}`, after })
   return {
     json: { organization, from: from.name, to: to.name, given_up: true },
     text: `The move of "${organization}" to ${to.name} is given up: ${from.name} serves it.`,
@@ -150,5 +150,5 @@ async function giveUp(broken: Broken, targetIsGone = false): Promise<Result> {
 }
 
 /** Adds an entry to the audit log of a shard. */
-const enter = ({ config }: Shard, entry: Entry): Promise<void> =>
-  withApp(config, (app) => audited(app, commandLine(), async () => ({ entry, result: undefined })))
+const addEntryOn = ({ config }: Shard, entry: Entry): Promise<void> =>
+  withApp(config, (app) => addEntry(app, commandLine(), entry))

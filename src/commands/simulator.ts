@@ -1,4 +1,4 @@
-// tundish simulator: the payment provider of play money, as a program of its own.
+// tundish simulator: runs the payment provider simulator as a separate process.
 import { type Command, Option } from 'commander'
 import { readConfig } from '../config.ts'
 import { UsageError } from '../lib/errors.ts'

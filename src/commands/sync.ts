@@ -43,7 +43,7 @@ export function register(program: Command): void {
     const tundish = new Tundish({ url, projectKey: keyOf(options, config) })
     const signal = abortedWhenStopped(new Refusal('Stopped. The next sync continues from here.'))
     const target = await targetOf(options.to, options.format).catch((error) => {
-      throw explained(error)
+      throw asRefusal(error)
     })
     try {
       const copy = () => once(tundish, target, url, signal)
@@ -51,7 +51,7 @@ export function register(program: Command): void {
       if (options.follow) return await follow(copy, state, options, everyMs, signal)
       return resultOf(state, options)
     } catch (error) {
-      throw explained(error)
+      throw asRefusal(error)
     } finally {
       await target.close()
     }
@@ -93,8 +93,9 @@ async function follow(
       last = await copy()
     } catch (error) {
       if (signal.aborted) continue
-      const mayPass = error instanceof TundishConnectionError || (error instanceof TundishError && error.status >= 500)
-      if (!mayPass) throw error
+      const isTemporary =
+        error instanceof TundishConnectionError || (error instanceof TundishError && error.status >= 500)
+      if (!isTemporary) throw error
       process.stderr.write(`${error.message} Trying again.\n`)
       last = { ...last, records: 0 }
     }
@@ -133,7 +134,7 @@ function pauseOf(seconds: string): number {
   return value * 1000
 }
 
-function explained(error: unknown): unknown {
+function asRefusal(error: unknown): unknown {
   if (error instanceof TundishError) return new Refusal(`The server refused: ${error.message}`)
   if (error instanceof TundishConnectionError) {
     return new Refusal(`The server cannot be reached (${error.message}). The next sync continues from here.`)

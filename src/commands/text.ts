@@ -1,15 +1,15 @@
-// Shows an answer of the operator's API to a person: lists as tables, everything else as lines of names and values.
+// Formats a response of the operator's API for a person: lists as tables, everything else as lines of names and values.
 
 type Row = Record<string, unknown>
 
 /**
- * The answer as text. A list shows `columns`, by default all of its fields; where a table is wider than the terminal, each
+ * The response as text. A list shows `columns`, by default all of its fields; where a table is wider than the terminal, each
  * row becomes lines of names and values. No value is cut.
  */
-export function describeAnswer(answer: Row, columns?: readonly string[], width = terminalWidth()): string {
+export function describeResponse(response: Row, columns?: readonly string[], width = terminalWidth()): string {
   const parts: string[] = []
-  const entries = Object.entries(answer)
-  if (!entries.some(([name, value]) => isTable(name, value))) return lines(answer)
+  const entries = Object.entries(response)
+  if (!entries.some(([name, value]) => isTable(name, value))) return lines(response)
   for (const [name, value] of entries) {
     if (isTable(name, value)) parts.push(value.length > 0 ? table(value, columns, width) : 'There is nothing.')
     else if (name === 'pagination' && isObject(value)) parts.push(...further(value))

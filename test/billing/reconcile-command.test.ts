@@ -167,6 +167,6 @@ describe('reconcile', () => {
     await billing.simulator.stop()
     const { code, stderr } = await run('reconcile', '--since', all)
     await billing.simulator.start()
-    assert.deepEqual([code, /could not be asked/.test(stderr)], [1, true])
+    assert.deepEqual([code, /could not be reached/.test(stderr)], [1, true])
   })
 })

@@ -53,11 +53,11 @@ const addEntry = (app: App) =>
     result: undefined,
   }))
 
-test('2 without a new key, with one that is none, and with the present one', async () => {
+test('2 without a new key, with one that is none, and with the current one', async () => {
   for (const [args, input, sentence] of [
     [[], '', /^MASTER_KEY is set: give the new key with --to FILE/],
     [['--to', '-'], 'c2hvcnQ=\n', /^--to must hold 32 bytes in base64 and nothing else/],
-    [['--to', '-'], `${FIRST}\n`, /^The new master key is the present one\.$/m],
+    [['--to', '-'], `${FIRST}\n`, /^The new master key is the current one\.$/m],
   ] as const) {
     const { code, stderr } = await run(FIRST, ['master-key', 'replace', ...args], input)
     assert.equal(code, 2)
