@@ -7,7 +7,7 @@ import type { Db } from '../lib/pg/db.ts'
 import type { Param, Statement } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { shorten } from '../lib/text.ts'
-import { readInstant, TimeError } from '../lib/time.ts'
+import { readInstant } from '../lib/time.ts'
 import { weightOf } from '../lists/page.ts'
 import { limited } from '../lists/statements.ts'
 import { reportTransaction } from '../records/payment.ts'
@@ -78,7 +78,7 @@ type Filter = keyof typeof FILTERS
 /** One statement for each set of filters, so that each walks the index that fits. */
 function read(organizationId: string, request: ReportRequest): [Statement, Param[]] {
   const limit = limitOf(request)
-  const params: Param[] = [organizationId, instantField(request.last_transaction_date)]
+  const params: Param[] = [organizationId, readInstant(request.last_transaction_date)]
   const given = (Object.keys(FILTERS) as Filter[]).filter((name) => request[name] != null)
   const conditions = given.map((name) => conditionsOf(name, request[name]!, params))
   const text = (most: number) => `
@@ -111,18 +111,4 @@ function checkLimit(limit: JsonValue | undefined): void {
   if (!(limit instanceof JsonNumber) || /^[0-9]+\.0+$/.test(limit.text)) return
   const got = shorten(limit.text, 64)
   throw new ApiError(400, 'invalid_property', `limit must be a whole number without an exponent, got ${got}.`)
-}
-
-function instantField(value: string): string {
-  try {
-    return readInstant(value)
-  } catch (error) {
-    if (error instanceof TimeError)
-      throw new ApiError(
-        400,
-        'invalid_property',
-        `last_transaction_date ${error.message}, got "${shorten(value, 64)}".`,
-      )
-    throw error
-  }
 }

@@ -80,7 +80,7 @@ describe('other fields', () => {
     assert.equal((await shop.charge(user, { idempotency_key: long })).status, 200)
     refused(
       await shop.charge(user, { idempotency_key: `${long}x` }),
-      /idempotency_key must have at most 128 characters, got a text of 129 characters/,
+      /idempotency_key must have at most 128 characters, got a string of 129 characters/,
     )
     refused(await shop.charge('x'.repeat(257)), /external_id must have at most 256 characters/)
     refused(await shop.charge(''), /external_id must not be empty/)

@@ -117,6 +117,11 @@ describe('what it returns', () => {
         { last_transaction_date: '2026-01-01T00:00:00.1234567Z' },
         /more than 6 fraction digits, got "2026-01-01T.*"\.$/,
       ],
+      [
+        { last_transaction_date: '2026-01-01T00:00:59.999999999999999999Z' },
+        /^last_transaction_date has more than 6 fraction digits, got "2026-01-01T.*"\.$/,
+      ],
+      [{ last_transaction_date: '2026-04-31T00:00:00Z' }, /^last_transaction_date has an impossible date, got /],
       [{ last_transaction_date: 5 }, /last_transaction_date/],
       [{ limit: 0 }, /limit must be at least 1/],
       [{ limit: 501 }, /limit must be at most 500/],

@@ -65,7 +65,7 @@ test('standard input', async () => {
 test('an empty time is a bad line, also when it is the first time that the process reads', async () => {
   const { code, stdout, stderr } = await feed(textOf([line.profile({ created_at: '' })]))
   assert.deepEqual([code, stdout], [1, '1 line of 1 is bad: nothing was written.\n'])
-  assert.equal(stderr, 'stdin:1: profile.created_at is not an RFC 3339 date-time such as 2026-01-31T23:59:59Z\n')
+  assert.equal(stderr, 'stdin:1: profile.created_at must be an RFC 3339 date-time such as 2026-01-31T23:59:59Z\n')
 })
 
 test('1 and the place of a bad line with the reason on standard error', async () => {

@@ -15,7 +15,7 @@ test('times are exact, and times that cannot be in the future are not', () => {
   )
   assert.match(
     problemOf(line.profile, { created_at: '2026-01-02' }),
-    /^profile\.created_at is not an RFC 3339 date-time/,
+    /^profile\.created_at must be an RFC 3339 date-time/,
   )
   assert.match(problemOf(line.profile, { created_at: `2026-01-02T00:00:00.1234567Z` }), /more than 6 fraction digits/)
   const ahead = '2026-06-01T00:00:00.000001Z'

@@ -111,7 +111,7 @@ describe('readInstant', () => {
       '2026-01-3৪T00:00:00Z',
     ]
     for (const text of [...others, ...odd, ...offsets, '2026-W05-6T00:00:00Z', ' 2026-01-31T23:59:59Z', '']) {
-      assert.equal(refusal(text), 'is not an RFC 3339 date-time such as 2026-01-31T23:59:59Z', text)
+      assert.equal(refusal(text), 'must be an RFC 3339 date-time such as 2026-01-31T23:59:59Z', text)
     }
   })
 

@@ -91,7 +91,7 @@ describe('a body', () => {
 
   test('32 levels are read, and judged by the schema', async () => {
     const answer = await post(`{"profile_ids": ${'['.repeat(31)}${']'.repeat(31)}}`)
-    assert.deepEqual([answer.status, answer.body.message], [400, 'profile_ids[0] must be a string, got a list of 1.'])
+    assert.deepEqual([answer.status, answer.body.message], [400, 'profile_ids[0] must be a string, got an array.'])
   })
 
   test('400 for no body at all', async () => {
@@ -100,17 +100,21 @@ describe('a body', () => {
   })
 
   for (const [what, body, message] of [
-    ['a list', '["a"]', 'The body must be an object, got a list of 1.'],
+    ['a list', '["a"]', 'The body must be an object, got an array.'],
     ['a text', '"a"', 'The body must be an object, got "a".'],
     ['null', 'null', 'A body is required: a JSON object.'],
     ['no property', '{}', 'profile_ids is required.'],
-    ['an unknown property', '{"profile_ids": ["a"], "ids": ["b"]}', 'Unknown property "ids".'],
-    ['__proto__', '{"profile_ids": ["a"], "__proto__": {}}', 'Unknown property "__proto__".'],
     [
-      'the property in other case',
-      '{"Profile_ids": ["a"]}',
-      /^(profile_ids is required|Unknown property "Profile_ids")\.$/,
+      'an unknown property',
+      '{"profile_ids": ["a"], "ids": ["b"]}',
+      'Unknown property "ids": the properties are profile_ids.',
     ],
+    [
+      '__proto__',
+      '{"profile_ids": ["a"], "__proto__": {}}',
+      'Unknown property "__proto__": the properties are profile_ids.',
+    ],
+    ['the property in other case', '{"Profile_ids": ["a"]}', 'profile_ids is required.'],
     ['a text for the list', '{"profile_ids": "a"}', 'profile_ids must be an array, got "a".'],
     ['null for the list', '{"profile_ids": null}', 'profile_ids must be an array, got null.'],
     ['a number for an id', '{"profile_ids": ["a", 5]}', 'profile_ids[1] must be a string, got 5.'],
@@ -118,11 +122,11 @@ describe('a body', () => {
     ['null for an id', '{"profile_ids": [null]}', 'profile_ids[0] must be a string, got null.'],
     ['an object for an id', '{"profile_ids": [{}]}', 'profile_ids[0] must be a string, got an object.'],
     ['an empty id', '{"profile_ids": [""]}', 'profile_ids[0] must not be empty, got "".'],
-    ['no ids', '{"profile_ids": []}', 'profile_ids must have at least 1 item, got a list of 0.'],
+    ['no ids', '{"profile_ids": []}', 'profile_ids must have at least 1 item, got 0.'],
     [
       '1001 ids, though all the same',
       JSON.stringify({ profile_ids: new Array(1001).fill('a') }),
-      'profile_ids must have at most 1000 items, got a list of 1001.',
+      'profile_ids must have at most 1000 items, got 1001.',
     ],
   ] as const) {
     test(`400 for ${what}, naming it`, async () => {

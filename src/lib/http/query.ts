@@ -45,19 +45,21 @@ function* pairs(raw: string): Iterable<[name: string, text: string]> {
   for (const part of raw.split('&')) {
     if (part === '') continue
     const equals = part.indexOf('=')
-    yield equals < 0 ? [decode(part), ''] : [decode(part.slice(0, equals)), decode(part.slice(equals + 1))]
+    const name = decode(equals < 0 ? part : part.slice(0, equals), 'The name of a query parameter')
+    yield [name, equals < 0 ? '' : decode(part.slice(equals + 1), `The query parameter ${shorten(name, 64)}`)]
   }
 }
 
-function decode(text: string): string {
+/** `what` begins the sentence of a refusal. */
+function decode(text: string, what: string): string {
   let decoded: string
   try {
     decoded = decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
-    throw new ApiError(400, 'invalid_query_string', 'The query string is not valid UTF-8 in percent-encoding.')
+    throw new ApiError(400, 'invalid_query_string', `${what} is not valid UTF-8 in percent-encoding.`)
   }
   if (decoded.includes('\u0000'))
-    throw new ApiError(400, 'invalid_query_string', 'The query string contains the character U+0000.')
+    throw new ApiError(400, 'invalid_query_string', `${what} contains the character U+0000.`)
   return decoded
 }
 
