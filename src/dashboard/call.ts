@@ -46,8 +46,8 @@ const mayCall = (operation: Operation, { scope }: Session) => isReading(operatio
 // For lists of keys and merchant accounts, of which one tenant has few. Further ones are not shown.
 const MAX_ITEMS = 1000
 
-/** Reads all pages of a list, up to a thousand items. */
-export async function allOf(call: Call, id: string, input: Partial<Input> = {}): Promise<Result[]> {
+/** Reads all pages of a list, up to a thousand items or `max`. */
+export async function allOf(call: Call, id: string, input: Partial<Input> = {}, max = MAX_ITEMS): Promise<Result[]> {
   const items: Result[] = []
   let cursor: string | undefined
   do {
@@ -55,6 +55,6 @@ export async function allOf(call: Call, id: string, input: Partial<Input> = {}):
     const { data, pagination } = await call(id, { ...input, query })
     items.push(...data)
     cursor = pagination.next_cursor
-  } while (cursor !== undefined && items.length < MAX_ITEMS)
+  } while (cursor !== undefined && items.length < max)
   return items
 }

@@ -130,6 +130,7 @@ const TONES: Record<string, string> = {
   processing: 'calm',
   pending: 'calm',
   refunded: 'calm',
+  'partially refunded': 'calm',
   paused: 'warn',
   unpaid: 'warn',
   cancelled: 'warn',

@@ -33,9 +33,11 @@ function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ESCAPES[character]!)
 }
 
-/** HTML as plain text, for CSV. */
+/** HTML as plain text, for CSV: a time in full, and nothing for a value that does not exist. */
 export function textOf(piece: Piece): string {
   const plain = write(piece)
+    .replace(/<time datetime="([^"]*)"[^>]*>[^<]*/g, '$1')
+    .replace(/<span class="none"[^>]*>[^<]*/g, '')
     .replace(/<[^>]*>/g, ' ')
     .replace(/\s+/g, ' ')
     .trim()

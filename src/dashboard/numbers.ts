@@ -157,6 +157,10 @@ export interface Names {
   experiments: Record<string, string>
 }
 
+/** The title of a funnel, its id if it has none; undefined if there is no funnel. */
+export const nameOfFunnel = ({ funnels }: Names, id: string | null): string | undefined =>
+  id === null ? undefined : (funnels[id] ?? id)
+
 // Each project is a query. Funnels and products of further projects are shown by their id.
 const MAX_NAMED = 20
 

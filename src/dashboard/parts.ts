@@ -4,9 +4,8 @@ import { type Html, html, type Piece } from './html.ts'
 import type { Figure, Unit } from './numbers.ts'
 import { valueCell } from './numbers.ts'
 import type { Table } from './sheet.ts'
-import { hiddenParameters } from './shell.ts'
 import { csvLink, table } from './table.ts'
-import { allChoices, type View } from './view.ts'
+import { hiddenParameters, type View } from './view.ts'
 
 // As many characters fit into a tile in the normal font size.
 const LONG_FIGURE = 12
@@ -34,18 +33,27 @@ export function section(title: string, body: Piece, { actions, note }: { actions
     ${note && html`<p class="quiet">${note}</p>`}${body}</section>`
 }
 
+interface TableSection {
+  /** The heading, if it is not the table's caption. */
+  title?: string
+  note?: Piece
+  /** Shown instead of the table if it has no rows. */
+  empty?: Piece
+  /** Between the heading and the table: filters. */
+  above?: Piece
+  /** Below the table: links to further pages, buttons. */
+  below?: Piece
+  /** Whether a long table scrolls in a box of limited height. */
+  short?: boolean
+}
+
 /** A section with a table and a link that downloads it as CSV. */
-export function tableSection(
-  view: View,
-  name: string,
-  content: Table,
-  options: { empty?: Piece; note?: Piece } = {},
-): Html {
-  const actions = content.rows.length > 0 ? csvLink(view, name) : ''
-  return section(content.caption, table(view, name, content, { ...options, hideCaption: true }), {
-    ...options,
-    actions,
-  })
+export function tableSection(view: View, name: string, content: Table, more: TableSection = {}): Html {
+  const { title = content.caption, note, empty, above, below, short = false } = more
+  const rows = table(view, name, content, { empty, hideCaption: true })
+  const actions = content.rows.length > 0 && csvLink(view, name)
+  const body = html`${above}${short ? html`<div class="short">${rows}</div>` : rows}${below}`
+  return section(title, body, { note, actions })
 }
 
 interface Step {
@@ -63,16 +71,6 @@ export function steps(all: Step[]): Html {
       <span class="quiet">${n === 0 ? 'all' : html`${percent(first ? count / first : null)} of all, ${percent(before ? count / before : null)} of the previous step`}</span></li>`
   })}</ol>`
 }
-
-/** Links to the next page of a list and back to the first. */
-export function pageLinks(view: View, nextCursor: string | undefined): Piece {
-  if (nextCursor === undefined)
-    return view.query.has('cursor') ? html`<p class="pages"><a href="${firstPage(view)}">First page</a></p>` : ''
-  const next = view.href(view.path, { ...allChoices(view), cursor: nextCursor })
-  return html`<p class="pages">${view.query.has('cursor') ? html`<a href="${firstPage(view)}">First page</a>` : ''} <a class="button" href="${next}">Next page</a></p>`
-}
-
-const firstPage = (view: View) => view.href(view.path, { ...allChoices(view), cursor: null })
 
 interface Choice {
   name: string

@@ -1,5 +1,7 @@
 // The content of a table, which becomes HTML or CSV.
-import { type Piece, textOf } from './html.ts'
+import { minorUnits } from '../lib/money.ts'
+import { minorMoney, money } from './format.ts'
+import { html, type Piece, textOf } from './html.ts'
 
 export interface Column {
   label: string
@@ -9,6 +11,8 @@ export interface Column {
   bar?: boolean
   /** Only in the CSV: the page shows it in another way. */
   csvOnly?: boolean
+  /** Buttons; not in the CSV. */
+  actions?: boolean
   /** The sum of the other columns: a chart shows it in the tooltip and does not draw it. */
   sum?: boolean
 }
@@ -27,6 +31,34 @@ export interface Table {
   incomplete?: string
 }
 
+/** The columns of an amount with its currency, which is a column of its own in the CSV. */
+export const amountColumns = (label: string): Column[] => [
+  { label, number: true },
+  { label: 'Currency', csvOnly: true },
+]
+
+interface Amount {
+  amount: number
+  currency_code: string
+}
+
+export const amountCells = ({ amount, currency_code }: Amount): (Cell | Piece)[] => [
+  cell(money(amount, currency_code), amount),
+  currency_code,
+]
+
+interface Price {
+  /** In minor units. */
+  price: number
+  currency: string
+}
+
+/** The same for a price in minor units, with `more` shown behind it. */
+export const minorCells = ({ price, currency }: Price, more?: Piece): (Cell | Piece)[] => [
+  cell(html`${minorMoney(price, currency)}${more}`, Number(`${price}e-${minorUnits(currency) ?? 2}`)),
+  currency,
+]
+
 export const isCell = (cell: Cell | Piece): cell is Cell => typeof cell === 'object' && cell !== null && 'shown' in cell
 
 /** A cell whose plain value differs from what is shown. */
@@ -34,7 +66,7 @@ export const cell = (shown: Piece, value: string | number | null | undefined): C
 
 /** Writes a table as CSV (RFC 4180), with a quote before text that a spreadsheet would take for a formula. */
 export function writeCsv({ columns, rows }: Table): string {
-  const kept = columns.flatMap(({ bar }, n) => (bar ? [] : [n]))
+  const kept = columns.flatMap(({ bar, actions }, n) => (bar || actions ? [] : [n]))
   const lines = [kept.map((n) => columns[n]!.label), ...rows.map((row) => kept.map((n) => plain(row[n]!)))]
   return lines.map((line) => `${line.map(quoted).join(',')}\r\n`).join('')
 }

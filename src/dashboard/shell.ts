@@ -1,16 +1,17 @@
 // The frame of every page: navigation, choosers of project and period, search, messages.
-import { addDays } from '../lib/days.ts'
 import { type Html, html, type Piece } from './html.ts'
-import { comparison, presets } from './period.ts'
+import { periodChooser } from './period-chooser.ts'
 import { shardLinks } from './shards.ts'
 import { type Named, wholeOf } from './tenants.ts'
-import { allChoices, type View } from './view.ts'
+import { allChoices, hiddenParameters, type View } from './view.ts'
 
 export interface Page {
   title: string
   body: Html
   /** Whether the page has a period chooser; pages that only show the present state have none. */
   hasPeriod?: boolean
+  /** Whether the page has figures by day, week or month. */
+  isGrouped?: boolean
   /** Links beside the title. */
   actions?: Piece
 }
@@ -44,6 +45,7 @@ const NAVIGATION: [group: string, pages: [path: string, title: string][]][] = [
     [
       ['/webhooks', 'Webhooks'],
       ['/sync', 'Sync'],
+      ['/doctor', 'Doctor'],
       ['/audit', 'Audit log'],
     ],
   ],
@@ -78,7 +80,7 @@ ${body}
 `.text
 }
 
-export function shell(view: View, { title, body, hasPeriod = false, actions }: Page): Html {
+export function shell(view: View, { title, body, hasPeriod = false, isGrouped = hasPeriod, actions }: Page): Html {
   const { session, query, test } = view
   return html`<body hx-boost="true">
 <a class="skip" href="#content">Skip to content</a>
@@ -108,7 +110,7 @@ export function shell(view: View, { title, body, hasPeriod = false, actions }: P
     <div class="heading"><h1>${title}</h1><div class="actions">${actions}</div></div>
     ${message(query)}
     ${test && hasPeriod ? html`<p class="note">Sandbox and preview data is included. <a href="${view.href(view.path, { ...allChoices(view), test: null })}">Exclude it</a></p>` : ''}
-    ${hasPeriod ? periodChooser(view) : ''}
+    ${hasPeriod && periodChooser(view, { isGrouped })}
     ${body}
   </main>
 </div>
@@ -152,38 +154,6 @@ function optionsOf({ projects, project, organization, hasMoreTenants }: View, on
 /** The list that an object's page belongs to: the object is not in another project that is chosen there. */
 const listPath = (path: string) => `/${path.split('/')[1] ?? ''}`
 
-function periodChooser(view: View): Html {
-  const { span, query } = view
-  const own = { ...allChoices(view), cursor: null }
-  const last = addDays(span.to, -1)
-  return html`<div class="period">
-    <nav aria-label="Period"><ul>${Object.entries(presets).map(
-      ([name, label]) =>
-        html`<li><a href="${view.href(view.path, { ...own, period: name, from: null, to: null, compare: span.compare === 'year' ? 'year' : null })}"${name === span.name ? html` aria-current="true"` : ''}>${label}</a></li>`,
-    )}</ul></nav>
-    <details${span.name === 'custom' ? html` open` : ''}><summary>Custom dates</summary>
-      <form action="${view.path}" method="get">${hiddenParameters(view, ['from', 'to', 'period', 'by', 'compare', 'test'], own)}
-        <label>From <input type="date" name="from" value="${span.from}" required></label>
-        <label>To <input type="date" name="to" value="${last}"></label>
-        <label>Group by <select name="by"><option value="">automatic</option>${['day', 'week', 'month'].map((by) => html`<option value="${by}"${query.get('by') === by ? html` selected` : ''}>${by}</option>`)}</select></label>
-        <label>Compare with <select name="compare">${Object.entries(COMPARISONS).map(([name, label]) => html`<option value="${name}"${span.compare === name ? html` selected` : ''}>${label}</option>`)}</select></label>
-        <label><input type="checkbox" name="test" value="1"${query.get('test') === '1' ? html` checked` : ''}> Include sandbox data</label>
-        <button>Show</button>
-      </form></details>
-    <p class="quiet">${span.from} to ${last}, UTC; ${comparison(span)}</p>
-  </div>`
-}
-
-const COMPARISONS = { previous: 'previous period', month: 'a month earlier', year: 'a year earlier' }
-
-/** The query parameters of the page as hidden fields of a form, except those that the form has fields for. */
-export function hiddenParameters(view: View, own: string[], changes: Record<string, string | null> = {}): Piece {
-  const url = new URL(view.href('/', changes), 'http://x')
-  return [...url.searchParams]
-    .filter(([name]) => !own.includes(name))
-    .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
-}
-
 // Messages after an action. The URL has only their names, so that a link cannot put text into the page.
 const DONE: Record<string, string> = {
   refunded: 'The refund was requested. The timeline shows its outcome.',
@@ -221,7 +191,7 @@ export function noProject(view: View): Html {
     <p>An organization has projects; a project has funnels, people and subscriptions.</p>
     <p>${
       view.mayWrite
-        ? html`<a class="button" href="/projects">Create a project</a>`
+        ? html`<a class="button" href="${view.href('/projects')}">Create a project</a>`
         : html`Create one on the command line: <code>tundish org create acme</code>, then <code>tundish project create shop --org acme</code>.`
     }</p></div>`
 }

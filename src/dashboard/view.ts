@@ -3,6 +3,7 @@ import type { App } from '../app.ts'
 import type { Actor } from '../audit/audit.ts'
 import { ApiError } from '../lib/errors.ts'
 import { type Call, openCall } from './call.ts'
+import { html, type Piece } from './html.ts'
 import { choosePeriod, type Span } from './period.ts'
 import type { Session } from './sessions.ts'
 import type { Table } from './sheet.ts'
@@ -69,6 +70,14 @@ function addressOf(query: URLSearchParams, path: string, changes: Record<string,
 /** All query parameters, including those that only this page has. */
 export const allChoices = ({ query }: View): Record<string, string> =>
   Object.fromEntries([...query].filter(([name]) => name !== 'done' && name !== 'csv'))
+
+/** The query parameters of the page as hidden fields of a form, except those that the form has fields for. */
+export function hiddenParameters(view: View, own: string[], changes: Record<string, string | null> = {}): Piece {
+  const url = new URL(view.href('/', changes), 'http://x')
+  return [...url.searchParams]
+    .filter(([name]) => !own.includes(name))
+    .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
+}
 
 /** The chosen project. Throws a 404 if there is none. */
 export function projectOf({ project }: View): Project {

@@ -50,7 +50,8 @@ export const SUBSCRIPTIONS = `
     case when u.status = 'paused' then u.paused_at
       when u.status in ('cancelled', 'expired', 'unpaid') then coalesce(u.period_ends_at, u.cancelled_at) end as ended,
     u.price_usd * case u.billing_interval when 'day' then 30.4375 when 'week' then 30.4375 / 7 when 'year' then 1 / 12.0 else 1 end
-      / u.billing_interval_count as worth
+      / u.billing_interval_count as worth,
+    u.trial_offer is not null or u.trial_transaction_id is not null or u.status = 'trialing' as trial
   from subscriptions u join profiles p on p.project_id = u.project_id and p.id = u.profile_id
   left join lateral (select min(t.created_at) as first from transactions t where t.project_id = 'demo'
     and t.subscription_id = u.id and t.price > 0 and t.id is distinct from u.trial_transaction_id) f on true
@@ -77,7 +78,13 @@ export async function startDemo() {
   }
   const facts = (sql: string, where = `at >= '${FROM}Z' and at < '${TO}Z'`): Promise<Fact[]> =>
     server.db.query(`select * from (${sql}) facts where ${where}`)
-  return { query: server.db.query, page, facts, stop: dashboard.stop }
+  /** The address that a page leads to. */
+  async function redirect(path: string, query: string): Promise<string | null> {
+    const { status, headers } = await visit(`${path}?${query}`, { cookie })
+    assert.equal(status, 303)
+    return headers.get('location')
+  }
+  return { query: server.db.query, page, redirect, facts, stop: dashboard.stop }
 }
 
 export const cents = (rows: Fact[]) => Math.round(rows.reduce((sum, one) => sum + Number(one.cents), 0)) / 100

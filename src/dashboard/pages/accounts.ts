@@ -3,10 +3,9 @@ import { adapters } from '../../providers/adapters.ts'
 import { allOf, type Result } from '../call.ts'
 import { id, number, plural, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { actionForm, facts, hiddenField, section, selectField, textField } from '../parts.ts'
+import { actionForm, facts, hiddenField, selectField, tableSection, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import { table } from '../table.ts'
 import { organizationOf, type View } from '../view.ts'
 import { importsOf } from './stripe-imports.ts'
 
@@ -20,9 +19,10 @@ export async function merchantAccounts(view: View): Promise<Page> {
   const data = await allOf(view.call, 'listMerchantAccounts', { params: { organization_id } })
   const content: Table = {
     caption: `Merchant accounts of ${name || organization_id}`,
-    columns: ['Provider', 'Account', 'Mode', 'Key', 'Connected', 'Region', 'Currencies', 'Actions'].map((label) => ({
-      label,
-    })),
+    columns: [
+      ...['Provider', 'Account', 'Mode', 'Key', 'Connected', 'Region', 'Currencies'].map((label) => ({ label })),
+      { label: 'Actions', actions: true },
+    ],
     rows: data.map((one) => [
       one.psp,
       cell(id(one.psp_merchant_id), one.psp_merchant_id),
@@ -30,17 +30,17 @@ export async function merchantAccounts(view: View): Promise<Page> {
       one.key_last4 ? html`<code>…${one.key_last4}</code>` : '',
       time(one.connected_at),
       one.region ?? '',
-      currenciesOf(one.currencies),
+      cell(currenciesOf(one.currencies), one.currencies.join(' ')),
       actionsOf(view, one),
     ]),
   }
   const empty = html`<h3>No merchant accounts yet</h3><p>Connect an account to charge saved cards. An import of payments also adds their accounts.</p>`
   return {
     title: 'Merchant accounts',
-    body: html`${section(
-      content.caption,
-      html`${table(view, 'merchant-accounts', content, { hideCaption: true, empty })}
-      <div class="row">${connecting(
+    body: html`${tableSection(view, 'merchant-accounts', content, {
+      empty,
+      note: html`A saved card is charged through the account of its first payment. Provider keys are stored encrypted and never shown again. <a href="${view.href('/doctor')}">Doctor</a> checks whether each account can charge; <a href="${view.href('/charges')}">Charges</a> has the acceptance rate of each, and the reasons of declines.`,
+      below: html`<div class="row">${connecting(
         view,
         'Connect an account',
         html`${selectField('psp', 'Provider', PROVIDERS)}${textField('psp_merchant_id', 'Account ID', { required: true, hint: 'For example acct_1NvR7aLkdIwHu7ix' })}${credentials({ isNew: true, mode: '1' })}`,
@@ -52,10 +52,7 @@ export async function merchantAccounts(view: View): Promise<Page> {
           'For an account in the list, or for a new one. A new account takes no charges until it is connected.',
         fields: html`${textField('psp', 'Provider', { required: true, hint: 'For example simulator or stripe' })}${textField('psp_merchant_id', 'Account ID', { required: true })}${textField('region', 'Region')}${textField('currencies', 'Currencies', { hint: 'For example EUR, USD. Leave empty for all.' })}`,
       })}</div>`,
-      {
-        note: html`A saved card is charged through the account of its first payment. Provider keys are stored encrypted and never shown again. <a href="${view.href('/doctor')}">Doctor</a> checks whether each account can charge; <a href="${view.href('/charges')}">Charges</a> has declines and their reasons.`,
-      },
-    )}
+    })}
     ${view.project && (await importsOf(view, data))}`,
   }
 }

@@ -2,20 +2,19 @@
 import type { Result } from '../call.ts'
 import { id, milliseconds, moment, money, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { actionForm, customerLink, facts, section, selectField, textField } from '../parts.ts'
+import { actionForm, customerLink, facts, hiddenField, section, selectField, textField } from '../parts.ts'
 import type { Page } from '../shell.ts'
 import { pathOf, type View } from '../view.ts'
 
 export async function charge(view: View): Promise<Page> {
   const { organization_id, order_id } = view.params as { organization_id: string; order_id: string }
   const { order, timeline }: Result = await view.call('getOrder', { params: { organization_id, order_id } })
-  const left = Math.round((order.amount - order.amount_refunded) * 1e4) / 1e4
-  const path = pathOf('charges', organization_id, order_id)
+  const form = formOf(view, order)
   return {
     title: 'Charge',
     actions: html`<a href="${view.href('/charges')}">All charges</a>`,
     body: html`
-      <p class="lead">${money(order.amount, order.currency_code)} ${status(order.status)}</p>
+      <p class="lead">${money(order.amount, order.currency_code)} ${status(order.status)} ${refundStatus(order)}</p>
       ${facts({
         Order: id(order.order_id),
         Customer: customerLink(view, order.external_id),
@@ -28,40 +27,52 @@ export async function charge(view: View): Promise<Page> {
         'Idempotency key': id(order.idempotency_key),
         'Idempotency key at the provider': id(order.provider_key),
         Consumable: order.consumable_id
-          ? html`${id(order.consumable_id)} ${order.consumable_active ? 'active' : 'revoked'}`
+          ? html`${id(order.consumable_id)} ${status(order.consumable_active ? 'active' : 'revoked')}`
           : '–',
       })}
-      <div class="row">${
-        order.status === 'succeeded' && left > 0
-          ? actionForm(view, {
-              action: `${path}/refund`,
-              button: 'Refund',
-              danger: true,
-              explanation: html`Returns money to ${order.external_id}. Up to ${money(left, order.currency_code)} of this charge can still be refunded. A full refund revokes the consumable.`,
-              fields: html`${textField('amount', `Amount in ${order.currency_code}`, { value: String(left), required: true })}
-                ${textField('reason', 'Reason', { hint: 'Stored with the refund.' })}
-                <p class="field"><label><input type="checkbox" name="soft_refund" value="1"> Soft refund: only recorded. No money is returned, and the customer keeps the consumable</label></p>
-                <input type="hidden" name="idempotency_key" value="dashboard-${order.amount_refunded}-${order_id.slice(0, 8)}-${Date.now()}">`,
-            })
-          : ''
-      }
-      ${
-        order.status === 'processing'
-          ? actionForm(view, {
-              action: `${path}/resolve`,
-              button: 'Resolve manually',
-              danger: true,
-              explanation:
-                'Only for a charge whose outcome the provider will never report. The provider is asked once more. If it knows the outcome, that is recorded instead of yours.',
-              fields: html`${selectField('as', 'Outcome', { succeeded: 'It succeeded', failed: 'It failed', cancelled: 'It was never charged' })}${textField('because', 'How do you know?', { required: true })}`,
-            })
-          : ''
-      }
-      </div>
+      ${form}
       ${section('Timeline', timelineOf(view, timeline, order.currency_code))}
       ${order.client_metadata && section('Metadata', html`<pre>${JSON.stringify(order.client_metadata, null, 2)}</pre>`)}`,
   }
 }
+
+/** How much of the charge was refunded, in words. */
+function refundStatus({ amount, amount_refunded }: Result): Piece {
+  if (amount_refunded === 0) return ''
+  return status(amount_refunded < amount ? 'partially refunded' : 'refunded')
+}
+
+/** The form that refunds a successful charge, or resolves one in progress. */
+function formOf(view: View, order: Result): Piece {
+  const left = Math.round((order.amount - order.amount_refunded) * 1e4) / 1e4
+  if (order.status === 'processing') return resolveForm(view, order)
+  return order.status === 'succeeded' && left > 0 && refundForm(view, order, left)
+}
+
+const refundForm = (view: View, order: Result, left: number) =>
+  actionForm(view, {
+    action: addressOf(view, order, 'refund'),
+    button: 'Refund',
+    danger: true,
+    explanation: html`Returns money to ${order.external_id}. Up to ${money(left, order.currency_code)} of this charge can still be refunded. A full refund revokes the consumable.`,
+    fields: html`${textField('amount', `Amount in ${order.currency_code}`, { value: String(left), required: true })}
+      ${textField('reason', 'Reason', { hint: 'Stored with the refund.' })}
+      <p class="field"><label><input type="checkbox" name="soft_refund" value="1"> Soft refund: only recorded. No money is returned, and the customer keeps the consumable</label></p>
+      ${hiddenField('idempotency_key', `dashboard-${order.amount_refunded}-${order.order_id.slice(0, 8)}-${Date.now()}`)}`,
+  })
+
+const resolveForm = (view: View, order: Result) =>
+  actionForm(view, {
+    action: addressOf(view, order, 'resolve'),
+    button: 'Resolve manually',
+    danger: true,
+    explanation:
+      'Only for a charge whose outcome the provider will never report. The provider is asked once more. If it knows the outcome, that is recorded instead of yours.',
+    fields: html`${selectField('as', 'Outcome', { succeeded: 'It succeeded', failed: 'It failed', cancelled: 'It was never charged' })}${textField('because', 'How do you know?', { required: true })}`,
+  })
+
+const addressOf = (view: View, { organization_id, order_id }: Result, action: string) =>
+  view.href(pathOf('charges', organization_id, order_id, action))
 
 const STEPS: Record<string, string> = {
   claimed: 'Charge started',

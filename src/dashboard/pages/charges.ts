@@ -2,11 +2,12 @@
 import type { Result } from '../call.ts'
 import { bar, id, moment, money, number, percent, status, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
+import { listed, pageLinks } from '../lists.ts'
 import { type Figure, figures, seriesTable, total, valueCell } from '../numbers.ts'
-import { chosenFilters, customerLink, filters, pageLinks, section, tableSection, tile, tiles } from '../parts.ts'
-import { cell, type Table } from '../sheet.ts'
+import { chosenFilters, customerLink, filters, section, tableSection, tile, tiles } from '../parts.ts'
+import { amountCells, amountColumns, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import { chart, table } from '../table.ts'
+import { chart } from '../table.ts'
 import { pathOf, type View } from '../view.ts'
 
 const ATTEMPTS = 'attempts,accepted,declined,acceptance_rate'
@@ -16,11 +17,10 @@ export async function charges(view: View): Promise<Page> {
   if (!view.organization) return { title: 'Charges', body: noProject(view) }
   const { id: organization_id } = view.organization
   const ofProject = view.project && { project_id: view.project.id }
-  const cursor = view.query.get('cursor')
   const filter = chosenFilters(view, 'status', 'external_id')
   const isFiltered = Object.keys(filter).length > 0
-  const listOrders = (query: object) =>
-    view.call('listOrders', { params: { organization_id }, query: { ...ofProject, ...query } }) as Promise<Result>
+  const orders = (name: string, query: Record<string, string>, options = {}) =>
+    listed(view, name, 'listOrders', { params: { organization_id }, query: { ...ofProject, ...query } }, options)
   const [sum, lines, reasons, types, providers, accounts, open, list] = await Promise.all([
     total(view, ATTEMPTS),
     figures(view, 'attempts,acceptance_rate', { by: view.span.by }),
@@ -28,14 +28,14 @@ export async function charges(view: View): Promise<Page> {
     figures(view, 'declined', { by: 'decline' }),
     figures(view, ATTEMPTS, { by: 'provider' }),
     figures(view, ATTEMPTS, { by: 'account' }),
-    listOrders({ status: 'processing', limit: 20 }),
-    listOrders({ ...filter, limit: 20, ...(cursor && { cursor }) }),
+    orders('in-progress', { status: 'processing' }, { cursor: 'in_progress' }),
+    orders('charges', filter),
   ])
   return {
     title: 'Charges',
     hasPeriod: true,
     body: html`
-      ${open.data.length > 0 && section('In progress', table(view, 'in-progress', orderTable(view, 'Charges in progress', open.data), { hideCaption: true }), { note: 'Their outcome is not known yet. Tundish asks the payment provider until it is. No one is charged twice.' })}
+      ${open.data.length > 0 && tableSection(view, 'in-progress', orderTable(view, 'Charges in progress', open.data), { title: 'In progress', note: 'Their outcome is not known yet. Tundish asks the payment provider until it is. No one is charged twice.', below: pageLinks(view, open) })}
       ${tiles(
         tile('Attempts', sum, 'attempts', 'number'),
         tile('Acceptance rate', sum, 'acceptance_rate', 'percent'),
@@ -58,13 +58,16 @@ export async function charges(view: View): Promise<Page> {
       <div class="halves">${tableSection(view, 'reasons', reasonTable(reasons, sum.values.declined ?? 0), { empty: html`<p>No declined payments in this period.</p>`, note: declineTypes(types) })}
       ${tableSection(view, 'providers', providerTable(providers), { empty: html`<p>No payments in this period.</p>` })}</div>
       ${accounts.length > 0 && tableSection(view, 'accounts', accountTable(accounts))}
-      ${section(
-        'Custom charges',
-        html`${filters(view, [
+      ${tableSection(view, 'charges', orderTable(view, 'Custom charges', list.data), {
+        above: filters(view, [
           { name: 'status', label: 'Status', options: STATUSES },
           { name: 'external_id', label: 'Customer' },
-        ])}${table(view, 'charges', orderTable(view, 'Custom charges', list.data), { hideCaption: true, empty: isFiltered ? html`<p>No charges match these filters.</p>` : html`<h3>No charges yet</h3><p>Custom charges are made with <a href="/docs/guides/charging">the billing API</a> once they are allowed in <a href="${view.href('/settings')}">Settings</a>.</p>` })}${pageLinks(view, list.pagination.next_cursor)}`,
-      )}`,
+        ]),
+        empty: isFiltered
+          ? html`<p>No charges match these filters.</p>`
+          : html`<h3>No charges yet</h3><p>Custom charges are made with <a href="/docs/guides/charging">the billing API</a> once they are allowed in <a href="${view.href('/settings')}">Settings</a>.</p>`,
+        below: pageLinks(view, list),
+      })}`,
   }
 }
 
@@ -131,13 +134,13 @@ export function orderTable(view: View, caption: string, data: Result[]): Table {
     caption,
     columns: [
       { label: 'Order' },
-      { label: 'Amount', number: true },
+      ...amountColumns('Amount'),
       ...['Status', 'Customer', 'Created', 'Provider'].map((label) => ({ label })),
       { label: 'Refunded', number: true },
     ],
     rows: data.map((one) => [
       cell(id(one.order_id, view.href(pathOf('charges', one.organization_id, one.order_id))), one.order_id),
-      cell(money(one.amount, one.currency_code), one.amount),
+      ...amountCells(one),
       html`${status(one.status)}${one.failed_message_for_user && html`<br><span class="quiet">${one.failed_message_for_user}</span>`}`,
       customerLink(view, one.external_id),
       moment(one.created_at),

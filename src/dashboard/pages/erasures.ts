@@ -3,7 +3,8 @@ import { ApiError } from '../../lib/errors.ts'
 import type { Result } from '../call.ts'
 import { id, number, plural, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { facts, pageLinks, section } from '../parts.ts'
+import { type Listed, listed, pageLinks } from '../lists.ts'
+import { facts, tableSection } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { table } from '../table.ts'
@@ -21,9 +22,8 @@ export async function erasePerson(view: View, form: URLSearchParams): Promise<st
 export async function erasures(view: View): Promise<Page> {
   if (!view.project) return { title: 'Erasures', body: noProject(view) }
   const project_id = view.project.id
-  const cursor = view.query.get('cursor')
-  const [list, state, ledgers]: Result[] = await Promise.all([
-    view.call('listErasures', { params: { project_id }, query: { limit: 50, ...(cursor && { cursor }) } }),
+  const [list, state, ledgers]: [Listed, Result, Result] = await Promise.all([
+    listed(view, 'erasures', 'listErasures', { params: { project_id } }, { rows: 50 }),
     view.call('getProjectState', { params: { project_id } }),
     view.call('compareLedgers'),
   ])
@@ -51,8 +51,7 @@ export async function erasures(view: View): Promise<Page> {
           ? html`${status('ok')} Database and file agree: ${plural(ledgers.in_database, 'erasure')}.`
           : html`${status('warning')} ${plural(ledgers.missing_in_database, 'erasure')} missing in the database, ${number(ledgers.missing_in_file)} in the file. See <a href="${view.href('/doctor')}">Doctor</a> for what to do.`,
       })}
-      ${section('Erased people', table(view, 'erasures', content, { hideCaption: true, empty: html`<h3>No erasures yet</h3><p>Erase a person on their page, with <a href="/docs/guides/erasure">the data API</a>, or on the command line.</p>` }))}
-      ${pageLinks(view, list.pagination.next_cursor)}`,
+      ${tableSection(view, 'erasures', content, { empty: html`<h3>No erasures yet</h3><p>Erase a person on their page, with <a href="/docs/guides/erasure">the data API</a>, or on the command line.</p>`, below: pageLinks(view, list) })}`,
   }
 }
 
@@ -68,8 +67,9 @@ export async function receipt(view: View): Promise<Page> {
   const one: Result = await view.call('getErasure', { params: { project_id: projectOf(view).id, profile_id } })
   return {
     title: 'Receipt of an erasure',
+    actions: html`<a href="${view.href('/erasures')}">All erasures</a>`,
     body: html`<article class="receipt"><p>The personal data of the person with the ID below was permanently deleted. If a backup that contains it is restored, it is deleted again.</p>
-      ${facts({ Person: id(one.profile_id), Project: one.project_id, Erased: time(one.erased_at) })}
+      ${facts({ Person: id(one.profile_id), Project: one.project_id, Erased: html`${time(one.erased_at)} UTC` })}
       <h2>Deleted</h2><ul>${one.removed.map((what: string) => html`<li>${what}</li>`)}</ul>
       <h2>Kept</h2><ul>${one.kept.map((what: string) => html`<li>${what}</li>`)}</ul>
       ${one.at_provider.length > 0 && html`<h2>At payment providers</h2>${table(view, 'at-provider', atProviderTable(one.at_provider), { hideCaption: true })}`}</article>

@@ -44,6 +44,7 @@ export async function funnels(view: View): Promise<Page> {
   return {
     title: 'Funnels',
     hasPeriod: true,
+    isGrouped: false,
     body: html`${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum), { note: 'Sessions that began in this period. Their later steps are counted whenever they happened.' })}
       ${tableSection(view, 'funnels', content, { empty })}`,
   }

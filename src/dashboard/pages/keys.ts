@@ -2,10 +2,9 @@
 import { allOf, type Result } from '../call.ts'
 import { id, status, time } from '../format.ts'
 import { type Html, html } from '../html.ts'
-import { actionForm, facts, section, selectField, textField } from '../parts.ts'
+import { actionForm, facts, selectField, tableSection, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import { table } from '../table.ts'
 import { organizationOf, pathOf, type View } from '../view.ts'
 
 type Owner = 'organization' | 'project'
@@ -24,7 +23,7 @@ export async function keys(view: View): Promise<Page> {
     body: html`
       ${ofProject && owned(view, 'project', view.project!, ofProject, 'For the data API of this project. Its webhooks are signed with them.')}
       ${owned(view, 'organization', view.organization, ofOrganization, 'For the billing API of this organization.')}
-      ${section('Operator keys', table(view, 'operators', operatorTable(operators), { hideCaption: true }), { note: 'For this dashboard and the operator’s API. They can only be created and revoked on the command line, so that a stolen key cannot create others.' })}`,
+      ${tableSection(view, 'operators', operatorTable(operators), { note: 'For this dashboard and the operator’s API. They can only be created and revoked on the command line, so that a stolen key cannot create others.' })}`,
   }
 }
 
@@ -32,7 +31,10 @@ function owned(view: View, owner: Owner, one: { id: string; name: string }, data
   const path = pathOf('keys', owner, one.id)
   const content: Table = {
     caption: `Keys of the ${owner} ${one.name || one.id}`,
-    columns: ['Name', 'Key', 'Created', 'Expires', 'Actions'].map((label) => ({ label })),
+    columns: [
+      ...['Name', 'Key', 'Created', 'Expires'].map((label) => ({ label })),
+      { label: 'Actions', actions: true },
+    ],
     rows: data.map((one) => [
       one.name || 'First key',
       cell(id(one.id), one.id),
@@ -44,12 +46,15 @@ function owned(view: View, owner: Owner, one: { id: string; name: string }, data
           ${actionForm(view, { action: view.href(`${path}/${one.id}/revoke`), button: 'Revoke', danger: true, explanation: 'Requests with this key are refused from now on. This cannot be undone.' })}</div>`,
     ]),
   }
-  return section(
-    content.caption,
-    html`${table(view, `${owner}-keys`, content, { hideCaption: true })}
-    ${actionForm(view, { action: view.href(path), button: 'Create a key', explanation: 'The key is shown once, on the next page.', fields: textField('name', 'Name', { required: true, hint: 'For example: reporting server' }) })}`,
-    { note },
-  )
+  return tableSection(view, `${owner}-keys`, content, {
+    note,
+    below: actionForm(view, {
+      action: view.href(path),
+      button: 'Create a key',
+      explanation: 'The key is shown once, on the next page.',
+      fields: textField('name', 'Name', { required: true, hint: 'For example: reporting server' }),
+    }),
+  })
 }
 
 const isExpired = ({ expires_at }: Result) => expires_at !== null && Date.parse(expires_at) <= Date.now()

@@ -4,10 +4,10 @@ import { allOf, type Result } from '../call.ts'
 import { findingsOf } from '../findings.ts'
 import { duration, id, number, status, time } from '../format.ts'
 import { html } from '../html.ts'
-import { chosenFilters, facts, filters, pageLinks, section, tableSection } from '../parts.ts'
+import { type Listed, listed, pageLinks } from '../lists.ts'
+import { chosenFilters, facts, filters, tableSection } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import { csvLink, table } from '../table.ts'
 import { projectOf, type View } from '../view.ts'
 
 export async function sync(view: View): Promise<Page> {
@@ -44,16 +44,14 @@ export async function sync(view: View): Promise<Page> {
         'Figures up to date as of': time(state.figures_as_of),
       })}
       <p class="quiet">All changes before the horizon are visible to readers, and none will be added before it. A long import holds it back until it commits.</p>
-      ${section('Readers', table(view, 'readers', content, { hideCaption: true, empty: html`<h3>No readers in the last 30 days</h3><p>This page lists clients that sync with <code>filter[updated_at.from]</code>. <a href="/docs/guides/data-api">How to sync</a>.</p>` }))}`,
+      ${tableSection(view, 'readers', content, { empty: html`<h3>No readers in the last 30 days</h3><p>This page lists clients that sync with <code>filter[updated_at.from]</code>. <a href="/docs/guides/data-api">How to sync</a>.</p>` })}`,
   }
 }
 
 export async function audit(view: View): Promise<Page> {
-  const cursor = view.query.get('cursor')
-  const [list, operators, verdict]: [Result, Result[], Result] = await Promise.all([
-    view.call('listAuditEntries', {
-      query: { ...chosenFilters(view, 'target', 'actor'), limit: 50, ...(cursor && { cursor }) },
-    }),
+  const query = chosenFilters(view, 'target', 'actor')
+  const [list, operators, verdict]: [Listed, Result[], Result] = await Promise.all([
+    listed(view, 'audit', 'listAuditEntries', { query }, { rows: 50 }),
     allOf(view.call, 'listOperators'),
     view.query.has('verify') ? view.call('verifyAudit') : undefined,
   ])
@@ -82,15 +80,14 @@ export async function audit(view: View): Promise<Page> {
     actions: html`<a href="${view.href('/audit', { verify: '1' })}">Verify the log</a>`,
     body: html`
       ${verdict && html`<p class="${verdict.wrong.length === 0 ? 'done' : 'failed'}" role="status">${verdict.wrong.length === 0 ? `All ${verdict.entries} entries are present and unchanged.` : verdict.wrong.join(' ')}</p>`}
-      ${section(
-        'Entries',
-        html`${filters(view, [
+      ${tableSection(view, 'audit', content, {
+        above: filters(view, [
           { name: 'target', label: 'Target' },
           { name: 'actor', label: 'Actor ID' },
-        ])}
-        ${table(view, 'audit', content, { hideCaption: true, empty: html`<p>No entries match these filters.</p>` })}${pageLinks(view, list.pagination.next_cursor)}`,
-        { actions: list.data.length > 0 && csvLink(view, 'audit') },
-      )}`,
+        ]),
+        empty: html`<p>No entries match these filters.</p>`,
+        below: pageLinks(view, list),
+      })}`,
   }
 }
 

@@ -1,15 +1,16 @@
 // One person with all their records, and the form that erases them.
 import type { Result } from '../call.ts'
-import { country, cut, day, id, language, minorMoney, money, plural, status, time, words } from '../format.ts'
+import { country, cut, day, id, language, plural, status, time, words } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { type Names, namesOf } from '../numbers.ts'
-import { actionForm, facts, section, textField } from '../parts.ts'
-import { cell, type Table } from '../sheet.ts'
+import { type Names, nameOfFunnel, namesOf } from '../numbers.ts'
+import { actionForm, facts, section, tableSection, textField } from '../parts.ts'
+import { amountCells, amountColumns, cell, minorCells, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import { table } from '../table.ts'
 import { organizationOf, pathOf, type View } from '../view.ts'
 import { orderTable } from './charges.ts'
+import { historyOf } from './person-history.ts'
 import { reasonOf } from './refunds.ts'
+import { priceCells, priceColumns } from './subscriptions.ts'
 
 export async function person(view: View): Promise<Page> {
   const { profile_id } = view.params as { profile_id: string }
@@ -31,7 +32,7 @@ export async function person(view: View): Promise<Page> {
         Phone: profile.phone ? id(profile.phone) : '–',
         Country: profile.country ? country(profile.country) : '–',
         Language: profile.locale ? language(profile.locale) : '–',
-        Funnel: funnelName(names, profile.funnel_id) ?? '–',
+        Funnel: nameOfFunnel(names, profile.funnel_id) ?? '–',
         Created: time(profile.created_at),
         Updated: time(profile.updated_at),
         ...(isErased && {
@@ -39,6 +40,7 @@ export async function person(view: View): Promise<Page> {
         }),
         ...(profile.preview && { Preview: 'Not counted in figures' }),
       })}
+      ${historyOf(view, found, names)}
       ${recordsOf(view, found, names)}
       ${!isErased && view.mayWrite && erasureOf(view, profile_id)}`,
   }
@@ -69,7 +71,7 @@ function recordsOf(view: View, found: Result, names: Names): Piece {
         caption: 'Consumables',
         columns: [
           ...['Consumable', 'Status', 'Order', 'Granted'].map((label) => ({ label })),
-          { label: 'Paid', number: true },
+          ...amountColumns('Paid'),
         ],
         rows: found.orders
           .filter((one: Result) => one.consumable_id)
@@ -78,7 +80,7 @@ function recordsOf(view: View, found: Result, names: Names): Piece {
             status(one.consumable_active ? 'active' : 'revoked'),
             cell(id(one.order_id, view.href(pathOf('charges', one.organization_id, one.order_id))), one.order_id),
             time(one.created_at),
-            cell(money(one.amount, one.currency_code), one.amount),
+            ...amountCells(one),
           ]),
       })}
       ${list(view, 'customers', {
@@ -115,10 +117,7 @@ const AT_PROVIDER: Record<string, string> = {
 
 /** A section with a list of the person's records; nothing if there are none. */
 const list = (view: View, name: string, content: Table): Piece =>
-  content.rows.length > 0 &&
-  section(content.caption, html`<div class="short">${table(view, name, content, { hideCaption: true })}</div>`)
-
-const funnelName = ({ funnels }: Names, id: string | null) => (id === null ? undefined : (funnels[id] ?? id))
+  content.rows.length > 0 && tableSection(view, name, content, { short: true })
 
 function sessionsOf(sessions: Result[], names: Names, isErased: boolean): Piece {
   if (sessions.length === 0) return html`<div class="empty"><p>No sessions.</p></div>`
@@ -126,7 +125,7 @@ function sessionsOf(sessions: Result[], names: Names, isErased: boolean): Piece 
     (
       one,
       n,
-    ) => html`<details class="card"${n === 0 ? html` open` : ''}><summary>${time(one.created_at)} ${funnelName(names, one.funnel_id) ?? 'without a funnel'} <span class="quiet">${plural(one.replies.length, 'reply', 'replies')}</span></summary>
+    ) => html`<details class="card"${n === 0 ? html` open` : ''}><summary>${time(one.created_at)} ${nameOfFunnel(names, one.funnel_id) ?? 'without a funnel'} <span class="quiet">${plural(one.replies.length, 'reply', 'replies')}</span></summary>
       ${facts({
         Session: id(one.id),
         Version: one.funnel_version ?? '–',
@@ -151,14 +150,14 @@ const subscriptionTable = (data: Result[]): Table => ({
   caption: 'Subscriptions',
   columns: [
     ...['Subscription', 'Status', 'Product'].map((label) => ({ label })),
-    { label: 'Price', number: true },
+    ...priceColumns,
     ...['Created', 'Paid until', 'Provider'].map((label) => ({ label })),
   ],
   rows: data.map((one) => [
     cell(id(one.id), one.id),
     status(one.status),
     cut(one.product_name),
-    minorMoney(one.price, one.currency),
+    ...priceCells(one),
     time(one.created_at),
     day(one.period_ends_at),
     one.payment_provider ?? '',
@@ -170,12 +169,12 @@ const declinedTable = (view: View, { declined_payments, orders }: Result): Table
   caption: 'Declined payments',
   columns: [
     { label: 'Order' },
-    { label: 'Amount', number: true },
+    ...amountColumns('Amount'),
     ...['When', 'Reason', 'Decline type', 'Card', 'Subscription', 'Provider'].map((label) => ({ label })),
   ],
   rows: declined_payments.map((one: Result) => [
     orderCell(view, one.order_id, orders),
-    cell(money(one.amount, one.currency_code), one.amount),
+    ...amountCells(one),
     time(one.trx_created_at),
     reasonOf(one),
     one.psp_reason_decline_type ?? '',
@@ -199,12 +198,12 @@ function moneyBackTable(view: View, { money_back, orders }: Result): Table {
     caption: 'Refunds and disputes',
     columns: [
       { label: 'Type' },
-      { label: 'Amount', number: true },
+      ...amountColumns('Amount'),
       ...['When', 'Reason', 'Order', 'Provider'].map((label) => ({ label })),
     ],
     rows: money_back.map((one: Result) => [
       words(one.psp_transaction_type),
-      cell(money(one.amount, one.currency_code), one.amount),
+      ...amountCells(one),
       time(one.trx_created_at),
       reasonOf(one),
       orderCell(view, one.order_id, orders),
@@ -217,12 +216,12 @@ const transactionTable = (data: Result[]): Table => ({
   caption: 'Transactions',
   columns: [
     { label: 'Transaction' },
-    { label: 'Amount', number: true },
+    ...amountColumns('Amount'),
     ...['Created', 'Subscription'].map((label) => ({ label })),
   ],
   rows: data.map((one) => [
     html`${id(one.id)}${one.sandbox && html` <span class="badge flat">sandbox</span>`}`,
-    minorMoney(one.price, one.currency),
+    ...minorCells(one),
     time(one.created_at),
     id(one.subscription_id),
   ]),

@@ -2,49 +2,33 @@
 import type { Result } from '../call.ts'
 import { id, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import {
-  actionForm,
-  chosenFilters,
-  filters,
-  pageLinks,
-  section,
-  selectField,
-  tableSection,
-  textField,
-} from '../parts.ts'
+import { listed, pageLinks } from '../lists.ts'
+import { actionForm, chosenFilters, filters, selectField, tableSection, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import type { Page } from '../shell.ts'
-import { table } from '../table.ts'
 import { wholeOf } from '../tenants.ts'
 import type { View } from '../view.ts'
 import { shown } from './keys.ts'
 
-const MAX_ORGANIZATIONS = 50
+const ROWS = 50
 
 export async function projects(view: View): Promise<Page> {
-  const cursor = view.query.get('cursor')
   const search = chosenFilters(view, 'search')
-  const [found, organizations]: Result[] = await Promise.all([
-    view.call('listProjects', { query: { ...search, limit: 50, ...(cursor && { cursor }) } }),
-    view.call('listOrganizations', { query: { ...search, limit: MAX_ORGANIZATIONS } }),
+  const [found, organizations] = await Promise.all([
+    listed(view, 'projects', 'listProjects', { query: search }, { rows: ROWS }),
+    listed(view, 'organizations', 'listOrganizations', { query: search }, { rows: ROWS, cursor: 'organizations' }),
   ])
   const isFirst = view.organizations.length === 0
   return {
     title: 'Projects',
     body: html`
       ${!isFirst && filters(view, [{ name: 'search', label: 'ID or name' }])}
-      ${section(
-        'Projects',
-        html`${table(view, 'projects', projectTable(view, found.data), { hideCaption: true, empty: emptyText(search) })}
-        ${pageLinks(view, found.pagination.next_cursor)}${createForms(view)}`,
-      )}
+      ${tableSection(view, 'projects', projectTable(view, found.data), { empty: emptyText(search), below: html`${pageLinks(view, found)}${createForms(view)}` })}
       ${
         !isFirst &&
         tableSection(view, 'organizations', organizationTable(view, organizations.data), {
           empty: html`<p>No organizations match.</p>`,
-          ...(organizations.pagination.has_more && {
-            note: `The newest ${MAX_ORGANIZATIONS}. Search by ID or name to find others.`,
-          }),
+          below: pageLinks(view, organizations),
         })
       }`,
   }

@@ -1,28 +1,27 @@
 // Refunds and disputes: their share of revenue, their reasons, and the lists.
 import type { Result } from '../call.ts'
-import { id, money, status, time, words } from '../format.ts'
+import { id, status, time, words } from '../format.ts'
 import { html } from '../html.ts'
+import { listed, pageLinks } from '../lists.ts'
 import { type Figure, figures, seriesTable, total, valueCell } from '../numbers.ts'
-import { chosenFilters, customerLink, filters, pageLinks, section, tableSection, tile, tiles } from '../parts.ts'
-import { cell, type Table } from '../sheet.ts'
+import { chosenFilters, customerLink, filters, section, tableSection, tile, tiles } from '../parts.ts'
+import { amountCells, amountColumns, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import { chart, table } from '../table.ts'
+import { chart } from '../table.ts'
 import { organizationOf, pathOf, type View } from '../view.ts'
+
+const TYPES = { refund: 'Refunds', chargeback: 'Chargebacks', chargeback_reversal: 'Won disputes' }
 
 export async function refunds(view: View): Promise<Page> {
   if (!view.organization) return { title: 'Refunds and disputes', body: noProject(view) }
-  const { id: organization_id } = view.organization
-  const ofProject = view.project && { project_id: view.project.id }
-  const cursor = view.query.get('cursor')
+  const params = { organization_id: view.organization.id }
+  const ofProject = view.project ? { project_id: view.project.id } : {}
   const [sum, lines, reasons, made, back] = await Promise.all([
     total(view, 'refunds,refund_count,refund_rate,chargebacks,chargeback_count,chargeback_rate'),
     figures(view, 'refunds,chargebacks,refund_rate', { by: view.span.by }),
     figures(view, 'refunds,refund_count,chargebacks,chargeback_count', { by: 'reason' }),
-    view.call('listRefunds', { params: { organization_id }, query: { ...ofProject, limit: 20 } }) as Promise<Result>,
-    view.call('listMoneyBack', {
-      params: { organization_id },
-      query: { ...ofProject, ...chosenFilters(view, 'type'), limit: 20, ...(cursor && { cursor }) },
-    }) as Promise<Result>,
+    listed(view, 'refunds', 'listRefunds', { params, query: ofProject }, { cursor: 'refunds' }),
+    listed(view, 'movements', 'listMoneyBack', { params, query: { ...ofProject, ...chosenFilters(view, 'type') } }),
   ])
   return {
     title: 'Refunds and disputes',
@@ -49,12 +48,12 @@ export async function refunds(view: View): Promise<Page> {
         ),
       )}
       ${tableSection(view, 'reasons', reasonTable(reasons), { empty: html`<p>No refunds or disputes in this period.</p>`, note: 'Reason codes of the payment provider.' })}
-      ${section('Refunds of custom charges', table(view, 'refunds', refundTable(view, made.data), { hideCaption: true, empty: html`<p>No refunds of custom charges yet. A charge can be refunded on its page.</p>` }))}
-      ${section(
-        'Refunds and disputes in the payment report',
-        html`${filters(view, [{ name: 'type', label: 'Type', options: { refund: 'Refunds', chargeback: 'Chargebacks', chargeback_reversal: 'Won disputes' } }])}
-        ${table(view, 'movements', movementTable(view, back.data), { hideCaption: true, empty: html`<p>No refunds or disputes.</p>` })}${pageLinks(view, back.pagination.next_cursor)}`,
-      )}`,
+      ${tableSection(view, 'refunds', refundTable(view, made.data), { empty: html`<p>No refunds of custom charges yet. A charge can be refunded on its page.</p>`, below: pageLinks(view, made) })}
+      ${tableSection(view, 'movements', movementTable(view, back.data), {
+        above: filters(view, [{ name: 'type', label: 'Type', options: TYPES }]),
+        empty: html`<p>No refunds or disputes.</p>`,
+        below: pageLinks(view, back),
+      })}`,
   }
 }
 
@@ -84,12 +83,12 @@ function refundTable(view: View, data: Result[]): Table {
     caption: 'Refunds of custom charges',
     columns: [
       { label: 'Refund' },
-      { label: 'Amount', number: true },
+      ...amountColumns('Amount'),
       ...['Status', 'Customer', 'Created', 'Reason', 'Consumable'].map((label) => ({ label })),
     ],
     rows: data.map((one) => [
       cell(id(one.refund_id, view.href(pathOf('charges', organizationOf(view).id, one.order_id))), one.refund_id),
-      cell(money(one.amount, one.currency_code), one.amount),
+      ...amountCells(one),
       status(one.status),
       customerLink(view, one.external_id),
       time(one.created_at),
@@ -108,12 +107,12 @@ function movementTable(view: View, data: Result[]): Table {
     caption: 'Refunds and disputes in the payment report',
     columns: [
       { label: 'Report ID' },
-      { label: 'Amount', number: true },
+      ...amountColumns('Amount'),
       ...['Type', 'Customer', 'When', 'Reason', 'Status', 'Provider'].map((label) => ({ label })),
     ],
     rows: data.map((one) => [
       cell(id(one.trx_id), one.trx_id),
-      cell(money(one.amount, one.currency_code), one.amount),
+      ...amountCells(one),
       words(one.psp_transaction_type),
       customerLink(view, one.external_id),
       time(one.trx_created_at),

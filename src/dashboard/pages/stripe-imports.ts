@@ -2,9 +2,8 @@
 import type { Result } from '../call.ts'
 import { id, number, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { actionForm, hiddenField, section, selectField, textField } from '../parts.ts'
+import { actionForm, hiddenField, selectField, tableSection, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
-import { table } from '../table.ts'
 import { projectOf, type View } from '../view.ts'
 
 const PATH = '/merchant-accounts'
@@ -20,7 +19,7 @@ export async function importsOf(view: View, accounts: Result[]): Promise<Piece> 
     columns: [
       ...['Account', 'Status', 'Step', 'Since', 'Last update'].map((label) => ({ label })),
       ...['Read', 'Rejected'].map((label) => ({ label, number: true })),
-      { label: 'Actions' },
+      { label: 'Actions', actions: true },
     ],
     rows: data.map((one: Result) => [
       cell(id(one.psp_merchant_id), one.psp_merchant_id),
@@ -41,10 +40,9 @@ export async function importsOf(view: View, accounts: Result[]): Promise<Piece> 
     ]),
   }
   const names = Object.fromEntries(connected.map(({ psp_merchant_id }) => [psp_merchant_id, psp_merchant_id]))
-  return section(
-    content.caption,
-    html`${table(view, 'stripe-imports', content, { hideCaption: true, empty: html`<p>No imports from Stripe into this project yet.</p>` })}
-    ${
+  return tableSection(view, 'stripe-imports', content, {
+    empty: html`<p>No imports from Stripe into this project yet.</p>`,
+    below:
       connected.length > 0 &&
       actionForm(view, {
         action: view.href(`${PATH}/import`),
@@ -52,9 +50,8 @@ export async function importsOf(view: View, accounts: Result[]): Promise<Piece> 
         explanation:
           'Imports the customers, products, subscriptions, payments, refunds, disputes and saved cards of the account in the background. Importing again creates no duplicates.',
         fields: html`${selectField('psp_merchant_id', 'Account', names)}${textField('since', 'Only records created since', { type: 'date', hint: 'Leave empty to import everything.' })}${selectField('follow', 'Afterwards', { '1': 'keep importing changes', '': 'stop' }, '1')}`,
-      })
-    }`,
-  )
+      }),
+  })
 }
 
 export async function startImport(view: View, form: URLSearchParams): Promise<string> {

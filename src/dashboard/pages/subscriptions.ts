@@ -1,13 +1,14 @@
 // Subscriptions: created, ended and paying over time, MRR, trials, retention by cohort, and the list.
 import { addDays, FIRST_DAY, readDay } from '../../lib/days.ts'
 import type { Result } from '../call.ts'
-import { cut, day, id, minorMoney, number, percent, status, time, words } from '../format.ts'
-import { html, type Piece } from '../html.ts'
+import { cut, day, id, number, percent, status, time, words } from '../format.ts'
+import { type Html, html, type Piece } from '../html.ts'
+import { listed, pageLinks } from '../lists.ts'
 import { endOfPeriod, type Figure, figures, namesOf, seriesTable, total } from '../numbers.ts'
-import { chosenFilters, filters, pageLinks, section, tableSection, tile, tiles } from '../parts.ts'
-import { cell, type Table } from '../sheet.ts'
+import { chosenFilters, filters, section, tableSection, tile, tiles } from '../parts.ts'
+import { amountColumns, cell, minorCells, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import { chart, table } from '../table.ts'
+import { chart } from '../table.ts'
 import { pathOf, projectOf, type View } from '../view.ts'
 
 const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
@@ -16,20 +17,16 @@ const FILTERS = ['status', 'product_id', 'funnel_id', 'payment_provider', 'email
 export async function subscriptions(view: View): Promise<Page> {
   if (!view.project) return { title: 'Subscriptions', body: noProject(view) }
   const params = { project_id: projectOf(view).id }
-  const cursor = view.query.get('cursor')
   const [names, sum, now, flow, level, state, began, ended, list] = await Promise.all([
     namesOf(view),
     total(view, 'new_subscriptions,began_paying,ended,trials,converted,trial_conversion'),
     endOfPeriod(view, 'mrr,paying'),
-    figures(view, 'new_subscriptions,began_paying,ended', { by: view.span.by }),
+    figures(view, 'new_subscriptions,began_paying,ended,trials,trial_conversion', { by: view.span.by }),
     figures(view, 'mrr,paying,without_payment,over', { by: view.span.by }),
     view.call('getProjectState', { params }) as Promise<Result>,
     figures(view, 'began_paying', { by: 'cohort', from: yearsBefore(view.span.to), to: view.span.to }),
     figures(view, 'ended', { by: 'month,cohort', from: yearsBefore(view.span.to), to: view.span.to }),
-    view.call('listProjectSubscriptions', {
-      params,
-      query: { ...filtersOf(view), limit: 20, ...(cursor && { cursor }) },
-    }) as Promise<Result>,
+    listed(view, 'subscriptions', 'listProjectSubscriptions', { params, query: filtersOf(view) }),
   ])
   if (Object.keys(state.subscriptions).length === 0) return { title: 'Subscriptions', body: NO_SUBSCRIPTION }
   const options = (all: Record<string, string>) => Object.fromEntries(Object.entries(all).slice(0, 200))
@@ -49,19 +46,8 @@ export async function subscriptions(view: View): Promise<Page> {
       ${section('Monthly recurring revenue', chart(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, in US dollars`, level, [{ label: 'MRR', metric: 'mrr', unit: 'usd' }], { atEnd: true }), { kind: 'line', unit: 'usd' }), { note: `At the end of each ${view.span.by}.` })}
       ${section('Paying subscriptions', chart(view, 'paying', seriesTable(view, `Paying subscriptions by ${view.span.by}`, level, [{ label: 'Paying', metric: 'paying', unit: 'number' }], { atEnd: true }), { kind: 'line' }), { note: `At the end of each ${view.span.by}.` })}
       </div>
-      ${section(
-        'New and ended subscriptions',
-        chart(
-          view,
-          'flow',
-          seriesTable(view, `Subscriptions by ${view.span.by}`, flow, [
-            { label: 'Created', metric: 'new_subscriptions', unit: 'number' },
-            { label: 'Started paying', metric: 'began_paying', unit: 'number' },
-            { label: 'Ended', metric: 'ended', unit: 'number' },
-          ]),
-          { kind: 'bar' },
-        ),
-      )}
+      ${section('New and ended subscriptions', flowChart(view, flow, level), { note: `Churn: ended subscriptions, divided by those that were paying at the start of the ${view.span.by}.` })}
+      ${(sum.values.trials ?? 0) > 0 && section('Trials', trialChart(view, flow), { note: 'By the day on which the trial began. Conversion: the share that was paid for later, so far.' })}
       ${section(
         'By status',
         html`${statusCounts(state.subscriptions, view)}
@@ -84,20 +70,45 @@ export async function subscriptions(view: View): Promise<Page> {
         { note: `Numbers: now. Chart: at the end of each ${view.span.by}.` },
       )}
       ${cohorts(view, began, ended)}
-      ${section(
-        'All subscriptions',
-        html`${filters(view, [
+      ${tableSection(view, 'subscriptions', listTable(view, list.data), {
+        title: 'All subscriptions',
+        above: filters(view, [
           { name: 'status', label: 'Status', options: Object.fromEntries(STATUSES.map((one) => [one, words(one)])) },
           { name: 'product_id', label: 'Product', options: options(names.products) },
           { name: 'funnel_id', label: 'Funnel', options: options(names.funnels) },
           { name: 'payment_provider', label: 'Provider' },
           { name: 'email', label: 'E-mail' },
           { name: 'created_after', label: 'Created after', type: 'date' },
-        ])}
-        ${table(view, 'subscriptions', listTable(view, list.data), { hideCaption: true, empty: html`<p>No subscriptions match these filters.</p>` })}
-        ${pageLinks(view, list.pagination.next_cursor)}`,
-      )}`,
+        ]),
+        empty: html`<p>No subscriptions match these filters.</p>`,
+        below: pageLinks(view, list),
+      })}`,
   }
+}
+
+function flowChart(view: View, flow: Figure[], level: Figure[]): Html {
+  const flowIn = new Map(flow.map(({ period, values }) => [period, values]))
+  const withChurn = level.map((figure) => {
+    const values = flowIn.get(figure.period) ?? {}
+    const ended = values.ended ?? 0
+    const atStart = (figure.values.paying ?? 0) - (values.began_paying ?? 0) + ended
+    return { ...figure, values: { ...values, churn: atStart > 0 ? ended / atStart : null } }
+  })
+  const content = seriesTable(view, `Subscriptions by ${view.span.by}`, withChurn, [
+    { label: 'Created', metric: 'new_subscriptions', unit: 'number' },
+    { label: 'Started paying', metric: 'began_paying', unit: 'number' },
+    { label: 'Ended', metric: 'ended', unit: 'number' },
+    { label: 'Churn', metric: 'churn', unit: 'percent' },
+  ])
+  return chart(view, 'flow', content, { kind: 'bar', lines: ['Churn'] })
+}
+
+function trialChart(view: View, flow: Figure[]): Html {
+  const content = seriesTable(view, `Trials by ${view.span.by}`, flow, [
+    { label: 'Trials', metric: 'trials', unit: 'number' },
+    { label: 'Conversion', metric: 'trial_conversion', unit: 'percent' },
+  ])
+  return chart(view, 'trials', content, { kind: 'bar', lines: ['Conversion'] })
 }
 
 const NO_SUBSCRIPTION = html`<div class="empty"><h2>No subscriptions yet</h2><p>Load subscriptions with <a href="/docs/guides/import">an import</a>.</p></div>`
@@ -171,7 +182,7 @@ function listTable(view: View, data: Result[]): Table {
     caption: 'Subscriptions',
     columns: [
       ...['Subscription', 'Status', 'Person', 'Product'].map((label) => ({ label })),
-      { label: 'Price', number: true },
+      ...priceColumns,
       ...['Created', 'Paid until', 'Provider'].map((label) => ({ label })),
     ],
     rows: data.map((one) => [
@@ -179,10 +190,19 @@ function listTable(view: View, data: Result[]): Table {
       status(one.status),
       html`<a class="cut" href="${view.href(pathOf('people', one.profile_id))}" title="${one.email ?? one.profile_id}">${one.email ?? one.profile_id}</a>`,
       cut(one.product_name),
-      html`${minorMoney(one.price, one.currency)} <span class="quiet per">/ ${one.billing_interval_count > 1 ? `${one.billing_interval_count} ` : ''}${one.billing_interval}${one.billing_interval_count > 1 ? 's' : ''}</span>`,
+      ...priceCells(one),
       time(one.created_at),
       day(one.period_ends_at),
       one.payment_provider ?? '',
     ]),
   }
+}
+
+export const priceColumns = [...amountColumns('Price'), { label: 'Interval', csvOnly: true }]
+
+/** The price of a subscription and how often it is paid. */
+export function priceCells(one: Result): Table['rows'][0] {
+  const { billing_interval_count: count, billing_interval: unit } = one
+  const interval = count > 1 ? `${count} ${unit}s` : unit
+  return minorCells(one, html` <span class="quiet per">/ ${interval}</span>`).concat(interval)
 }

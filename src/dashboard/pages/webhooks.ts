@@ -2,28 +2,20 @@
 import type { Result } from '../call.ts'
 import { cut, id, milliseconds, moment, number, percent, status, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
-import { actionForm, facts, pageLinks, section, textField } from '../parts.ts'
+import { type Listed, listed, pageLinks } from '../lists.ts'
+import { actionForm, facts, section, tableSection, textField } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
-import { table } from '../table.ts'
 import { organizationOf, pathOf, projectOf, type View } from '../view.ts'
 
 export async function webhooks(view: View): Promise<Page> {
   if (!view.project) return { title: 'Webhooks', body: noProject(view) }
   const params = { project_id: projectOf(view).id }
-  const cursor = view.query.get('cursor')
   const [state, endpoint] = [view.query.get('state'), view.query.get('endpoint')]
-  const [statistics, deliveries]: Result[] = await Promise.all([
+  const filter = { ...(state && { status: state }), ...(endpoint && { endpoint_id: endpoint }) }
+  const [statistics, deliveries]: [Result, Listed] = await Promise.all([
     view.call('getWebhookStatistics', { params }),
-    view.call('listDeliveries', {
-      params,
-      query: {
-        limit: 20,
-        ...(state && { status: state }),
-        ...(endpoint && { endpoint_id: endpoint }),
-        ...(cursor && { cursor }),
-      },
-    }),
+    listed(view, 'deliveries', 'listDeliveries', { params, query: filter }),
   ])
   const content: Table = {
     caption: 'Endpoints',
@@ -31,7 +23,7 @@ export async function webhooks(view: View): Promise<Page> {
       ...['Endpoint', 'Status'].map((label) => ({ label })),
       ...['Attempts', 'Success rate', 'p50', 'p95', 'Pending'].map((label) => ({ label, number: true })),
       { label: 'Last error' },
-      { label: 'Actions' },
+      { label: 'Actions', actions: true },
     ],
     rows: statistics.data.map((one: Result) => [
       cell(
@@ -54,13 +46,22 @@ export async function webhooks(view: View): Promise<Page> {
   return {
     title: 'Webhooks',
     body: html`
-      ${section(
-        'Endpoints',
-        html`${table(view, 'endpoints', content, { hideCaption: true, empty: html`<h3>No endpoints yet</h3><p>Events about subscriptions, charges and refunds are sent to each endpoint. <a href="/docs/guides/webhooks">Events and signatures</a>.</p>` })}
-      ${actionForm(view, { action: view.href('/webhooks/new'), button: 'Add an endpoint', explanation: 'Every event of this project is sent to the endpoint, signed with the project’s keys.', fields: textField('url', 'URL', { required: true, type: 'url', hint: 'https://example.com/tundish' }) })}`,
-        statistics.data.length > 0 ? { note: 'Attempts and response times are those of the last seven days.' } : {},
-      )}
-      ${section('Deliveries', html`${statusLinks(view, state)}${table(view, 'deliveries', deliveryTable(view, deliveries.data), { hideCaption: true, empty: html`<p>No deliveries${state || endpoint ? ' match' : ' yet'}.</p>` })}${pageLinks(view, deliveries.pagination.next_cursor)}`, endpoint === null ? {} : { note: onlyTo(view, endpoint, statistics.data) })}`,
+      ${tableSection(view, 'endpoints', content, {
+        empty: html`<h3>No endpoints yet</h3><p>Events about subscriptions, charges and refunds are sent to each endpoint. <a href="/docs/guides/webhooks">Events and signatures</a>.</p>`,
+        note: statistics.data.length > 0 && 'Attempts and response times are those of the last seven days.',
+        below: actionForm(view, {
+          action: view.href('/webhooks/new'),
+          button: 'Add an endpoint',
+          explanation: 'Every event of this project is sent to the endpoint, signed with the project’s keys.',
+          fields: textField('url', 'URL', { required: true, type: 'url', hint: 'https://example.com/tundish' }),
+        }),
+      })}
+      ${tableSection(view, 'deliveries', deliveryTable(view, deliveries.data), {
+        note: endpoint !== null && onlyTo(view, endpoint, statistics.data),
+        above: statusLinks(view, state),
+        empty: html`<p>No deliveries${state || endpoint ? ' match' : ' yet'}.</p>`,
+        below: pageLinks(view, deliveries),
+      })}`,
   }
 }
 
@@ -136,8 +137,8 @@ export async function event(view: View): Promise<Page> {
     body: html`
       ${facts({ Event: id(found.id), Object: id(found.object_id, objectPage(view, found)), Sequence: found.sequence, Created: time(found.created_at) })}
       ${actionForm(view, { action: view.href(`/webhooks/events/${found.id}/send`), button: 'Send again', explanation: 'Sends the event again to every endpoint that receives its type, with the same webhook-id.' })}
-      ${deliveries.data.length > 0 && section('Deliveries', table(view, 'deliveries', deliveryTable(view, deliveries.data), { hideCaption: true }))}
-      ${section('Attempts', table(view, 'attempts', content, { hideCaption: true, empty: html`<p>No attempts. Attempts are kept for 30 days.</p>` }))}
+      ${deliveries.data.length > 0 && tableSection(view, 'deliveries', deliveryTable(view, deliveries.data))}
+      ${tableSection(view, 'attempts', content, { empty: html`<p>No attempts. Attempts are kept for 30 days.</p>` })}
       ${section('Payload', html`<pre>${JSON.stringify(found.data, null, 2)}</pre>`)}`,
   }
 }

@@ -1,0 +1,43 @@
+// Lists in pages: the shown page, or all rows for a download as CSV, and the links between pages.
+import type { Input } from '../admin/operation.ts'
+import { allOf, type Result } from './call.ts'
+import { html, type Piece } from './html.ts'
+import { allChoices, type View } from './view.ts'
+
+const ROWS = 20
+// A longer download would take many seconds. The APIs and `tundish sync` have no limit.
+const MAX_CSV_ROWS = 10_000
+
+export interface Listed {
+  data: Result[]
+  /** Undefined on the last page. */
+  next: string | undefined
+  /** The query parameter with the position in this list, because a page may have two lists. */
+  cursor: string
+}
+
+/** Reads the shown page of a list. If the table is downloaded as CSV, reads all pages, up to 10,000 rows. */
+export async function listed(
+  view: View,
+  table: string,
+  operation: string,
+  { params = {}, query = {} }: Partial<Pick<Input, 'params' | 'query'>>,
+  { rows = ROWS, cursor = 'cursor' } = {},
+): Promise<Listed> {
+  if (view.query.get('csv') === table)
+    return { data: await allOf(view.call, operation, { params, query }, MAX_CSV_ROWS), next: undefined, cursor }
+  const position = view.query.get(cursor)
+  const { data, pagination }: Result = await view.call(operation, {
+    params,
+    query: { ...query, limit: rows, ...(position && { cursor: position }) },
+  })
+  return { data, next: pagination.next_cursor, cursor }
+}
+
+/** Links to the next page of a list and back to the first. */
+export function pageLinks(view: View, { next, cursor }: Listed): Piece {
+  const to = (position: string | null) => view.href(view.path, { ...allChoices(view), [cursor]: position })
+  const first = view.query.has(cursor) && html`<a href="${to(null)}">First page</a>`
+  if (next === undefined) return first && html`<p class="pages">${first}</p>`
+  return html`<p class="pages">${first} <a class="button" href="${to(next)}">Next page</a></p>`
+}

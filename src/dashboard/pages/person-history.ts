@@ -1,0 +1,109 @@
+// The history of a person: what happened to them, newest first, from all kinds of their records.
+import type { Result } from '../call.ts'
+import { country, minorMoney, money, status, time, words } from '../format.ts'
+import { html, type Piece } from '../html.ts'
+import { type Names, nameOfFunnel } from '../numbers.ts'
+import { section } from '../parts.ts'
+import { organizationOf, pathOf, type View } from '../view.ts'
+import { reasonOf } from './refunds.ts'
+
+interface Moment {
+  at: string
+  what: string
+  detail?: Piece
+}
+
+// Earlier moments are collapsed: the newest ones are what a customer asks about.
+const SHOWN = 10
+// The operation returns the newest hundred records of each kind.
+const MAX_RECORDS = 100
+
+export function historyOf(view: View, found: Result, names: Names): Piece {
+  const start = completeSince(found)
+  const all = momentsOf(view, found, names)
+    .filter(({ at }) => at >= start)
+    .sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0))
+  if (all.length === 0) return ''
+  const [newest, earlier] = [all.slice(0, SHOWN), all.slice(SHOWN)]
+  const more = html`<details class="earlier"><summary>${earlier.length} earlier</summary>${list(earlier)}</details>`
+  return section('History', html`${list(newest)}${earlier.length > 0 && more}`, {
+    note: start !== '' && html`Since ${time(start)}: there are too many older records.`,
+  })
+}
+
+/** The instant since which all lists are complete: before it, the history would have gaps. */
+function completeSince(found: Result): string {
+  const lists: Result[][] = [
+    'sessions',
+    'subscriptions',
+    'transactions',
+    'declined_payments',
+    'money_back',
+    'orders',
+  ].map((name) => found[name])
+  const oldest = lists.filter(({ length }) => length >= MAX_RECORDS).map((all) => instantOf(all.at(-1)))
+  return oldest.sort().at(-1) ?? ''
+}
+
+const instantOf = ({ created_at, trx_created_at }: Result): string => created_at ?? trx_created_at
+
+const list = (moments: Moment[]) =>
+  html`<ol class="timeline">${moments.map(
+    ({ at, what, detail }) => html`<li>${time(at)} <strong>${what}</strong> <span>${detail}</span></li>`,
+  )}</ol>`
+
+function momentsOf(view: View, found: Result, names: Names): Moment[] {
+  const { profile, sessions, subscriptions, transactions, declined_payments, money_back, orders } = found
+  const productOf = (id: string | null): string =>
+    subscriptions.find((one: Result) => one.id === id)?.product_name ?? id ?? ''
+  return [
+    ...(profile.anonymized_at ? [{ at: profile.anonymized_at, what: 'Erased' }] : []),
+    ...sessions.map((one: Result) => ({
+      at: one.created_at,
+      what: 'Session began',
+      detail: [nameOfFunnel(names, one.funnel_id), one.country && country(one.country)].filter(Boolean).join(', '),
+    })),
+    ...subscriptions.flatMap((one: Result) => subscriptionMoments(one)),
+    ...transactions.map((one: Result) => ({
+      at: one.created_at,
+      what: 'Paid',
+      detail: html`${minorMoney(one.price, one.currency)} ${quiet(productOf(one.subscription_id))}${one.sandbox && html` <span class="badge flat">sandbox</span>`}`,
+    })),
+    ...declined_payments.map((one: Result) => ({
+      at: one.trx_created_at,
+      what: 'Payment declined',
+      detail: html`${money(one.amount, one.currency_code)} ${quiet(reasonOf(one))} ${quiet(productOf(one.subscription_id))}`,
+    })),
+    ...money_back.map((one: Result) => ({
+      at: one.trx_created_at,
+      what: words(one.psp_transaction_type),
+      detail: html`${money(one.amount, one.currency_code)} ${quiet(reasonOf(one))}`,
+    })),
+    ...orders.flatMap((one: Result) => orderMoments(view, one)),
+  ]
+}
+
+function subscriptionMoments({ created_at, cancelled_at, period_ends_at, status, product_name }: Result): Moment[] {
+  const now = new Date().toISOString()
+  const detail = quiet(product_name)
+  return [
+    { at: created_at, what: 'Subscription created', detail },
+    ...(cancelled_at ? [{ at: cancelled_at, what: 'Subscription cancelled', detail }] : []),
+    ...(HAVE_ENDED.has(status) && period_ends_at && period_ends_at < now
+      ? [{ at: period_ends_at, what: 'Subscription ended', detail }]
+      : []),
+  ]
+}
+
+// They end with the period that was paid for last.
+const HAVE_ENDED = new Set(['cancelled', 'expired', 'unpaid'])
+
+/** A charge that succeeded or was declined is among the payments already. */
+function orderMoments(view: View, one: Result): Moment[] {
+  if (one.status !== 'processing' && one.status !== 'cancelled') return []
+  const href = view.href(pathOf('charges', organizationOf(view).id, one.order_id))
+  const detail = html`<a href="${href}">${money(one.amount, one.currency_code)}</a> ${status(one.status)}`
+  return [{ at: one.created_at, what: 'Custom charge', detail }]
+}
+
+const quiet = (text: string) => html`<span class="quiet">${text}</span>`
