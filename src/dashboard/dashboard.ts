@@ -7,13 +7,13 @@ import { callerOf } from '../lib/http/client-address.ts'
 import { serveDashboardAssets } from './assets.ts'
 import { chooseShard } from './choose-shard.ts'
 import { cookieOf, isSecure, setCookie } from './cookies.ts'
-import { showError } from './errors.ts'
+import { refusalPage, showError } from './errors.ts'
 import { acceptForms, formOf } from './forms.ts'
 import { actions, type Form, pages, type Route } from './routes.ts'
 import { DOCUMENT_HEADERS, ownPath, sendDocument, THEME_COOKIE } from './send.ts'
 import { findSession, type Session } from './sessions.ts'
 import { writeCsv } from './sheet.ts'
-import { shell } from './shell.ts'
+import { type Page, shell } from './shell.ts'
 import { mountSignIn, redirectToSignIn, SESSION_COOKIE } from './sign-in.ts'
 import { openView, type View } from './view.ts'
 
@@ -45,9 +45,10 @@ async function showPage(app: App, page: Route, request: FastifyRequest, reply: F
   const session = await sessionOf(app, request)
   if (!session) return redirectToSignIn(request, reply)
   const view = await viewOf(app, session, request)
-  const shown = await page(view)
+  const shown = await orRefusal(page(view), request, reply)
+  if (typeof shown === 'string') return reply.headers(DOCUMENT_HEADERS).redirect(ownPath(shown), 303)
   const csv = view.query.get('csv')
-  if (csv !== null) return sendCsv(view, csv, reply)
+  if (csv !== null && reply.statusCode === 200) return sendCsv(view, csv, reply)
   return sendDocument(request, reply, shown.title, shell(view, shown))
 }
 
@@ -56,11 +57,21 @@ async function submitForm(app: App, action: Form, request: FastifyRequest, reply
   if (!session) throw new ApiError(401, 'unauthorized', 'Your session has ended, and nothing was done. Sign in again.')
   if (session.scope !== 'write') throw new ApiError(403, 'key_is_read_only', 'Your operator key is read-only.')
   const view = await viewOf(app, session, request)
-  const result = await action(view, formOf(request))
+  const result = await orRefusal(action(view, formOf(request)), request, reply)
   if (typeof result === 'string') return reply.headers(DOCUMENT_HEADERS).redirect(ownPath(result), 303)
   // The result has no URL of its own, so its links are those of the page with the form.
   const path = `/${view.path.split('/')[1]}`
   return sendDocument(request, reply, result.title, shell({ ...view, path }, result))
+}
+
+async function orRefusal(result: Promise<Page | string>, request: FastifyRequest, reply: FastifyReply) {
+  try {
+    return await result
+  } catch (error) {
+    const page = refusalPage(error, request, reply)
+    if (!page) throw error
+    return page
+  }
 }
 
 async function sessionOf(app: App, request: FastifyRequest): Promise<Session | undefined> {

@@ -5,9 +5,18 @@ import { ApiError, tryLater } from '../lib/errors.ts'
 import { whyLater } from '../lib/http/error-responses.ts'
 import { type Html, html } from './html.ts'
 import { ownPath, sendDocument } from './send.ts'
+import type { Page } from './shell.ts'
 import { signInPath } from './sign-in.ts'
 
-/** Sends the error as a page with its status. */
+/** The page for a refused request, which keeps the navigation and the search; undefined for other errors. */
+export function refusalPage(error: unknown, request: FastifyRequest, reply: FastifyReply): Page | undefined {
+  if (!(error instanceof ApiError) || error.status >= 500) return undefined
+  reply.code(error.status).headers(error.headers ?? {})
+  const body = html`<p class="failed" role="alert">${error.message}</p>${nextSteps(error.status, request)}`
+  return { title: titleOf(error.status), body }
+}
+
+/** Sends the error as a page of its own with its status. */
 export function showError({ log }: App, error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = asRefusal(error)
   const status = known?.status ?? (error as { statusCode?: number }).statusCode ?? 500

@@ -27,7 +27,8 @@ import {
 import type { Page } from './shell.ts'
 import type { View } from './view.ts'
 
-export type Route = (view: View) => Promise<Page>
+/** Returns a page, or the address to redirect to. */
+export type Route = (view: View) => Promise<Page | string>
 
 /** Returns the address to redirect to, or a page that is shown once. */
 export type Form = (view: View, form: URLSearchParams) => Promise<string | Page>

@@ -1,14 +1,12 @@
 // Every page of the dashboard in a browser, filled with the demo: no fault that axe finds, none by keyboard or without scripts.
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { before, describe, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
+import { findings } from '../support/axe.ts'
 import { noBrowser } from '../support/browser.ts'
 import { DESKTOP, LOOKS, PHONE, setUpDemoBrowser } from '../support/demo-browser.ts'
 import { longTexts, objectPages } from './more-pages.ts'
 
-const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
 const PAGES = [
   '/',
   '/funnels',
@@ -107,13 +105,5 @@ async function walk(page: Page): Promise<string[]> {
   for (let n = 0; n <= all; n += 1) await page.keyboard.press('Tab')
   return (await page.evaluate(
     `window.reachable.filter((one) => !window.reached.has(one)).map((one) => one.outerHTML.slice(0, 120))`,
-  )) as string[]
-}
-
-/** What axe finds, as rule and place. */
-async function findings(page: Page): Promise<string[]> {
-  await page.evaluate(AXE)
-  return (await page.evaluate(
-    `axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => id + ' ' + target + ' ' + failureSummary)))`,
   )) as string[]
 }

@@ -25,7 +25,8 @@ before(async () => {
       { id: 'formula', title: FORMULA },
     ],
     experiments: [{ id: '__proto__', title: HTML }],
-    profiles: [{ id: 'profile', email: `${HTML}@example.com`, created_at: today }],
+    // Two with the same address, so that the search has a list of results.
+    profiles: ['profile', 'twin'].map((id) => ({ id, email: `${HTML}@example.com`, created_at: today })),
     sessions: ['constructor', 'formula'].map((funnel_id) => ({
       id: funnel_id,
       profile_id: 'profile',
@@ -103,7 +104,8 @@ for (const span of ['from=2010-01-01&to=2011-01-31', 'from=2031-01-01&to=2031-12
 test('HTML in names, addresses, replies and messages is shown as text on every page', async () => {
   const paths = ['', ...PAGES, 'funnels/constructor', 'people/profile', `charges/${project.organizationId}/${ORDER}`]
   let shown = 0
-  for (const path of [...paths, `people?q=${encodeURIComponent(HTML)}`]) {
+  for (const q of [`${HTML}?`, `${HTML}@example.com`]) paths.push(`people?q=${encodeURIComponent(q)}`)
+  for (const path of paths) {
     const { status, text } = await see(`/${path}`)
     assert.equal(status, 200, path)
     assert.doesNotMatch(text, /<img src=x/, path)

@@ -106,6 +106,29 @@ describe('tables of the demo', () => {
     }
   })
 
+  test('churn and trials by month', async () => {
+    const all = await demo.facts(SUBSCRIPTIONS, ALL)
+    const within = (at: string | null | undefined, month: string) =>
+      at !== null && at! >= [`${month}-01`, FROM].sort()[1]! && at! < endOf(month)
+    const text = await demo.page('/subscriptions')
+    let ended = 0
+    for (const [month, , , count, churn] of rowsOf(text, 'flow')) {
+      const own = all.filter((one) => one.began !== null && within(one.ended, month!))
+      const start = [`${month}-01`, FROM].sort()[1]!
+      const paying = all.filter((one) => isBefore(one, 'began', start) && !isBefore(one, 'ended', start))
+      assert.equal(Number(count), own.length, month)
+      near(churn, own.length / paying.length, `${month} churn`)
+      ended += own.length
+    }
+    assert.ok(ended > 0)
+    for (const [month, trials, share] of rowsOf(text, 'trials')) {
+      const own = all.filter(({ at, trial }) => trial === 't' && within(at, month!))
+      assert.equal(Number(trials), own.length, month)
+      if (own.length > 0)
+        near(share, own.filter(({ began }) => began !== null).length / own.length, `${month} conversion`)
+    }
+  })
+
   test('acceptance by month, provider and merchant account; refunds and chargebacks by month', async () => {
     const attempts = await demo.facts(ATTEMPTS)
     const text = await demo.page('/charges')
@@ -172,7 +195,7 @@ describe('tables of the demo', () => {
       )
   })
 
-  test('a person: subscriptions, transactions, customers and replies; the search finds the same person by e-mail and by id', async () => {
+  test('a person: subscriptions, transactions, customers and replies; the search leads to the person, by e-mail and by id', async () => {
     const [one] = await demo.query(
       `select c.profile_id as id, c.external_id, p.email from customers c
        join profiles p on p.project_id = c.project_id and p.id = c.profile_id
@@ -201,7 +224,7 @@ describe('tables of the demo', () => {
       Number(replies),
     )
     for (const q of [one!.email!, one!.id!, one!.external_id!])
-      assert.ok(idsOf(await demo.page('/people', `q=${encodeURIComponent(q)}`), 'found', 1).includes(one!.id!), q)
+      assert.equal(await demo.redirect('/people', `q=${encodeURIComponent(q)}`), `/people/${one!.id}?project=demo`, q)
   })
 
   test('a person: refunds and disputes of all payments, imported ones too', async () => {

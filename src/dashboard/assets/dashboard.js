@@ -169,7 +169,8 @@ function localTimes(root) {
 function enhance(root) {
   document.documentElement.classList.add('scripted')
   for (const figure of root.querySelectorAll('figure[data-chart]')) draw(figure)
-  for (const button of root.querySelectorAll('[data-copy]')) button.hidden = false
+  // Browsers have no clipboard for pages that come without TLS from another machine.
+  if (navigator.clipboard) for (const button of root.querySelectorAll('[data-copy]')) button.hidden = false
   localTimes(root)
 }
 
@@ -197,10 +198,10 @@ document.addEventListener('keydown', (event) => {
 // A boosted link replaces the body of the same document.
 document.addEventListener('htmx:afterSettle', () => enhance(document))
 
-// Error pages, the sign-in page and guides have another layout: the browser loads them as new documents.
+// The browser loads errors as new documents, which htmx would not show, and pages with another layout: the sign-in page and guides.
 document.addEventListener('htmx:beforeSwap', (event) => {
   const { boosted, serverResponse, xhr } = event.detail
-  if (!boosted || serverResponse.includes('<header class="side">')) return
+  if (!boosted || (xhr.status < 400 && serverResponse.includes('<header class="side">'))) return
   event.preventDefault()
   location.assign(xhr.responseURL)
 })

@@ -2,14 +2,13 @@
 import type { Result } from '../call.ts'
 import { id, status, time } from '../format.ts'
 import { html } from '../html.ts'
-import { section } from '../parts.ts'
+import { tableSection } from '../parts.ts'
 import { searchElsewhere } from '../shards.ts'
 import { cell, type Table } from '../sheet.ts'
 import type { Page } from '../shell.ts'
-import { table } from '../table.ts'
 import { pathOf, type View } from '../view.ts'
 
-export async function people(view: View): Promise<Page> {
+export async function people(view: View): Promise<Page | string> {
   const q = view.query.get('q')?.trim() ?? ''
   if (q === '')
     return {
@@ -18,9 +17,11 @@ export async function people(view: View): Promise<Page> {
     }
   const { results }: Result = await view.call('search', { query: { q } })
   if (results.length === 0) return { title: 'People', body: nothingFound(view, q) }
+  const only = onlyPage(view, results)
+  if (only !== undefined && !view.query.has('csv')) return only
   const nameOf = (project: string) => view.projects.find(({ id }) => id === project)?.name || project
   const content: Table = {
-    caption: `Results for ${q}`,
+    caption: `Results for “${q}”`,
     columns: ['Type', 'ID', 'E-mail', 'Status', 'Project', 'Created'].map((label) => ({ label })),
     rows: results.map((one: Result) => [
       one.kind.replace(/^./, (letter: string) => letter.toUpperCase()),
@@ -31,11 +32,18 @@ export async function people(view: View): Promise<Page> {
       time(one.created_at),
     ]),
   }
-  return { title: 'People', body: section(`Results for “${q}”`, table(view, 'found', content, { hideCaption: true })) }
+  return { title: 'People', body: tableSection(view, 'found', content) }
 }
 
 const nothingFound = (view: View, q: string) =>
   html`<div class="empty" id="found"><h2>No results for “${q}”</h2><p>Search for the full e-mail address or the full ID. An erased person can only be found by ID.</p>${searchElsewhere(view)}</div>`
+
+/** The page that shows everything found, if there is one: a person is found with their orders, which their page shows too. */
+function onlyPage(view: View, results: Result[]): string | undefined {
+  const others = results.filter(({ kind }) => kind !== 'order')
+  const pages = new Set((others.length > 0 ? others : results).map((one) => linkOf(view, one)))
+  return pages.size === 1 ? [...pages][0] : undefined
+}
 
 /** The page that shows the object: for a record of a person, the person's page; for a custom charge, the charge's. */
 function linkOf(

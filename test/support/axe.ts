@@ -1,0 +1,14 @@
+// axe-core on a page of the dashboard.
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { Page } from 'playwright-core'
+
+const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
+
+/** What axe finds, as rule and place. */
+export async function findings(page: Page): Promise<string[]> {
+  await page.evaluate(AXE)
+  return (await page.evaluate(
+    `axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => id + ' ' + target + ' ' + failureSummary)))`,
+  )) as string[]
+}
