@@ -77,7 +77,7 @@ export const connections: Operation[] = [
     tag: 'Tenants',
     summary: 'Connect a merchant account to its payment provider',
     description:
-      'Asks the provider which account the key belongs to, then stores the credentials encrypted. Every process uses them within a second. Repeat it to rotate them.',
+      'Checks with the provider which account the key belongs to, then stores the credentials encrypted. Every process uses them within a second. Call it again to rotate them.',
     body: connection,
     response: connected,
     entry(input) {

@@ -15,7 +15,7 @@ const event = shape('Event', 'v', {
   id: text('Identifier; the `webhook-id` of its deliveries.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
   type: text('Kind.', { enum: eventTypes }),
   object_id: text('The object it is about.'),
-  sequence: integer('Grows by one with each event of the same object.', { example: 1 }),
+  sequence: integer('Number of the event among those of the same object: 1, 2, 3, ….', { example: 1 }),
   created_at: instant('When it was written.'),
   pending: boolean('Whether its deliveries have yet to be created.'),
   data: json('The object as the API returned it; after an erasure, only its id.', {
@@ -29,7 +29,7 @@ const delivery = shape('Delivery', 'd', {
   event_type: text('Kind of the event.', { sql: 'v.type', enum: eventTypes }),
   endpoint_id: text('Endpoint.'),
   url: text('URL to which it is posted.', { sql: 'e.url' }),
-  endpoint_enabled: boolean('Whether the endpoint is switched on; otherwise the delivery waits.', { sql: 'e.enabled' }),
+  endpoint_enabled: boolean('Whether the endpoint is enabled; otherwise the delivery waits.', { sql: 'e.enabled' }),
   status: text('`failed` when the schedule of attempts has ended.', { enum: ['pending', 'succeeded', 'failed'] }),
   attempts: integer('Number of attempts begun.'),
   failures: integer('Number of attempts that failed since the event was last sent.'),
@@ -47,7 +47,9 @@ const attempt = shape('Attempt', 'a', {
   duration_ms: integer('How long it took, in milliseconds.'),
   status: integer('HTTP status of the response.', { nullable: true }),
   error: text('Why there was no response.', { nullable: true }),
-  answer: text('The first 2 KiB of the response body; null if there was none, or if it was wiped.', { nullable: true }),
+  answer: text('The first 2 KiB of the response body; null if there was none, or after an erasure.', {
+    nullable: true,
+  }),
 })
 
 const DELIVERIES = `webhook_deliveries d

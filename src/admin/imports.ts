@@ -17,7 +17,7 @@ const query = Type.Object({
     Type.Boolean({
       default: true,
       description:
-        '`true`: rows are stamped now, so that syncs find them; `false`: history, rows keep the times of their lines.',
+        '`true`: a feed; records get the present time as `updated_at`, so that syncs read them. `false`: history; records keep the dates of their lines.',
     }),
   ),
   emit_events: Type.Optional(
@@ -105,7 +105,7 @@ function schema(querystring: ObjectSchema): object {
     tags: ['Import'],
     summary: 'Import records',
     description:
-      'Newline-delimited JSON, one record a line, all or nothing unless `skip_bad_lines` is true. If a line is bad and none is skipped, `rejected` is not 0 and nothing is written.\n\nAt the command line: `tundish import`.',
+      'Newline-delimited JSON, one record on each line, all or nothing unless `skip_bad_lines` is true. If a line is bad and bad lines are not skipped, `rejected` is not 0 and nothing is written.\n\nAt the command line: `tundish import`.',
     security: [{ operatorKey: [] }],
     params: Type.Object({ project_id: Type.String({ description: 'The project id.' }) }),
     querystring,

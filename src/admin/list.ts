@@ -89,7 +89,7 @@ function pageOf(shape: Shape): Schema {
       data: Type.Array(shape.schema, { description: 'The items, newest first.' }),
       pagination: Type.Object(
         {
-          has_more: Type.Boolean({ description: 'Whether there are further items.' }),
+          has_more: Type.Boolean({ description: 'Whether there are more items.' }),
           next_cursor: Type.Optional(Type.String({ description: 'For the next page; absent on the last.' })),
         },
         { description: 'Position in the list.', additionalProperties: false },

@@ -35,7 +35,7 @@ const TAGS = [
   { name: 'Keys', description: 'Secret keys of organizations and projects; operator keys.' },
   { name: 'Tenants', description: 'Organizations, projects and merchant accounts.' },
   { name: 'Import', description: 'Records from other systems.' },
-  { name: 'Audit', description: 'The log of operators’ actions.' },
+  { name: 'Audit', description: 'The log of the actions of operators.' },
 ]
 
 /** The operator's listener with every route, not yet listening; `mountPages` adds the pages for people. */

@@ -15,7 +15,7 @@ const refund = shape('RefundSummary', 'r', {
   amount: decimal('Amount in major units.'),
   currency_code: text('Currency.'),
   soft_refund: boolean('Whether the customer keeps the consumable.'),
-  reason: text('Reason; wiped by an erasure.'),
+  reason: text('Reason; empty after an erasure.'),
   consumable_revoked: boolean('Whether what was bought was revoked.', {
     sql: `exists (select from consumables c where c.organization_id = r.organization_id and c.order_id = r.order_id
       and not c.is_active)`,
@@ -59,8 +59,8 @@ export const moneyBack: Operation[] = [
     where: 'r.organization_id = $1',
     ...ofOrganization,
     filters: {
-      project_id: equals('o.project_id', 'Those of this project.'),
-      status: equals('r.status', 'Those in this state.', { enum: ['processing', 'succeeded', 'failed'] }),
+      project_id: equals('o.project_id', 'Only those of this project.'),
+      status: equals('r.status', 'Only those in this state.', { enum: ['processing', 'succeeded', 'failed'] }),
     },
   }),
   list({
@@ -78,8 +78,8 @@ export const moneyBack: Operation[] = [
     where: `r.organization_id = $1 and r.psp_transaction_type <> 'sale'`,
     ...ofOrganization,
     filters: {
-      project_id: equals('c.project_id', 'Those of this project.'),
-      type: equals('r.psp_transaction_type', 'Those of this type.', {
+      project_id: equals('c.project_id', 'Only those of this project.'),
+      type: equals('r.psp_transaction_type', 'Only those of this type.', {
         enum: ['refund', 'chargeback', 'chargeback_reversal'],
       }),
     },

@@ -46,7 +46,7 @@ const orderDetail = shape('OrderDetail', 'o', {
   source_trx_id: text('The payment whose card was charged.'),
   provider_key: text('The key under which the provider knows the charge.'),
   resolved_because: text('How the operator who resolved it knew the outcome.', { nullable: true }),
-  client_metadata: json('Metadata of the caller; wiped by an erasure.', {
+  client_metadata: json('Metadata of the caller; null after an erasure.', {
     nullable: true,
     schema: { type: 'object', additionalProperties: true },
   }),
@@ -183,9 +183,11 @@ export const orders: Operation[] = [
     where: 'o.organization_id = $1',
     ...ofOrganization,
     filters: {
-      project_id: equals('o.project_id', 'Those of this project.'),
-      external_id: equals('o.external_id', 'Those of this customer.'),
-      status: equals('o.status', 'Those in this state.', { enum: ['processing', 'succeeded', 'failed', 'cancelled'] }),
+      project_id: equals('o.project_id', 'Only those of this project.'),
+      external_id: equals('o.external_id', 'Only those of this customer.'),
+      status: equals('o.status', 'Only those in this state.', {
+        enum: ['processing', 'succeeded', 'failed', 'cancelled'],
+      }),
     },
   }),
   get,

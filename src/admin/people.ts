@@ -22,7 +22,7 @@ const profile = shape('PersonProfile', 'p', {
   country: text('Country.', { nullable: true }),
   locale: text('Language.', { nullable: true }),
   funnel_id: text('Funnel of the first visit.', { nullable: true }),
-  preview: boolean('Whether it is a preview, not a visitor.'),
+  preview: boolean('Whether it comes from a preview of the funnel.'),
   integrations: json('Ids in other systems.', { schema: anything }),
   anonymized_at: instant('When the person was erased.', { nullable: true }),
 })
@@ -66,7 +66,7 @@ const transaction = shape('PersonTransaction', 't', {
   price: integer('Amount in minor units.'),
   currency: text('Currency.'),
   subscription_id: text('Subscription.', { nullable: true }),
-  sandbox: boolean('Whether it was made with test money.'),
+  sandbox: boolean('Whether it is test data.'),
 })
 
 const order = shape('PersonOrder', 'o', {

@@ -9,7 +9,7 @@ const body = Type.Object(
   {
     rate_limit: Type.String({
       description:
-        'Requests a second such as `200`; `200/1000` with a burst; `off` for no limit; `default` for the limit of the settings.',
+        'Requests a second, such as `200`, and how many at once, such as `200/1000`; `off` for no limit; `default` for the setting RATE_LIMIT.',
       examples: ['200/1000'],
       maxLength: 64,
       [DECLARED_ONLY]: { pattern: '^(off|default|[1-9][0-9]{0,5}(/[1-9][0-9]{0,6})?)$' },
@@ -29,7 +29,7 @@ const ofOrganization: Change = {
   method: 'PUT',
   path: '/organizations/:organization_id/rate-limit',
   tag: 'Tenants',
-  summary: 'Limit how fast the key of an organization may send',
+  summary: 'Set the rate limit of the keys of an organization',
   body,
   response,
   async change(query, { params, body }) {
@@ -46,7 +46,7 @@ const ofProject: Change = {
   method: 'PUT',
   path: '/projects/:project_id/rate-limit',
   tag: 'Tenants',
-  summary: 'Limit how fast each key of a project may send',
+  summary: 'Set the rate limit of the keys of a project',
   body,
   response,
   async change(query, { params, body }) {

@@ -42,8 +42,8 @@ const figure = Type.Object(
     currency: orNull('string', 'ISO 4217 code.'),
     stripe_count: Type.Integer({ description: 'Number of objects at Stripe.' }),
     stripe_sum: orNull('string', 'Sum of their amounts at Stripe, in major units.'),
-    here_count: Type.Integer({ description: 'Number of them stored here.' }),
-    here_sum: orNull('string', 'Sum of their amounts here.'),
+    here_count: Type.Integer({ description: 'Number of them in Tundish.' }),
+    here_sum: orNull('string', 'Sum of their amounts in Tundish.'),
   },
   { title: 'StripeFigure', additionalProperties: false },
 )
@@ -54,7 +54,7 @@ const longResponse = Type.Object(
     ...progress,
     rejects: Type.Array(Type.String(), { description: 'The first hundred rejected objects, with the reason.' }),
     differences: Type.Array(figure, { description: 'The figures that differ.' }),
-    figures: Type.Array(figure, { description: 'Objects read at Stripe, and those of them stored here.' }),
+    figures: Type.Array(figure, { description: 'Objects at Stripe, and those of them in Tundish.' }),
   },
   { title: 'StripeImportDetail', additionalProperties: false },
 )
@@ -125,7 +125,7 @@ export const stripeImports: Operation[] = [
     path: ONE,
     tag: TAG,
     summary: 'Show an import of a Stripe account with its figures',
-    description: 'Numbers and sums by month and currency, at Stripe and here.',
+    description: 'Numbers and sums by month and currency, at Stripe and in Tundish.',
     response: longResponse,
     async run({ db }, input) {
       const name = await nameOf(db.query, input)

@@ -15,7 +15,7 @@ export function listStuck({ table, ...about }: StuckDeclaration): Reading {
   return list({
     ...about,
     tag: 'Orders',
-    description: 'Those of all organizations whose outcome has been unknown for longer than `minutes`.',
+    description: 'Across all organizations: those whose outcome has been unknown for longer than `minutes`.',
     at: `${table}.created_at`,
     isKey: isUuid,
     where: `${table}.status = 'processing'`,

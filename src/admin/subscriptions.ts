@@ -49,17 +49,17 @@ export const subscriptions: Operation[] = [
     where: 's.project_id = $1',
     ...ofProject,
     filters: {
-      status: equals('s.status', 'Those in this state.', { enum: STATUSES }),
-      product_id: equals('s.product_id', 'Those of this product.'),
-      funnel_id: equals('s.funnel_id', 'Those from this funnel.'),
-      payment_provider: equals('s.payment_provider', 'Those at this payment provider.'),
-      profile_id: equals('s.profile_id', 'Those of this person.'),
+      status: equals('s.status', 'Only those in this state.', { enum: STATUSES }),
+      product_id: equals('s.product_id', 'Only those of this product.'),
+      funnel_id: equals('s.funnel_id', 'Only those from this funnel.'),
+      payment_provider: equals('s.payment_provider', 'Only those at this payment provider.'),
+      profile_id: equals('s.profile_id', 'Only those of this person.'),
       created_after: {
-        schema: Type.String({ format: 'date-time', description: 'Those created after this instant.' }),
+        schema: Type.String({ format: 'date-time', description: 'Only those created after this instant.' }),
         where: (value) => `s.created_at > ${value}`,
       },
       email: {
-        schema: Type.String({ description: 'Those of people with this e-mail address, case-insensitive.' }),
+        schema: Type.String({ description: 'Only those of people with this e-mail address, case-insensitive.' }),
         where: (value) =>
           `s.profile_id in (select p.id from profiles p where p.project_id = s.project_id and p.email_folded = ${value})`,
         param: (value: string) => fold(value),

@@ -11,7 +11,7 @@ const readers: Reading = {
   path: '/projects/:project_id/sync-readers',
   tag: 'State',
   summary: 'List the readers of syncs and their lag',
-  description: 'Keys that walked a list with an `updated_at` filter in the last 30 days, those furthest behind first.',
+  description: 'Keys that read a list with an `updated_at` filter in the last 30 days, those furthest behind first.',
   response: Type.Object(
     {
       data: Type.Array(

@@ -11,17 +11,20 @@ import { nameIn, newId } from './names.ts'
 import type { Change, Operation, Reading } from './operation.ts'
 
 /** In the form that `org set --rate-limit` takes. */
-const rateLimit = (table: string, what: string) =>
-  text(`${what} and their burst, such as \`200/1000\`; \`off\` for no limit; \`default\` for the setting RATE_LIMIT.`, {
-    sql: `case when ${table}.rate_limit is null then 'default' when ${table}.rate_limit = 0 then 'off' else ${table}.rate_limit || '/' || ${table}.rate_limit_burst end`,
-    example: 'default',
-  })
+const rateLimit = (table: string) =>
+  text(
+    'Requests a second with each key, and how many at once, such as `200/1000`; `off` for no limit; `default` for the setting RATE_LIMIT.',
+    {
+      sql: `case when ${table}.rate_limit is null then 'default' when ${table}.rate_limit = 0 then 'off' else ${table}.rate_limit || '/' || ${table}.rate_limit_burst end`,
+      example: 'default',
+    },
+  )
 
 const organization = shape('Organization', 'o', {
   id: text('Identifier.', { example: 'acme' }),
-  name: text('Name for people.', { example: 'Acme Inc.' }),
+  name: text('Display name.', { example: 'Acme Inc.' }),
   created_at: instant('When it was created.'),
-  rate_limit: rateLimit('o', 'Requests a second of its key'),
+  rate_limit: rateLimit('o'),
   one_off_charge_enabled: boolean('Whether custom charges are allowed.'),
   erase_at_provider: text('Whether an erasure reaches the payment provider: `off`, `on` or `delete`.', {
     example: 'off',
@@ -35,9 +38,9 @@ const organization = shape('Organization', 'o', {
 const project = shape('Project', 'p', {
   id: text('Identifier.', { example: 'shop' }),
   organization_id: text('The organization it belongs to.', { example: 'acme' }),
-  name: text('Name for people.', { example: 'Web shop' }),
+  name: text('Display name.', { example: 'Web shop' }),
   created_at: instant('When it was created.'),
-  rate_limit: rateLimit('p', 'Requests a second of each of its keys'),
+  rate_limit: rateLimit('p'),
 })
 
 const made = (what: 'organization' | 'project') =>
@@ -52,7 +55,7 @@ const made = (what: 'organization' | 'project') =>
     { title: `${what[0]!.toUpperCase()}${what.slice(1)}Made`, additionalProperties: false },
   )
 
-const name = Type.Optional(nameIn('A name for people.'))
+const name = Type.Optional(nameIn('Display name.'))
 
 const FIND_ORGANIZATION = {
   name: 'find organization',
@@ -139,7 +142,7 @@ const patchOrganization: Change = {
   method: 'PATCH',
   path: '/organizations/:organization_id',
   tag: 'Tenants',
-  summary: 'Set the rules for custom charges',
+  summary: 'Change the settings of an organization',
   body: Type.Object(
     {
       one_off_charge_enabled: Type.Optional(Type.Boolean({ description: 'Whether custom charges are allowed.' })),
@@ -199,7 +202,10 @@ async function settingsOf(query: Query, id: string) {
 }
 
 const named = (table: string) => ({
-  schema: Type.String({ description: 'Those with this text in their id or name, case-insensitive.', maxLength: 100 }),
+  schema: Type.String({
+    description: 'Only those with this text in their id or name, case-insensitive.',
+    maxLength: 100,
+  }),
   where: (value: string) =>
     `(strpos(lower(${table}.id), lower(${value})) > 0 or strpos(lower(${table}.name), lower(${value})) > 0)`,
 })
@@ -231,7 +237,7 @@ export const tenants: Operation[] = [
     at: 'p.created_at',
     key: 'p.id',
     filters: {
-      organization_id: equals('p.organization_id', 'Those of this organization.'),
+      organization_id: equals('p.organization_id', 'Only those of this organization.'),
       search: named('p'),
     },
   }),

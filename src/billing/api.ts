@@ -97,7 +97,7 @@ function refunds(
       operationId: 'createRefund',
       summary: 'Refund a charge',
       description:
-        'Pays back a charge or a part of it. When refunds that are not soft add up to the whole amount, the consumable is revoked.',
+        'Refunds a charge or a part of it. When refunds that are not soft add up to the whole amount, the consumable is revoked.',
     }),
     body: refundIn,
     ...ok('The outcome of the refund.', refundOut, { coded: ['idempotency_key_reused'] }),

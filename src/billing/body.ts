@@ -15,7 +15,7 @@ export const externalId = Type.String({
 })
 
 export const idempotencyKey = Type.String({
-  description: 'One key for each purchase intent, unique for the customer: send it again with every retry.',
+  description: 'One key for each purchase intent, unique for the customer. Send the same key with every retry.',
   minLength: 1,
   maxLength: 128,
   pattern: NO_CONTROL_CHARACTERS,

@@ -44,7 +44,7 @@ export const financeTotal = shape('FinanceTotal', 'm', {
   payments: integer('How many payments succeeded.', { sql: countOf('sale'), example: 120 }),
   gross: decimal('Their sum, in major units.', { sql: sumOf('', ['sale']), example: 1240.5 }),
   refunds: integer('How many refunds succeeded.', { sql: countOf('refund'), example: 3 }),
-  refunded: decimal('Their sum, negative; refunds that failed afterwards are taken out again.', {
+  refunded: decimal('Their sum, negative, without refunds that failed afterwards.', {
     sql: `${sumOf('-', ['refund'])} + ${sumOf('', ['refund_failed'])}`,
     example: -30,
   }),
@@ -53,11 +53,11 @@ export const financeTotal = shape('FinanceTotal', 'm', {
     example: 0,
   }),
   chargebacks: integer('How many chargebacks took money.', { sql: countOf('chargeback'), example: 1 }),
-  charged_back: decimal('Their sum, negative; what was given back after a won dispute is taken out again.', {
+  charged_back: decimal('Their sum, negative, without what was returned after a dispute.', {
     sql: `${sumOf('-', ['chargeback'])} + ${sumOf('', ['chargeback_reversal'])}`,
     example: -10,
   }),
-  chargeback_reversals: integer('How many chargebacks were given back.', {
+  chargeback_reversals: integer('How many chargebacks were returned.', {
     sql: countOf('chargeback_reversal'),
     example: 0,
   }),
@@ -65,12 +65,15 @@ export const financeTotal = shape('FinanceTotal', 'm', {
     sql: `coalesce(sum(${SIGNED}) filter (where m.move is not null), 0)`,
     example: 1200.5,
   }),
-  fees: json('What the provider kept, by the currency of its balance, which may be another: negative amounts.', {
-    sql: "coalesce(f.fees, '[]')",
-    schema: Type.Array(feeSum),
-    example: [{ fee: -42.3, fee_currency: 'USD' }],
-  }),
-  fees_unknown: integer('How many of these movements the provider has told no fee of; 0.00 is a fee that is known.', {
+  fees: json(
+    'What the provider kept, negative, by the currency of its balance, which may be another than that of the payments.',
+    {
+      sql: "coalesce(f.fees, '[]')",
+      schema: Type.Array(feeSum),
+      example: [{ fee: -42.3, fee_currency: 'USD' }],
+    },
+  ),
+  fees_unknown: integer('How many of these movements have a fee that is not known; 0.00 is a known fee.', {
     sql: movements('m.fee is null'),
     example: 0,
   }),
@@ -90,9 +93,9 @@ export const financeRow = shape('FinanceRow', 'm', {
   trx_created_at: instant('When the outcome was known; as in the transaction report.'),
   trx_id: text('Identifier of the row in the transaction report.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
   order_id: text('The order.', { example: '0199f0a6-5310-7d51-8f0f-6f3d1c1b6a56' }),
-  external_id: text('The customer, as the calling application names them.', { example: 'ada' }),
+  external_id: text('The caller’s id of the customer.', { example: 'ada' }),
   project_id: text('The project of the customer.', { example: 'shop' }),
-  kind: text('Which way the money went, and why.', { sql: 'm.move', enum: MOVES }),
+  kind: text('Kind of movement.', { sql: 'm.move', enum: MOVES }),
   amount: decimal('In major units; negative when the merchant paid.', { sql: SIGNED, example: -10.5 }),
   currency_code: text('ISO 4217 code.', { example: 'USD' }),
   amount_usd: decimal('The same in US dollars; null without a rate.', {
@@ -100,19 +103,19 @@ export const financeRow = shape('FinanceRow', 'm', {
     nullable: true,
     example: -10.5,
   }),
-  fee: decimal('What the provider kept, negative; positive when it gave a fee back; null while it is not known.', {
+  fee: decimal('What the provider kept, negative; positive if it returned a fee; null while it is not known.', {
     sql: 'f.fee',
     nullable: true,
     example: -0.6,
   }),
-  fee_currency: text('Of the balance that the fee was taken from, which may differ from `currency_code`.', {
+  fee_currency: text('Currency of the balance that the fee was taken from, which may differ from `currency_code`.', {
     sql: 'f.fee_currency',
     nullable: true,
     example: 'USD',
   }),
   psp: text('Payment provider.', { example: 'simulator' }),
-  psp_merchant_id: text('Account there.', { nullable: true }),
-  psp_transaction_id: text('Name of the movement there.', { nullable: true }),
+  psp_merchant_id: text('Merchant account at the provider.', { nullable: true }),
+  psp_transaction_id: text('Identifier of the movement at the provider.', { nullable: true }),
 })
 
 const REPORT = `

@@ -21,7 +21,7 @@ const updated_at = instant('When it was last changed.')
 const consumable = shape('ListedConsumable', 'c', {
   consumable_id: text('Identifier (UUID).'),
   ...shared,
-  is_active: boolean('False once it is revoked.'),
+  is_active: boolean('False after it was revoked.'),
   granted_at: instant('When it was granted.'),
   revoked_at: instant('When it was revoked.', { nullable: true }),
   updated_at,
@@ -30,7 +30,7 @@ const consumable = shape('ListedConsumable', 'c', {
 const refund = shape('ListedRefund', 'r', {
   refund_id: text('Identifier (UUID).'),
   ...shared,
-  refund_status: text('`succeeded`, or `failed`, also when it failed later.', {
+  refund_status: text('`succeeded` or `failed`; also `failed` if it failed after it had succeeded.', {
     sql: 'r.status',
     enum: ['succeeded', 'failed'],
   }),
@@ -45,11 +45,11 @@ const dispute = shape('ListedDispute', 'd', {
   ...shared,
   external_id: text('Identifier of the user.', { sql: 'o.external_id', example: 'user-1042' }),
   dispute_status: text('State.', { sql: 'd.status', enum: ['open', 'won', 'lost'] }),
-  reason: text('The provider’s word for the reason.', { nullable: true, example: 'fraudulent' }),
+  reason: text('The provider’s code for the reason.', { nullable: true, example: 'fraudulent' }),
   opened_at: instant('When it was opened.'),
-  funds_withdrawn_at: instant('When the amount was taken back.', { nullable: true }),
+  funds_withdrawn_at: instant('When the bank took the amount back.', { nullable: true }),
   funds_reinstated_at: instant(
-    'When the amount was returned, or of a lost dispute the part that had been refunded before.',
+    'When the amount was returned; for a lost dispute, the part that had been refunded before.',
     {
       nullable: true,
     },
@@ -63,7 +63,7 @@ const LISTS: (BillingList & { operationId: string; summary: string; description:
     path: '/consumables',
     operationId: 'listConsumables',
     summary: 'List consumables',
-    description: 'What charges granted, newest first; with an `updated_at` filter oldest change first, for a sync.',
+    description: 'What charges granted, newest first. With an `updated_at` filter: oldest change first, for a sync.',
     ...rowsOf(consumable, 'c', 'consumables', 'granted_at', ['consumable_id']),
   },
   {
@@ -71,14 +71,14 @@ const LISTS: (BillingList & { operationId: string; summary: string; description:
     operationId: 'listSettledRefunds',
     summary: 'List refunds',
     description:
-      'Refunds whose outcome is known, newest first; with an `updated_at` filter oldest change first, for a sync.',
+      'Refunds whose outcome is known, newest first. With an `updated_at` filter: oldest change first, for a sync.',
     ...rowsOf(refund, 'r', 'refunds', 'created_at', ['refund_id'], "r.status <> 'processing'"),
   },
   {
     path: '/disputes',
     operationId: 'listDisputes',
     summary: 'List disputes',
-    description: 'Disputes of charges, newest first; with an `updated_at` filter oldest change first, for a sync.',
+    description: 'Disputes of charges, newest first. With an `updated_at` filter: oldest change first, for a sync.',
     ...rowsOf(dispute, 'd', 'disputes', 'created_at', ['dispute_id', 'order_id']),
     joins: 'join orders o on o.organization_id = d.organization_id and o.order_id = d.order_id',
   },
@@ -93,7 +93,7 @@ const MAX_LIMIT = 500
 export function billingLists(app: FastifyInstance, { db }: { db: Db }): void {
   for (const { operationId, summary, description, ...list } of LISTS) {
     const { properties } = listQuery({ filters: {}, sync: true, maxLimit: MAX_LIMIT })
-    const cursor = Type.String({ description: '`pagination.next_cursor` of the page before, unchanged.' })
+    const cursor = Type.String({ description: '`pagination.next_cursor` of the previous page, unchanged.' })
     const querystring = Type.Object({ ...properties, cursor: Type.Optional(cursor) })
     const schema = {
       ...describe({ operationId, summary, description }),

@@ -41,7 +41,7 @@ export function myAssets(app: FastifyInstance, { db }: { db: Db }): void {
     ...describe({
       operationId: 'listMyAssets',
       summary: 'List what a customer owns',
-      description: 'A customer who is not known owns nothing: all groups are empty.',
+      description: 'For an unknown customer all groups are empty.',
     }),
     body: myAssetsIn,
     ...ok('What the customer owns.', myAssetsOut),

@@ -34,7 +34,11 @@ function codedProblem(codes: readonly string[]): Schema {
   return Type.Object(
     {
       ...problem.properties,
-      code: Type.Optional({ type: 'string', enum: codes, description: 'For programs; only where it is named here.' }),
+      code: Type.Optional({
+        type: 'string',
+        enum: codes,
+        description: 'A code for programs, only for these refusals. `X-Error-Code` has one for all.',
+      }),
     },
     { title: codes.length > 1 ? 'ChargeProblem' : 'RefundProblem' },
   )

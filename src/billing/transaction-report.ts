@@ -19,14 +19,14 @@ const reportIn = Type.Object(
     last_transaction_date: Type.String({
       format: 'date-time',
       description:
-        'Rows with a later `trx_created_at` are returned: at first any early date, then that of the last row.',
+        'Only rows with a later `trx_created_at`. Begin with any early date, then pass that of the last row.',
       examples: ['2026-01-31T23:59:59.123456Z'],
     }),
-    subs_id: Type.Optional(uuidIn('Rows with this `meta_subs_id` only.', { nullable: true })),
-    order_id: Type.Optional(uuidIn('Rows of this order only.', { nullable: true })),
-    oneoff_id: Type.Optional(uuidIn('Rows with this `meta_oneoff_id` only.', { nullable: true })),
+    subs_id: Type.Optional(uuidIn('Only rows with this `meta_subs_id`.', { nullable: true })),
+    order_id: Type.Optional(uuidIn('Only rows of this order.', { nullable: true })),
+    oneoff_id: Type.Optional(uuidIn('Only rows with this `meta_oneoff_id`.', { nullable: true })),
     limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 500, default: 100, description: 'At most so many rows.' }),
+      Type.Integer({ minimum: 1, maximum: 500, default: 100, description: 'Maximum number of rows.' }),
     ),
   },
   { title: 'TransactionReportIn', additionalProperties: false },
@@ -54,7 +54,7 @@ export function transactionReport(app: FastifyInstance, { db }: { db: Db }): voi
       operationId: 'reportTransactions',
       summary: 'Report payment transactions',
       description:
-        'Oldest first. Passing the `trx_created_at` of the last row as the next `last_transaction_date` walks every row exactly once, whatever is charged meanwhile.',
+        'Oldest first. If you pass the `trx_created_at` of the last row as the next `last_transaction_date`, you get every row exactly once, whatever is charged meanwhile.',
     }),
     body: reportIn,
     ...ok('The next rows.', reportOut),

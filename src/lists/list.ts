@@ -61,18 +61,18 @@ export function listQuery({ filters, sync, maxLimit }: Pick<List, 'filters' | 's
   const date = (rule: string) =>
     Type.String({
       format: 'date-time',
-      description: `Keeps items with \`updated_at\` ${rule}; orders by \`updated_at\`.`,
+      description: `Only items with \`updated_at\` ${rule}, ordered by \`updated_at\`.`,
     })
   const parameters: Record<string, Schema> = {
     limit: Type.Integer({
       minimum: 1,
       maximum: maxLimit,
       default: DEFAULT_LIMIT,
-      description: 'The largest number of items on a page.',
+      description: 'Maximum number of items on a page.',
     }),
     cursor: Type.String({
       description:
-        '`pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter.',
+        '`pagination.next_cursor` of the previous page, unchanged. Without an `updated_at` filter, the id of an item is accepted, too.',
     }),
   }
   for (const [name, { schema }] of Object.entries(filters)) parameters[`filter[${name}]`] = schema
@@ -92,8 +92,11 @@ export function pageSchema(list: Pick<List, 'shape'>): Schema {
       data: Type.Array(list.shape.schema, { description: 'The items of this page.' }),
       pagination: Type.Object(
         {
-          has_more: Type.Boolean({ description: 'Whether there are further items.' }),
-          total: Type.Integer({ description: 'How many items matched when the walk began.', minimum: 0 }),
+          has_more: Type.Boolean({ description: 'Whether there are more items.' }),
+          total: Type.Integer({
+            description: 'Number of matching items, counted for the first page and repeated on the others.',
+            minimum: 0,
+          }),
           next_cursor: Type.Optional(
             Type.String({
               description: 'Pass it unchanged as `cursor` for the next page. Absent on the last page.',

@@ -46,5 +46,5 @@ export const VOID_DESCRIPTION = {
   type: 'string',
   format: 'date-time',
   description:
-    'Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again.',
+    'Only if commits that you have read were lost: delete what you stored with `updated_at` at or after this instant, and read everything again.',
 }

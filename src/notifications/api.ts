@@ -24,17 +24,17 @@ export async function notificationsApi(app: FastifyInstance, context: Context): 
     tags: ['Billing'],
     summary: 'Receive a notification of a payment provider',
     description:
-      'For the payment provider, which signs its requests: `Stripe-Signature`. A notification is a hint: what it is about is looked up at the provider. 200 comes after everything that follows is committed.',
+      'For the payment provider, which signs its requests (`Stripe-Signature`). A notification is only a hint: its object is looked up at the provider. The response is 200 after all its effects are committed.',
     security: [],
     params: Type.Object({
       org_id: Type.String({ description: 'The id of the organization.', examples: ['demo'] }),
       psp: Type.String({ description: 'The payment provider.', examples: ['stripe'] }),
-      psp_merchant_id: Type.String({ description: 'The merchant account there.' }),
+      psp_merchant_id: Type.String({ description: 'The merchant account at the provider.' }),
     }),
     querystring: Type.Object({}),
     response: {
       200: {
-        description: 'It is handled, or was before.',
+        description: 'The notification is handled, or was before.',
         content: {
           'application/json': { schema: Type.Object({ received: Type.Boolean() }, { title: 'NotificationReceived' }) },
         },

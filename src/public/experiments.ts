@@ -19,6 +19,6 @@ export function experiments(app: FastifyInstance, { reads }: PublicContext): voi
     operationId: 'listExperiments',
     tag: 'Experiments',
     summary: 'List experiments',
-    description: 'Newest first; with an `updated_at` filter oldest change first, for a sync.',
+    description: 'Newest first. With an `updated_at` filter: oldest change first, for a sync.',
   })
 }

@@ -38,18 +38,20 @@ const query = Type.Object({
   from: Type.Optional(
     Type.String({
       format: 'date-time',
-      description: 'Records with `updated_at` at or after this instant; by default all.',
+      description: 'Only records with `updated_at` at or after this instant; by default all.',
     }),
   ),
   to: Type.Optional(
     Type.String({
       format: 'date-time',
-      description: 'Records with `updated_at` before this instant; at most, and by default, the sync horizon.',
+      description:
+        'Only records with `updated_at` before this instant; by default, and at most, before the sync horizon.',
     }),
   ),
   cursor: Type.Optional(
     Type.String({
-      description: 'The last `cursor` line of an export that broke off, with its other parameters as they were.',
+      description:
+        'Resumes an incomplete export: the value of its last `cursor` line. The other parameters must be the same.',
     }),
   ),
 })
@@ -59,9 +61,9 @@ export function exports(app: FastifyInstance, { reads }: PublicContext): void {
     ...describe({
       operationId: 'exportRecords',
       tag: 'Export',
-      summary: 'Export every record of a window',
+      summary: 'Export the records that changed',
       description:
-        'One streamed answer of newline-delimited JSON: `{"record", "data"}` for each record that changed in the window, now and then `{"cursor"}` to resume behind it, and at the end `{"horizon"}`, the `from` of the next export. An answer without that last line broke off.',
+        'A stream of newline-delimited JSON: a line `{"record", "data"}` for each record that changed in the window, from time to time a line `{"cursor"}` from which the export can be resumed, and at the end a line `{"horizon"}`, the `from` of the next export. A response without that last line is incomplete.',
     }),
     querystring: query,
     response: { 200: ndjson(), ...problems(400, 401) },
@@ -146,10 +148,13 @@ function ndjson(): object {
       { title: `${shape.name}Line`, additionalProperties: false },
     ),
   )
-  const cursor = Type.String({ description: 'Resumes the export behind the lines so far.' })
-  const horizon = Type.String({ format: 'date-time', description: 'The end of the window: the `from` of the next.' })
+  const cursor = Type.String({ description: 'Resumes the export after this line.' })
+  const horizon = Type.String({
+    format: 'date-time',
+    description: 'The end of the window: the `from` of the next export.',
+  })
   lines.push(Type.Object({ cursor }, { title: 'ExportCursor', additionalProperties: false }))
   lines.push(Type.Object({ horizon }, { title: 'ExportEnd', additionalProperties: false }))
-  const schema = Type.Union(lines, { title: 'ExportLine', description: 'A line of the answer.' })
+  const schema = Type.Union(lines, { title: 'ExportLine', description: 'A line of the response.' })
   return { ...success('A line for each record.', schema, true), content: { [MEDIA_TYPE]: { schema } } }
 }

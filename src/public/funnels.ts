@@ -15,13 +15,16 @@ const list = listOf(funnelRecord, {
   sync: true,
   filters: {
     title: {
-      schema: Type.String({ description: 'The title contains this text, ignoring case.' }),
+      schema: Type.String({ description: 'Only funnels whose title contains this text, case-insensitive.' }),
       where: (value) => `strpos(f.title_folded, ${value}) > 0`,
       param: fold,
     },
-    alias: { schema: Type.String({ description: 'The alias equals this.' }), where: (value) => `f.alias = ${value}` },
+    alias: {
+      schema: Type.String({ description: 'Only funnels with this alias.' }),
+      where: (value) => `f.alias = ${value}`,
+    },
     type: {
-      schema: Type.String({ description: 'The type equals this; `default` and `cancellation` are known.' }),
+      schema: Type.String({ description: 'Only funnels of this type, such as `default` or `cancellation`.' }),
       where: (value) => `f.type = ${value}`,
     },
     deleted: {
@@ -43,7 +46,7 @@ export function funnels(app: FastifyInstance, { reads }: PublicContext): void {
     tag: 'Funnels',
     summary: 'List funnels',
     description:
-      'Newest first; with an `updated_at` filter oldest change first, for a sync. Filters combine with AND; deleted funnels are left out unless `filter[deleted]` is `true`.',
+      'Newest first. With an `updated_at` filter: oldest change first, for a sync. Filters combine with AND. Deleted funnels are left out unless `filter[deleted]` is `true`.',
   })
   detailRoute(app, reads, '/funnels/:id', funnel, FIND, {
     operationId: 'getFunnel',

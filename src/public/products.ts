@@ -24,7 +24,7 @@ export function products(app: FastifyInstance, { reads }: PublicContext): void {
     operationId: 'listProducts',
     tag: 'Products',
     summary: 'List products',
-    description: 'Newest first, each with its prices; with an `updated_at` filter oldest change first, for a sync.',
+    description: 'Newest first, each with its prices. With an `updated_at` filter: oldest change first, for a sync.',
   })
   detailRoute(app, reads, '/products/:id', product, FIND, {
     operationId: 'getProduct',

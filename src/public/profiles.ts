@@ -20,13 +20,13 @@ const list = listOf(profileRecord, {
   sync: true,
   filters: {
     email: {
-      schema: Type.String({ description: 'Those with this e-mail address, ignoring case.' }),
+      schema: Type.String({ description: 'Only profiles with this e-mail address, case-insensitive.' }),
       where: (value) => `p.email_folded = ${value}`,
       param: fold,
       selective: true,
     },
     funnel_id: {
-      schema: Type.String({ description: 'Those that came through this funnel first.' }),
+      schema: Type.String({ description: 'Only profiles that came through this funnel first.' }),
       where: (value) => `p.funnel_id = ${value}`,
       counter: 'funnel_id',
     },
@@ -41,7 +41,7 @@ const FIND = {
 const erasureRequest = Type.Object(
   {
     profile_ids: Type.Array(Type.String({ minLength: 1 }), {
-      description: 'Identifiers of the profiles; a repeated one counts once.',
+      description: 'Identifiers of the profiles; duplicates count once.',
       minItems: 1,
       maxItems: 1000,
       examples: [['pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A']],
@@ -51,7 +51,12 @@ const erasureRequest = Type.Object(
 )
 
 const erasureResult = Type.Object(
-  { message: Type.String({ description: 'How many profiles were anonymized.', examples: ['2 profiles anonymized.'] }) },
+  {
+    message: Type.String({
+      description: 'Says how many profiles were anonymized.',
+      examples: ['2 profiles anonymized.'],
+    }),
+  },
   { title: 'ErasureAnswer' },
 )
 
@@ -59,7 +64,7 @@ const profilesNotFound = Type.Object(
   {
     ...problem.properties,
     not_found: Type.Array(Type.String(), {
-      description: 'Each identifier that is not a profile of this project, in the order given.',
+      description: 'The identifiers that are not profiles of this project, in the order of the request.',
     }),
   },
   { title: 'ProfilesNotFound' },
@@ -71,7 +76,8 @@ export function profiles(app: FastifyInstance, context: PublicContext): void {
     operationId: 'listProfiles',
     tag: 'Profiles',
     summary: 'List profiles',
-    description: 'Newest first; with an `updated_at` filter oldest change first, for a sync. Filters combine with AND.',
+    description:
+      'Newest first. With an `updated_at` filter: oldest change first, for a sync. Filters combine with AND.',
   })
   detailRoute(app, reads, '/profiles/:id', profile, FIND, {
     operationId: 'getProfile',
@@ -84,8 +90,8 @@ export function profiles(app: FastifyInstance, context: PublicContext): void {
       tag: 'Profiles',
       summary: 'Erase personal data',
       description:
-        'Permanently removes the personal data of the listed profiles and all their sessions, all or nothing. ' +
-        'Transactions and subscriptions stay. A profile that was anonymized before counts as found.',
+        'Permanently removes the personal data of the listed profiles and of all their sessions, all or nothing. ' +
+        'Transactions and subscriptions are kept. A profile that was anonymized before is accepted, too.',
     }),
     querystring: Type.Object({}),
     body: erasureRequest,

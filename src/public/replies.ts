@@ -19,7 +19,7 @@ const list = {
     sync: true,
     filters: {
       funnel_id: {
-        schema: Type.String({ description: 'Those of sessions through this funnel.' }),
+        schema: Type.String({ description: 'Only sessions of this funnel.' }),
         where: (id) => `s.funnel_id = ${id}`,
         counter: 'funnel_id',
       },
@@ -35,6 +35,6 @@ export function replies(app: FastifyInstance, { reads }: PublicContext): void {
     tag: 'Sessions',
     summary: 'List the form replies of all sessions',
     description:
-      'An item for each session with all its replies, newest session first. With an `updated_at` filter those come whose session changed in the window, oldest change first; a new or changed reply changes its session.',
+      'One item for each session, with all its replies, newest session first. With an `updated_at` filter: the sessions that changed in the window, oldest change first; a new or changed reply changes its session.',
   })
 }

@@ -110,16 +110,16 @@ export function success(description: string, schema: Schema, withHorizon = false
 const commonHeaders = {
   'X-Request-Id': {
     type: 'string',
-    description: "The caller's request id if it sent one, else a new one; the log has it.",
+    description: "The caller's request id if it sent one, else the server's; the server's log has it.",
   },
   RateLimit: {
     type: 'string',
-    description: 'What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit.',
+    description: 'What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit.',
     example: '"key";r=4998;t=1',
   },
   'RateLimit-Policy': {
     type: 'string',
-    description: 'What the key may send: `q` requests at once, and again in every `w` seconds.',
+    description: 'What the key may send: `q` requests at once, and as many again in every `w` seconds.',
     example: '"key";q=5000;w=5',
   },
 }

@@ -20,12 +20,12 @@ const list = listOf(sessionRecord, {
   sync: true,
   filters: {
     profile_id: {
-      schema: Type.String({ description: 'Those of this profile.' }),
+      schema: Type.String({ description: 'Only sessions of this profile.' }),
       where: (id) => `s.profile_id = ${id}`,
       selective: true,
     },
     funnel_id: {
-      schema: Type.String({ description: 'Those through this funnel.' }),
+      schema: Type.String({ description: 'Only sessions of this funnel.' }),
       where: (id) => `s.funnel_id = ${id}`,
       counter: 'funnel_id',
     },
@@ -51,7 +51,7 @@ const sessionSchema = {
   title: 'SessionDetail',
   properties: {
     ...(session.schema as { properties: object }).properties,
-    replies: { type: 'array', items: reply.schema, description: 'Form replies in screen order.' },
+    replies: { type: 'array', items: reply.schema, description: 'Form replies, in the order of the screens.' },
   },
   required: [...(session.schema as { required: string[] }).required, 'replies'],
 }
@@ -61,7 +61,7 @@ export function sessions(app: FastifyInstance, { reads }: PublicContext): void {
     operationId: 'listSessions',
     tag: 'Sessions',
     summary: 'List sessions',
-    description: 'Newest first, without replies; with an `updated_at` filter oldest change first, for a sync.',
+    description: 'Newest first, without replies. With an `updated_at` filter: oldest change first, for a sync.',
   })
   sessionRoute(app, reads)
   repliesRoute(app, reads)
@@ -93,7 +93,7 @@ function repliesRoute(app: FastifyInstance, reads: Reads): void {
       operationId: 'listSessionReplies',
       tag: 'Sessions',
       summary: "List a session's form replies",
-      description: 'In screen order; an empty list for a session without replies.',
+      description: 'In the order of the screens; an empty list if the session has no replies.',
     }),
     params: idParams('session'),
     querystring: Type.Object({}),

@@ -22,33 +22,33 @@ const list = listOf(subscriptionRecord, {
   sync: true,
   filters: {
     profile_id: {
-      schema: Type.String({ description: 'Those of this profile.' }),
+      schema: Type.String({ description: 'Only subscriptions of this profile.' }),
       where: (value) => `s.profile_id = ${value}`,
       selective: true,
     },
     psp: {
-      schema: Type.String({ description: 'Those with this `payment_provider`.' }),
+      schema: Type.String({ description: 'Only subscriptions with this `payment_provider`.' }),
       where: (value) => `s.payment_provider = ${value}`,
       counter: 'payment_provider',
     },
     funnel_id: {
-      schema: Type.String({ description: 'Those sold through this funnel.' }),
+      schema: Type.String({ description: 'Only subscriptions sold through this funnel.' }),
       where: (value) => `s.funnel_id = ${value}`,
       counter: 'funnel_id',
     },
     product_id: {
-      schema: Type.String({ description: 'Those of this product.' }),
+      schema: Type.String({ description: 'Only subscriptions of this product.' }),
       where: (value) => `s.product_id = ${value}`,
       counter: 'product_id',
     },
     status: {
-      schema: Type.String({ enum: [...STATUSES], description: 'Those in this state.' }),
+      schema: Type.String({ enum: [...STATUSES], description: 'Only subscriptions with this status.' }),
       where: (value) => `s.status = ${value}`,
       counter: 'status',
     },
     email: {
       schema: Type.String({
-        description: 'Those whose profile has this e-mail address, ignoring case.',
+        description: 'Only subscriptions whose profile has this e-mail address, case-insensitive.',
       }),
       // As an array the profiles are found first. For a join the planner would scan all subscriptions.
       where: (value) =>
@@ -57,7 +57,7 @@ const list = listOf(subscriptionRecord, {
       selective: true,
     },
     created_after: {
-      schema: Type.String({ format: 'date-time', description: 'Those made later than this instant.' }),
+      schema: Type.String({ format: 'date-time', description: 'Only subscriptions created after this instant.' }),
       where: (value) => `s.created_at > ${value}`,
     },
   },
@@ -76,12 +76,12 @@ export function subscriptions(app: FastifyInstance, { reads }: PublicContext): v
     tag: 'Subscriptions',
     summary: 'List subscriptions',
     description:
-      'Newest first; with an `updated_at` filter oldest change first, for a sync: the answer then carries `X-Sync-Horizon`. Filters combine with AND.',
+      'Newest first. With an `updated_at` filter: oldest change first, for a sync; the response then has `X-Sync-Horizon`. Filters combine with AND.',
   })
   detailRoute(app, reads, '/subscriptions/:id', subscriptionDetail, FIND, {
     operationId: 'getSubscription',
     tag: 'Subscriptions',
     summary: 'Get a subscription',
-    description: 'The item of the list, with where it was sold and what became of it.',
+    description: 'The item of the list, with its funnel, experiment, session, trial, pause and cancellation.',
   })
 }

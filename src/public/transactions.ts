@@ -14,7 +14,7 @@ const list = listOf(transactionRecord, {
   sync: true,
   filters: {
     subscription_id: {
-      schema: Type.String({ description: 'Those of this subscription.' }),
+      schema: Type.String({ description: 'Only transactions of this subscription.' }),
       where: (value) => `t.subscription_id = ${value}`,
       selective: true,
     },
@@ -27,6 +27,6 @@ export function transactions(app: FastifyInstance, { reads }: PublicContext): vo
     tag: 'Transactions',
     summary: 'List transactions',
     description:
-      'Newest first; with an `updated_at` filter oldest change first, for a sync: the answer then carries `X-Sync-Horizon`.',
+      'Newest first. With an `updated_at` filter: oldest change first, for a sync; the response then has `X-Sync-Horizon`.',
   })
 }

@@ -6,10 +6,7 @@ import { all, field, record, shownFields } from './record.ts'
 
 const fields = {
   id: field(text('Identifier.', { example: 'exp_price' }), required(from.id)),
-  title: field(
-    text('Title that the team gave it.', { nullable: true, example: 'Price on the first screen' }),
-    from.text,
-  ),
+  title: field(text('Title.', { nullable: true, example: 'Price on the first screen' }), from.text),
   alias: field(text('Short name.', { nullable: true, example: 'price-first' }), from.text),
   enabled: field(boolean('Whether it is running.'), from.boolean),
   created_at: field(instant('When it was created.'), required(from.past)),

@@ -6,18 +6,18 @@ import { all, field, record, shownFields } from './record.ts'
 
 const fields = {
   id: field(text('Identifier.', { example: 'fun_quiz' }), required(from.id)),
-  title: field(text('Title that the team gave it.', { example: 'Sleep quiz' }), required(folded(from.text))),
-  alias: field(text('Short name in addresses.', { nullable: true, example: 'sleep-quiz' }), from.label()),
+  title: field(text('Title.', { example: 'Sleep quiz' }), required(folded(from.text))),
+  alias: field(text('Short name for URLs.', { nullable: true, example: 'sleep-quiz' }), from.label()),
   type: field(
-    text('Kind of funnel; `default` and `cancellation` are known, others are possible.', { example: 'default' }),
+    text('Kind of funnel, such as `default` or `cancellation`.', { example: 'default' }),
     orElse('default', from.text),
   ),
   status: field(
-    text('State of publication.', { enum: ['draft', 'published', 'archived'] }),
+    text('Whether it is published.', { enum: ['draft', 'published', 'archived'] }),
     orElse('draft', from.oneOf('draft', 'published', 'archived')),
   ),
   environment: field(text('Environment it runs in.', { example: 'production' }), orElse('production', from.text)),
-  version: field(integer('Version, growing with each publication.', { example: 3 }), orElse(1, from.integer(0))),
+  version: field(integer('Version, which grows with each publication.', { example: 3 }), orElse(1, from.integer(0))),
   variation_count: field(
     integer('How many variations run at the same time.', { example: 1 }),
     orElse(1, from.integer(0)),

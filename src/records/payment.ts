@@ -14,7 +14,9 @@ const own = {
   order_id: field(text('Order it belongs to (UUID).'), required(from.uuid)),
   trx_id: field(text('Identifier (UUID).'), required(from.uuid)),
   trx_created_at: field(
-    instant('When it was entered here: no two rows share an instant, and later rows come later.'),
+    instant(
+      'When Tundish recorded it. No two rows of an organization have the same instant, and no row appears before one that was already returned.',
+    ),
     required(from.past),
   ),
   currency_code: field(text('ISO 4217 code.', { example: 'USD' }), required(currency)),
@@ -28,13 +30,16 @@ const own = {
   region: optional('Region of the merchant account.'),
   pp_id: field(integer('Price point.', nullable), from.integer(0)),
   pp_version: field(integer('Version of the price point.', nullable), from.integer(0)),
-  is_cit: field(boolean('Whether the customer was there and started it.'), from.boolean),
-  is_fallback: field(boolean('Whether it was tried at a second provider after the first one failed.'), from.boolean),
+  is_cit: field(boolean('Whether the customer was present and initiated it.'), from.boolean),
+  is_fallback: field(
+    boolean('Whether it is a second attempt at another provider, after the first one failed.'),
+    from.boolean,
+  ),
   psp: field(text('Payment provider.', { example: 'simulator' }), required(from.label())),
   psp_merchant_id: optional('Merchant account at the provider.', from.label()),
   meta_subs_id: optional('Subscription.', from.label()),
-  meta_subs_iteration: optional('Which period of the subscription.'),
-  meta_retry_step: optional('Which try of the period.'),
+  meta_subs_iteration: optional('Number of the subscription’s period.'),
+  meta_retry_step: optional('Number of the attempt for the period.'),
   meta_oneoff_id: optional('One-off purchase.', from.label()),
   meta_client_svc_project_id: optional('Project at the client.'),
   meta_client_svc_session_id: optional('Session at the client.'),
@@ -50,16 +55,16 @@ const provided = {
     required(from.text),
   ),
   psp_transaction_id: optional('Identifier at the provider.'),
-  psp_status: optional('Status in the provider’s words.'),
-  psp_date: field(instant('When it happened, by the provider.', nullable), from.instant),
+  psp_status: optional('The provider’s status.'),
+  psp_date: field(instant('When it happened, according to the provider.', nullable), from.instant),
   psp_card_token_type: optional('Kind of the card’s token.'),
-  psp_reason_message: optional('Why it was declined, in the provider’s words.'),
+  psp_reason_message: optional('The provider’s message about why it was declined.'),
   psp_reason_type: optional('Kind of the reason.'),
   psp_reason_code: optional('Code of the reason.'),
   psp_reason_decline_type: optional('Whether trying again may help: `soft` or `hard`.'),
   pm_type: optional('Kind of payment method.'),
   threeds_protocol_version: optional('Version of 3-D Secure.'),
-  threeds_response_code: optional('Answer of 3-D Secure.'),
+  threeds_response_code: optional('Response of 3-D Secure.'),
   threeds_reason_code: optional('Code of its reason.'),
   threeds_reason_text: optional('Its reason.'),
   authorization_type: optional('Kind of authorization.'),
@@ -81,9 +86,9 @@ const provided = {
 
 /** The same: yes or no, and no when the provider does not say. */
 const flags = {
-  is_vaulted: field(boolean('Whether the card is kept in a vault.'), from.boolean),
-  threeds_challenge_issued: field(boolean('Whether 3-D Secure asked the customer.'), from.boolean),
-  pm_data_is_network_tokenized: field(boolean('Whether the network’s token was used for the card.'), from.boolean),
+  is_vaulted: field(boolean('Whether the card is stored in a vault.'), from.boolean),
+  threeds_challenge_issued: field(boolean('Whether 3-D Secure challenged the customer.'), from.boolean),
+  pm_data_is_network_tokenized: field(boolean('Whether a token of the card network was used.'), from.boolean),
 }
 
 /** What a provider says of a payment, under the names of the transaction report; null is unknown. */

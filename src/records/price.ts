@@ -29,16 +29,16 @@ type Property = { schema: object; read: Type }
 const trial: Record<string, Property> = {
   type: { schema: orNull('string', 'Kind of trial.'), read: text },
   duration_interval: { schema: orNull('string', 'Unit of the duration.'), read: text },
-  duration_count: { schema: orNull('integer', 'How many units the trial lasts.'), read: integer(0) },
+  duration_count: { schema: orNull('integer', 'Duration of the trial in these units.'), read: integer(0) },
   price: { schema: orNull('integer', `Price of the trial, ${UNIT}.`), read: minor },
   currency: { schema: orNull('string', 'ISO 4217 code.'), read: currency },
 }
 
 const price: Record<string, Property> = {
   id: { schema: { type: 'string', description: 'Identifier of the price.' }, read: required(id) },
-  external_id: { schema: orNull('string', 'Identifier in the system it came from.'), read: text },
+  external_id: { schema: orNull('string', 'Identifier in the system that it came from.'), read: text },
   type: {
-    schema: { type: 'string', enum: ['one_time', 'recurring'], description: 'Paid once or again and again.' },
+    schema: { type: 'string', enum: ['one_time', 'recurring'], description: 'Whether it is paid once or regularly.' },
     read: required(oneOf('one_time', 'recurring')),
   },
   amount: { schema: { type: 'integer', description: `Amount, ${UNIT}.` }, read: required(minor) },
@@ -49,7 +49,7 @@ const price: Record<string, Property> = {
     schema: orNull('string', 'Unit of the billing interval.', { enum: [...INTERVALS, null] }),
     read: interval,
   },
-  interval_count: { schema: orNull('integer', 'How many units lie between two payments.'), read: integer(1) },
+  interval_count: { schema: orNull('integer', 'Number of units between two payments.'), read: integer(1) },
   trial_type: { schema: orNull('string', 'Kind of trial.'), read: text },
   trial: {
     schema: objectSchema(trial, {

@@ -17,7 +17,7 @@ const fields = {
   password_hash: importedOnly(from.text, { erased: toNull }),
   country: field(text('Country, ISO 3166-1 alpha-2.', { nullable: true, example: 'DE' }), from.text),
   locale: field(text('Language.', { nullable: true, example: 'de' }), from.text),
-  funnel_id: field(text('Funnel it came through first.', { nullable: true }), from.id, { refersTo: 'funnel' }),
+  funnel_id: field(text('Funnel of the first session.', { nullable: true }), from.id, { refersTo: 'funnel' }),
   preview: field(boolean('Whether it comes from a preview of the funnel.'), from.boolean),
   integrations: field(
     json('Identifiers of the person in other services; empty after an erasure.', {

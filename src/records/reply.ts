@@ -7,7 +7,7 @@ import { field, importedOnly, record, shownFields } from './record.ts'
 const value = {
   nullable: true,
   schema: { type: ['string', 'array', 'null'], items: { type: 'string' } },
-  description: 'A string, an array of strings (multi-select), or null when empty or erased.',
+  description: 'A string, an array of strings (multiple choice), or null if empty or erased.',
 }
 
 const fields = {
@@ -16,15 +16,15 @@ const fields = {
     object('Element of the form.', {
       id: text('Identifier.', { sql: 'r.element_id' }),
       type: text('Kind of element.', { sql: 'r.element_type', example: 'Input' }),
-      custom_id: text('Name the team gave it.', { sql: 'r.element_custom_id', nullable: true }),
+      custom_id: text('Name given by the team.', { sql: 'r.element_custom_id', nullable: true }),
     }),
     required(group({ id: required(from.id), type: required(from.text), custom_id: from.text })),
   ),
   screen: field(
-    object('Screen it is on.', {
+    object('Screen that it is on.', {
       id: text('Identifier.', { sql: 'r.screen_id' }),
       index: integer('Place in the funnel, from 0.', { sql: 'r.screen_index', example: 0 }),
-      custom_id: text('Name the team gave it.', { sql: 'r.screen_custom_id', nullable: true }),
+      custom_id: text('Name given by the team.', { sql: 'r.screen_custom_id', nullable: true }),
     }),
     required(group({ id: required(from.id), index: required(from.integer(0)), custom_id: from.text })),
   ),
@@ -41,7 +41,7 @@ export const replyRecord = record({
 /** As it is shown within its session. */
 export const reply = shape('Reply', 'r', {
   element_id: text('Element of the form.'),
-  screen_id: text('Screen it is on.'),
+  screen_id: text('Screen that it is on.'),
   value: json(value.description, value),
 })
 
@@ -67,7 +67,7 @@ export const sessionReplies = shape('SessionReplies', 's', {
   funnel_id: text('Funnel of the session.', { nullable: true }),
   created_at: instant('When the session began.'),
   updated_at: instant('When the session or one of its replies was last changed.'),
-  replies: json('Its replies in screen order; an empty list when there are none.', {
+  replies: json('Its replies, in the order of the screens; empty if there are none.', {
     sql: AS_JSON,
     schema: { type: 'array', items: replyDetail.schema },
   }),

@@ -10,21 +10,23 @@ const fields = {
   id: field(text('Identifier.', { example: 'ses_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }), required(from.id)),
   created_at: field(instant('When it began.'), required(from.past)),
   updated_at: field(instant('When it was last changed.'), from.past),
-  profile_id: field(text('Profile it belongs to.'), required(from.id), { refersTo: 'profile' }),
-  funnel_id: field(text('Funnel it went through.', { nullable: true }), from.id, { refersTo: 'funnel' }),
+  profile_id: field(text('Profile that it belongs to.'), required(from.id), { refersTo: 'profile' }),
+  funnel_id: field(text('Funnel that was visited.', { nullable: true }), from.id, { refersTo: 'funnel' }),
   funnel_version: field(integer('Version of the funnel.', { nullable: true }), from.integer(0)),
-  experiment_id: field(text('Experiment it took part in.', { nullable: true }), from.id, { refersTo: 'experiment' }),
+  experiment_id: field(text('Experiment that it took part in.', { nullable: true }), from.id, {
+    refersTo: 'experiment',
+  }),
   locale: field(text('Language.', { nullable: true, example: 'en' }), from.text),
-  origin: field(text('Address it came to; after an erasure scheme and host only.', { nullable: true }), from.text, {
+  origin: field(text('URL at which it began; after an erasure, only scheme and host.', { nullable: true }), from.text, {
     erased: (column) => `origin_only(${column})`,
   }),
   user_agent: field(text('Browser; null when unknown or erased.', { nullable: true }), from.text, { erased: toNull }),
   query_params: field(
-    json('Parameters of the address it came to; empty after an erasure.', anyObject),
+    json('Query parameters of that URL; empty after an erasure.', anyObject),
     orElse('{}', from.object),
     { erased: toEmptyObject },
   ),
-  attributes: nested((inner) => object('Where it came from.', inner, { name: 'SessionAttributes' }), {
+  attributes: nested((inner) => object('Where the visitor was.', inner, { name: 'SessionAttributes' }), {
     ip: field(text('IP address; null when unknown or erased.', { nullable: true, example: '192.0.2.1' }), from.text, {
       erased: toNull,
     }),

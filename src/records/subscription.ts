@@ -13,40 +13,40 @@ const item = {
   id: field(text('Identifier.', { example: 'sub_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }), required(from.id)),
   psp_id: field(text('Identifier at the payment provider.', { nullable: true }), from.text),
   status: field(text('State.', { enum: STATUSES }), required(from.oneOf(...STATUSES))),
-  renews: field(boolean('Whether it goes on after this period.'), required(from.boolean)),
-  sandbox: field(boolean('Whether it was made with test money.'), from.boolean),
+  renews: field(boolean('Whether it continues after this period.'), required(from.boolean)),
+  sandbox: field(boolean('Whether it is test data.'), from.boolean),
   created_at: field(instant('When it was created.'), required(from.past)),
-  updated_at: field(instant('When it, or the e-mail or preview mark of its profile, was last changed.'), from.past),
+  updated_at: field(instant('When it, or `email` or `preview` of its profile, was last changed.'), from.past),
   billing_interval: field(
     text('Unit of the billing interval.', { enum: ['day', 'week', 'month', 'year'] }),
     required(interval),
   ),
   billing_interval_count: field(
-    integer('How many units lie between two payments.', { example: 1 }),
+    integer('Number of units between two payments.', { example: 1 }),
     required(from.integer(1)),
   ),
   price: field(
-    integer('Price of a period in the minor unit of the currency: 1999 with USD is $19.99.', { example: 1999 }),
+    integer('Price of a period, in the minor unit of the currency: 1999 with USD is $19.99.', { example: 1999 }),
     required(minor),
   ),
   currency: field(text('ISO 4217 code.', { example: 'USD' }), required(currency)),
   price_usd: field(integer('Price in US cents.', { nullable: true, example: 1999 }), minor),
   funnel_version: field(
-    integer('Version of the funnel it was sold through.', { nullable: true, example: 3 }),
+    integer('Version of the funnel that it was sold through.', { nullable: true, example: 3 }),
     from.integer(0),
   ),
   payment_provider: field(
-    text('Payment provider that collects it.', { nullable: true, example: 'stripe' }),
+    text('Payment provider that collects the payments.', { nullable: true, example: 'stripe' }),
     from.label(),
   ),
-  period_starts_at: field(instant('Start of the present period.', { nullable: true }), from.instant),
-  period_ends_at: field(instant('End of the present period.', { nullable: true }), from.instant),
+  period_starts_at: field(instant('Start of the current period.', { nullable: true }), from.instant),
+  period_ends_at: field(instant('End of the current period.', { nullable: true }), from.instant),
   profile: shownOnly(
     object(
-      'Profile it belongs to.',
+      'Profile that it belongs to.',
       {
         id: text('Identifier of the profile.', { sql: 'p.id', example: 'pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }),
-        created_at: instant('When the profile was made.', { sql: 'p.created_at' }),
+        created_at: instant('When the profile was created.', { sql: 'p.created_at' }),
         email: text('E-mail address; null when unknown or erased.', { sql: 'p.email', nullable: true }),
         preview: boolean('Whether the profile comes from a preview of the funnel.', { sql: 'p.preview' }),
       },
@@ -68,11 +68,11 @@ const item = {
 
 const detail = {
   ...item,
-  funnel: shownOnly(nestedFunnel('Funnel it was sold through.')),
+  funnel: shownOnly(nestedFunnel('Funnel that it was sold through.')),
   funnel_locale: field(text('Language of the funnel when it was sold.', { nullable: true, example: 'en' }), from.text),
   experiment: shownOnly(
     object(
-      'Experiment the session took part in.',
+      'Experiment that the session took part in.',
       {
         id: text('Identifier of the experiment.', { sql: 'e.id' }),
         title: text('Title of the experiment.', { sql: 'e.title', nullable: true }),
@@ -84,7 +84,7 @@ const detail = {
   ),
   session: shownOnly(
     object(
-      'Session it was bought in.',
+      'Session in which it was bought.',
       {
         id: text('Identifier of the session.', { sql: 'v.id' }),
         created_at: instant('When the session began.', { sql: 'v.created_at' }),
@@ -98,7 +98,7 @@ const detail = {
     ),
   ),
   trial_offer: field(
-    json('Terms of the trial it began with.', {
+    json('Terms of the trial that it began with.', {
       nullable: true,
       schema: { type: 'object', additionalProperties: true },
     }),
@@ -110,8 +110,8 @@ const detail = {
   cancelled_at: field(instant('When it was cancelled.', { nullable: true }), from.instant),
   cancellation_reason: field(text('Why it was cancelled.', { nullable: true }), from.text),
   renewed_at: field(instant('When it was last renewed.', { nullable: true }), from.instant),
-  upgrades_to: field(text('Product it is going to be replaced by.', { nullable: true }), from.id),
-  custom_entitlement: field(text('Entitlement in place of the product’s own.', { nullable: true }), from.text),
+  upgrades_to: field(text('Product that will replace it.', { nullable: true }), from.id),
+  custom_entitlement: field(text('Entitlement that replaces the product’s own.', { nullable: true }), from.text),
 }
 
 export const subscriptionRecord = record({

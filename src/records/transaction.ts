@@ -10,10 +10,14 @@ const fields = {
   id: field(text('Identifier.', { example: 'trn_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }), required(from.id)),
   created_at: field(instant('When it was created.'), required(from.past)),
   updated_at: importedOnly(from.past),
-  session_id: field(text('Session it was made in.', { nullable: true }), from.id, { refersTo: 'session' }),
-  profile_id: field(text('Profile it belongs to.', { example: 'pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }), required(from.id), {
-    refersTo: 'profile',
-  }),
+  session_id: field(text('Session in which it was made.', { nullable: true }), from.id, { refersTo: 'session' }),
+  profile_id: field(
+    text('Profile that it belongs to.', { example: 'pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A' }),
+    required(from.id),
+    {
+      refersTo: 'profile',
+    },
+  ),
   funnel_id: field(text('Funnel it was made through.', { nullable: true }), from.id, { refersTo: 'funnel' }),
   funnel: shownOnly(nestedFunnel('The funnel.')),
   funnel_version: field(integer('Version of the funnel.', { nullable: true }), from.integer(0)),
@@ -23,9 +27,9 @@ const fields = {
     required(minor),
   ),
   price_usd: field(integer('Amount in US cents.', { nullable: true, example: 1999 }), minor),
-  sandbox: field(boolean('Whether it was made with test money.'), from.boolean),
+  sandbox: field(boolean('Whether it is test data.'), from.boolean),
   funnel_locale: field(text('Language of the funnel.', { nullable: true, example: 'en' }), from.text),
-  experiment_id: field(text('Experiment the session took part in.', { nullable: true }), from.id, {
+  experiment_id: field(text('Experiment that the session took part in.', { nullable: true }), from.id, {
     refersTo: 'experiment',
   }),
   subscription_id: importedOnly(from.id, { refersTo: 'subscription' }),
@@ -46,7 +50,7 @@ export const transaction = shape('Transaction', 't', shown)
 export const transactionExport = shape('TransactionExport', 't', {
   ...shown,
   updated_at: instant('When it was last changed.'),
-  subscription_id: text('Subscription it paid for.', { nullable: true }),
+  subscription_id: text('Subscription that it paid for.', { nullable: true }),
 })
 
 /** The joins that its columns need, besides `transactions t`. */

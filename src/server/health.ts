@@ -7,7 +7,7 @@ import { pendingMigrations } from '../lib/pg/migrate.ts'
 import { Type } from '../lib/shape/schema.ts'
 
 const okay = {
-  description: 'It is.',
+  description: 'Yes.',
   content: {
     'application/json': { schema: Type.Object({ status: Type.String({ examples: ['ok'] }) }, { title: 'Health' }) },
   },

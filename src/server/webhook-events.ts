@@ -24,10 +24,10 @@ const commitsLost = Type.Object(
     id: Type.String({ description: 'The project.' }),
     lost_from: Type.String({
       format: 'date-time',
-      description: 'What you hold that was stamped at or after this instant may not exist any more.',
+      description: 'What you stored with an `updated_at` at or after this instant may not exist any more.',
     }),
-    noticed_at: Type.String({ format: 'date-time', description: 'When the loss was noticed.' }),
-    certain: Type.Boolean({ description: 'Whether commits are known to be missing, or only may be.' }),
+    noticed_at: Type.String({ format: 'date-time', description: 'When the loss was detected.' }),
+    certain: Type.Boolean({ description: 'Whether commits are known to be lost, or only may be.' }),
   },
   { title: 'CommitsLost', additionalProperties: false },
 )
@@ -79,7 +79,7 @@ function operation(type: string, { when, data }: { when: string; data: Schema })
     operationId: `on${name}`,
     tags: ['Webhooks'],
     summary: type,
-    description: `${when} Answer any 2xx within 10 seconds; anything else is tried again. ${HEADERS}`,
+    description: `${when} Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. ${HEADERS}`,
     security: [],
     requestBody: {
       required: true,
@@ -87,7 +87,7 @@ function operation(type: string, { when, data }: { when: string; data: Schema })
     },
     responses: {
       '2XX': { description: 'The event has arrived.' },
-      '4XX': { description: 'The delivery failed and is tried again; 410 switches the endpoint off.' },
+      '4XX': { description: 'The delivery failed and is tried again; 410 disables the endpoint.' },
     },
   }
 }
@@ -99,7 +99,10 @@ function eventSchema(type: string, title: string, data: Schema): Schema {
       type: Type.Literal(type, { description: 'Kind of event.' }),
       created_at: Type.String({ format: 'date-time', description: 'When it was written.' }),
       project_id: Type.String({ description: 'The project.' }),
-      sequence: Type.Integer({ minimum: 1, description: 'Grows by one with each event of the same object.' }),
+      sequence: Type.Integer({
+        minimum: 1,
+        description: 'Number of the event among those of the same object: 1, 2, 3, ….',
+      }),
       data,
     },
     { title, additionalProperties: false },

@@ -18,7 +18,7 @@ export interface Operator {
 export const operatorKey = shape('OperatorKey', 'k', {
   id: text('Identifier of the key; the audit log names it.', { example: '0199f0a6-52f0-7d51-8f0f-6f3d1c1b6a55' }),
   name: text('Name of its owner or its purpose.', { example: 'Ada, on call' }),
-  scope: text('Whether it may change things.', { enum: ['read', 'write'] }),
+  scope: text('`write` may make changes, `read` may not.', { enum: ['read', 'write'] }),
   created_at: instant('When it was created.'),
   expires_at: instant('When it ends, or was ended.', { nullable: true }),
   last_used_at: instant('When it was last used, to the minute.', { nullable: true }),

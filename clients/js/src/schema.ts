@@ -54,7 +54,7 @@ export interface paths {
         };
         /**
          * List funnels
-         * @description Newest first; with an `updated_at` filter oldest change first, for a sync. Filters combine with AND; deleted funnels are left out unless `filter[deleted]` is `true`.
+         * @description Newest first. With an `updated_at` filter: oldest change first, for a sync. Filters combine with AND. Deleted funnels are left out unless `filter[deleted]` is `true`.
          */
         get: operations["listFunnels"];
         put?: never;
@@ -94,7 +94,7 @@ export interface paths {
         };
         /**
          * List experiments
-         * @description Newest first; with an `updated_at` filter oldest change first, for a sync.
+         * @description Newest first. With an `updated_at` filter: oldest change first, for a sync.
          */
         get: operations["listExperiments"];
         put?: never;
@@ -114,7 +114,7 @@ export interface paths {
         };
         /**
          * List profiles
-         * @description Newest first; with an `updated_at` filter oldest change first, for a sync. Filters combine with AND.
+         * @description Newest first. With an `updated_at` filter: oldest change first, for a sync. Filters combine with AND.
          */
         get: operations["listProfiles"];
         put?: never;
@@ -156,7 +156,7 @@ export interface paths {
         put?: never;
         /**
          * Erase personal data
-         * @description Permanently removes the personal data of the listed profiles and all their sessions, all or nothing. Transactions and subscriptions stay. A profile that was anonymized before counts as found.
+         * @description Permanently removes the personal data of the listed profiles and of all their sessions, all or nothing. Transactions and subscriptions are kept. A profile that was anonymized before is accepted, too.
          */
         post: operations["anonymizeProfiles"];
         delete?: never;
@@ -174,7 +174,7 @@ export interface paths {
         };
         /**
          * List sessions
-         * @description Newest first, without replies; with an `updated_at` filter oldest change first, for a sync.
+         * @description Newest first, without replies. With an `updated_at` filter: oldest change first, for a sync.
          */
         get: operations["listSessions"];
         put?: never;
@@ -214,7 +214,7 @@ export interface paths {
         };
         /**
          * List a session's form replies
-         * @description In screen order; an empty list for a session without replies.
+         * @description In the order of the screens; an empty list if the session has no replies.
          */
         get: operations["listSessionReplies"];
         put?: never;
@@ -234,7 +234,7 @@ export interface paths {
         };
         /**
          * List the form replies of all sessions
-         * @description An item for each session with all its replies, newest session first. With an `updated_at` filter those come whose session changed in the window, oldest change first; a new or changed reply changes its session.
+         * @description One item for each session, with all its replies, newest session first. With an `updated_at` filter: the sessions that changed in the window, oldest change first; a new or changed reply changes its session.
          */
         get: operations["listReplies"];
         put?: never;
@@ -254,7 +254,7 @@ export interface paths {
         };
         /**
          * List subscriptions
-         * @description Newest first; with an `updated_at` filter oldest change first, for a sync: the answer then carries `X-Sync-Horizon`. Filters combine with AND.
+         * @description Newest first. With an `updated_at` filter: oldest change first, for a sync; the response then has `X-Sync-Horizon`. Filters combine with AND.
          */
         get: operations["listSubscriptions"];
         put?: never;
@@ -274,7 +274,7 @@ export interface paths {
         };
         /**
          * Get a subscription
-         * @description The item of the list, with where it was sold and what became of it.
+         * @description The item of the list, with its funnel, experiment, session, trial, pause and cancellation.
          */
         get: operations["getSubscription"];
         put?: never;
@@ -294,7 +294,7 @@ export interface paths {
         };
         /**
          * List products
-         * @description Newest first, each with its prices; with an `updated_at` filter oldest change first, for a sync.
+         * @description Newest first, each with its prices. With an `updated_at` filter: oldest change first, for a sync.
          */
         get: operations["listProducts"];
         put?: never;
@@ -334,7 +334,7 @@ export interface paths {
         };
         /**
          * List transactions
-         * @description Newest first; with an `updated_at` filter oldest change first, for a sync: the answer then carries `X-Sync-Horizon`.
+         * @description Newest first. With an `updated_at` filter: oldest change first, for a sync; the response then has `X-Sync-Horizon`.
          */
         get: operations["listTransactions"];
         put?: never;
@@ -353,8 +353,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Export every record of a window
-         * @description One streamed answer of newline-delimited JSON: `{"record", "data"}` for each record that changed in the window, now and then `{"cursor"}` to resume behind it, and at the end `{"horizon"}`, the `from` of the next export. An answer without that last line broke off.
+         * Export the records that changed
+         * @description A stream of newline-delimited JSON: a line `{"record", "data"}` for each record that changed in the window, from time to time a line `{"cursor"}` from which the export can be resumed, and at the end a line `{"horizon"}`, the `from` of the next export. A response without that last line is incomplete.
          */
         get: operations["exportRecords"];
         put?: never;
@@ -376,7 +376,7 @@ export interface paths {
         put?: never;
         /**
          * Receive a notification of a payment provider
-         * @description For the payment provider, which signs its requests: `Stripe-Signature`. A notification is a hint: what it is about is looked up at the provider. 200 comes after everything that follows is committed.
+         * @description For the payment provider, which signs its requests (`Stripe-Signature`). A notification is only a hint: its object is looked up at the provider. The response is 200 after all its effects are committed.
          */
         post: operations["receiveProviderNotification"];
         delete?: never;
@@ -416,7 +416,7 @@ export interface paths {
         put?: never;
         /**
          * Refund a charge
-         * @description Pays back a charge or a part of it. When refunds that are not soft add up to the whole amount, the consumable is revoked.
+         * @description Refunds a charge or a part of it. When refunds that are not soft add up to the whole amount, the consumable is revoked.
          */
         post: operations["createRefund"];
         delete?: never;
@@ -436,7 +436,7 @@ export interface paths {
         put?: never;
         /**
          * List what a customer owns
-         * @description A customer who is not known owns nothing: all groups are empty.
+         * @description For an unknown customer all groups are empty.
          */
         post: operations["listMyAssets"];
         delete?: never;
@@ -456,7 +456,7 @@ export interface paths {
         put?: never;
         /**
          * Report payment transactions
-         * @description Oldest first. Passing the `trx_created_at` of the last row as the next `last_transaction_date` walks every row exactly once, whatever is charged meanwhile.
+         * @description Oldest first. If you pass the `trx_created_at` of the last row as the next `last_transaction_date`, you get every row exactly once, whatever is charged meanwhile.
          */
         post: operations["reportTransactions"];
         delete?: never;
@@ -474,7 +474,7 @@ export interface paths {
         };
         /**
          * List consumables
-         * @description What charges granted, newest first; with an `updated_at` filter oldest change first, for a sync.
+         * @description What charges granted, newest first. With an `updated_at` filter: oldest change first, for a sync.
          */
         get: operations["listConsumables"];
         put?: never;
@@ -494,7 +494,7 @@ export interface paths {
         };
         /**
          * List refunds
-         * @description Refunds whose outcome is known, newest first; with an `updated_at` filter oldest change first, for a sync.
+         * @description Refunds whose outcome is known, newest first. With an `updated_at` filter: oldest change first, for a sync.
          */
         get: operations["listSettledRefunds"];
         put?: never;
@@ -514,7 +514,7 @@ export interface paths {
         };
         /**
          * List disputes
-         * @description Disputes of charges, newest first; with an `updated_at` filter oldest change first, for a sync.
+         * @description Disputes of charges, newest first. With an `updated_at` filter: oldest change first, for a sync.
          */
         get: operations["listDisputes"];
         put?: never;
@@ -538,7 +538,7 @@ export interface webhooks {
         put?: never;
         /**
          * subscription.created
-         * @description A subscription is new. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A subscription is new. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onSubscriptionCreated"];
         delete?: never;
@@ -558,7 +558,7 @@ export interface webhooks {
         put?: never;
         /**
          * subscription.trialing
-         * @description A trial began. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A trial began. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onSubscriptionTrialing"];
         delete?: never;
@@ -578,7 +578,7 @@ export interface webhooks {
         put?: never;
         /**
          * subscription.active
-         * @description A subscription became active. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A subscription became active. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onSubscriptionActive"];
         delete?: never;
@@ -598,7 +598,7 @@ export interface webhooks {
         put?: never;
         /**
          * subscription.renewed
-         * @description A new period began. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A new period began. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onSubscriptionRenewed"];
         delete?: never;
@@ -618,7 +618,7 @@ export interface webhooks {
         put?: never;
         /**
          * subscription.paused
-         * @description A subscription was paused. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A subscription was paused. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onSubscriptionPaused"];
         delete?: never;
@@ -638,7 +638,7 @@ export interface webhooks {
         put?: never;
         /**
          * subscription.cancelled
-         * @description A subscription was cancelled. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A subscription was cancelled. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onSubscriptionCancelled"];
         delete?: never;
@@ -658,7 +658,7 @@ export interface webhooks {
         put?: never;
         /**
          * subscription.unpaid
-         * @description A payment for a subscription failed. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A payment for a subscription failed. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onSubscriptionUnpaid"];
         delete?: never;
@@ -678,7 +678,7 @@ export interface webhooks {
         put?: never;
         /**
          * subscription.expired
-         * @description A subscription ended. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A subscription ended. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onSubscriptionExpired"];
         delete?: never;
@@ -698,7 +698,7 @@ export interface webhooks {
         put?: never;
         /**
          * transaction.created
-         * @description A transaction is new. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A transaction is new. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onTransactionCreated"];
         delete?: never;
@@ -718,7 +718,7 @@ export interface webhooks {
         put?: never;
         /**
          * profile.created
-         * @description An import brought a new profile. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description An import brought a new profile. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onProfileCreated"];
         delete?: never;
@@ -738,7 +738,7 @@ export interface webhooks {
         put?: never;
         /**
          * profile.updated
-         * @description An import changed a profile. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description An import changed a profile. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onProfileUpdated"];
         delete?: never;
@@ -758,7 +758,7 @@ export interface webhooks {
         put?: never;
         /**
          * session.created
-         * @description An import brought a new session. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description An import brought a new session. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onSessionCreated"];
         delete?: never;
@@ -778,7 +778,7 @@ export interface webhooks {
         put?: never;
         /**
          * session.completed
-         * @description An import brought the first replies of a session. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description An import brought the first replies of a session. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onSessionCompleted"];
         delete?: never;
@@ -798,7 +798,7 @@ export interface webhooks {
         put?: never;
         /**
          * profile.anonymized
-         * @description The personal data of a profile was erased. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description The personal data of a profile was erased. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onProfileAnonymized"];
         delete?: never;
@@ -818,7 +818,7 @@ export interface webhooks {
         put?: never;
         /**
          * charge.succeeded
-         * @description A charge succeeded. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A charge succeeded. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onChargeSucceeded"];
         delete?: never;
@@ -838,7 +838,7 @@ export interface webhooks {
         put?: never;
         /**
          * charge.failed
-         * @description A charge was declined. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A charge was declined. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onChargeFailed"];
         delete?: never;
@@ -858,7 +858,7 @@ export interface webhooks {
         put?: never;
         /**
          * charge.cancelled
-         * @description A charge ended without being made. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A charge ended without being made. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onChargeCancelled"];
         delete?: never;
@@ -878,7 +878,7 @@ export interface webhooks {
         put?: never;
         /**
          * charge.disputed
-         * @description A customer disputed a charge at their bank. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A customer disputed a charge at their bank. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onChargeDisputed"];
         delete?: never;
@@ -898,7 +898,7 @@ export interface webhooks {
         put?: never;
         /**
          * charge.dispute_won
-         * @description A dispute of a charge was won. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A dispute of a charge was won. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onChargeDispute_won"];
         delete?: never;
@@ -918,7 +918,7 @@ export interface webhooks {
         put?: never;
         /**
          * refund.succeeded
-         * @description A refund succeeded. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A refund succeeded. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onRefundSucceeded"];
         delete?: never;
@@ -938,7 +938,7 @@ export interface webhooks {
         put?: never;
         /**
          * refund.failed
-         * @description A refund failed, perhaps after it had succeeded. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A refund failed, perhaps after it had succeeded. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onRefundFailed"];
         delete?: never;
@@ -958,7 +958,7 @@ export interface webhooks {
         put?: never;
         /**
          * consumable.granted
-         * @description A charge granted a consumable, or one that had been revoked is active again. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A charge granted a consumable, or one that had been revoked is active again. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onConsumableGranted"];
         delete?: never;
@@ -978,7 +978,7 @@ export interface webhooks {
         put?: never;
         /**
          * consumable.revoked
-         * @description A full refund or a dispute revoked a consumable. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A full refund or a dispute revoked a consumable. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onConsumableRevoked"];
         delete?: never;
@@ -998,7 +998,7 @@ export interface webhooks {
         put?: never;
         /**
          * project.commits_lost
-         * @description A failover of the database lost commits, or may have. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description A failover of the database lost commits, or may have. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onProjectCommits_lost"];
         delete?: never;
@@ -1018,7 +1018,7 @@ export interface webhooks {
         put?: never;
         /**
          * endpoint.test
-         * @description The operator tests an endpoint. Answer any 2xx within 10 seconds; anything else is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
+         * @description The operator tests an endpoint. Respond with any 2xx within 10 seconds; after any other response the delivery is tried again. Headers: `webhook-id` (the event, the same at every attempt), `webhook-timestamp` (seconds since 1970 of this attempt), `webhook-signature` (`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, one or more).
          */
         post: operations["onEndpointTest"];
         delete?: never;
@@ -1050,7 +1050,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["ChargeEventData"];
@@ -1075,7 +1075,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["DisputeEventData"];
@@ -1100,7 +1100,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["DisputeEventData"];
@@ -1109,24 +1109,24 @@ export interface components {
             /** @description Always empty: a custom charge has no authentication step. */
             action_required_token: string;
             /**
-             * @description `processing`: the outcome is not known yet, send the request again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged and nothing will be. The last three are final.
+             * @description `processing`: the outcome is not known yet; send the request again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged, and nothing will be. The last three are final.
              * @example succeeded
              * @enum {string}
              */
             checkout_status: "processing" | "succeeded" | "failed" | "cancelled";
             /**
-             * @description A sentence fit for the customer; empty unless failed.
+             * @description Message for the customer; empty unless the charge failed.
              * @example
              */
             failed_message_for_user: string;
             /**
              * Format: uuid
-             * @description The order; never null here.
+             * @description Identifier of the order; never null.
              * @example 0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20
              */
             order_id: string | null;
             /**
-             * @description Whether this is the outcome of an earlier charge with the same key; this request charged nothing.
+             * @description Whether this is the state of an earlier charge with the same key. This request charged nothing.
              * @default false
              */
             idempotent_replay: boolean;
@@ -1143,7 +1143,7 @@ export interface components {
              * @example USD
              */
             currency_code: string;
-            /** @description The metadata of the request; null without any and after an erasure. */
+            /** @description Metadata of the request; null if there was none, and after an erasure. */
             client_metadata: components["schemas"]["ClientMetadata"] | null;
         };
         ChargeFailedEvent: {
@@ -1166,7 +1166,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["ChargeEventData"];
@@ -1175,7 +1175,7 @@ export interface components {
             /** @description A sentence for the caller: the field, the rule, and the value. */
             message: string;
             /**
-             * @description For programs; only where it is named here.
+             * @description A code for programs, only for these refusals. `X-Error-Code` has one for all.
              * @enum {string}
              */
             code?: "one_off_charge_disabled" | "idempotency_key_reused";
@@ -1200,7 +1200,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["ChargeEventData"];
@@ -1213,15 +1213,15 @@ export interface components {
             id: string;
             /**
              * Format: date-time
-             * @description What you hold that was stamped at or after this instant may not exist any more.
+             * @description What you stored with an `updated_at` at or after this instant may not exist any more.
              */
             lost_from: string;
             /**
              * Format: date-time
-             * @description When the loss was noticed.
+             * @description When the loss was detected.
              */
             noticed_at: string;
-            /** @description Whether commits are known to be missing, or only may be. */
+            /** @description Whether commits are known to be lost, or only may be. */
             certain: boolean;
         };
         Consumable: {
@@ -1246,7 +1246,7 @@ export interface components {
              * @example USD
              */
             currency_code: string;
-            /** @description False once a full refund has revoked it. */
+            /** @description False after a full refund or a dispute has revoked it. */
             is_active: boolean;
             /**
              * Format: date-time
@@ -1279,7 +1279,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["Consumable"];
@@ -1304,7 +1304,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["Consumable"];
@@ -1337,11 +1337,11 @@ export interface components {
              */
             currency_code: string;
             /**
-             * @description The provider’s word for the reason.
+             * @description The provider’s code for the reason.
              * @example fraudulent
              */
             reason: string | null;
-            /** @description Whether the amount was taken back, which revokes the consumable. */
+            /** @description Whether the bank took the amount back, which revokes the consumable. */
             funds_withdrawn: boolean;
             /**
              * Format: date-time
@@ -1369,7 +1369,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["TestedEndpoint"];
@@ -1380,14 +1380,14 @@ export interface components {
         };
         ErasureAnswer: {
             /**
-             * @description How many profiles were anonymized.
+             * @description Says how many profiles were anonymized.
              * @example 2 profiles anonymized.
              */
             message: string;
         };
         ErasureRequest: {
             /**
-             * @description Identifiers of the profiles; a repeated one counts once.
+             * @description Identifiers of the profiles; duplicates count once.
              * @example [
              *       "pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A"
              *     ]
@@ -1401,7 +1401,7 @@ export interface components {
              */
             id: string;
             /**
-             * @description Title that the team gave it.
+             * @description Title.
              * @example Price on the first screen
              */
             title: string | null;
@@ -1447,13 +1447,13 @@ export interface components {
             enabled: boolean;
         };
         ExportCursor: {
-            /** @description Resumes the export behind the lines so far. */
+            /** @description Resumes the export after this line. */
             cursor: string;
         };
         ExportEnd: {
             /**
              * Format: date-time
-             * @description The end of the window: the `from` of the next.
+             * @description The end of the window: the `from` of the next export.
              */
             horizon: string;
         };
@@ -1465,22 +1465,22 @@ export interface components {
              */
             id: string;
             /**
-             * @description Title that the team gave it.
+             * @description Title.
              * @example Sleep quiz
              */
             title: string;
             /**
-             * @description Short name in addresses.
+             * @description Short name for URLs.
              * @example sleep-quiz
              */
             alias: string | null;
             /**
-             * @description Kind of funnel; `default` and `cancellation` are known, others are possible.
+             * @description Kind of funnel, such as `default` or `cancellation`.
              * @example default
              */
             type: string;
             /**
-             * @description State of publication.
+             * @description Whether it is published.
              * @enum {string}
              */
             status: "draft" | "published" | "archived";
@@ -1491,7 +1491,7 @@ export interface components {
             environment: string;
             /**
              * Format: int64
-             * @description Version, growing with each publication.
+             * @description Version, which grows with each publication.
              * @example 3
              */
             version: number;
@@ -1580,7 +1580,7 @@ export interface components {
              * @example USD
              */
             currency_code: string;
-            /** @description False once it is revoked. */
+            /** @description False after it was revoked. */
             is_active: boolean;
             /**
              * Format: date-time
@@ -1630,7 +1630,7 @@ export interface components {
              */
             dispute_status: "open" | "won" | "lost";
             /**
-             * @description The provider’s word for the reason.
+             * @description The provider’s code for the reason.
              * @example fraudulent
              */
             reason: string | null;
@@ -1641,12 +1641,12 @@ export interface components {
             opened_at: string;
             /**
              * Format: date-time
-             * @description When the amount was taken back.
+             * @description When the bank took the amount back.
              */
             funds_withdrawn_at: string | null;
             /**
              * Format: date-time
-             * @description When the amount was returned, or of a lost dispute the part that had been refunded before.
+             * @description When the amount was returned; for a lost dispute, the part that had been refunded before.
              */
             funds_reinstated_at: string | null;
             /**
@@ -1687,7 +1687,7 @@ export interface components {
              */
             currency_code: string;
             /**
-             * @description `succeeded`, or `failed`, also when it failed later.
+             * @description `succeeded` or `failed`; also `failed` if it failed after it had succeeded.
              * @enum {string}
              */
             refund_status: "succeeded" | "failed";
@@ -1739,7 +1739,7 @@ export interface components {
              */
             external_id: string;
             /**
-             * @description Amount in major units (`10.5` with USD is $10.50): greater than 0, no more decimals than the currency has, not above the organization’s maximum. A number or a text; judged by the digits sent, without exponent.
+             * @description Amount in major units (`10.5` with USD is $10.50): greater than 0, with no more decimals than the currency has, and not above the organization’s maximum. A number or a text without exponent; its digits are checked as they were sent.
              * @example 10.50
              */
             amount: number | string;
@@ -1749,12 +1749,12 @@ export interface components {
              */
             currency_code: string;
             /**
-             * @description One key for each purchase intent, unique for the customer: send it again with every retry.
+             * @description One key for each purchase intent, unique for the customer. Send the same key with every retry.
              * @example topup-2026-01-31-7f3a
              */
             idempotency_key: string;
             /**
-             * @description Anything of your own, up to 16 KiB; never card data.
+             * @description Any data of your own, up to 16 KiB; never card data.
              * @example {
              *       "pack": "tokens-100"
              *     }
@@ -1767,24 +1767,24 @@ export interface components {
             /** @description Always empty: a custom charge has no authentication step. */
             action_required_token: string;
             /**
-             * @description `processing`: the outcome is not known yet, send the request again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged and nothing will be. The last three are final.
+             * @description `processing`: the outcome is not known yet; send the request again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged, and nothing will be. The last three are final.
              * @example succeeded
              * @enum {string}
              */
             checkout_status: "processing" | "succeeded" | "failed" | "cancelled";
             /**
-             * @description A sentence fit for the customer; empty unless failed.
+             * @description Message for the customer; empty unless the charge failed.
              * @example
              */
             failed_message_for_user: string;
             /**
              * Format: uuid
-             * @description The order; never null here.
+             * @description Identifier of the order; never null.
              * @example 0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20
              */
             order_id: string | null;
             /**
-             * @description Whether this is the outcome of an earlier charge with the same key; this request charged nothing.
+             * @description Whether this is the state of an earlier charge with the same key. This request charged nothing.
              * @default false
              */
             idempotent_replay: boolean;
@@ -1818,11 +1818,11 @@ export interface components {
             purchased_at: string;
         };
         Pagination: {
-            /** @description Whether there are further items. */
+            /** @description Whether there are more items. */
             has_more: boolean;
             /**
              * Format: int64
-             * @description How many items matched when the walk began.
+             * @description Number of matching items, counted for the first page and repeated on the others.
              */
             total: number;
             /** @description Pass it unchanged as `cursor` for the next page. Absent on the last page. */
@@ -1833,10 +1833,10 @@ export interface components {
         Price: {
             /** @description Identifier of the price. */
             id: string;
-            /** @description Identifier in the system it came from. */
+            /** @description Identifier in the system that it came from. */
             external_id: string | null;
             /**
-             * @description Paid once or again and again.
+             * @description Whether it is paid once or regularly.
              * @enum {string}
              */
             type: "one_time" | "recurring";
@@ -1858,7 +1858,7 @@ export interface components {
             interval: ("day" | "week" | "month" | "year") | null;
             /**
              * Format: int64
-             * @description How many units lie between two payments.
+             * @description Number of units between two payments.
              */
             interval_count: number | null;
             /** @description Kind of trial. */
@@ -1873,7 +1873,7 @@ export interface components {
             duration_interval: string | null;
             /**
              * Format: int64
-             * @description How many units the trial lasts.
+             * @description Duration of the trial in these units.
              */
             duration_count: number | null;
             /**
@@ -1909,19 +1909,19 @@ export interface components {
              * @example web
              */
             platform: string | null;
-            /** @description Identifier in the system it came from. */
+            /** @description Identifier in the system that it came from. */
             external_id: string | null;
             /** @description Description shown to customers. */
             description: string | null;
             /** @description Text on the customer's card statement. */
             statement_descriptor: string | null;
             /**
-             * @description What owning it unlocks.
+             * @description What a customer who owns it may use.
              * @example premium
              */
             entitlement: string | null;
             /**
-             * @description Free properties.
+             * @description Any properties.
              * @example {}
              */
             metadata: {
@@ -2003,7 +2003,7 @@ export interface components {
              * @example de
              */
             locale: string | null;
-            /** @description Funnel it came through first. */
+            /** @description Funnel of the first session. */
             funnel_id: string | null;
             /** @description Whether it comes from a preview of the funnel. */
             preview: boolean;
@@ -2040,7 +2040,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["ErasedProfile"];
@@ -2065,7 +2065,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["Profile"];
@@ -2091,7 +2091,7 @@ export interface components {
             id: string;
             /**
              * Format: date-time
-             * @description When the profile was made.
+             * @description When the profile was created.
              */
             created_at: string;
             /** @description E-mail address; null when unknown or erased. */
@@ -2119,7 +2119,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["Profile"];
@@ -2127,7 +2127,7 @@ export interface components {
         ProfilesNotFound: {
             /** @description A sentence for the caller: the field, the rule, and the value. */
             message: string;
-            /** @description Each identifier that is not a profile of this project, in the order given. */
+            /** @description The identifiers that are not profiles of this project, in the order of the request. */
             not_found: string[];
         };
         ProjectCommits_lostEvent: {
@@ -2150,7 +2150,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["CommitsLost"];
@@ -2175,7 +2175,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["RefundOut"];
@@ -2188,32 +2188,32 @@ export interface components {
             external_id: string;
             /**
              * Format: uuid
-             * @description Order of the charge to pay back.
+             * @description Order of the charge to refund.
              * @example 0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20
              */
             order_id: string;
             /**
-             * @description Amount in major units; left out: all that is left of the charge. With an amount the key is required.
+             * @description Amount in major units. If it is left out, all that is left of the charge is refunded. With an amount, `idempotency_key` is required.
              * @example 10.50
              */
             amount?: number | string;
             /**
-             * @description A soft refund moves no money and never revokes the consumable; it counts in `amount_refunded`.
+             * @description Whether it is a soft refund, which moves no money and never revokes the consumable, and counts in `amount_refunded`.
              * @default false
              */
             soft_refund: boolean;
             /**
-             * @description Why, in a word; kept, not shown.
+             * @description Reason of the refund. The billing API does not return it.
              * @default
              */
             reason: string;
             /**
-             * @description A note; kept, not shown.
+             * @description Note on the refund. The billing API does not return it.
              * @default
              */
             comment: string;
             /**
-             * @description One key for each purchase intent, unique for the customer: send it again with every retry.
+             * @description One key for each purchase intent, unique for the customer. Send the same key with every retry.
              * @example topup-2026-01-31-7f3a
              */
             idempotency_key?: string;
@@ -2232,7 +2232,7 @@ export interface components {
              */
             order_id: string;
             /**
-             * @description `processing`: the outcome is not known yet and is looked for. A refund that succeeded can still fail later, with the event `refund.failed`.
+             * @description `processing`: the outcome is not known yet, and will be looked up. A refund that succeeded can still fail later, with the event `refund.failed`.
              * @example succeeded
              * @enum {string}
              */
@@ -2254,7 +2254,7 @@ export interface components {
              * @example 10.5
              */
             amount_refunded: number;
-            /** @description Whether refunds that are not soft add up to the whole amount, so that the consumable is revoked. */
+            /** @description Whether the consumable is revoked, because refunds that are not soft add up to the whole amount. */
             consumable_revoked: boolean;
             /** @description Whether this is an earlier refund with the same key. */
             idempotent_replay: boolean;
@@ -2263,7 +2263,7 @@ export interface components {
             /** @description A sentence for the caller: the field, the rule, and the value. */
             message: string;
             /**
-             * @description For programs; only where it is named here.
+             * @description A code for programs, only for these refusals. `X-Error-Code` has one for all.
              * @enum {string}
              */
             code?: "idempotency_key_reused";
@@ -2288,7 +2288,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["RefundOut"];
@@ -2296,15 +2296,15 @@ export interface components {
         Reply: {
             /** @description Element of the form. */
             element_id: string;
-            /** @description Screen it is on. */
+            /** @description Screen that it is on. */
             screen_id: string;
-            /** @description A string, an array of strings (multi-select), or null when empty or erased. */
+            /** @description A string, an array of strings (multiple choice), or null if empty or erased. */
             value: (string | null) | string[];
         };
         ReplyDetail: {
             /** @description Element of the form. */
             element: components["schemas"]["ReplyDetailElement"];
-            /** @description Screen it is on. */
+            /** @description Screen that it is on. */
             screen: components["schemas"]["ReplyDetailScreen"];
             /** @description The answer. */
             state: components["schemas"]["ReplyDetailState"];
@@ -2317,7 +2317,7 @@ export interface components {
              * @example Input
              */
             type: string;
-            /** @description Name the team gave it. */
+            /** @description Name given by the team. */
             custom_id: string | null;
         };
         ReplyDetailScreen: {
@@ -2329,11 +2329,11 @@ export interface components {
              * @example 0
              */
             index: number;
-            /** @description Name the team gave it. */
+            /** @description Name given by the team. */
             custom_id: string | null;
         };
         ReplyDetailState: {
-            /** @description A string, an array of strings (multi-select), or null when empty or erased. */
+            /** @description A string, an array of strings (multiple choice), or null if empty or erased. */
             value: (string | null) | string[];
         };
         ReportTransaction: {
@@ -2343,7 +2343,7 @@ export interface components {
             trx_id: string;
             /**
              * Format: date-time
-             * @description When it was entered here: no two rows share an instant, and later rows come later.
+             * @description When Tundish recorded it. No two rows of an organization have the same instant, and no row appears before one that was already returned.
              */
             trx_created_at: string;
             /**
@@ -2381,9 +2381,9 @@ export interface components {
              * @description Version of the price point.
              */
             pp_version: number | null;
-            /** @description Whether the customer was there and started it. */
+            /** @description Whether the customer was present and initiated it. */
             is_cit: boolean;
-            /** @description Whether it was tried at a second provider after the first one failed. */
+            /** @description Whether it is a second attempt at another provider, after the first one failed. */
             is_fallback: boolean;
             /**
              * @description Payment provider.
@@ -2394,9 +2394,9 @@ export interface components {
             psp_merchant_id: string | null;
             /** @description Subscription. */
             meta_subs_id: string | null;
-            /** @description Which period of the subscription. */
+            /** @description Number of the subscription’s period. */
             meta_subs_iteration: string | null;
-            /** @description Which try of the period. */
+            /** @description Number of the attempt for the period. */
             meta_retry_step: string | null;
             /** @description One-off purchase. */
             meta_oneoff_id: string | null;
@@ -2413,16 +2413,16 @@ export interface components {
             psp_transaction_type: string;
             /** @description Identifier at the provider. */
             psp_transaction_id: string | null;
-            /** @description Status in the provider’s words. */
+            /** @description The provider’s status. */
             psp_status: string | null;
             /**
              * Format: date-time
-             * @description When it happened, by the provider.
+             * @description When it happened, according to the provider.
              */
             psp_date: string | null;
             /** @description Kind of the card’s token. */
             psp_card_token_type: string | null;
-            /** @description Why it was declined, in the provider’s words. */
+            /** @description The provider’s message about why it was declined. */
             psp_reason_message: string | null;
             /** @description Kind of the reason. */
             psp_reason_type: string | null;
@@ -2434,7 +2434,7 @@ export interface components {
             pm_type: string | null;
             /** @description Version of 3-D Secure. */
             threeds_protocol_version: string | null;
-            /** @description Answer of 3-D Secure. */
+            /** @description Response of 3-D Secure. */
             threeds_response_code: string | null;
             /** @description Code of its reason. */
             threeds_reason_code: string | null;
@@ -2470,11 +2470,11 @@ export interface components {
             pm_data_first6: string | null;
             /** @description Last four digits of the card. */
             pm_data_last4: string | null;
-            /** @description Whether the card is kept in a vault. */
+            /** @description Whether the card is stored in a vault. */
             is_vaulted: boolean;
-            /** @description Whether 3-D Secure asked the customer. */
+            /** @description Whether 3-D Secure challenged the customer. */
             threeds_challenge_issued: boolean;
-            /** @description Whether the network’s token was used for the card. */
+            /** @description Whether a token of the card network was used. */
             pm_data_is_network_tokenized: boolean;
         };
         Session: {
@@ -2493,31 +2493,31 @@ export interface components {
              * @description When it was last changed.
              */
             updated_at: string;
-            /** @description Profile it belongs to. */
+            /** @description Profile that it belongs to. */
             profile_id: string;
-            /** @description Funnel it went through. */
+            /** @description Funnel that was visited. */
             funnel_id: string | null;
             /**
              * Format: int64
              * @description Version of the funnel.
              */
             funnel_version: number | null;
-            /** @description Experiment it took part in. */
+            /** @description Experiment that it took part in. */
             experiment_id: string | null;
             /**
              * @description Language.
              * @example en
              */
             locale: string | null;
-            /** @description Address it came to; after an erasure scheme and host only. */
+            /** @description URL at which it began; after an erasure, only scheme and host. */
             origin: string | null;
             /** @description Browser; null when unknown or erased. */
             user_agent: string | null;
-            /** @description Parameters of the address it came to; empty after an erasure. */
+            /** @description Query parameters of that URL; empty after an erasure. */
             query_params: {
                 [key: string]: unknown;
             };
-            /** @description Where it came from. */
+            /** @description Where the visitor was. */
             attributes: components["schemas"]["SessionAttributes"];
             /** @description Cookies of advertising networks; empty after an erasure. */
             tracking_cookies: {
@@ -2572,7 +2572,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["SessionReplies"];
@@ -2597,7 +2597,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["Session"];
@@ -2618,37 +2618,37 @@ export interface components {
              * @description When it was last changed.
              */
             updated_at: string;
-            /** @description Profile it belongs to. */
+            /** @description Profile that it belongs to. */
             profile_id: string;
-            /** @description Funnel it went through. */
+            /** @description Funnel that was visited. */
             funnel_id: string | null;
             /**
              * Format: int64
              * @description Version of the funnel.
              */
             funnel_version: number | null;
-            /** @description Experiment it took part in. */
+            /** @description Experiment that it took part in. */
             experiment_id: string | null;
             /**
              * @description Language.
              * @example en
              */
             locale: string | null;
-            /** @description Address it came to; after an erasure scheme and host only. */
+            /** @description URL at which it began; after an erasure, only scheme and host. */
             origin: string | null;
             /** @description Browser; null when unknown or erased. */
             user_agent: string | null;
-            /** @description Parameters of the address it came to; empty after an erasure. */
+            /** @description Query parameters of that URL; empty after an erasure. */
             query_params: {
                 [key: string]: unknown;
             };
-            /** @description Where it came from. */
+            /** @description Where the visitor was. */
             attributes: components["schemas"]["SessionAttributes"];
             /** @description Cookies of advertising networks; empty after an erasure. */
             tracking_cookies: {
                 [key: string]: unknown;
             };
-            /** @description Form replies in screen order. */
+            /** @description Form replies, in the order of the screens. */
             replies: components["schemas"]["Reply"][];
         };
         SessionLine: {
@@ -2684,7 +2684,7 @@ export interface components {
              * @description When the session or one of its replies was last changed.
              */
             updated_at: string;
-            /** @description Its replies in screen order; an empty list when there are none. */
+            /** @description Its replies, in the order of the screens; empty if there are none. */
             replies: components["schemas"]["ReplyDetail"][];
         };
         SessionRepliesLine: {
@@ -2726,9 +2726,9 @@ export interface components {
              * @enum {string}
              */
             status: "created" | "trialing" | "active" | "paused" | "cancelled" | "expired" | "unpaid";
-            /** @description Whether it goes on after this period. */
+            /** @description Whether it continues after this period. */
             renews: boolean;
-            /** @description Whether it was made with test money. */
+            /** @description Whether it is test data. */
             sandbox: boolean;
             /**
              * Format: date-time
@@ -2737,7 +2737,7 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description When it, or the e-mail or preview mark of its profile, was last changed.
+             * @description When it, or `email` or `preview` of its profile, was last changed.
              */
             updated_at: string;
             /**
@@ -2747,13 +2747,13 @@ export interface components {
             billing_interval: "day" | "week" | "month" | "year";
             /**
              * Format: int64
-             * @description How many units lie between two payments.
+             * @description Number of units between two payments.
              * @example 1
              */
             billing_interval_count: number;
             /**
              * Format: int64
-             * @description Price of a period in the minor unit of the currency: 1999 with USD is $19.99.
+             * @description Price of a period, in the minor unit of the currency: 1999 with USD is $19.99.
              * @example 1999
              */
             price: number;
@@ -2770,26 +2770,26 @@ export interface components {
             price_usd: number | null;
             /**
              * Format: int64
-             * @description Version of the funnel it was sold through.
+             * @description Version of the funnel that it was sold through.
              * @example 3
              */
             funnel_version: number | null;
             /**
-             * @description Payment provider that collects it.
+             * @description Payment provider that collects the payments.
              * @example stripe
              */
             payment_provider: string | null;
             /**
              * Format: date-time
-             * @description Start of the present period.
+             * @description Start of the current period.
              */
             period_starts_at: string | null;
             /**
              * Format: date-time
-             * @description End of the present period.
+             * @description End of the current period.
              */
             period_ends_at: string | null;
-            /** @description Profile it belongs to. */
+            /** @description Profile that it belongs to. */
             profile: components["schemas"]["ProfileSummary"];
             /** @description What was sold. */
             product: components["schemas"]["ProductSummary"];
@@ -2814,7 +2814,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["SubscriptionDetail"];
@@ -2839,7 +2839,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["SubscriptionDetail"];
@@ -2864,7 +2864,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["SubscriptionDetail"];
@@ -2882,9 +2882,9 @@ export interface components {
              * @enum {string}
              */
             status: "created" | "trialing" | "active" | "paused" | "cancelled" | "expired" | "unpaid";
-            /** @description Whether it goes on after this period. */
+            /** @description Whether it continues after this period. */
             renews: boolean;
-            /** @description Whether it was made with test money. */
+            /** @description Whether it is test data. */
             sandbox: boolean;
             /**
              * Format: date-time
@@ -2893,7 +2893,7 @@ export interface components {
             created_at: string;
             /**
              * Format: date-time
-             * @description When it, or the e-mail or preview mark of its profile, was last changed.
+             * @description When it, or `email` or `preview` of its profile, was last changed.
              */
             updated_at: string;
             /**
@@ -2903,13 +2903,13 @@ export interface components {
             billing_interval: "day" | "week" | "month" | "year";
             /**
              * Format: int64
-             * @description How many units lie between two payments.
+             * @description Number of units between two payments.
              * @example 1
              */
             billing_interval_count: number;
             /**
              * Format: int64
-             * @description Price of a period in the minor unit of the currency: 1999 with USD is $19.99.
+             * @description Price of a period, in the minor unit of the currency: 1999 with USD is $19.99.
              * @example 1999
              */
             price: number;
@@ -2926,41 +2926,41 @@ export interface components {
             price_usd: number | null;
             /**
              * Format: int64
-             * @description Version of the funnel it was sold through.
+             * @description Version of the funnel that it was sold through.
              * @example 3
              */
             funnel_version: number | null;
             /**
-             * @description Payment provider that collects it.
+             * @description Payment provider that collects the payments.
              * @example stripe
              */
             payment_provider: string | null;
             /**
              * Format: date-time
-             * @description Start of the present period.
+             * @description Start of the current period.
              */
             period_starts_at: string | null;
             /**
              * Format: date-time
-             * @description End of the present period.
+             * @description End of the current period.
              */
             period_ends_at: string | null;
-            /** @description Profile it belongs to. */
+            /** @description Profile that it belongs to. */
             profile: components["schemas"]["ProfileSummary"];
             /** @description What was sold. */
             product: components["schemas"]["ProductSummary"];
-            /** @description Funnel it was sold through. */
+            /** @description Funnel that it was sold through. */
             funnel: components["schemas"]["FunnelSummary"] | null;
             /**
              * @description Language of the funnel when it was sold.
              * @example en
              */
             funnel_locale: string | null;
-            /** @description Experiment the session took part in. */
+            /** @description Experiment that the session took part in. */
             experiment: components["schemas"]["ExperimentSummary"] | null;
-            /** @description Session it was bought in. */
+            /** @description Session in which it was bought. */
             session: components["schemas"]["SessionSummary"] | null;
-            /** @description Terms of the trial it began with. */
+            /** @description Terms of the trial that it began with. */
             trial_offer: components["schemas"]["SubscriptionDetailTrialOffer"] | null;
             /** @description Transaction that paid for the trial. */
             trial_transaction_id: string | null;
@@ -2981,9 +2981,9 @@ export interface components {
              * @description When it was last renewed.
              */
             renewed_at: string | null;
-            /** @description Product it is going to be replaced by. */
+            /** @description Product that will replace it. */
             upgrades_to: string | null;
-            /** @description Entitlement in place of the product’s own. */
+            /** @description Entitlement that replaces the product’s own. */
             custom_entitlement: string | null;
         };
         SubscriptionDetailLine: {
@@ -3017,7 +3017,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["SubscriptionDetail"];
@@ -3047,7 +3047,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["SubscriptionDetail"];
@@ -3072,7 +3072,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["SubscriptionDetail"];
@@ -3097,7 +3097,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["SubscriptionDetail"];
@@ -3122,7 +3122,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["SubscriptionDetail"];
@@ -3142,10 +3142,10 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
-            /** @description Session it was made in. */
+            /** @description Session in which it was made. */
             session_id: string | null;
             /**
-             * @description Profile it belongs to.
+             * @description Profile that it belongs to.
              * @example pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A
              */
             profile_id: string;
@@ -3175,14 +3175,14 @@ export interface components {
              * @example 1999
              */
             price_usd: number | null;
-            /** @description Whether it was made with test money. */
+            /** @description Whether it is test data. */
             sandbox: boolean;
             /**
              * @description Language of the funnel.
              * @example en
              */
             funnel_locale: string | null;
-            /** @description Experiment the session took part in. */
+            /** @description Experiment that the session took part in. */
             experiment_id: string | null;
         };
         TransactionCreatedEvent: {
@@ -3205,7 +3205,7 @@ export interface components {
             project_id: string;
             /**
              * Format: int64
-             * @description Grows by one with each event of the same object.
+             * @description Number of the event among those of the same object: 1, 2, 3, ….
              */
             sequence: number;
             data: components["schemas"]["Transaction"];
@@ -3221,10 +3221,10 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
-            /** @description Session it was made in. */
+            /** @description Session in which it was made. */
             session_id: string | null;
             /**
-             * @description Profile it belongs to.
+             * @description Profile that it belongs to.
              * @example pro_01JZ8Q6V9M3T0R5K7W2X4Y6Z8A
              */
             profile_id: string;
@@ -3254,21 +3254,21 @@ export interface components {
              * @example 1999
              */
             price_usd: number | null;
-            /** @description Whether it was made with test money. */
+            /** @description Whether it is test data. */
             sandbox: boolean;
             /**
              * @description Language of the funnel.
              * @example en
              */
             funnel_locale: string | null;
-            /** @description Experiment the session took part in. */
+            /** @description Experiment that the session took part in. */
             experiment_id: string | null;
             /**
              * Format: date-time
              * @description When it was last changed.
              */
             updated_at: string;
-            /** @description Subscription it paid for. */
+            /** @description Subscription that it paid for. */
             subscription_id: string | null;
         };
         TransactionExportLine: {
@@ -3291,31 +3291,31 @@ export interface components {
         TransactionReportIn: {
             /**
              * Format: date-time
-             * @description Rows with a later `trx_created_at` are returned: at first any early date, then that of the last row.
+             * @description Only rows with a later `trx_created_at`. Begin with any early date, then pass that of the last row.
              * @example 2026-01-31T23:59:59.123456Z
              */
             last_transaction_date: string;
             /**
              * Format: uuid
-             * @description Rows with this `meta_subs_id` only.
+             * @description Only rows with this `meta_subs_id`.
              * @example 0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20
              */
             subs_id?: string | null;
             /**
              * Format: uuid
-             * @description Rows of this order only.
+             * @description Only rows of this order.
              * @example 0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20
              */
             order_id?: string | null;
             /**
              * Format: uuid
-             * @description Rows with this `meta_oneoff_id` only.
+             * @description Only rows with this `meta_oneoff_id`.
              * @example 0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20
              */
             oneoff_id?: string | null;
             /**
              * Format: int64
-             * @description At most so many rows.
+             * @description Maximum number of rows.
              * @default 100
              */
             limit: number;
@@ -3341,7 +3341,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is. */
+            /** @description Yes. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3371,7 +3371,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is. */
+            /** @description Yes. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3407,21 +3407,21 @@ export interface operations {
     listFunnels: {
         parameters: {
             query?: {
-                /** @description The largest number of items on a page. */
+                /** @description Maximum number of items on a page. */
                 limit?: number;
-                /** @description `pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter. */
+                /** @description `pagination.next_cursor` of the previous page, unchanged. Without an `updated_at` filter, the id of an item is accepted, too. */
                 cursor?: string;
-                /** @description The title contains this text, ignoring case. */
+                /** @description Only funnels whose title contains this text, case-insensitive. */
                 "filter[title]"?: string;
-                /** @description The alias equals this. */
+                /** @description Only funnels with this alias. */
                 "filter[alias]"?: string;
-                /** @description The type equals this; `default` and `cancellation` are known. */
+                /** @description Only funnels of this type, such as `default` or `cancellation`. */
                 "filter[type]"?: string;
                 /** @description `true` includes deleted funnels. */
                 "filter[deleted]"?: boolean;
-                /** @description Keeps items with `updated_at` at or after this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` at or after this instant, ordered by `updated_at`. */
                 "filter[updated_at.from]"?: string;
-                /** @description Keeps items with `updated_at` before this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` before this instant, ordered by `updated_at`. */
                 "filter[updated_at.to]"?: string;
             };
             header?: never;
@@ -3433,15 +3433,15 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
+                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
                     "X-Request-Id"?: string;
-                    /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
+                    /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
-                    /** @description What the key may send: `q` requests at once, and again in every `w` seconds. */
+                    /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
                     "RateLimit-Policy"?: string;
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later. */
                     "X-Sync-Horizon"?: string;
-                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    /** @description Only if commits that you have read were lost: delete what you stored with `updated_at` at or after this instant, and read everything again. */
                     "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
@@ -3520,11 +3520,11 @@ export interface operations {
             /** @description The funnel. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
+                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
                     "X-Request-Id"?: string;
-                    /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
+                    /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
-                    /** @description What the key may send: `q` requests at once, and again in every `w` seconds. */
+                    /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
                     "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
@@ -3601,13 +3601,13 @@ export interface operations {
     listExperiments: {
         parameters: {
             query?: {
-                /** @description The largest number of items on a page. */
+                /** @description Maximum number of items on a page. */
                 limit?: number;
-                /** @description `pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter. */
+                /** @description `pagination.next_cursor` of the previous page, unchanged. Without an `updated_at` filter, the id of an item is accepted, too. */
                 cursor?: string;
-                /** @description Keeps items with `updated_at` at or after this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` at or after this instant, ordered by `updated_at`. */
                 "filter[updated_at.from]"?: string;
-                /** @description Keeps items with `updated_at` before this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` before this instant, ordered by `updated_at`. */
                 "filter[updated_at.to]"?: string;
             };
             header?: never;
@@ -3619,15 +3619,15 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
+                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
                     "X-Request-Id"?: string;
-                    /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
+                    /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
-                    /** @description What the key may send: `q` requests at once, and again in every `w` seconds. */
+                    /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
                     "RateLimit-Policy"?: string;
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later. */
                     "X-Sync-Horizon"?: string;
-                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    /** @description Only if commits that you have read were lost: delete what you stored with `updated_at` at or after this instant, and read everything again. */
                     "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
@@ -3694,17 +3694,17 @@ export interface operations {
     listProfiles: {
         parameters: {
             query?: {
-                /** @description The largest number of items on a page. */
+                /** @description Maximum number of items on a page. */
                 limit?: number;
-                /** @description `pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter. */
+                /** @description `pagination.next_cursor` of the previous page, unchanged. Without an `updated_at` filter, the id of an item is accepted, too. */
                 cursor?: string;
-                /** @description Those with this e-mail address, ignoring case. */
+                /** @description Only profiles with this e-mail address, case-insensitive. */
                 "filter[email]"?: string;
-                /** @description Those that came through this funnel first. */
+                /** @description Only profiles that came through this funnel first. */
                 "filter[funnel_id]"?: string;
-                /** @description Keeps items with `updated_at` at or after this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` at or after this instant, ordered by `updated_at`. */
                 "filter[updated_at.from]"?: string;
-                /** @description Keeps items with `updated_at` before this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` before this instant, ordered by `updated_at`. */
                 "filter[updated_at.to]"?: string;
             };
             header?: never;
@@ -3716,15 +3716,15 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
+                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
                     "X-Request-Id"?: string;
-                    /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
+                    /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
-                    /** @description What the key may send: `q` requests at once, and again in every `w` seconds. */
+                    /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
                     "RateLimit-Policy"?: string;
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later. */
                     "X-Sync-Horizon"?: string;
-                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    /** @description Only if commits that you have read were lost: delete what you stored with `updated_at` at or after this instant, and read everything again. */
                     "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
@@ -3803,11 +3803,11 @@ export interface operations {
             /** @description The profile. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
+                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
                     "X-Request-Id"?: string;
-                    /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
+                    /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
-                    /** @description What the key may send: `q` requests at once, and again in every `w` seconds. */
+                    /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
                     "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
@@ -3897,11 +3897,11 @@ export interface operations {
             /** @description The profiles are anonymized. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
+                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
                     "X-Request-Id"?: string;
-                    /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
+                    /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
-                    /** @description What the key may send: `q` requests at once, and again in every `w` seconds. */
+                    /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
                     "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
@@ -3998,17 +3998,17 @@ export interface operations {
     listSessions: {
         parameters: {
             query?: {
-                /** @description The largest number of items on a page. */
+                /** @description Maximum number of items on a page. */
                 limit?: number;
-                /** @description `pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter. */
+                /** @description `pagination.next_cursor` of the previous page, unchanged. Without an `updated_at` filter, the id of an item is accepted, too. */
                 cursor?: string;
-                /** @description Those of this profile. */
+                /** @description Only sessions of this profile. */
                 "filter[profile_id]"?: string;
-                /** @description Those through this funnel. */
+                /** @description Only sessions of this funnel. */
                 "filter[funnel_id]"?: string;
-                /** @description Keeps items with `updated_at` at or after this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` at or after this instant, ordered by `updated_at`. */
                 "filter[updated_at.from]"?: string;
-                /** @description Keeps items with `updated_at` before this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` before this instant, ordered by `updated_at`. */
                 "filter[updated_at.to]"?: string;
             };
             header?: never;
@@ -4020,15 +4020,15 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
+                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
                     "X-Request-Id"?: string;
-                    /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
+                    /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
-                    /** @description What the key may send: `q` requests at once, and again in every `w` seconds. */
+                    /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
                     "RateLimit-Policy"?: string;
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later. */
                     "X-Sync-Horizon"?: string;
-                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    /** @description Only if commits that you have read were lost: delete what you stored with `updated_at` at or after this instant, and read everything again. */
                     "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
@@ -4107,11 +4107,11 @@ export interface operations {
             /** @description The session. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
+                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
                     "X-Request-Id"?: string;
-                    /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
+                    /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
-                    /** @description What the key may send: `q` requests at once, and again in every `w` seconds. */
+                    /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
                     "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
@@ -4200,11 +4200,11 @@ export interface operations {
             /** @description The replies. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
+                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
                     "X-Request-Id"?: string;
-                    /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
+                    /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
-                    /** @description What the key may send: `q` requests at once, and again in every `w` seconds. */
+                    /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
                     "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
@@ -4281,15 +4281,15 @@ export interface operations {
     listReplies: {
         parameters: {
             query?: {
-                /** @description The largest number of items on a page. */
+                /** @description Maximum number of items on a page. */
                 limit?: number;
-                /** @description `pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter. */
+                /** @description `pagination.next_cursor` of the previous page, unchanged. Without an `updated_at` filter, the id of an item is accepted, too. */
                 cursor?: string;
-                /** @description Those of sessions through this funnel. */
+                /** @description Only sessions of this funnel. */
                 "filter[funnel_id]"?: string;
-                /** @description Keeps items with `updated_at` at or after this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` at or after this instant, ordered by `updated_at`. */
                 "filter[updated_at.from]"?: string;
-                /** @description Keeps items with `updated_at` before this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` before this instant, ordered by `updated_at`. */
                 "filter[updated_at.to]"?: string;
             };
             header?: never;
@@ -4301,15 +4301,15 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
+                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
                     "X-Request-Id"?: string;
-                    /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
+                    /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
-                    /** @description What the key may send: `q` requests at once, and again in every `w` seconds. */
+                    /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
                     "RateLimit-Policy"?: string;
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later. */
                     "X-Sync-Horizon"?: string;
-                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    /** @description Only if commits that you have read were lost: delete what you stored with `updated_at` at or after this instant, and read everything again. */
                     "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
@@ -4376,27 +4376,27 @@ export interface operations {
     listSubscriptions: {
         parameters: {
             query?: {
-                /** @description The largest number of items on a page. */
+                /** @description Maximum number of items on a page. */
                 limit?: number;
-                /** @description `pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter. */
+                /** @description `pagination.next_cursor` of the previous page, unchanged. Without an `updated_at` filter, the id of an item is accepted, too. */
                 cursor?: string;
-                /** @description Those of this profile. */
+                /** @description Only subscriptions of this profile. */
                 "filter[profile_id]"?: string;
-                /** @description Those with this `payment_provider`. */
+                /** @description Only subscriptions with this `payment_provider`. */
                 "filter[psp]"?: string;
-                /** @description Those sold through this funnel. */
+                /** @description Only subscriptions sold through this funnel. */
                 "filter[funnel_id]"?: string;
-                /** @description Those of this product. */
+                /** @description Only subscriptions of this product. */
                 "filter[product_id]"?: string;
-                /** @description Those in this state. */
+                /** @description Only subscriptions with this status. */
                 "filter[status]"?: "created" | "trialing" | "active" | "paused" | "cancelled" | "expired" | "unpaid";
-                /** @description Those whose profile has this e-mail address, ignoring case. */
+                /** @description Only subscriptions whose profile has this e-mail address, case-insensitive. */
                 "filter[email]"?: string;
-                /** @description Those made later than this instant. */
+                /** @description Only subscriptions created after this instant. */
                 "filter[created_after]"?: string;
-                /** @description Keeps items with `updated_at` at or after this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` at or after this instant, ordered by `updated_at`. */
                 "filter[updated_at.from]"?: string;
-                /** @description Keeps items with `updated_at` before this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` before this instant, ordered by `updated_at`. */
                 "filter[updated_at.to]"?: string;
             };
             header?: never;
@@ -4408,15 +4408,15 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
+                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
                     "X-Request-Id"?: string;
-                    /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
+                    /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
-                    /** @description What the key may send: `q` requests at once, and again in every `w` seconds. */
+                    /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
                     "RateLimit-Policy"?: string;
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later. */
                     "X-Sync-Horizon"?: string;
-                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    /** @description Only if commits that you have read were lost: delete what you stored with `updated_at` at or after this instant, and read everything again. */
                     "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
@@ -4495,11 +4495,11 @@ export interface operations {
             /** @description The subscription. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
+                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
                     "X-Request-Id"?: string;
-                    /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
+                    /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
-                    /** @description What the key may send: `q` requests at once, and again in every `w` seconds. */
+                    /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
                     "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
@@ -4576,13 +4576,13 @@ export interface operations {
     listProducts: {
         parameters: {
             query?: {
-                /** @description The largest number of items on a page. */
+                /** @description Maximum number of items on a page. */
                 limit?: number;
-                /** @description `pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter. */
+                /** @description `pagination.next_cursor` of the previous page, unchanged. Without an `updated_at` filter, the id of an item is accepted, too. */
                 cursor?: string;
-                /** @description Keeps items with `updated_at` at or after this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` at or after this instant, ordered by `updated_at`. */
                 "filter[updated_at.from]"?: string;
-                /** @description Keeps items with `updated_at` before this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` before this instant, ordered by `updated_at`. */
                 "filter[updated_at.to]"?: string;
             };
             header?: never;
@@ -4594,15 +4594,15 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
+                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
                     "X-Request-Id"?: string;
-                    /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
+                    /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
-                    /** @description What the key may send: `q` requests at once, and again in every `w` seconds. */
+                    /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
                     "RateLimit-Policy"?: string;
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later. */
                     "X-Sync-Horizon"?: string;
-                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    /** @description Only if commits that you have read were lost: delete what you stored with `updated_at` at or after this instant, and read everything again. */
                     "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
@@ -4681,11 +4681,11 @@ export interface operations {
             /** @description The product. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
+                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
                     "X-Request-Id"?: string;
-                    /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
+                    /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
-                    /** @description What the key may send: `q` requests at once, and again in every `w` seconds. */
+                    /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
                     "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
@@ -4762,15 +4762,15 @@ export interface operations {
     listTransactions: {
         parameters: {
             query?: {
-                /** @description The largest number of items on a page. */
+                /** @description Maximum number of items on a page. */
                 limit?: number;
-                /** @description `pagination.next_cursor` of the page before, unchanged. The id of an item is accepted too, without an `updated_at` filter. */
+                /** @description `pagination.next_cursor` of the previous page, unchanged. Without an `updated_at` filter, the id of an item is accepted, too. */
                 cursor?: string;
-                /** @description Those of this subscription. */
+                /** @description Only transactions of this subscription. */
                 "filter[subscription_id]"?: string;
-                /** @description Keeps items with `updated_at` at or after this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` at or after this instant, ordered by `updated_at`. */
                 "filter[updated_at.from]"?: string;
-                /** @description Keeps items with `updated_at` before this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` before this instant, ordered by `updated_at`. */
                 "filter[updated_at.to]"?: string;
             };
             header?: never;
@@ -4782,15 +4782,15 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
+                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
                     "X-Request-Id"?: string;
-                    /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
+                    /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
-                    /** @description What the key may send: `q` requests at once, and again in every `w` seconds. */
+                    /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
                     "RateLimit-Policy"?: string;
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later. */
                     "X-Sync-Horizon"?: string;
-                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    /** @description Only if commits that you have read were lost: delete what you stored with `updated_at` at or after this instant, and read everything again. */
                     "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
@@ -4857,11 +4857,11 @@ export interface operations {
     exportRecords: {
         parameters: {
             query?: {
-                /** @description Records with `updated_at` at or after this instant; by default all. */
+                /** @description Only records with `updated_at` at or after this instant; by default all. */
                 from?: string;
-                /** @description Records with `updated_at` before this instant; at most, and by default, the sync horizon. */
+                /** @description Only records with `updated_at` before this instant; by default, and at most, before the sync horizon. */
                 to?: string;
-                /** @description The last `cursor` line of an export that broke off, with its other parameters as they were. */
+                /** @description Resumes an incomplete export: the value of its last `cursor` line. The other parameters must be the same. */
                 cursor?: string;
             };
             header?: never;
@@ -4873,15 +4873,15 @@ export interface operations {
             /** @description A line for each record. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else a new one; the log has it. */
+                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
                     "X-Request-Id"?: string;
-                    /** @description What the key has left: `r` requests now, and more within `t` seconds. Absent when it has no limit. */
+                    /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
-                    /** @description What the key may send: `q` requests at once, and again in every `w` seconds. */
+                    /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
                     "RateLimit-Policy"?: string;
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now, and none will be stamped before it later. */
                     "X-Sync-Horizon"?: string;
-                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    /** @description Only if commits that you have read were lost: delete what you stored with `updated_at` at or after this instant, and read everything again. */
                     "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
@@ -4960,14 +4960,14 @@ export interface operations {
                  * @example stripe
                  */
                 psp: string;
-                /** @description The merchant account there. */
+                /** @description The merchant account at the provider. */
                 psp_merchant_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description It is handled, or was before. */
+            /** @description The notification is handled, or was before. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5461,13 +5461,13 @@ export interface operations {
     listConsumables: {
         parameters: {
             query?: {
-                /** @description The largest number of items on a page. */
+                /** @description Maximum number of items on a page. */
                 limit?: number;
-                /** @description `pagination.next_cursor` of the page before, unchanged. */
+                /** @description `pagination.next_cursor` of the previous page, unchanged. */
                 cursor?: string;
-                /** @description Keeps items with `updated_at` at or after this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` at or after this instant, ordered by `updated_at`. */
                 "filter[updated_at.from]"?: string;
-                /** @description Keeps items with `updated_at` before this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` before this instant, ordered by `updated_at`. */
                 "filter[updated_at.to]"?: string;
             };
             header?: never;
@@ -5487,7 +5487,7 @@ export interface operations {
                 headers: {
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now. */
                     "X-Sync-Horizon"?: string;
-                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    /** @description Only if commits that you have read were lost: delete what you stored with `updated_at` at or after this instant, and read everything again. */
                     "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
@@ -5554,13 +5554,13 @@ export interface operations {
     listSettledRefunds: {
         parameters: {
             query?: {
-                /** @description The largest number of items on a page. */
+                /** @description Maximum number of items on a page. */
                 limit?: number;
-                /** @description `pagination.next_cursor` of the page before, unchanged. */
+                /** @description `pagination.next_cursor` of the previous page, unchanged. */
                 cursor?: string;
-                /** @description Keeps items with `updated_at` at or after this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` at or after this instant, ordered by `updated_at`. */
                 "filter[updated_at.from]"?: string;
-                /** @description Keeps items with `updated_at` before this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` before this instant, ordered by `updated_at`. */
                 "filter[updated_at.to]"?: string;
             };
             header?: never;
@@ -5580,7 +5580,7 @@ export interface operations {
                 headers: {
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now. */
                     "X-Sync-Horizon"?: string;
-                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    /** @description Only if commits that you have read were lost: delete what you stored with `updated_at` at or after this instant, and read everything again. */
                     "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
@@ -5647,13 +5647,13 @@ export interface operations {
     listDisputes: {
         parameters: {
             query?: {
-                /** @description The largest number of items on a page. */
+                /** @description Maximum number of items on a page. */
                 limit?: number;
-                /** @description `pagination.next_cursor` of the page before, unchanged. */
+                /** @description `pagination.next_cursor` of the previous page, unchanged. */
                 cursor?: string;
-                /** @description Keeps items with `updated_at` at or after this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` at or after this instant, ordered by `updated_at`. */
                 "filter[updated_at.from]"?: string;
-                /** @description Keeps items with `updated_at` before this instant; orders by `updated_at`. */
+                /** @description Only items with `updated_at` before this instant, ordered by `updated_at`. */
                 "filter[updated_at.to]"?: string;
             };
             header?: never;
@@ -5673,7 +5673,7 @@ export interface operations {
                 headers: {
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now. */
                     "X-Sync-Horizon"?: string;
-                    /** @description Only where commits were lost that you have read: delete what you hold with `updated_at` at or after this instant, and read everything again. */
+                    /** @description Only if commits that you have read were lost: delete what you stored with `updated_at` at or after this instant, and read everything again. */
                     "X-Void-From"?: string;
                     [name: string]: unknown;
                 };
@@ -5757,7 +5757,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5786,7 +5786,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5815,7 +5815,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5844,7 +5844,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5873,7 +5873,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5902,7 +5902,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5931,7 +5931,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5960,7 +5960,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5989,7 +5989,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6018,7 +6018,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6047,7 +6047,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6076,7 +6076,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6105,7 +6105,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6134,7 +6134,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6163,7 +6163,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6192,7 +6192,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6221,7 +6221,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6250,7 +6250,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6279,7 +6279,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6308,7 +6308,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6337,7 +6337,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6366,7 +6366,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6395,7 +6395,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6424,7 +6424,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6453,7 +6453,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The delivery failed and is tried again; 410 switches the endpoint off. */
+            /** @description The delivery failed and is tried again; 410 disables the endpoint. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;

@@ -30,8 +30,10 @@ export const disputeEventData = Type.Object(
     dispute_status: { type: 'string', enum: ['open', 'won', 'lost'], description: 'State of the dispute.' },
     amount: Type.Number({ description: 'Disputed amount in major units.', examples: [10.5] }),
     currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['USD'] }),
-    reason: { type: ['string', 'null'], description: 'The provider’s word for the reason.', examples: ['fraudulent'] },
-    funds_withdrawn: Type.Boolean({ description: 'Whether the amount was taken back, which revokes the consumable.' }),
+    reason: { type: ['string', 'null'], description: 'The provider’s code for the reason.', examples: ['fraudulent'] },
+    funds_withdrawn: Type.Boolean({
+      description: 'Whether the bank took the amount back, which revokes the consumable.',
+    }),
     opened_at: Type.String({ format: 'date-time', description: 'When the dispute was opened.' }),
   },
   { title: 'DisputeEventData', additionalProperties: false },

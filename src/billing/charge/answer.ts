@@ -15,20 +15,20 @@ export const oneOffChargeOut = Type.Object(
       enum: ['processing', 'succeeded', 'failed', 'cancelled'],
       examples: ['succeeded'],
       description:
-        '`processing`: the outcome is not known yet, send the request again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged and nothing will be. The last three are final.',
+        '`processing`: the outcome is not known yet; send the request again with the same key. `succeeded`: charged. `failed`: declined. `cancelled`: nothing was charged, and nothing will be. The last three are final.',
     },
     failed_message_for_user: Type.String({
-      description: 'A sentence fit for the customer; empty unless failed.',
+      description: 'Message for the customer; empty unless the charge failed.',
       examples: [''],
     }),
     order_id: {
       type: ['string', 'null'],
       format: 'uuid',
-      description: 'The order; never null here.',
+      description: 'Identifier of the order; never null.',
       examples: ['0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20'],
     },
     idempotent_replay: Type.Boolean({
-      description: 'Whether this is the outcome of an earlier charge with the same key; this request charged nothing.',
+      description: 'Whether this is the state of an earlier charge with the same key. This request charged nothing.',
       default: false,
     }),
   },
@@ -46,7 +46,7 @@ export const chargeEventData = Type.Object(
       type: ['object', 'null'],
       title: 'ClientMetadata',
       additionalProperties: true,
-      description: 'The metadata of the request; null without any and after an erasure.',
+      description: 'Metadata of the request; null if there was none, and after an erasure.',
     },
   },
   { title: 'ChargeEventData', additionalProperties: false },

@@ -13,7 +13,7 @@ export const oneOffChargeIn = Type.Object(
   {
     external_id: externalId,
     amount: amountIn(
-      'Amount in major units (`10.5` with USD is $10.50): greater than 0, no more decimals than the currency has, not above the organization’s maximum. A number or a text; judged by the digits sent, without exponent.',
+      'Amount in major units (`10.5` with USD is $10.50): greater than 0, with no more decimals than the currency has, and not above the organization’s maximum. A number or a text without exponent; its digits are checked as they were sent.',
     ),
     currency_code: Type.String({
       description: 'ISO 4217 code, in any case.',
@@ -25,7 +25,7 @@ export const oneOffChargeIn = Type.Object(
     client_metadata: Type.Optional({
       type: 'object',
       additionalProperties: true,
-      description: 'Anything of your own, up to 16 KiB; never card data.',
+      description: 'Any data of your own, up to 16 KiB; never card data.',
       examples: [{ pack: 'tokens-100' }],
     }),
   },

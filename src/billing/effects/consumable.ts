@@ -14,7 +14,7 @@ export const consumable = shape('Consumable', 'c', {
   order_id: text('Order of the charge that granted it (UUID).', { example: '0198c1de-6a3c-7cc1-a9d4-3f1b7e5a9c20' }),
   amount: decimal('Amount that was charged, in major units.', { example: 10.5 }),
   currency_code: text('ISO 4217 code.', { example: 'USD' }),
-  is_active: boolean('False once a full refund has revoked it.'),
+  is_active: boolean('False after a full refund or a dispute has revoked it.'),
   granted_at: instant('When it was granted.'),
   revoked_at: instant('When it was revoked.', { nullable: true }),
 })

@@ -15,7 +15,7 @@ export const refundOut = Type.Object(
       enum: ['processing', 'succeeded', 'failed'],
       examples: ['succeeded'],
       description:
-        '`processing`: the outcome is not known yet and is looked for. A refund that succeeded can still fail later, with the event `refund.failed`.',
+        '`processing`: the outcome is not known yet, and will be looked up. A refund that succeeded can still fail later, with the event `refund.failed`.',
     },
     amount: Type.Number({ description: 'Amount of this refund, in major units.', examples: [10.5] }),
     currency_code: Type.String({ description: 'ISO 4217 code.', examples: ['USD'] }),
@@ -24,7 +24,7 @@ export const refundOut = Type.Object(
       examples: [10.5],
     }),
     consumable_revoked: Type.Boolean({
-      description: 'Whether refunds that are not soft add up to the whole amount, so that the consumable is revoked.',
+      description: 'Whether the consumable is revoked, because refunds that are not soft add up to the whole amount.',
     }),
     idempotent_replay: Type.Boolean({ description: 'Whether this is an earlier refund with the same key.' }),
   },

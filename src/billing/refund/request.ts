@@ -8,20 +8,33 @@ import { amountIn, externalId, idempotencyKey, notPositive, readAmountField, uui
 export const refundIn = Type.Object(
   {
     external_id: externalId,
-    order_id: uuidIn('Order of the charge to pay back.'),
+    order_id: uuidIn('Order of the charge to refund.'),
     amount: Type.Optional(
-      amountIn('Amount in major units; left out: all that is left of the charge. With an amount the key is required.'),
+      amountIn(
+        'Amount in major units. If it is left out, all that is left of the charge is refunded. With an amount, `idempotency_key` is required.',
+      ),
     ),
     soft_refund: Type.Optional(
       Type.Boolean({
-        description: 'A soft refund moves no money and never revokes the consumable; it counts in `amount_refunded`.',
+        description:
+          'Whether it is a soft refund, which moves no money and never revokes the consumable, and counts in `amount_refunded`.',
         default: false,
       }),
     ),
     reason: Type.Optional(
-      Type.String({ description: 'Why, in a word; kept, not shown.', maxLength: 256, default: '' }),
+      Type.String({
+        description: 'Reason of the refund. The billing API does not return it.',
+        maxLength: 256,
+        default: '',
+      }),
     ),
-    comment: Type.Optional(Type.String({ description: 'A note; kept, not shown.', maxLength: 2048, default: '' })),
+    comment: Type.Optional(
+      Type.String({
+        description: 'Note on the refund. The billing API does not return it.',
+        maxLength: 2048,
+        default: '',
+      }),
+    ),
     idempotency_key: Type.Optional(idempotencyKey),
   },
   { title: 'RefundIn', additionalProperties: false },
