@@ -6,42 +6,64 @@ import { tundishVersion } from './lib/version.ts'
 
 type Load = () => Promise<{ register: (program: Command) => void | Promise<void> }>
 
-/** A text describes a group whose commands are all operations of the operator's API. */
-const COMMANDS: Record<string, Load | string> = {
-  serve: () => import('./commands/serve.ts'),
-  worker: () => import('./commands/worker.ts'),
-  migrate: () => import('./commands/migrate.ts'),
-  doctor: () => import('./commands/doctor.ts'),
-  org: () => import('./commands/org.ts'),
-  project: () => import('./commands/project.ts'),
-  keys: () => import('./commands/keys.ts'),
-  import: () => import('./commands/import.ts'),
-  simulator: () => import('./commands/simulator.ts'),
-  erasures: () => import('./commands/erasures.ts'),
-  rates: () => import('./commands/rates.ts'),
-  report: () => import('./commands/report.ts'),
-  reconcile: () => import('./commands/reconcile.ts'),
-  charges: () => import('./commands/charges.ts'),
-  operator: () => import('./commands/operator.ts'),
-  search: 'find people, subscriptions and orders',
-  subscription: 'subscriptions of a project',
-  order: 'custom charges, their timelines and refunds',
-  refund: 'refunds whose outcome is unknown',
-  webhook: () => import('./commands/webhook.ts'),
-  profile: 'profiles of a project',
-  event: 'events of a project and their deliveries',
-  delivery: 'deliveries of events',
-  'merchant-account': () => import('./commands/merchant-account.ts'),
-  'stripe-import': 'imports of Stripe accounts that the servers carry out',
-  figures: 'read or rebuild the figures of a project or an organization',
-  audit: () => import('./commands/audit.ts'),
-  'master-key': () => import('./commands/master-key.ts'),
-  backup: () => import('./commands/backup.ts'),
-  restore: () => import('./commands/restore.ts'),
-  sync: () => import('./commands/sync.ts'),
-  shards: () => import('./commands/shards.ts'),
+/** The commands under the headings of the help. A text describes a group of operations of the operator's API. */
+const COMMANDS: Record<string, Record<string, Load | string>> = {
+  'The server': {
+    serve: () => import('./commands/serve.ts'),
+    worker: () => import('./commands/worker.ts'),
+    migrate: () => import('./commands/migrate.ts'),
+    doctor: () => import('./commands/doctor.ts'),
+    simulator: () => import('./commands/simulator.ts'),
+  },
+  'Organizations, projects and keys': {
+    org: () => import('./commands/org.ts'),
+    project: () => import('./commands/project.ts'),
+    keys: () => import('./commands/keys.ts'),
+    operator: () => import('./commands/operator.ts'),
+    audit: () => import('./commands/audit.ts'),
+    'master-key': () => import('./commands/master-key.ts'),
+  },
+  'Payment providers': {
+    'merchant-account': () => import('./commands/merchant-account.ts'),
+    rates: () => import('./commands/rates.ts'),
+    reconcile: () => import('./commands/reconcile.ts'),
+  },
+  Records: {
+    import: () => import('./commands/import.ts'),
+    'stripe-import': 'Let the server import Stripe accounts in the background',
+    sync: () => import('./commands/sync.ts'),
+    backup: () => import('./commands/backup.ts'),
+    restore: () => import('./commands/restore.ts'),
+  },
+  'People and orders': {
+    search: 'Find people, subscriptions and orders',
+    profile: 'Show and erase people',
+    subscription: 'List subscriptions',
+    order: 'Show, refund and resolve custom charges',
+    refund: 'List refunds, also those without an outcome',
+    charges: () => import('./commands/charges.ts'),
+    erasures: () => import('./commands/erasures.ts'),
+  },
+  Webhooks: {
+    webhook: () => import('./commands/webhook.ts'),
+    event: 'List events and send them again',
+    delivery: 'List deliveries of events',
+  },
+  Numbers: {
+    figures: 'Show revenue, funnels and subscriptions by day',
+    report: () => import('./commands/report.ts'),
+  },
+  'Several databases': {
+    shards: () => import('./commands/shards.ts'),
+  },
 }
 
+const MORE = `
+To try it: tundish serve --demo
+Each command has its own help: tundish COMMAND --help
+The guides are in docs/, and at /docs/guides of a running server.`
+
+const HELP = ['help [command]', 'Show help for a command'] as const
 const EXIT_USAGE = 2
 
 /** Runs the command of these words to its end, and sets the exit code of the process. */
@@ -62,25 +84,33 @@ export async function runCommand(words: string[]): Promise<void> {
 async function programOf(words: string[]): Promise<Command> {
   const program = new Command('tundish')
     .description(
-      'The backend of web funnels that sell subscriptions. Settings come from the environment; see docs/configuration.md.',
+      'The backend for web funnels that sell subscriptions. Settings come from the environment: docs/configuration.md.',
     )
-    .version(tundishVersion(), '--version', 'show the version')
-    .helpOption('-h, --help', 'show help')
-    .option('--env-file <file>', 'read settings from this file; those of the environment go first')
+    .version(tundishVersion(), '--version', 'Show the version')
+    .helpOption('-h, --help', 'Show this help')
+    .option('--env-file <file>', 'Read settings from this file; variables of the environment take precedence')
+    .addHelpText('after', MORE)
     .exitOverride()
     // Options belong to the command they follow: `import` and `import stripe` both have a --project.
     .enablePositionalOptions()
     .showHelpAfterError('(add --help for help)')
-  const named = words.find((word) => Object.hasOwn(COMMANDS, word))
-  for (const [name, load] of Object.entries(COMMANDS)) {
-    if (named !== undefined && named !== name) continue
-    if (typeof load === 'string') await (await import('./commands/operations.ts')).addGroup(program, name, load)
-    else await (await load()).register(program)
+  const named = words.find((word) => Object.values(COMMANDS).some((commands) => Object.hasOwn(commands, word)))
+  for (const [heading, commands] of Object.entries(COMMANDS)) {
+    program.commandsGroup(`${heading}:`)
+    for (const [name, load] of Object.entries(commands)) if ((named ?? name) === name) await add(program, name, load)
   }
-  // Subcommands copy this setting from their parent when they are created, which was before it was set here.
-  for (const command of [program, ...program.commands, ...program.commands.flatMap(({ commands }) => commands)])
+  program.commandsGroup('Help:').helpCommand(...HELP)
+  for (const command of [program, ...program.commands, ...program.commands.flatMap(({ commands }) => commands)]) {
+    // Subcommands copy this setting from their parent when they are created, which was before it was set here.
     command.exitOverride()
+    if (command !== program && command.commands.length > 0 && command.name() !== 'import') command.helpCommand(...HELP)
+  }
   return program
+}
+
+async function add(program: Command, name: string, load: Load | string): Promise<void> {
+  if (typeof load === 'string') await (await import('./commands/operations.ts')).addGroup(program, name, load)
+  else await (await load()).register(program)
 }
 
 if (import.meta.main) {

@@ -6,10 +6,10 @@ import { action } from './command.ts'
 import { addOperations } from './operations.ts'
 
 export async function register(program: Command): Promise<void> {
-  const audit = program.command('audit').description('the log of operators’ actions')
+  const audit = program.command('audit').description('Show and verify the log of the actions of operators')
   await addOperations(audit, ['audit verify'])
   action(
-    audit.command('verify').description('check that no entry was changed, removed or inserted'),
+    audit.command('verify').description('Check that no entry was changed, removed or inserted'),
     async ({ db, seal, config }) => {
       const verdict = await verifyAudit(db, seal, auditHeadsPath(config))
       const isIntact = verdict.wrong.length === 0

@@ -17,12 +17,12 @@ interface Options {
 export function register(program: Command): void {
   const command = program
     .command('backup <file>')
-    .description('save the database into a file ("-": standard output), while the server runs; see docs/backup.md')
-    .option('--force', 'overwrite the file')
+    .description('Save the database to a file (- for standard output) while the server runs; see docs/backup.md')
+    .option('--force', 'Overwrite an existing file')
     .addOption(
       new Option(
         '--format <format>',
-        'of pg_dump, which is the default where it fits the server, or our own, which needs no tools',
+        'postgresql: of pg_dump, the default if that program is installed and fits the server; tundish: needs no tools',
       ).choices(['postgresql', 'tundish'] satisfies Format[]),
     )
   withSettings(command, async (config: Config, ...given: unknown[]) => {

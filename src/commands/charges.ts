@@ -10,15 +10,17 @@ import { action } from './command.ts'
 import { commandLine } from './operations.ts'
 
 export function register(program: Command): void {
-  const charges = program.command('charges').description('custom charges')
+  const charges = program.command('charges').description('Record the outcome of a charge or refund')
   action(
     charges
       .command('resolve <id>')
-      .description('end a charge (by its order_id) or a refund in progress whose outcome the provider will never know')
-      .addOption(
-        new Option('--as <status>', 'its outcome').choices(['succeeded', 'failed', 'cancelled']).makeOptionMandatory(),
+      .description(
+        'Record the outcome of a charge (by its order_id) or a refund whose outcome the provider will never know',
       )
-      .requiredOption('--because <text>', 'how you know the outcome; stored with it'),
+      .addOption(
+        new Option('--as <status>', 'The outcome').choices(['succeeded', 'failed', 'cancelled']).makeOptionMandatory(),
+      )
+      .requiredOption('--because <text>', 'How you know the outcome; stored with it'),
     async (app, id: string, { as, because }: { as: Resolution; because: string }) => {
       if (!isUuid(id)) throw new UsageError(`"${id}" is not the id of an order or a refund.`)
       if (because.trim() === '') throw new UsageError('--because must say why.')

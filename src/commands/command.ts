@@ -92,7 +92,7 @@ function failWhenStopped(signal: AbortSignal): Promise<never> {
 
 /** The same without opening anything: `run` gets only the settings. */
 export function withSettings(command: Command, run: (config: Config, ...args: unknown[]) => Promise<Result>): Command {
-  return command.option('--json', 'print one JSON document and nothing else').action(async (...args: unknown[]) => {
+  return command.option('--json', 'Print one JSON document and nothing else').action(async (...args: unknown[]) => {
     // Commander appends the command itself; the arguments and then the options come before it.
     const given = args.slice(0, -1)
     const { json } = given.at(-1) as { json?: boolean }

@@ -10,8 +10,8 @@ const WIDTH = 12
 export function register(program: Command): void {
   const doctor = program
     .command('doctor')
-    .description('check settings, database, keys, counts, ledgers, disk and providers; say what to do')
-    .option('--fix-counts', 'first correct the counters that differ from a recount')
+    .description('Check the installation, and say how to fix problems')
+    .option('--fix-counts', 'First correct counters that differ from a recount')
   withSettings(doctor, async (config: Config, options: unknown) => {
     const { fixCounts } = options as { fixCounts?: boolean }
     // With DATABASE_URL there is no embedded server to stop: a signal ends it at once.

@@ -9,9 +9,9 @@ import { action } from './command.ts'
 import { commandLine } from './operations.ts'
 
 export function register(program: Command): void {
-  const erasures = program.command('erasures').description('the ledger of erased profiles')
+  const erasures = program.command('erasures').description('Export the ledger of erasures, or repeat its erasures')
   action(
-    erasures.command('export').description('print the ledger of the database, one line an erasure'),
+    erasures.command('export').description('Print the ledger of the database, one line for each erasure'),
     async ({ db }) => {
       const list = await listErasures(db)
       return { json: list, text: list.map((erasure) => JSON.stringify(erasure)).join('\n') }
@@ -21,7 +21,7 @@ export function register(program: Command): void {
     erasures
       .command('reapply [files...]')
       .description(
-        'erase the profiles of these ledgers again (by default of ERASURE_LEDGER), after restoring a backup',
+        'Erase the profiles of these ledgers again (by default of ERASURE_LEDGER), after restoring a backup',
       ),
     async (app, files: string[]) => {
       const { db, config } = app

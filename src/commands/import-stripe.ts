@@ -33,18 +33,18 @@ const STDIN = '-'
 export function registerStripe(parent: Command): void {
   const command = parent
     .command('stripe')
-    .description('import customers, products, subscriptions and payments of a Stripe account into a project')
-    .requiredOption('--org <id>', 'the organization')
-    .requiredOption('--project <id>', 'the project to import into')
-    .option('--merchant-account <id>', 'the merchant account; without, the only one that is connected')
+    .description('Import customers, products, subscriptions and payments of a Stripe account')
+    .requiredOption('--org <id>', 'The organization')
+    .requiredOption('--project <id>', 'The project to import into')
+    .option('--merchant-account <id>', 'The merchant account; by default the only connected one')
     .option(
       '--key-file <file>',
-      "a secret or restricted key in a file (- for standard input), in place of the account's",
+      "File with a secret or restricted key (- for standard input), instead of the account's",
     )
-    .option('--since <time>', 'only objects created at or after this time')
-    .option('--external-id-key <key>', "the name in a customer's metadata that holds your id of the customer")
-    .option('--follow', 'then import changes at Stripe until Ctrl-C')
-    .option('--dry-run', 'read and check everything, and write nothing')
+    .option('--since <time>', 'Only objects created at or after this time')
+    .option('--external-id-key <key>', "The field of a customer's metadata with your id of the customer")
+    .option('--follow', 'Then import changes at Stripe until Ctrl-C')
+    .option('--dry-run', 'Read and check everything, and write nothing')
   withSettings(command, (config, options) =>
     untilStopped(config, (app, signal) =>
       run(app, options as Options, signal).catch((error) => {

@@ -26,15 +26,18 @@ const STDIN_NAME = 'stdin'
 export function register(program: Command): void {
   const command = program
     .command('import <files...>')
-    .description('bring records into a project, from files of JSON lines or from standard input (-)')
-    .option('--project <id>', 'the project to import into (required)')
-    .option('--live', 'stamp each change now, so that a sync sees it; without, the times of the lines are kept')
+    .description('Import records from files of JSON lines, or from standard input (-); see docs/import.md')
+    .option('--project <id>', 'The project to import into (required)')
+    .option(
+      '--live',
+      'A feed: set updated_at to the present time, so that a sync reads the changes; by default, history keeps its dates',
+    )
     .option(
       '--emit-events',
-      'write events of new and changed profiles, sessions and subscriptions, and of new transactions',
+      'Send events of new and changed profiles, sessions and subscriptions, and of new transactions',
     )
-    .option('--dry-run', 'check everything and write nothing')
-    .option('--skip-bad-lines', 'leave bad lines out, and put them into FILE.rejected.ndjson')
+    .option('--dry-run', 'Check everything and write nothing')
+    .option('--skip-bad-lines', 'Write the good lines, and the bad ones to FILE.rejected.ndjson')
   withSettings(command, (config, ...given) => {
     const [files, options] = given as [string[], Options]
     return untilStopped(config, (app, signal) => importFiles(app, files, options, signal))

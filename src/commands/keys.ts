@@ -9,15 +9,15 @@ import { addOperations, commandLine } from './operations.ts'
 import { readSpan } from './span.ts'
 
 export async function register(program: Command): Promise<void> {
-  const keys = program.command('keys').description('secret keys')
+  const keys = program.command('keys').description('Manage the secret keys of an organization or a project')
   await addOperations(keys)
   action(
     keys
       .command('regenerate')
-      .description('create a new key and revoke the old ones')
-      .option('--org <id>', 'the organization whose key it is')
-      .option('--project <id>', 'the project whose key it is')
-      .option('--overlap <time>', 'how long the old keys stay valid: 24h, 90m, 7d'),
+      .description('Create a new key and revoke all old ones')
+      .option('--org <id>', 'The organization')
+      .option('--project <id>', 'The project')
+      .option('--overlap <time>', 'How long the old keys stay valid: 24h, 90m, 7d; by default not at all'),
     async (app, { org, project, overlap }: { org?: string; project?: string; overlap?: string }) => {
       if ((org === undefined) === (project === undefined)) throw new UsageError('Give either --org or --project.')
       const seconds = overlap === undefined ? 0 : readSpan('--overlap', overlap)

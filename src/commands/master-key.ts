@@ -14,13 +14,15 @@ interface Options {
 }
 
 export function register(program: Command): void {
-  const masterKey = program.command('master-key').description('the key that seals the secrets in the database')
+  const masterKey = program
+    .command('master-key')
+    .description('Replace the key that encrypts the secrets in the database')
   action(
     masterKey
       .command('replace')
-      .description('seal everything under a new master key; every other process must be stopped')
-      .option('--to <file>', 'read the new key from this file, or - for a pipe; required when MASTER_KEY is set')
-      .option('--others-are-stopped', 'do not check for other processes: their connections may be those of a pooler'),
+      .description('Encrypt all secrets with a new master key; every other process must be stopped')
+      .option('--to <file>', 'File with the new key, - for standard input; required if MASTER_KEY is set')
+      .option('--others-are-stopped', 'Do not check for other processes, whose connections may be those of a pooler'),
     async (app, { to: file, othersAreStopped = false }: Options) => {
       const { masterKey, dataDir } = app.config
       const key = await newKey(file, masterKey !== undefined)

@@ -14,17 +14,17 @@ interface Options {
 }
 
 export async function register(program: Command): Promise<void> {
-  const accounts = program.command('merchant-account').description('merchant accounts of an organization')
+  const accounts = program.command('merchant-account').description('Connect accounts at payment providers')
   await addOperations(accounts, [CONNECT_COMMAND])
   action(
     accounts
       .command('connect <psp> <psp_merchant_id>')
-      .description('store the credentials of a merchant account, or replace them')
-      .requiredOption('--org <id>', 'the organization')
-      .option('--sandbox', 'the account is of the provider’s test mode')
+      .description('Store or replace the credentials of a merchant account, such as: connect stripe shop-test')
+      .requiredOption('--org <id>', 'The organization')
+      .option('--sandbox', 'The account is in the provider’s test mode')
       .option(
         '--from <file>',
-        'read the secrets from a file, a line each; by default they are asked for, or read from a pipe',
+        'File with the secrets, each on its own line; by default they are asked for, or read from a pipe',
       ),
     async (app, psp: string, psp_merchant_id: string, { org, sandbox = false, from }: Options) => {
       const lines = await readSecrets(from, ['Secret key', 'Signing secret of the notifications (empty: none)'])

@@ -74,22 +74,27 @@ const isTenant = ({ command }: Operation, name: string) =>
 interface Schema {
   type?: string | string[]
   description?: string
+  enum?: string[]
+  format?: string
 }
 
 function addCommand(command: Command, alike: Operation[]): void {
   const [first] = alike as [Operation]
-  command.description(first.summary)
+  command.description(summaryOf(alike))
   const tenants = alike.map((operation) => paramsOf(operation).filter((name) => isTenant(operation, name)))
   for (const name of new Set(tenants.flat())) {
     const { flag } = TENANTS[name]!
-    if (alike.length === 1) command.requiredOption(flag, `the ${name.replace('_id', '')}`)
-    else command.option(flag, `the ${name.replace('_id', '')}`)
+    if (alike.length === 1) command.requiredOption(flag, `The ${name.replace('_id', '')}`)
+    else command.option(flag, `The ${name.replace('_id', '')}`)
   }
   const places = placesOf(first)
-  for (const name of places) command.argument(`<${name}>`, propertiesOf(first)[name]?.description)
+  for (const name of places) {
+    const schema = propertiesOf(first)[name]
+    command.argument(`<${PLACE_NAMES[name] ?? name}>`, schema && helpOf(schema))
+  }
   for (const [name, schema] of Object.entries(propertiesOf(first))) {
     if (places.includes(name)) continue
-    const flag = flagOf(name)
+    const flag = flagOf(name, schema)
     if (schemaOf(first)?.required?.includes(name)) command.requiredOption(flag, helpOf(schema))
     else command.option(flag, helpOf(schema))
   }
@@ -102,9 +107,21 @@ function addCommand(command: Command, alike: Operation[]): void {
   })
 }
 
-/** At the command line a list is one word. */
-const helpOf = ({ type, description }: Schema) =>
-  type === 'array' ? `${description} Several are separated by commas.` : description
+// The names of positional arguments in the help, where those of the API say less.
+const PLACE_NAMES: Record<string, string> = { q: 'word', organization_id: 'id', project_id: 'id' }
+
+/** The API's description, as the other options are described. At the command line a list is one word. */
+function helpOf({ type, description = '' }: Schema): string {
+  const plain = description.replaceAll('`', '').replace(/\.$/, '')
+  return type === 'array' ? `${plain}. Several are separated by commas` : plain
+}
+
+/** `List the keys of an organization` and `List the keys of a project` are `List the keys of an organization or a project`. */
+function summaryOf(alike: Operation[]): string {
+  const [first, ...others] = alike.map(({ summary }) => summary.split(' ')) as [string[], ...string[][]]
+  const differing = others.map((words) => words.slice(words.findIndex((word, n) => word !== first[n])).join(' '))
+  return [first.join(' '), ...differing.filter((text) => !first.join(' ').endsWith(text))].join(' or ')
+}
 
 /** Of the operations that share a command, the one whose tenant was given. */
 function choose(alike: Operation[], options: Record<string, string | undefined>): Operation {
@@ -173,6 +190,15 @@ const placesOf = (operation: Operation) => [
 const SECONDS = '_seconds'
 const isSpan = (name: string) => name.endsWith(SECONDS)
 const wordsOf = (name: string) => (isSpan(name) ? name.slice(0, -SECONDS.length) : name).replaceAll('_', '-')
-const flagOf = (name: string) => `--${wordsOf(name)} <${isSpan(name) ? 'time' : 'value'}>`
+const flagOf = (name: string, schema: Schema) =>
+  `--${wordsOf(name)} <${isSpan(name) ? 'time' : placeholderOf(name, schema)}>`
+
+function placeholderOf(name: string, { type, enum: choices, format }: Schema): string {
+  if (choices) return choices.join('|')
+  if (format === 'date-time') return 'time'
+  if (name.endsWith('_id')) return 'id'
+  return VALUES[String(type)] ?? 'value'
+}
+const VALUES: Record<string, string> = { boolean: 'true|false', integer: 'number', array: 'list' }
 /** The name under which commander keeps an option's value. */
 const optionName = (name: string) => wordsOf(name).replace(/-([a-z])/g, (_all, letter: string) => letter.toUpperCase())

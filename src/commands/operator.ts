@@ -27,19 +27,16 @@ interface NewKey {
 }
 
 export async function register(program: Command): Promise<void> {
-  const operator = program.command('operator').description("keys of the operator's API")
+  const operator = program.command('operator').description('Manage keys of the dashboard and the operator’s API')
   await addOperations(operator)
   action(
     operator
       .command('create')
-      .description('create a key and print it, once')
-      .requiredOption('--name <name>', 'who uses it, or what for')
-      .addOption(new Option('--scope <scope>', 'what it may do').choices(['read', 'write']).default('read'))
-      .option('--expires <time>', 'how long it is valid: 12h, 90d')
-      .option(
-        '--key-file <file>',
-        'a file with the key, which is created if it is not there: the same key on several shards',
-      ),
+      .description('Create a key and print it, once')
+      .requiredOption('--name <name>', 'Its owner or its purpose')
+      .addOption(new Option('--scope <scope>', 'Read only, or also write').choices(['read', 'write']).default('read'))
+      .option('--expires <time>', 'How long it is valid: 12h, 90d; by default for ever')
+      .option('--key-file <file>', 'File with the key, made if it does not exist: one key for several shards'),
     async (app, { name, scope, expires, keyFile }: NewKey) => {
       checkName(name)
       const seconds = expires === undefined ? undefined : readSpan('--expires', expires)
@@ -61,7 +58,7 @@ export async function register(program: Command): Promise<void> {
       }
     },
   )
-  action(operator.command('revoke <id>').description('revoke a key'), async (app, id: string) => {
+  action(operator.command('revoke <id>').description('Revoke a key'), async (app, id: string) => {
     await audited(app, commandLine(), async (query) => {
       await endOperator(query, id).catch((error) => {
         throw error instanceof ApiError ? new Refusal(error.message) : error
@@ -71,9 +68,7 @@ export async function register(program: Command): Promise<void> {
     return { json: { id }, text: `The operator key ${id} is no longer valid.` }
   })
   action(
-    operator
-      .command('link <id>')
-      .description('create a link that signs in to the dashboard once, with this operator key'),
+    operator.command('link <id>').description('Print a link that signs in to the dashboard once, with this key'),
     async (app, id: string) => {
       const token = await audited(app, commandLine(), async (query) => {
         const found = await findOperator(query, id)

@@ -14,14 +14,14 @@ interface Rules {
 }
 
 export async function register(program: Command): Promise<void> {
-  const org = program.command('org').description('organizations, the owners of projects')
+  const org = program.command('org').description('Manage organizations: their settings for charges and erasures')
   await addOperations(org, ['org create', 'org list', 'org set'])
 
   action(
     org
       .command('create <id>')
-      .description('create an organization and print its secret key, once')
-      .option('--name <name>', 'a display name'),
+      .description('Create an organization and print its secret key, once')
+      .option('--name <name>', 'Display name'),
     async (app, id: string, { name }: { name?: string }) => {
       const made = await runOperation('org', 'createOrganization', app, {
         body: { id, ...(name !== undefined && { name }) },
@@ -32,7 +32,7 @@ export async function register(program: Command): Promise<void> {
       }
     },
   )
-  action(org.command('list').description('list the organizations'), async ({ db }) => {
+  action(org.command('list').description('List organizations'), async ({ db }) => {
     const list = await listOrganizations(db)
     const columns = ['id', 'name', 'one_off_charge_enabled', 'created_at']
     return { json: list, text: list.length > 0 ? table(list, columns) : 'There is no organization yet.' }
@@ -40,18 +40,21 @@ export async function register(program: Command): Promise<void> {
   action(
     org
       .command('set <id>')
-      .description("set an organization's rules for custom charges, and its rate limit")
-      .option('--one-off-charge <on|off>', 'whether custom charges are allowed')
+      .description('Change the settings of an organization')
+      .option('--one-off-charge <on|off>', 'Whether custom charges are allowed')
       .option(
         '--max-amount <amount>',
-        'largest amount in major units: 500, or JPY=50000 for one currency; repeatable',
+        'Maximum of one charge in major units: 500, or JPY=50000 for one currency; repeatable',
         collect,
         [],
       )
-      .option('--erase-at-provider <how>', 'whether erasures reach the payment provider: off, on or delete')
+      .option(
+        '--erase-at-provider <how>',
+        'Whether erasures reach the payment provider: off, on, or delete the customer there',
+      )
       .option(
         '--rate-limit <limit>',
-        'requests a second of its key: 200, 200/1000 with how many at once, off, default',
+        'Requests a second with each of its keys: 200; with how many at once: 200/1000; off; default',
       ),
     async (app, id: string, { oneOffCharge, maxAmount, rateLimit, eraseAtProvider }: Rules) => {
       const given = [oneOffCharge, maxAmount[0], rateLimit, eraseAtProvider]

@@ -6,15 +6,15 @@ import { addOperations, runOperation } from './operations.ts'
 import { table } from './text.ts'
 
 export async function register(program: Command): Promise<void> {
-  const project = program.command('project').description('projects, each with its own records and key')
+  const project = program.command('project').description('Manage projects, each with its own records and keys')
   await addOperations(project, ['project create', 'project list', 'project set'])
 
   action(
     project
       .command('create <id>')
-      .description('create a project and print its secret key, once')
-      .requiredOption('--org <id>', 'the organization it belongs to')
-      .option('--name <name>', 'a display name'),
+      .description('Create a project and print its secret key, once')
+      .requiredOption('--org <id>', 'The organization that it belongs to')
+      .option('--name <name>', 'Display name'),
     async (app, id: string, { org, name }: { org: string; name?: string }) => {
       const made = await runOperation('project', 'createProject', app, {
         params: { organization_id: org },
@@ -32,15 +32,15 @@ export async function register(program: Command): Promise<void> {
   action(
     project
       .command('set <id>')
-      .description('limit how fast each key of a project may send')
-      .requiredOption('--rate-limit <limit>', 'requests a second: 200, 200/1000 with how many at once, off, default'),
+      .description('Set the rate limit of the keys of a project')
+      .requiredOption('--rate-limit <limit>', 'Requests a second: 200; with how many at once: 200/1000; off; default'),
     async (app, id: string, { rateLimit }: { rateLimit: string }) => {
       const input = { params: { project_id: id }, body: { rate_limit: rateLimit } }
       const json = await runOperation('project', 'setProjectRateLimit', app, input)
       return { json, text: `Each key of project ${id} may send ${describeRate(String(json.rate_limit))}.` }
     },
   )
-  action(project.command('list').description('list the projects'), async ({ db }) => {
+  action(project.command('list').description('List projects'), async ({ db }) => {
     const list = await listProjects(db)
     const columns = ['id', 'organization_id', 'name', 'created_at']
     return { json: list, text: list.length > 0 ? table(list, columns) : 'There is no project yet.' }

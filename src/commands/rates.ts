@@ -10,12 +10,12 @@ import { action } from './command.ts'
 import { commandLine } from './operations.ts'
 
 export function register(program: Command): void {
-  const rates = program.command('rates').description('exchange rates, for amounts in US dollars')
+  const rates = program.command('rates').description('Load exchange rates, for amounts in US dollars')
   action(
     rates
       .command('load <file>')
-      .description("load the European Central Bank's CSV or XML, or a CSV with the columns date,currency,per_euro")
-      .option('--org <id>', 'for this organization only; by default for all'),
+      .description("Load the European Central Bank's CSV or XML, or a CSV with the columns date,currency,per_euro")
+      .option('--org <id>', 'Only for this organization; by default for all'),
     async (app, file: string, { org }: { org?: string }) => {
       const { db } = app
       if (org !== undefined) await requireOrganization(db.query, org)

@@ -14,9 +14,9 @@ export function register(program: Command): void {
     program
       .command('reconcile')
       .description(
-        'compare orders and refunds with what the payment providers did; exit code 1 when they differ or cannot be compared',
+        'Compare orders and refunds with those of the payment providers; exit code 1 if they differ or cannot be compared',
       )
-      .requiredOption('--since <time>', 'compare movements since this date-time, such as 2026-01-31T00:00:00Z'),
+      .requiredOption('--since <time>', 'Compare everything since this date-time, such as 2026-01-31T00:00:00Z'),
     async (app, { since }: { since: string }) => {
       const from = instantOf(since)
       const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }

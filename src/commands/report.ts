@@ -34,13 +34,15 @@ interface Options {
 export function register(program: Command): void {
   const command = program
     .command('report')
-    .description('payments, refunds and chargebacks by month, currency and provider; see docs/finance.md')
-    .requiredOption('--org <id>', 'the organization')
-    .option('--month <month>', 'a month in UTC, such as 2026-10')
-    .option('--from <day>', 'instead of a month: the first day')
-    .option('--to <day>', 'the day after the last')
-    .option('--rows', 'the signed rows instead of their sums')
-    .addOption(new Option('--format <format>', 'how it is printed').choices(['table', 'csv', 'json']).default('table'))
+    .description('Sum payments, refunds, chargebacks and fees by month, currency and provider; see docs/finance.md')
+    .requiredOption('--org <id>', 'The organization')
+    .option('--month <month>', 'A month in UTC, such as 2026-10')
+    .option('--from <day>', 'Instead of a month: the first day')
+    .option('--to <day>', 'The day after the last')
+    .option('--rows', 'Print the rows with their signs instead of the sums')
+    .addOption(
+      new Option('--format <format>', 'Format of the output').choices(['table', 'csv', 'json']).default('table'),
+    )
   action(command, (app, options: Options) => report(app, options))
 }
 

@@ -20,11 +20,13 @@ interface Options {
 export function register(program: Command): void {
   const command = program
     .command('restore <file>')
-    .description('load a backup ("-": standard input) into an empty database; see docs/backup.md')
-    .option('--replace', 'delete all data in the database first')
-    .option('--erasures <files...>', 'ledgers of erasures, beside the one of ERASURE_LEDGER')
+    .description('Load a backup (- for standard input) into an empty database; see docs/backup.md')
+    .option('--replace', 'Delete all data in the database first')
+    .option('--erasures <files...>', 'Ledgers of erasures, in addition to that of ERASURE_LEDGER')
     .addOption(
-      new Option('--without-erasures', 'there is no ledger, because no profile was erased since').conflicts('erasures'),
+      new Option('--without-erasures', 'There is no ledger, because no profile was erased since the backup').conflicts(
+        'erasures',
+      ),
     )
   withSettings(command, async (config: Config, ...given: unknown[]) => {
     const [file, { replace = false, erasures = [], withoutErasures = false }] = given as [string, Options]

@@ -17,10 +17,10 @@ interface Options {
 export function register(program: Command): void {
   program
     .command('serve')
-    .description('run the server')
-    .option('--demo', 'create the demo organization and project once, and print calls to try')
-    .addOption(new Option('--no-worker', 'leave the background work to "tundish worker"'))
-    .option('--workers <number>', 'serve with several processes: how many, or auto for one on each core')
+    .description('Run the server: both APIs, the dashboard and the background work')
+    .option('--demo', 'Create the demo organization and project once, and print keys and calls to try')
+    .addOption(new Option('--no-worker', 'Leave the background work to "tundish worker"'))
+    .option('--workers <number>', 'Serve with several processes: how many, or auto for one on each core')
     .action((options: Options) => guard(() => serve(options)))
 }
 

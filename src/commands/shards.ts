@@ -17,22 +17,24 @@ import { commandLine } from './operations.ts'
 import { table } from './text.ts'
 
 export function register(program: Command): void {
-  const group = program.command('shards').description('several databases, each with whole organizations')
+  const group = program
+    .command('shards')
+    .description('Operate several databases, each with complete organizations; see docs/growing.md')
   const command = (words: string, description: string) =>
     group
       .command(words)
       .description(description)
-      .requiredOption('--in <folder>', 'the settings of each shard, NAME.env')
-  registerDirectory(command('directory', 'write the maps by which HAProxy finds the shard of a request'))
-  registerRun(command('run <words...>', 'run a command on every shard: run --in FOLDER -- doctor'))
-  registerMove(command('move <organization>', 'move an organization to another shard while it is served'))
+      .requiredOption('--in <folder>', 'Folder with the settings of each shard, NAME.env')
+  registerDirectory(command('directory', 'Write the maps by which HAProxy finds the shard of a request'))
+  registerRun(command('run <words...>', 'Run a command on every shard, such as: run --in FOLDER -- doctor'))
+  registerMove(command('move <organization>', 'Move an organization to another shard while it is served'))
 }
 
 function registerDirectory(command: Command): void {
   command
-    .requiredOption('--to <folder>', 'where HAProxy reads the maps')
-    .option('--haproxy <socket...>', 'the socket of a HAProxy to load them into: a path, or host:port')
-    .option('--follow', 'go on, and write what changes')
+    .requiredOption('--to <folder>', 'Folder from which HAProxy reads the maps')
+    .option('--haproxy <socket...>', 'Also load them into the HAProxy with this socket: a path, or host:port')
+    .option('--follow', 'Continue, and write changes')
   withSettings(command, async (config, given) => {
     const options = given as { in: string; to: string; haproxy?: string[]; follow?: boolean }
     const shards = readShards(options.in)
@@ -57,7 +59,7 @@ async function writeDirectory(shards: readonly Shard[], folder: string, sockets:
 }
 
 function registerRun(command: Command): void {
-  command.option('--merge', 'print the lists of all shards as one, with a column "shard"')
+  command.option('--merge', 'Print the lists of all shards as one, with a column "shard"')
   withSettings(command, async (_config, ...given) => {
     const [words, { in: folder, json, merge: isMerged }] = given as [string[], RunOptions]
     const ran: Ran[] = []
@@ -100,10 +102,10 @@ async function columnsOf(words: readonly string[]): Promise<readonly string[] | 
 
 function registerMove(command: Command): void {
   command
-    .requiredOption('--from <shard>', 'the shard that has it')
-    .requiredOption('--to <shard>', 'the shard that gets it')
-    .option('--give-up', 'give up a move that was broken off: the first shard serves it again')
-    .option('--target-is-gone', 'with --give-up: the other shard does not respond and never will')
+    .requiredOption('--from <shard>', 'The shard that has it')
+    .requiredOption('--to <shard>', 'The shard that gets it')
+    .option('--give-up', 'Give up an interrupted move: the old shard serves the organization again')
+    .option('--target-is-gone', 'With --give-up: the new shard will never respond again')
   withSettings(command, async (_config, ...given) => {
     const [organization, options] = given as [string, MoveOptions]
     if (options.targetIsGone && !options.giveUp) throw new UsageError('--target-is-gone is for --give-up.')

@@ -18,16 +18,16 @@ interface Options {
 export function register(program: Command): void {
   program
     .command('simulator')
-    .description('run the payment provider simulator, with its ledger in the data folder')
-    .option('--port <number>', 'port on 127.0.0.1; 0 takes any free one', '8090')
+    .description('Run a simulated payment provider, with its ledger in DATA_DIR')
+    .option('--port <number>', 'Port on 127.0.0.1; 0 takes any free one', '8090')
     .addOption(
-      new Option('--dialect <name>', "the API it speaks: Tundish's own, or Stripe's")
+      new Option('--dialect <name>', "Its API: Tundish's own, or Stripe's")
         .choices(['tundish', 'stripe'])
         .default('tundish'),
     )
     .option(
       '--demo-customers <number>',
-      "with Stripe's API: fills an empty account with customers and two years of payments",
+      "With Stripe's API: fill an empty account with customers and two years of payments",
     )
     .action((options: Options) => guard(() => run(options)))
 }

@@ -29,13 +29,13 @@ const LONGEST_PAUSE_S = DAY_S
 export function register(program: Command): void {
   const command = program
     .command('sync')
-    .description('keep a copy of a project: everything at first, then what changed')
-    .requiredOption('--to <target>', 'a folder, sqlite:FILE, duckdb:FILE or postgres://…')
-    .option('--url <url>', 'the server to copy from; else SYNC_URL, else this machine')
-    .option('--key-file <file>', "a file with the project's secret key, - for standard input; else SYNC_KEY")
-    .addOption(new Option('--format <format>', 'of the files in a folder; ndjson by default').choices(FORMATS))
-    .option('--follow', 'then copy changes until Ctrl-C')
-    .option('--every <seconds>', 'the pause between two runs with --follow', '10')
+    .description('Keep a copy of a project in files or another database; see docs/sync.md')
+    .requiredOption('--to <target>', 'A folder, sqlite:FILE, duckdb:FILE or postgres://…')
+    .option('--url <url>', 'The server to copy from; by default SYNC_URL, else this machine')
+    .option('--key-file <file>', "File with the project's secret key, - for standard input; by default SYNC_KEY")
+    .addOption(new Option('--format <format>', 'Format of the files in a folder; by default ndjson').choices(FORMATS))
+    .option('--follow', 'Continue, and copy changes until Ctrl-C')
+    .option('--every <seconds>', 'Pause between two runs with --follow', '10')
   withSettings(command, async (config, given) => {
     const options = given as Options
     const everyMs = pauseOf(options.every)

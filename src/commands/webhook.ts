@@ -15,14 +15,14 @@ interface Options {
 }
 
 export async function register(program: Command): Promise<void> {
-  const webhook = program.command('webhook').description('webhook endpoints of a project')
+  const webhook = program.command('webhook').description('Manage the endpoints that receive the events of a project')
   await addOperations(webhook)
   webhook
     .command('listen')
-    .description('forward new events, signed, to a program on this machine until Ctrl-C; no endpoint is made')
-    .requiredOption('--project <id>', 'the project')
-    .requiredOption('--forward-to <url>', 'where they are posted, such as http://127.0.0.1:3000/webhooks')
-    .option('--kinds <kinds>', 'only these kinds, separated by commas')
+    .description('Forward new events, signed, to a program on this machine until Ctrl-C; needs no endpoint')
+    .requiredOption('--project <id>', 'The project')
+    .requiredOption('--forward-to <url>', 'URL of the program, such as http://127.0.0.1:3000/webhooks')
+    .option('--kinds <kinds>', 'Only these kinds, separated by commas')
     .action((options: Options) => guard(() => listen(options)))
 }
 

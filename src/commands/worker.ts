@@ -9,7 +9,7 @@ import { abortedWhenStopped, guard } from './command.ts'
 export function register(program: Command): void {
   program
     .command('worker')
-    .description('do the background work without serving: settle charges, deliver events, add up counts')
+    .description('Do only the background work: settle charges, deliver events, update figures')
     .action(() => guard(work))
 }
 

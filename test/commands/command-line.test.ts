@@ -30,6 +30,31 @@ describe('the command line', () => {
     }
   })
 
+  test('help has the commands under headings, each with a verb, and says where to begin', async () => {
+    const { stdout } = await tundishAgain(['--help'])
+    const [, listed] = stdout.split(/^Options:$/m)
+    assert.match(listed!, /^The server:\n {2}serve /m)
+    assert.match(listed!, /^To try it: tundish serve --demo$/m)
+    const described = [...listed!.matchAll(/^ {2}[a-z-]+(?: (?:\[\w+\]|<[\w.]+>))* {2,}(\S)/gm)].map(
+      ([, first]) => first!,
+    )
+    assert.ok(described.length >= 30)
+    for (const first of described) assert.match(first, /[A-Z]/)
+  })
+
+  for (const [words, line] of [
+    ['keys list', 'List the secret keys of an organization or a project'],
+    ['figures show', 'Get figures of a project or an organization, the sums of its projects'],
+    ['search', 'Usage: tundish search [options] <word>'],
+    ['order list', '--status <processing|succeeded|failed|cancelled>'],
+    ['order refund', '--soft-refund <true|false>'],
+  ] as const) {
+    test(`help of ${words} has: ${line}`, async () => {
+      const { stdout } = await tundishAgain([...words.split(' '), '--help'])
+      assert.ok(stdout.replaceAll(/\s+/g, ' ').includes(line), stdout)
+    })
+  }
+
   test('--version is that of the package', async () => {
     const { version } = JSON.parse(await readFile(join(import.meta.dirname, '../../package.json'), 'utf8'))
     assert.deepEqual(await tundish(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' })
@@ -40,7 +65,7 @@ describe('the command line', () => {
       const { stdout } = await tundishAgain([...command.split(' '), '--help'])
       assert.match(
         stdout.replaceAll(/\s+/g, ' '),
-        /--(?:kinds|currencies) <value> [^.]+\. Several are separated by commas\./,
+        /--(?:kinds|currencies) <list> [^.]+\. Several are separated by commas /,
       )
     })
   }
