@@ -10,18 +10,29 @@ import { escapeHtml, sendPage } from './page.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const HIDDEN = { schema: { hide: true } as object }
-// Listed first, in this order; the others follow by name.
+// Listed first, in this order, which is that of the README; the others follow by name.
 const FIRST = [
   'readme',
   'data-api',
+  'errors',
+  'sync',
   'charging',
   'stripe',
   'webhooks',
   'import',
   'erasure',
   'finance',
+  'figures',
+  'dashboard',
   'operators',
   'operating',
+  'production',
+  'configuration',
+  'commands',
+  'metrics',
+  'backup',
+  'growing',
+  'high-availability',
 ]
 const OUTSIDE_DOCS = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md']
 
