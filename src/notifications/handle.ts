@@ -1,7 +1,13 @@
 // Handles one notification of a payment provider: looks up the object that it is about, and settles or adopts its state.
 import type { App } from '../app.ts'
 import { recordDisputes } from '../billing/adopt/disputes.ts'
-import { adoptRefundsOfCharge, settleBefore, settleNow } from '../billing/adopt/refunds.ts'
+import {
+  adoptRefundsOfCharge,
+  findByCharge,
+  settleBefore,
+  settleByHandle,
+  settleNow,
+} from '../billing/adopt/refunds.ts'
 import type { BillingContext } from '../billing/context.ts'
 import { refreshFromStripe } from '../ingest/stripe/background.ts'
 import type { StripeEvent } from '../ingest/stripe/refresh.ts'
@@ -82,16 +88,19 @@ async function follow(context: BillingContext, account: AccountName, provider: P
     case 'charge':
       if (hint.orderId !== null && isUuid(hint.orderId))
         await settleNow(context, account.organizationId, hint.orderId.toLowerCase())
+      else if (hint.handle !== null) await settleByHandle(context, [...at], hint.handle)
       return
     case 'refund':
       await settleBefore(context, [...at], hint.chargeTransactionId)
       await adoptRefunds(context, provider, [...at], hint.chargeTransactionId)
       return
     case 'dispute': {
+      await settleBefore(context, [...at], hint.chargeTransactionId)
+      // Other programs may charge the account, too.
+      if (!(await findByCharge(context.db.query, [...at], hint.chargeTransactionId))) return
       const disputes = await provider.disputesOf?.(hint)
       if (disputes === undefined) return
       if (!Array.isArray(disputes)) throw new ProviderError(disputes.why)
-      await settleBefore(context, [...at], hint.chargeTransactionId)
       await recordDisputes(context, [...at], disputes)
       return
     }

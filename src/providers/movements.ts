@@ -41,5 +41,7 @@ export interface Movement {
   transactionId: string
   /** For a refund, the refunded charge, if the provider returned its id. */
   chargeTransactionId?: string
+  /** Whether the provider has not decided yet, so that no money has moved so far. */
+  isPending?: boolean
   at: string
 }

@@ -6,7 +6,13 @@ import type { BalanceEntries } from './fees.ts'
  * present state.
  */
 export type Hint =
-  | { about: 'charge' /** Our id of the order; null: not made by us. */; orderId: string | null }
+  | {
+      about: 'charge'
+      /** Our id of the order; null: not made by us, or its metadata was removed at the provider. */
+      orderId: string | null
+      /** The provider's id of the prepared payment. */
+      handle: string | null
+    }
   /** The provider's id of the charge. */
   | { about: 'refund' | 'dispute'; chargeTransactionId: string }
   /** A saved card changed or was removed. */

@@ -102,6 +102,9 @@ export interface Provider {
    */
   accepts(request: { amountMinor: bigint; currencyCode: string }): string | undefined
 
+  /** The same for a refund. Absent if the provider can pay back every amount that it can charge. */
+  acceptsRefund?(request: { amountMinor: bigint; currencyCode: string }): string | undefined
+
   /** Whether a new charge may begin: false while the circuit is open or too many calls are queued. */
   admits(): boolean
   /** For metrics and the doctor. Unlike `admits` it does not use up the trial of an open circuit. */
@@ -183,7 +186,10 @@ export interface Provider {
 
   /** Every dispute opened since an instant (RFC 3339). Absent if the provider has no disputes. May throw `NotPermitted`. */
   listDisputes?(since: string): AsyncIterable<Dispute>
-  /** Every movement of money since an instant (RFC 3339), oldest first. Throws if the list is cut off; may throw `NotPermitted`. */
+  /**
+   * Every movement of money since an instant (RFC 3339), oldest first, with those that the provider decides later. Throws if the
+   * list is cut off; may throw `NotPermitted`.
+   */
   list(since: string): AsyncIterable<Movement>
 
   close(): void

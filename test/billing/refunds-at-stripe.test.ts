@@ -6,6 +6,7 @@ import type { BillingContext } from '../../src/billing/context.ts'
 import { refundsInProgress } from '../../src/billing/refund/refunds.ts'
 import { look, REFUND } from '../../src/billing/unknown/look.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
+import { tundishAgain } from '../support/resident.ts'
 import { MERCHANT, type StripeBilling, startStripeBilling } from '../support/stripe-billing.ts'
 
 let billing: StripeBilling
@@ -253,4 +254,47 @@ describe('without a notification', () => {
     assert.deepEqual((await compare()).findings, [])
     assert.equal((await charge.refund({ amount: '4', idempotency_key: 'r' })).refund_status, 'failed')
   })
+})
+
+test('400 for an amount that Stripe cannot pay back, and nothing begins', async () => {
+  const { external_id } = await shop.customerWithCard()
+  const body = { external_id, idempotency_key: 'k', amount: '20', currency_code: 'MGA' }
+  const { order_id, checkout_status } = (await shop.post('/payment/one_off_charge', body)).body
+  assert.equal(checkout_status, 'succeeded')
+  const half = await shop.refund(external_id, order_id, { amount: '0.5', idempotency_key: 'r' })
+  assert.deepEqual(
+    [half.status, half.body.message],
+    [400, "amount must be a multiple of 1.00 MGA, which is Stripe's smallest step."],
+  )
+  assert.deepEqual(await billing.db.query('select 1 from refunds where order_id = $1', [order_id]), [])
+  const rest = await shop.refund(external_id, order_id, { amount: '5', idempotency_key: 'r' })
+  assert.deepEqual([rest.body.refund_status, rest.body.amount_refunded], ['succeeded', 5])
+})
+
+test('a dispute of another program’s payment in a currency that cannot be converted does not stop a reconciliation', async () => {
+  const { payment, isActive } = await charged()
+  const { customer, payment_method } = await shop.customerWithCard()
+  const foreign = await billing.client.paymentIntents.create({
+    ...{ amount: 500_000, currency: 'ugx', customer, payment_method, confirm: true },
+  })
+  const { latest_charge } = await billing.client.paymentIntents.retrieve(payment)
+  await billing.stripe.control('/disputes', { charge: latest_charge })
+  await billing.stripe.control('/disputes', { charge: foreign.latest_charge })
+  const { findings } = await compare()
+  assert.deepEqual([findings, await isActive()], [[], false])
+})
+
+test('a refund that an operator ended as failed and that Stripe makes is recorded', async () => {
+  const charge = await charged('pm_sim_refund_pending_60000ms')
+  const own = await charge.refund({ amount: '4', idempotency_key: 'r' })
+  const { code } = await tundishAgain(
+    ['charges', 'resolve', own.refund_id, '--as', 'failed', '--because', 'the bank said so'],
+    billing.server.env,
+  )
+  assert.equal(code, 0)
+  await advance(120_000)
+  assert.deepEqual(await charge.notified(), ['adopted'])
+  assert.deepEqual(await charge.notified(), ['known'])
+  assert.deepEqual(await charge.refunds(), ['tundish failed 4.00', 'tundish succeeded 4.00'])
+  assert.deepEqual(await charge.sums(), [4, 4])
 })

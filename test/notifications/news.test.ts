@@ -88,3 +88,38 @@ test('a dispute of a charge whose outcome cannot be looked up yet is sent again'
     return rows.length === 1
   })
 })
+
+test('a payment whose metadata was removed is known by its id', async () => {
+  const { user } = await setup.account.customer(`pm_sim_processing_${MINUTE_MS}ms`)
+  const { order_id, checkout_status } = (await setup.shop.charge(user)).body
+  assert.equal(checkout_status, 'processing')
+  const { db } = setup.billing
+  const [order] = await db.query('select provider_handle from orders where order_id = $1', [order_id])
+  await setup.stripe.client().paymentIntents.update(order!.provider_handle!, { metadata: '' })
+  await untilHandled()
+  await until('no look to be under way, and none soon', async () => {
+    const rows = await db.query(
+      `update orders set next_look_at = db_clock() + interval '1 day' where order_id = $1 and lease_until is null returning 1`,
+      [order_id],
+    )
+    return rows.length === 1
+  })
+  await setup.stripe.control('/clock', { advance_ms: 2 * MINUTE_MS })
+  await until('the charge to be settled', async () => {
+    const row = await ordersInProgress.find(db.query, order_id)
+    return row!.status === 'succeeded'
+  })
+})
+
+test('a dispute of another program’s payment is not looked up', async () => {
+  await untilHandled()
+  const { card } = await setup.account.customer()
+  await setup.stripe.control('/faults', { method: 'GET', path: '/v1/disputes', kind: 'error_before', times: 1000 })
+  const foreign = await setup.stripe.client().paymentIntents.create({
+    ...{ amount: 500, currency: 'usd', confirm: true },
+    ...{ customer: card.customer, payment_method: card.payment_method },
+  })
+  await setup.stripe.control('/disputes', { charge: foreign.latest_charge })
+  await untilHandled()
+  await setup.stripe.control('/faults/clear')
+})

@@ -34,7 +34,7 @@ export async function adoptRefunds(
   for (const refund of refunds) await adoptOne(query, order, refund)
 }
 
-type Known = { refund_id: string; status: string; provider_transaction_id: string | null }
+type Known = { refund_id: string; status: string; is_ended_here: 't' | 'f' }
 
 /**
  * Brings one refund up to date with the provider. `commit` is sent with the last statements, for the organization's clock
@@ -75,18 +75,20 @@ const LOCK_ORDER: Statement = {
 const FIND: Statement = {
   name: 'find refund at provider',
   text: `
-    select refund_id, status, provider_transaction_id from refunds
+    select refund_id, status,
+      status = 'failed' and (provider_transaction_id is null or resolved_because is not null) as is_ended_here
+    from refunds
     where organization_id = $1 and order_id = $2 and not soft_refund
       and (provider_transaction_id = $3 or provider_key = $4 and provider_transaction_id is null)
-    order by provider_transaction_id is null limit 1`,
+    order by status = 'failed', provider_transaction_id is null limit 1`,
 }
 
 /**
- * Whether a refund that was ended as failed, because the provider did not know it, was made after all. The failed one stays as it
- * was reported; the money that moved gets a row of its own.
+ * Whether a refund was made after all that had ended as failed: because the provider did not know it, or an operator decided so.
+ * The failed one stays as it was reported; the money that moved gets a row of its own.
  */
-const isThereAfterAll = (known: Known, { status }: RefundAtProvider) =>
-  known.status === 'failed' && known.provider_transaction_id === null && status !== 'failed'
+const isThereAfterAll = ({ is_ended_here }: Known, { status }: RefundAtProvider) =>
+  is_ended_here === 't' && status !== 'failed'
 
 /** The refund of ours in progress that this one without our key may be: its metadata may have been removed at the provider. */
 async function findPossible(

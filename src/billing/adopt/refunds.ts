@@ -80,11 +80,16 @@ export async function settleNow(context: BillingContext, organizationId: string,
  * has it, or the provider cannot be asked.
  */
 export async function settleBefore(context: BillingContext, at: AtProvider, handle: string): Promise<void> {
-  const find = () => context.db.query<OrderIds>(FIND_IN_PROGRESS, [handle, ...at])
-  const [order] = await find()
-  if (!order) return
-  await settleNow(context, order.organization_id, order.order_id)
-  if ((await find()).length > 0) throw new ProviderError('The charge is not settled yet.')
+  if (!(await settleByHandle(context, at, handle))) return
+  if ((await context.db.query(FIND_IN_PROGRESS, [handle, ...at])).length > 0)
+    throw new ProviderError('The charge is not settled yet.')
+}
+
+/** Looks at once at the charge in progress of a prepared payment; false if there is none. */
+export async function settleByHandle(context: BillingContext, at: AtProvider, handle: string): Promise<boolean> {
+  const [order] = await context.db.query<OrderIds>(FIND_IN_PROGRESS, [handle, ...at])
+  if (order) await settleNow(context, order.organization_id, order.order_id)
+  return order !== undefined
 }
 
 const FIND_IN_PROGRESS: Statement = {

@@ -1,8 +1,8 @@
 // A refund, told top to bottom: seen before or refused? Then claim, pay back, settle, answer.
 import { ApiError } from '../../lib/errors.ts'
-import { ProviderError } from '../../providers/provider.ts'
+import { type Provider, ProviderError } from '../../providers/provider.ts'
 import { adoptRefundsOfCharge } from '../adopt/refunds.ts'
-import { compare, fromDatabase } from '../amount.ts'
+import { compare, fromDatabase, minorFromDatabase } from '../amount.ts'
 import type { AtProvider } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
 import { keyReused } from '../keys.ts'
@@ -45,8 +45,8 @@ export async function refund(
   // What is in the way may be this very refund, begun since the key was looked for.
   const begun = await findByKey(db.query, organizationId, request)
   if (begun) return answerFor(request, begun, true)
-  allow(order, request)
-  if (!request.isSoft && !(await providerOf(providers, organizationId, order)).admits()) throw unreachable()
+  const amount = allow(order, request)
+  if (!request.isSoft) checkReady(await providerOf(providers, organizationId, order), amount, order.currency_code)
 
   let sentMs = 0
   const claimed = await claiming.inTurn(() => {
@@ -55,6 +55,14 @@ export async function refund(
   })
   if (!claimed.isNew) return answerFor(request, claimed.refund, true)
   return answerFor(request, await make(context, claimed.refund, sentMs), false)
+}
+
+/** Throws unless the provider takes the refund now: a 400 for what it can never take, and else a 503. */
+function checkReady(provider: Provider, amount: string, currencyCode: string): void {
+  const amountMinor = minorFromDatabase(amount, currencyCode)
+  const why = provider.acceptsRefund?.({ amountMinor, currencyCode })
+  if (why !== undefined) throw new ApiError(400, 'not_accepted_by_provider', why)
+  if (!provider.admits()) throw unreachable()
 }
 
 /**

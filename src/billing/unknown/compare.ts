@@ -78,11 +78,25 @@ async function compareBatch<Row extends Order | Refund>(
     const { type, key, transactionId } = movement
     const row = key === null ? undefined : rows.get(key)
     const place = `${type} ${key ?? transactionId}`
+    if (movement.isPending) {
+      await comparePending(pass, movement, row)
+      continue
+    }
     if (seen.has(place)) report(pass, movement, 'duplicate', 'moved twice under one key')
     else if (row) await compareOne(pass, kind, row, movement)
     else await compareMissing(pass, movement)
     seen.add(place)
   }
+}
+
+/**
+ * Records a refund that the provider decides later, for its key may be forgotten when the caller sends it again. A charge in that
+ * state whose order was lost keeps the mark of a restored backup until it is decided, so that its key is looked up first.
+ */
+async function comparePending(pass: Pass, movement: Movement, row: Order | Refund | undefined): Promise<void> {
+  if (row) return
+  if (movement.type === 'charge') waits(pass)
+  else if (!(await adopt(pass, movement))) pass.withoutOrder.push(movement)
 }
 
 function report({ provider, result }: Pass, movement: Movement, difference: Difference, what: string): void {
@@ -107,7 +121,7 @@ export async function compareWithoutOrders(pass: Pass): Promise<void> {
     const mayBeOurs = refund.key !== null || organizationId !== undefined
     if (mayBeOurs && (await adopt(pass, refund))) continue
     if (organizationId !== undefined) pass.incomplete.add(organizationId)
-    if (refund.key !== null) reportMissing(pass, refund)
+    if (refund.key !== null && !refund.isPending) reportMissing(pass, refund)
   }
 }
 
@@ -123,7 +137,7 @@ async function adopt(pass: Pass, refund: Movement): Promise<boolean> {
   return true
 }
 
-/** A refund may be one of ours in progress: a later reconciliation adopts it, once the outcome of ours is known. */
+/** A later reconciliation compares it, once its outcome is known, or that of the refund of ours in progress which it may be. */
 function waits({ at: [, , organizationId], incomplete, result }: Pass): void {
   result.in_progress++
   if (organizationId !== null) incomplete.add(organizationId)

@@ -3,7 +3,7 @@ import { DAY_S } from '../../lib/days.ts'
 import type { Dispute } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import type { Fields, StripeApi } from './api.ts'
-import { nearestStripeAmount } from './money.ts'
+import { isConvertible, nearestStripeAmount } from './money.ts'
 import { idOf, readSum, readTime, textOf } from './objects.ts'
 
 /** All disputes of a payment, oldest first. */
@@ -24,7 +24,11 @@ export async function* disputesSince(
   readAll: (path: string, params: { created: { gte: number } }) => AsyncIterable<Fields>,
 ): AsyncGenerator<Dispute> {
   const gte = Math.max(0, Math.floor(Date.parse(since) / 1000) - DECIDED_WITHIN_S)
-  for await (const item of readAll('/v1/disputes', { created: { gte } })) yield readDispute(item)
+  for await (const item of readAll('/v1/disputes', { created: { gte } })) {
+    // Of another program's payment: Tundish charges no currency that cannot be converted.
+    if (!isConvertible(String(item['currency']).toUpperCase())) continue
+    yield readDispute(item)
+  }
 }
 
 function readDispute(body: Fields): Dispute {

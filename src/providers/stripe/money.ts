@@ -56,14 +56,24 @@ const decimals = new Map(
 /** The convertible currencies, in capitals. */
 export const stripeCurrencies: readonly string[] = [...decimals.keys()].sort()
 
+export const isConvertible = (currencyCode: string): boolean => decimals.has(currencyCode)
+
+/** A sentence that says why Stripe cannot pay back this amount; undefined if it can. `amountMinor` is in units of ISO 4217. */
+export function refundRefusal(amountMinor: bigint, currencyCode: string): string | undefined {
+  if (!isConvertible(currencyCode)) return `currency_code ${currencyCode} cannot be refunded through Stripe.`
+  return toStripeAmount(amountMinor, currencyCode) === undefined ? notAStep(currencyCode) : undefined
+}
+
+function notAStep(currencyCode: string): string {
+  const step = formatMinor(fromStripeAmount(STEP[currencyCode] ?? 1n, currencyCode)!, currencyCode)
+  return `amount must be a multiple of ${step} ${currencyCode}, which is Stripe's smallest step.`
+}
+
 /** A sentence that says why Stripe cannot charge this amount; undefined if it can. `amountMinor` is in units of ISO 4217. */
 export function refusal(amountMinor: bigint, currencyCode: string): string | undefined {
-  if (!decimals.has(currencyCode)) return `currency_code ${currencyCode} cannot be charged through Stripe.`
+  if (!isConvertible(currencyCode)) return `currency_code ${currencyCode} cannot be charged through Stripe.`
   const amount = toStripeAmount(amountMinor, currencyCode)
-  if (amount === undefined) {
-    const step = formatMinor(fromStripeAmount(STEP[currencyCode] ?? 1n, currencyCode)!, currencyCode)
-    return `amount must be a multiple of ${step} ${currencyCode}, which is Stripe's smallest step.`
-  }
+  if (amount === undefined) return notAStep(currencyCode)
   if (amount > LARGEST) return `amount must be at most ${shown(largest(currencyCode), currencyCode)} with Stripe.`
   const smallest = SMALLEST[currencyCode] ?? 0n
   return amount < smallest ? `amount must be at least ${shown(smallest, currencyCode)} with Stripe.` : undefined

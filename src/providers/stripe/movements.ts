@@ -47,19 +47,29 @@ async function movementsWithin(created: { gte: number; lt: number }, readAll: Re
   return { movements: movements.sort((one, other) => (one.at < other.at ? -1 : one.at > other.at ? 1 : 0)), read }
 }
 
-/** Returns undefined if no money moved, or if Tundish did not make the payment. */
-function readCharge(item: Fields): Movement | undefined {
-  if (item['status'] !== 'succeeded' || !textOf(fieldsOf(item['metadata'])['tundish_key'])) return undefined
-  const { id, key, reference, received, charge, createdAt } = readIntent(item)
-  const at = charge['created'] === undefined ? createdAt : readTime(charge['created'])
-  return { type: 'charge', key, reference, ...received, transactionId: id, at }
+// The states in which Stripe has not decided yet.
+const PENDING = {
+  charge: new Set<unknown>(['processing', 'requires_capture']),
+  refund: new Set<unknown>(['pending', 'requires_action']),
 }
 
-/** Returns undefined if no money was paid back, or if Tundish did not make the payment. */
+/** Returns undefined if no money moved or will move, or if Tundish did not make the payment. */
+function readCharge(item: Fields): Movement | undefined {
+  const isPending = PENDING.charge.has(item['status'])
+  if (item['status'] !== 'succeeded' && !isPending) return undefined
+  if (!textOf(fieldsOf(item['metadata'])['tundish_key'])) return undefined
+  const { id, key, reference, asked, received, charge, createdAt } = readIntent(item)
+  const at = charge['created'] === undefined ? createdAt : readTime(charge['created'])
+  const sum = isPending ? asked : received
+  return { type: 'charge', key, reference, ...sum, transactionId: id, at, ...(isPending && { isPending }) }
+}
+
+/** Returns undefined if no money was paid back or will be, or if Tundish did not make the payment. */
 function readRefund(item: Fields): Movement | undefined {
   const [own, intent] = [fieldsOf(item['metadata']), fieldsOf(item['payment_intent'])]
   const isOurs = textOf(own['tundish_key']) ?? textOf(fieldsOf(intent['metadata'])['tundish_key'])
-  if (item['status'] !== 'succeeded' || !isOurs) return undefined
+  const isPending = PENDING.refund.has(item['status'])
+  if ((item['status'] !== 'succeeded' && !isPending) || !isOurs) return undefined
   return {
     type: 'refund',
     key: textOf(own['tundish_key']),
@@ -68,5 +78,6 @@ function readRefund(item: Fields): Movement | undefined {
     transactionId: String(item['id']),
     ...(textOf(intent['id']) && { chargeTransactionId: String(intent['id']) }),
     at: readTime(item['created']),
+    ...(isPending && { isPending }),
   }
 }

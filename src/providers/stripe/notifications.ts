@@ -40,7 +40,11 @@ function hintOf(type: string, event: Fields): Hint {
   const object = fieldsOf(fieldsOf(event['data'])['object'])
   const [family] = type.split('.') as [string]
   if (family === 'payment_intent')
-    return { about: 'charge', orderId: textOf(fieldsOf(object['metadata'])['tundish_order']) }
+    return {
+      about: 'charge',
+      orderId: textOf(fieldsOf(object['metadata'])['tundish_order']),
+      handle: textOf(object['id']),
+    }
   const chargeTransactionId = idOf(object['payment_intent'])
   if (type.startsWith('charge.dispute.'))
     return chargeTransactionId ? { about: 'dispute', chargeTransactionId } : NOTHING

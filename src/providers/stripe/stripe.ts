@@ -22,7 +22,7 @@ import { confirm, findByKey, lookUp, refuse } from './charges.ts'
 import { eraseCustomer, savedCard } from './customers.ts'
 import { disputesOf, disputesSince } from './disputes.ts'
 import { feeOf, feesPage } from './fees.ts'
-import { refusal } from './money.ts'
+import { refundRefusal, refusal } from './money.ts'
 import { movementsSince } from './movements.ts'
 import { readStripeEvent } from './notifications.ts'
 import { prepare } from './prepare.ts'
@@ -74,6 +74,10 @@ export class StripeProvider implements Provider {
       return `currency_code ${currencyCode} is not offered by the merchant account.`
     }
     return refusal(amountMinor, currencyCode)
+  }
+
+  acceptsRefund({ amountMinor, currencyCode }: { amountMinor: bigint; currencyCode: string }): string | undefined {
+    return refundRefusal(amountMinor, currencyCode)
   }
 
   admits(): boolean {
