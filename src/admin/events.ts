@@ -53,7 +53,7 @@ const attempt = shape('Attempt', 'a', {
 })
 
 const DELIVERIES = `webhook_deliveries d
-  join webhook_endpoints e on e.project_id = d.project_id and e.id = d.endpoint_id
+  join webhook_endpoints e on e.project_id = d.project_id and e.id = d.endpoint_id and e.removed_at is null
   join events v on v.project_id = d.project_id and v.id = d.event_id`
 
 const FIND = {
@@ -142,7 +142,8 @@ export const events: Operation[] = [
     summary: 'List the attempts to deliver an event',
     description: 'They are kept for 30 days.',
     shape: attempt,
-    from: 'webhook_attempts a',
+    from: `webhook_attempts a
+      join webhook_endpoints e on e.project_id = a.project_id and e.id = a.endpoint_id and e.removed_at is null`,
     at: 'a.attempted_at',
     key: `a.endpoint_id || '/' || a.number`,
     where: 'a.project_id = $1 and a.event_id::text = $2',

@@ -73,10 +73,9 @@ const STATE = `
        and pending_since is null) as oldest_charge_at,
     (select count(*) from refunds r join orders o using (organization_id, order_id)
      where r.organization_id = $2 and o.project_id = $1 and r.status = 'processing') as refunds_in_progress,
-    (select count(*) from webhook_endpoints where project_id = $1) as endpoints,
-    (select count(*) from webhook_endpoints where project_id = $1 and not enabled) as endpoints_disabled,
-    (select count(*) from webhook_endpoints where project_id = $1 and failing_since is not null) as endpoints_failing,
-    (select count(*) from webhook_deliveries where project_id = $1 and status = 'pending') as deliveries_waiting,
+    endpoints.*,
+    (select count(*) from webhook_deliveries d join webhook_endpoints e using (project_id)
+     where d.project_id = $1 and d.status = 'pending' and e.id = d.endpoint_id and e.removed_at is null) as deliveries_waiting,
     (select count(*) from erasures where project_id = $1 and erased_at > db_clock() - interval '7 days')
       as erasures_of_week,
     (select count(*) from erasures where project_id = $1) as erasures,
@@ -86,7 +85,11 @@ const STATE = `
        and l.objid = (select number from projects where id = $1)) as oldest_writer_seconds,
     (select json_object_agg(value, n) from (
        select value, sum(n) as n from counts where project_id = $1 and list = 'subscriptions' and field = 'status'
-       group by value having sum(n) > 0) states) as subscriptions`
+       group by value having sum(n) > 0) states) as subscriptions
+  from (
+    select count(*) as endpoints, count(*) filter (where not enabled) as endpoints_disabled,
+      count(failing_since) as endpoints_failing
+    from webhook_endpoints where project_id = $1 and removed_at is null) endpoints`
 
 const statistics: Reading = {
   id: 'getWebhookStatistics',
@@ -163,7 +166,7 @@ const STATISTICS = `
     where d.project_id = e.project_id and d.endpoint_id = e.id and d.failures > 0
       and (a.status is null or a.status not between 200 and 299)
     order by a.attempted_at desc limit 1) l on true
-  where e.project_id = $1 order by e.created_at desc, e.id desc`
+  where e.project_id = $1 and e.removed_at is null order by e.created_at desc, e.id desc`
 
 const nameOf = (description: string) => Type.Record(Type.String(), { description })
 

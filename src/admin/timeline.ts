@@ -68,4 +68,5 @@ const TIMELINE = `
     select coalesce(d.finished_at, d.next_attempt_at, d.created_at), 6, 'delivery', json_build_object(
       'event_id', d.event_id, 'endpoint_id', d.endpoint_id, 'status', d.status, 'attempts', d.attempts)
     from written join webhook_deliveries d on d.project_id = written.project_id and d.event_id = written.id
+    join webhook_endpoints e on e.project_id = d.project_id and e.id = d.endpoint_id and e.removed_at is null
   ) entries order by at, place limit $3`

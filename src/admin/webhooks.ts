@@ -49,7 +49,8 @@ const settingsOf = ({ url, kinds, enabled }: NamedRow) => ({
 })
 
 async function readEndpoint(query: Query, { project_id }: Record<string, string>, id: string): Promise<object> {
-  const text = `select ${endpoint.namedColumns} from webhook_endpoints e where e.project_id = $1 and e.id = $2`
+  const text = `select ${endpoint.namedColumns} from webhook_endpoints e
+    where e.project_id = $1 and e.id = $2 and e.removed_at is null`
   const [row] = isUuid(id) ? await query(text, [project_id!, id]) : []
   if (!row) throw absent('webhook endpoint', id)
   return JSON.parse(endpoint.writeNamed(row).toString())
@@ -161,7 +162,7 @@ export const webhooks: Operation[] = [
     at: 'e.created_at',
     key: 'e.id',
     isKey: isUuid,
-    where: 'e.project_id = $1',
+    where: 'e.project_id = $1 and e.removed_at is null',
     ...ofProject,
   }),
   create,

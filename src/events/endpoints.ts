@@ -46,7 +46,10 @@ export async function createEndpoint(
   const kinds = checkKinds(settings.kinds)
   // The lock of the project's row keeps the count exact while two endpoints are created concurrently.
   await query('select 1 from projects where id = $1 for no key update', [projectId])
-  const [count] = await query('select count(*) as n from webhook_endpoints where project_id = $1', [projectId])
+  const [count] = await query(
+    'select count(*) as n from webhook_endpoints where project_id = $1 and removed_at is null',
+    [projectId],
+  )
   if (Number(count!.n) >= MAX_ENDPOINTS)
     throw new ApiError(409, 'too_many_endpoints', `A project has at most ${MAX_ENDPOINTS} webhook endpoints.`)
   const id = makeUuid()
@@ -81,12 +84,18 @@ export async function setEndpoint(
   )
 }
 
-/** Removes an endpoint with its pending deliveries. */
+/**
+ * Removes an endpoint: from now on nothing is delivered to it, and nothing of it is shown. Its deliveries, which may be millions,
+ * are deleted later by `deleteSome`, and then its row.
+ */
 export async function removeEndpoint(query: Query, projectId: string, id: string): Promise<void> {
-  // Also against new deliveries, which would keep it from being removed.
-  await findEndpoint(query, projectId, id, 'for update')
-  await query('delete from webhook_deliveries where project_id = $1 and endpoint_id = $2', [projectId, id])
-  await query('delete from webhook_endpoints where project_id = $1 and id = $2', [projectId, id])
+  await findEndpoint(query, projectId, id)
+  await query(
+    `update webhook_endpoints set removed_at = db_clock(), enabled = false,
+       disabled_because = coalesce(disabled_because, 'operator')
+     where project_id = $1 and id = $2`,
+    [projectId, id],
+  )
 }
 
 /** Writes an event for this endpoint alone, whatever kinds it receives, and returns the event's id. */
@@ -139,18 +148,14 @@ const SEND_AGAIN = `
   returning 1`
 
 /** The endpoint's row, locked against other changes, or a 404. Deliveries to it can still be made. */
-export async function findEndpoint(
-  query: Query,
-  projectId: string,
-  id: string,
-  lock: 'for no key update' | 'for update' = 'for no key update',
-): Promise<NamedRow> {
-  const [row] = isUuid(id)
-    ? await query(`select * from webhook_endpoints where project_id = $1 and id = $2 ${lock}`, [projectId, id])
-    : []
+export async function findEndpoint(query: Query, projectId: string, id: string): Promise<NamedRow> {
+  const [row] = isUuid(id) ? await query(FIND, [projectId, id]) : []
   if (!row) throw new ApiError(404, 'object_not_found', `There is no webhook endpoint with the id "${id}".`)
   return row
 }
+
+const FIND = `
+  select * from webhook_endpoints where project_id = $1 and id = $2 and removed_at is null for no key update`
 
 interface UrlRules {
   /** Whether private and loopback addresses, and plain HTTP, are allowed. */

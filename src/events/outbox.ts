@@ -41,7 +41,7 @@ async function send(query: Query, statement: Statement, events: OfProject[]): Pr
 const writing = (sequence: string) => `
     insert into events (project_id, id, type, object_id, sequence, created_at, profile_id, data, pending)
     select e.project_id, e.id, e.type, e.object_id, ${sequence}, db_clock(), e.profile_id, e.data,
-      (select true from webhook_endpoints w where w.project_id = e.project_id limit 1) is not null
+      (select true from webhook_endpoints w where w.project_id = e.project_id and w.removed_at is null limit 1) is not null
     from rows from (json_to_recordset($1::json)
       as (project_id text, id uuid, type text, object_id text, profile_id text, data json)) with ordinality
       as e (project_id, id, type, object_id, profile_id, data, place)`

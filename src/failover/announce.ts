@@ -22,4 +22,4 @@ const ANNOUNCE = `
       + row_number() over (partition by w.project_id order by l.generation),
     db_clock(), json_build_object('id', w.project_id, 'lost_from', ${instant('l.lost_from')},
       'noticed_at', ${instant('l.noticed_at')}, 'certain', l.loss = 'certain'), true
-  from (select distinct project_id from webhook_endpoints) w cross join lost l`
+  from (select distinct project_id from webhook_endpoints where removed_at is null) w cross join lost l`

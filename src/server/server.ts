@@ -8,7 +8,7 @@ import type { Config } from '../config.ts'
 import { dashboard } from '../dashboard/dashboard.ts'
 import { eraseAtProviders } from '../erasure/at-provider.ts'
 import { deliverEvents } from '../events/dispatcher.ts'
-import { deleteOldAttempts } from '../events/retention.ts'
+import { deleteOldDeliveries } from '../events/retention.ts'
 import { watchFailovers } from '../failover/watch.ts'
 import { followFigures } from '../figures/follow.ts'
 import { carryOutImports } from '../ingest/stripe/background.ts'
@@ -86,7 +86,7 @@ export function startWork(app: App): () => Promise<void> {
     readMissedNotifications(notificationContext(app)),
     eraseAtProviders(app),
     deliverEvents(app),
-    deleteOldAttempts(app),
+    deleteOldDeliveries(app),
     followFigures(app),
     carryOutImports(app),
     ...(app.embedded ? [] : [watchFailovers(app)]),

@@ -1,6 +1,7 @@
 // Deliveries of events to receivers of a test: what has arrived, what was recorded, and how to hurry.
 import { deliverEvents } from '../../src/events/dispatcher.ts'
 import { removeEndpoint } from '../../src/events/endpoints.ts'
+import { deleteSome } from '../../src/events/retention.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { openEvents, PROJECT } from './events.ts'
 import { type Answer, eventually, startReceiver } from './receiver.ts'
@@ -25,7 +26,11 @@ export async function openDeliveries({ clock = systemClock, deadlineMs = DEADLIN
       receivers.push(receiver)
       return receiver
     },
-    remove: (endpointId: string) => app.db.tx((inTransaction) => removeEndpoint(inTransaction, PROJECT, endpointId)),
+    /** Removes an endpoint with all of its deliveries. */
+    async remove(endpointId: string) {
+      await app.db.tx((inTransaction) => removeEndpoint(inTransaction, PROJECT, endpointId))
+      while (await deleteSome(app.db));
+    },
     arrived: (target: { arrivals: unknown[] }, n = 1) => eventually(() => target.arrivals.length >= n),
     /** The only delivery of an event; `wait` is the time from its last attempt to the next one. */
     deliveryOf: async (eventId: string) =>
