@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander'
 import { guard, watchOutput } from './commands/command.ts'
 import { takeEnvFile } from './commands/env-file.ts'
 import { tundishVersion } from './lib/version.ts'
+import { hideSecrets } from './tenants/hide-secrets.ts'
 
 type Load = () => Promise<{ register: (program: Command) => void | Promise<void> }>
 
@@ -91,6 +92,7 @@ async function programOf(words: string[]): Promise<Command> {
     .option('--env-file <file>', 'Read settings from this file; variables of the environment take precedence')
     .addHelpText('after', MORE)
     .exitOverride()
+    .configureOutput({ outputError: (sentence, write) => write(hideSecrets(sentence)) })
     // Options belong to the command they follow: `import` and `import stripe` both have a --project.
     .enablePositionalOptions()
     .showHelpAfterError('(add --help for help)')

@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createZstdDecompress } from 'node:zlib'
 import { Refusal } from '../lib/errors.ts'
+import { whyNot } from '../lib/files.ts'
 import {
   FORMAT,
   type Format,
@@ -59,7 +60,7 @@ async function formatOf(file: string): Promise<Format> {
     const handle = await open(file)
     await handle.read(beginning).finally(() => handle.close())
   } catch (error) {
-    throw new Refusal(`${file} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
+    throw new Refusal(`${file} cannot be read: ${whyNot(error as NodeJS.ErrnoException)}.`)
   }
   const formats: Format[] = ['tundish', 'postgresql']
   const format = formats.find((one) => beginning.subarray(0, MAGIC[one].length).equals(MAGIC[one]))

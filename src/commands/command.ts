@@ -6,6 +6,7 @@ import pg from 'pg'
 import { type App, type OpenOptions, openApp } from '../app.ts'
 import { type Config, readConfig } from '../config.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
+import { whyNot } from '../lib/files.ts'
 import { openLog } from '../lib/log.ts'
 import { errorForLog } from '../lib/log-error.ts'
 import { causeOf, isUnavailable } from '../lib/pg/errors.ts'
@@ -156,8 +157,7 @@ function aboutDatabase(error: unknown): Refusal | undefined {
 }
 
 /** Node's error about a file as a sentence. */
-export const fileTrouble = ({ path, syscall, code }: NodeJS.ErrnoException) =>
-  `${path} cannot be used (${syscall}: ${code}).`
+export const fileTrouble = (error: NodeJS.ErrnoException) => `${error.path} cannot be used: ${whyNot(error)}.`
 
 /** Commands log warnings and errors only, to standard error. */
 const quieter = (level: string) => (level === 'info' ? 'warn' : level)

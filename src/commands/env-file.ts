@@ -1,6 +1,7 @@
 // The option --env-file: settings from a file such as that of the service, for commands that are run by hand.
 import { loadEnvFile } from 'node:process'
 import { UsageError } from '../lib/errors.ts'
+import { whyNot } from '../lib/files.ts'
 
 const OPTION = '--env-file'
 
@@ -22,6 +23,6 @@ function load(file: string | undefined): void {
   try {
     loadEnvFile(file)
   } catch (error) {
-    throw new UsageError(`${file} cannot be read (${(error as NodeJS.ErrnoException).code}).`)
+    throw new UsageError(`${file} cannot be read: ${whyNot(error as NodeJS.ErrnoException)}.`)
   }
 }

@@ -8,6 +8,7 @@ import type { Actor } from '../audit/audit.ts'
 import { ApiError, Refusal, UsageError } from '../lib/errors.ts'
 import { HTTP_CODES } from '../lib/http/error-codes.ts'
 import { readQuery } from '../lib/http/query.ts'
+import { readOwnJson } from '../lib/json/read.ts'
 import type { ObjectSchema } from '../lib/shape/schema.ts'
 import { action } from './command.ts'
 import { readSpan } from './span.ts'
@@ -35,7 +36,7 @@ async function run(operation: Operation, app: App, input: Partial<Input>): Promi
   try {
     const { params = {}, query = {}, body = {} } = input
     const response = await perform(operation, app, commandLine(), { params, query, body })
-    return JSON.parse(typeof response === 'string' ? response : JSON.stringify(response))
+    return readOwnJson(typeof response === 'string' ? response : JSON.stringify(response)) as Record<string, unknown>
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     throw isBadUsage(operation, error) ? new UsageError(error.message) : new Refusal(error.message)

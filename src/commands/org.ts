@@ -68,13 +68,11 @@ export async function register(program: Command): Promise<void> {
         throw new UsageError(`--one-off-charge must be on or off, got "${oneOffCharge}".`)
       }
       const enabled = oneOffCharge === undefined ? undefined : oneOffCharge === 'on'
-      const limits = Object.fromEntries(maxAmount.map(readLimit))
+      const limits = readLimits(maxAmount)
       const params = { organization_id: id }
-      const limited =
-        rateLimit === undefined
-          ? {}
-          : await runOperation('org', 'setOrganizationRateLimit', app, { params, body: { rate_limit: rateLimit } })
-      const settings = await runOperation('org', 'setOrganization', app, {
+      if (rateLimit !== undefined)
+        await runOperation('org', 'setOrganizationRateLimit', app, { params, body: { rate_limit: rateLimit } })
+      await runOperation('org', 'setOrganization', app, {
         params,
         body: {
           ...(enabled !== undefined && { one_off_charge_enabled: enabled }),
@@ -83,9 +81,18 @@ export async function register(program: Command): Promise<void> {
         },
       })
       const shown = await runOperation('org', 'getOrganization', app, { params })
-      return { json: { ...settings, ...limited }, text: describeResponse(shown) }
+      return { json: shown, text: describeResponse(shown) }
     },
   )
+}
+
+function readLimits(texts: string[]): Record<string, string> {
+  const limits = texts.map(readLimit)
+  const currencies = limits.map(([currency]) => currency.toUpperCase())
+  const twice = currencies.find((currency, n) => currencies.indexOf(currency) < n)
+  if (twice === '*') throw new UsageError('--max-amount without a currency is given twice.')
+  if (twice !== undefined) throw new UsageError(`--max-amount for ${twice} is given twice.`)
+  return Object.fromEntries(limits)
 }
 
 /** `500` is for every currency, `JPY=50000` for one. The amount is checked where it is set. */

@@ -5,6 +5,7 @@ import { addEntry } from '../audit/audit.ts'
 import { readRates } from '../billing/effects/rate-files.ts'
 import { storeRates } from '../billing/effects/store-rates.ts'
 import { Refusal } from '../lib/errors.ts'
+import { whyNot } from '../lib/files.ts'
 import { requireOrganization } from '../tenants/tenants.ts'
 import { action } from './command.ts'
 import { commandLine } from './operations.ts'
@@ -38,6 +39,6 @@ export function register(program: Command): void {
 
 async function contentOf(file: string): Promise<string> {
   return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new Refusal(`${file} cannot be read (${error.code}).`)
+    throw new Refusal(`${file} cannot be read: ${whyNot(error)}.`)
   })
 }

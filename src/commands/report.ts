@@ -11,7 +11,7 @@ import {
   readPeriod,
 } from '../billing/finance.ts'
 import { ApiError, UsageError } from '../lib/errors.ts'
-import { type JsonNumber, numberText, readJson } from '../lib/json/read.ts'
+import { type JsonNumber, numberText, readJson, readOwnJson } from '../lib/json/read.ts'
 import { minorUnits } from '../lib/money.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Row } from '../lib/pg/row-bytes.ts'
@@ -53,7 +53,7 @@ async function report({ db }: App, { org, month, from, to, rows: asRows, format,
     ? [financeRow, await allRows(db, org, period)]
     : [financeTotal, await financeTotals(db, org, period)]
   const name = asRows ? 'rows' : 'totals'
-  const whole = { ...period, [name]: JSON.parse(shape.writeList(rows, '[', ']').toString()) as object[] }
+  const whole = { ...period, [name]: readOwnJson(shape.writeList(rows, '[', ']').toString()) }
   if (format === 'json' || json) return { json: whole, text: JSON.stringify(whole, null, 2) }
   const texts = rows.map((row) => withDecimals(namedTexts(shape, row)))
   if (format === 'csv') return { json: whole, text: csv(Object.keys(shape.schema.properties as object), texts) }

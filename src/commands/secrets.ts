@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { Refusal } from '../lib/errors.ts'
+import { whyNot } from '../lib/files.ts'
 
 /** The lines of the file, of standard input (also `-`), or the answers to these questions at a terminal; none is empty. */
 export async function readSecrets(file: string | undefined, questions: string[]): Promise<string[]> {
@@ -21,7 +22,7 @@ async function linesFrom(file: string | undefined, questions: string[]): Promise
 
 async function contentOf(file: string): Promise<string> {
   return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new Refusal(`${file} cannot be read (${error.code}).`)
+    throw new Refusal(`${file} cannot be read: ${whyNot(error)}.`)
   })
 }
 

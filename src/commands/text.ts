@@ -1,4 +1,5 @@
 // Formats a response of the operator's API for a person: lists as tables, everything else as lines of names and values.
+import { isJsonObject, type JsonValue } from '../lib/json/read.ts'
 
 type Row = Record<string, unknown>
 
@@ -60,7 +61,7 @@ function show(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-const isObject = (value: unknown): value is Row => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isObject = (value: unknown): value is Row => isJsonObject(value as JsonValue)
 // An empty list is shown as a list of rows only under these names; an endpoint's kinds are no rows.
 const LISTS = ['data', 'results', 'timeline']
 const isTable = (name: string, value: unknown): value is Row[] =>

@@ -7,6 +7,20 @@ import { isRoot } from './embedded/account.ts'
 
 const { O_APPEND, O_CREAT, O_EXCL, O_RDWR } = constants
 
+const REASONS: Record<string, string> = {
+  ENOENT: 'it does not exist',
+  EACCES: 'this user may not',
+  EISDIR: 'it is a folder',
+  ENOTDIR: 'a part of its path is not a folder',
+  EROFS: 'its disk is read-only',
+  ENOSPC: 'its disk is full',
+}
+
+/** Why a file or folder cannot be used, with the code: `it does not exist (ENOENT)`. */
+export function whyNot({ code = 'unknown error' }: NodeJS.ErrnoException): string {
+  return Object.hasOwn(REASONS, code) ? `${REASONS[code]} (${code})` : code
+}
+
 /** Gives a new file or folder to the owner of its folder. */
 export function giveToFolder(path: string): void {
   if (!isRoot()) return

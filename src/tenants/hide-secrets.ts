@@ -1,10 +1,11 @@
-// Removes keys from messages: a caller may send one anywhere, and a message that repeats it ends up in logs and tickets.
+// Removes keys from messages, ours and Stripe's: a caller may send one anywhere, and a message that repeats it ends up in logs
+// and tickets.
 
-// A prefix of our keys followed by at least eight characters: also finds a truncated or mistyped key. What precedes the prefix
+// A prefix of a key followed by at least eight characters: also finds a truncated or mistyped key. What precedes the prefix
 // does not matter: in a JSON body a line break before a key is `\\n`, which ends in a letter.
-const SECRET = /(secret|operator|whsec)_[A-Za-z0-9+/_=-]{8,}/g
+const SECRET = /(secret|operator|whsec|[sr]k_(?:live|test))_[A-Za-z0-9+/_=-]{8,}/g
 
-/** The text with everything that looks like one of our keys reduced to its prefix: `secret_…`. */
+/** The text with everything that looks like a key reduced to its prefix: `secret_…`. */
 export function hideSecrets(text: string): string {
   return text.includes('_') ? text.replace(SECRET, '$1_…') : text
 }

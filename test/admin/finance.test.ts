@@ -205,6 +205,11 @@ describe('tundish report', () => {
     }
   })
 
+  test('--json has the same decimals', async () => {
+    const { stdout } = await run('--month', '2025-10', '--json')
+    assert.match(stdout, /"currency_code":"USD","psp":"simulator","payments":3,"gross":100\.30,/)
+  })
+
   test('2 for a wrong month, 1 for an organization that does not exist', async () => {
     assert.equal((await run('--month', '2025-00')).code, 2)
     const { code, stderr } = await tundish(['report', '--org', 'nobody', '--month', '2025-10'], billing.server.env)

@@ -75,7 +75,7 @@ describe('a file', () => {
   test('that is something else is refused', async () => {
     await refused(/is not a backup of Tundish/, write('text', 'hello, this is a letter'))
     await refused(/is not a backup of Tundish/, write('empty', ''))
-    await refused(/cannot be read \(ENOENT\)/, join(source.folder, 'nowhere'))
+    await refused(/cannot be read: it does not exist \(ENOENT\)/, join(source.folder, 'nowhere'))
   })
 
   test('that exists is not overwritten without --force', async () => {

@@ -13,6 +13,15 @@ const shop = await billing.organization()
 
 const run = (...args: string[]) => tundishAgain(args, billing.server.env)
 
+test('order show and its --json write amounts with all decimals', async () => {
+  const { order_id } = (await shop.charge(await shop.customer(), { amount: '7' })).body
+  const { stdout } = await run('order', 'show', order_id, '--org', shop.id)
+  assert.match(stdout, /^amount +7\.00$/m)
+  assert.match(stdout, /^amount_refunded +0\.00$/m)
+  const json = await run('order', 'list', '--org', shop.id, '--limit', '1', '--json')
+  assert.match(json.stdout, /"amount":7\.00,"currency_code":"USD","amount_refunded":0\.00,/)
+})
+
 describe('charges resolve', () => {
   const lost = async () => {
     const user = await shop.customer({ token: 'sim_drop_no_charge' })

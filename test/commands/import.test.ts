@@ -172,7 +172,7 @@ test('2 or 1 and one sentence for what cannot be imported', async () => {
   const path = file('once.ndjson', good)
   mkdirSync(join(folder, 'folder'))
   const refused: [string[], number, RegExp][] = [
-    [[join(folder, 'nothing')], 1, /nothing cannot be used \(access: ENOENT\)\.\n$/],
+    [[join(folder, 'nothing')], 1, /nothing cannot be used: it does not exist \(ENOENT\)\.\n$/],
     [[join(folder, 'folder')], 1, /folder is a folder: name the files in it\.\n$/],
     [[path, path], 2, /once\.ndjson is named twice: name it once\.\n$/],
     [['--project', 'nowhere', path], 1, /^There is no project "nowhere"\.\n$/],

@@ -84,7 +84,7 @@ test('bad usage is exit code 2, a refusal is 1, each with a sentence', async () 
       /no kind of event "x"/,
     ],
     [['webhook', 'listen', '--project', 'nowhere', '--forward-to', 'http://x'], 1, /^There is no project "nowhere"/],
-    [['org', 'list', '--env-file', '/nowhere'], 2, /^\/nowhere cannot be read \(ENOENT\)/],
+    [['org', 'list', '--env-file', '/nowhere'], 2, /^\/nowhere cannot be read: it does not exist \(ENOENT\)/],
   ]
   for (const [args, code, sentence] of cases) {
     const outcome = await tundishAgain(args, env)

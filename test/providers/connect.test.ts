@@ -138,8 +138,17 @@ describe('connecting at the command line', () => {
     assert.deepEqual([code, stderr.includes('test mode')], [1, true], stderr)
   })
 
+  test('2 for a key as an argument, which is not repeated', async () => {
+    const { code, stderr } = await run('', KEY)
+    assert.deepEqual([code, stderr.includes(KEY)], [2, false], stderr)
+    assert.match(stderr, /too many arguments .*sk_test_…/)
+  })
+
   test('1 for no secret, and for a file that cannot be read', async () => {
     assert.equal((await run('\n', '--sandbox')).code, 1)
-    assert.match((await run('', '--sandbox', '--from', '/nowhere/key')).stderr, /cannot be read \(ENOENT\)/)
+    assert.match(
+      (await run('', '--sandbox', '--from', '/nowhere/key')).stderr,
+      /cannot be read: it does not exist \(ENOENT\)/,
+    )
   })
 })

@@ -179,7 +179,7 @@ test('2 for settings that do not fit together', async () => {
   const nowhere = await tundish(['shards', 'directory', '--in', join(folder, 'nowhere'), '--to', join(folder, 'maps')])
   assert.deepEqual(
     [nowhere.code, nowhere.stderr],
-    [2, `${join(folder, 'nowhere')} cannot be used (scandir: ENOENT).\n`],
+    [2, `${join(folder, 'nowhere')} cannot be used: it does not exist (ENOENT).\n`],
   )
   const words = ['shards', 'move', 'north-org', '--in', settings, '--from', 'north', '--to', 'east']
   const { code, stderr } = await tundish(words)

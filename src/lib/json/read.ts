@@ -65,6 +65,19 @@ function pathOfMark(value: JsonValue, path = ''): string | undefined {
   return undefined
 }
 
+/**
+ * Reads JSON that this program wrote, without the checks and limits of `readJson`; numbers are read as with `exact`, so that
+ * amounts keep their decimals.
+ */
+export function readOwnJson(text: string): JsonValue {
+  return JSON.parse(text, keepText as never) as JsonValue
+}
+
+/** A reviver; the engine passes it the text of each number. */
+function keepText(_name: string, value: JsonValue, { source }: { source?: string }): JsonValue {
+  return typeof value === 'number' && String(value) !== source ? new JsonNumber(source!) : value
+}
+
 /** The value with every number as JavaScript's own, rounded as usual; the value itself if that changes nothing. */
 export function roundNumbers(value: JsonValue): JsonValue {
   if (value instanceof JsonNumber) return Number(value.text)
