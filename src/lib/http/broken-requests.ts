@@ -1,6 +1,6 @@
 // Responds to bytes that the HTTP parser refuses, without breaking off an earlier request of the same connection.
 import { randomUUID } from 'node:crypto'
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
+import { type IncomingMessage, maxHeaderSize, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
@@ -15,6 +15,8 @@ export interface BrokenOptions {
   observe: (status: number) => void
   /** The unfinished responses of all connections. */
   underWay: Iterable<ServerResponse>
+  /** The limit of all headers with the request line; by default Node's. */
+  headerBytes?: number
 }
 
 export interface BrokenRequests {
@@ -24,15 +26,29 @@ export interface BrokenRequests {
   begun(response: ServerResponse): void
 }
 
-const REFUSALS: Record<string, ApiError> = {
-  HPE_INVALID_URL: new ApiError(400, 'invalid_url', 'The URL must be ASCII: percent-encode everything else.'),
-  HPE_HEADER_OVERFLOW: new ApiError(431, 'headers_too_large', 'The headers are too large.'),
-  ERR_HTTP_REQUEST_TIMEOUT: new ApiError(408, 'request_timeout', 'The request did not arrive in time.'),
+// What each code of Node's parser means for the sender. Its own messages change with its version.
+const REQUEST_LINE = 'its first line must be a method, a URL without spaces, and HTTP/1.1'
+const HEADER_LINE = 'a header must be one line of a name, a colon and a value'
+const LENGTH = 'Content-Length must be one whole number'
+const CHUNKS = 'the chunks of the body are malformed'
+const FLAWS: Record<string, string> = {
+  HPE_INVALID_METHOD: 'it does not begin with a method in capitals, such as GET',
+  HPE_INVALID_CONSTANT: REQUEST_LINE,
+  HPE_INVALID_VERSION: REQUEST_LINE,
+  HPE_PAUSED_H2_UPGRADE: 'the server speaks HTTP/1.1, not HTTP/2',
+  HPE_INVALID_HEADER_TOKEN: HEADER_LINE,
+  HPE_CR_EXPECTED: HEADER_LINE,
+  HPE_LF_EXPECTED: HEADER_LINE,
+  HPE_INVALID_CONTENT_LENGTH: LENGTH,
+  HPE_UNEXPECTED_CONTENT_LENGTH: LENGTH,
+  HPE_INVALID_TRANSFER_ENCODING: 'Transfer-Encoding must be chunked, without Content-Length',
+  HPE_INVALID_CHUNK_SIZE: CHUNKS,
+  HPE_STRICT: CHUNKS,
+  HPE_INVALID_EOF_STATE: 'the connection was closed before its end',
 }
-const NOT_HTTP = new ApiError(400, 'invalid_http', 'This is not a valid HTTP request.')
 const CONNECT = new ApiError(405, 'method_not_allowed', 'CONNECT is not supported.', { headers: { Allow: '' } })
 
-export function handleBrokenRequests({ log, observe, underWay }: BrokenOptions): BrokenRequests {
+export function handleBrokenRequests({ log, observe, underWay, headerBytes }: BrokenOptions): BrokenRequests {
   const lastOf = new WeakMap<Socket, ServerResponse>()
   // The parser reports every further byte of such a connection too.
   const known = new WeakSet<Socket>()
@@ -40,7 +56,7 @@ export function handleBrokenRequests({ log, observe, underWay }: BrokenOptions):
     if (known.has(socket)) return
     known.add(socket)
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
-    else respondAfterOthers(REFUSALS[error.code ?? ''] ?? NOT_HTTP, error, socket)
+    else respondAfterOthers(refusalOf(error.code, headerBytes), error, socket)
   })
 
   /** A complete request gets its response whatever follows it, because it may have had its effect. */
@@ -71,6 +87,21 @@ export function handleBrokenRequests({ log, observe, underWay }: BrokenOptions):
     handle: (error, socket) => handle({ error, socket: socket as Socket }),
     begun: (response) => void lastOf.set(response.req.socket, response),
   }
+}
+
+function refusalOf(code = '', headerBytes = maxHeaderSize): ApiError {
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return new ApiError(431, 'headers_too_large', `The headers are larger than ${headerBytes} bytes.`)
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return new ApiError(408, 'request_timeout', 'The request did not arrive in time.')
+  if (code === 'HPE_INVALID_URL')
+    return new ApiError(
+      400,
+      'invalid_url',
+      'The URL must begin with a slash and contain only visible ASCII characters: percent-encode all others.',
+    )
+  const flaw = FLAWS[code]
+  return new ApiError(400, 'invalid_http', `This is not a valid HTTP request${flaw ? `: ${flaw}` : ''}.`)
 }
 
 interface Broken {
@@ -116,6 +147,7 @@ function rawResponse({ status, code, message, headers }: ApiError, id: string): 
     `Content-Type: ${JSON_TYPE}`,
     `X-Request-Id: ${id}`,
     `X-Error-Code: ${code}`,
+    `Date: ${new Date().toUTCString()}`,
     ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',

@@ -11,8 +11,14 @@ export const HTTP_CODES: ErrorCodes = {
   invalid_json: { status: 400, meaning: 'The body is not valid JSON in UTF-8, or repeats a key.' },
   invalid_parameter: { status: 400, meaning: 'A query parameter breaks its rule.' },
   invalid_property: { status: 400, meaning: 'A property of the body breaks its rule.' },
-  invalid_query_string: { status: 400, meaning: 'The query string is not UTF-8 in percent-encoding.' },
-  invalid_url: { status: 400, meaning: 'The request line contains characters that must be percent-encoded.' },
+  invalid_query_string: {
+    status: 400,
+    meaning: 'The query string is not UTF-8 in percent-encoding, or contains U+0000.',
+  },
+  invalid_url: {
+    status: 400,
+    meaning: 'The URL does not begin with `/`, or contains characters that must be percent-encoded.',
+  },
   parameter_required: { status: 400, meaning: 'A required query parameter is missing.' },
   property_required: { status: 400, meaning: 'A required property of the body is missing.' },
   repeated_parameter: { status: 400, meaning: 'A query parameter is given more than once.' },

@@ -54,7 +54,12 @@ export interface ListenerOptions {
 export function openListener(log: Logger, observe: Observe, options: ListenerOptions = {}): FastifyInstance {
   const { bounds, censor = (text) => text } = options
   const underWay = new SlotSet<ServerResponse>()
-  const broken = handleBrokenRequests({ log, observe: (status) => observe.broken(status), underWay })
+  const broken = handleBrokenRequests({
+    log,
+    observe: (status) => observe.broken(status),
+    underWay,
+    headerBytes: bounds?.headerBytes,
+  })
   const { http, ...serverBounds } = bounds ? serverOptions(bounds) : {}
   const app = Fastify({
     logger: false,

@@ -86,6 +86,47 @@ describe('a connection', { timeout: 60_000 }, () => {
     })
   }
 
+  // The organization and its key are known when the tests run.
+  const post = (header: string, body = '') =>
+    `POST /ORG/v1/my_assets HTTP/1.1\r\nHost: x\r\nservice-secret-key: KEY\r\n${header}\r\n\r\n${body}`
+  for (const [what, bytes, flaw] of [
+    ['TLS', '\x16\x03\x01\x02\x00', 'it does not begin with a method in capitals, such as GET'],
+    ['a lower-case method', 'get / HTTP/1.1\r\n\r\n', 'it does not begin with a method in capitals, such as GET'],
+    [
+      'a space in the URL',
+      'GET /a b HTTP/1.1\r\n\r\n',
+      'its first line must be a method, a URL without spaces, and HTTP',
+    ],
+    ['HTTP/1.2', 'GET / HTTP/1.2\r\n\r\n', 'its first line must be a method, a URL without spaces, and HTTP/1.1'],
+    ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'the server speaks HTTP/1.1, not HTTP/2'],
+    ['a folded header', post('A: b\r\n c'), 'a header must be one line of a name, a colon and a value'],
+    ['a header without a colon', post('A'), 'a header must be one line of a name, a colon and a value'],
+    ['two lengths', post('Content-Length: 1\r\nContent-Length: 1'), 'Content-Length must be one whole number'],
+    ['a length below 0', post('Content-Length: -1'), 'Content-Length must be one whole number'],
+    [
+      'length and chunks',
+      post('Content-Length: 1\r\nTransfer-Encoding: chunked'),
+      'Transfer-Encoding must be chunked,',
+    ],
+    ['another coding', post('Transfer-Encoding: gzip'), 'Transfer-Encoding must be chunked, without Content-Length'],
+    ['a bad chunk', post('Transfer-Encoding: chunked', 'zz\r\n'), 'the chunks of the body are malformed'],
+    ['a body cut short', post('Content-Length: 9', '{'), 'the connection was closed before its end'],
+  ] as const) {
+    test(`400 that says what is wrong for ${what}`, async () => {
+      const send = what === 'a body cut short' ? endHalfway : (text: string) => sendBytes(billing.server.url, text)
+      const answer = await send(bytes.replace('ORG', shop.id).replace('KEY', shop.key))
+      assert.deepEqual(statuses(answer), [400])
+      assert.ok(answer.includes(`{"message":"This is not a valid HTTP request: ${flaw}`), answer)
+    })
+  }
+
+  test('431 that names the limit for headers that are too large', async () => {
+    const answer = await sendBytes(billing.server.url, get(['Host: x', `A: ${'x'.repeat(17_000)}`]))
+    assert.deepEqual(statuses(answer), [431])
+    assert.match(answer, /"The headers are larger than 16384 bytes\."/)
+    assert.match(answer, /\r\nDate: \w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT\r\n/)
+  })
+
   async function endHalfway(bytes: string): Promise<string> {
     const { hostname, port } = new URL(billing.server.url)
     return new Promise((resolve) => {
