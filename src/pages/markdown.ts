@@ -6,18 +6,27 @@ import { escapeHtml } from './page.ts'
 export interface Rendered {
   title: string
   html: string
+  /** The headings of the second level. */
+  headings: { text: string; anchor: string }[]
 }
 
 /**
  * Renders the guide in the file `path` of the repository. `addressOf` returns the URL of another file, relative to this page, or
  * undefined if it is not served: a link to it becomes text.
  */
-export function renderMarkdown(path: string, markdown: string, addressOf: (path: string) => string | undefined) {
+export function renderMarkdown(
+  path: string,
+  markdown: string,
+  addressOf: (path: string) => string | undefined,
+): Rendered {
   let title = path
+  const headings: Rendered['headings'] = []
   const marked = new Marked({
     renderer: {
       heading({ tokens, depth, text }: Tokens.Heading) {
-        if (depth === 1) title = text
+        const plain = plainText(text)
+        if (depth === 1) title = plain
+        if (depth === 2) headings.push({ text: plain, anchor: anchor(text) })
         return `<h${depth} id="${anchor(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`
       },
       link({ href, tokens }: Tokens.Link) {
@@ -41,8 +50,11 @@ export function renderMarkdown(path: string, markdown: string, addressOf: (path:
     },
   })
   const html = marked.parse(markdown, { async: false })
-  return { title, html } satisfies Rendered
+  return { title, html, headings }
 }
+
+/** A heading without the marks of code and links. */
+const plainText = (heading: string) => heading.replaceAll(/`|\[([^\]]*)\]\([^)]*\)/g, '$1')
 
 function resolveLink(path: string, href: string, addressOf: (path: string) => string | undefined): string | undefined {
   if (/^https?:/.test(href) || href.startsWith('#')) return href

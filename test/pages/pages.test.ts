@@ -40,6 +40,24 @@ for (const side of ['public', 'operator'] as const) {
         if (file.endsWith('.md')) assert.ok(seen.has(`/docs/guides/${file.slice(0, -3)}`), file)
     })
 
+    test('the list of guides has every file of docs/', async () => {
+      const { text } = await page(`${site.url}/docs/guides`)
+      for (const file of readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }))
+        if (file.endsWith('.md')) assert.ok(text.includes(`href="guides/${file.slice(0, -3)}"`), file)
+    })
+
+    test('a guide is marked in the list beside it, and lists its own headings', async () => {
+      const { text } = await page(`${site.url}/docs/guides/erasure`)
+      assert.match(text, /<a href="[^"]*docs\/guides\/erasure" aria-current="page">Erasure<\/a>/)
+      const onPage = /aria-label="On this page">(.*?)<\/nav>/s.exec(text)![1]!
+      const headings = [...text.matchAll(/<h2 id="([^"]+)"/g)].map(([, anchor]) => anchor)
+      assert.ok(headings.length > 1)
+      assert.deepEqual(
+        [...onPage.matchAll(/href="#([^"]+)"/g)].map(([, anchor]) => anchor),
+        headings,
+      )
+    })
+
     test('every link to a part of a guide names a heading of it', async () => {
       for (const name of ['operating', 'production', 'configuration', 'readme']) {
         const address = `${site.url}/docs/guides/${name}`

@@ -38,6 +38,8 @@ const REFERENCE = {
   mcp: { disabled: true },
   defaultOpenAllTags: true,
   defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
+  // Otherwise codes and statuses in tables are broken in the middle of a word.
+  customCss: '.markdown :is(td, th, td code) { overflow-wrap: normal !important; word-break: normal !important }',
 }
 
 const START = `Scalar.createApiReference('#reference', ${JSON.stringify(REFERENCE)})`
