@@ -5,11 +5,10 @@ import { oneOffCharge } from '../../src/billing/charge/charge.ts'
 import type { BillingContext } from '../../src/billing/context.ts'
 import { type Claiming, refund } from '../../src/billing/refund/refund.ts'
 import { ApiError } from '../../src/lib/errors.ts'
-import { readAmount } from '../../src/lib/money.ts'
 import { SimulatorProvider } from '../../src/providers/simulator.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
 import { HandClock } from '../support/hand-clock.ts'
-import { chargeOf, contextOf } from '../support/in-process.ts'
+import { chargeOf, contextOf, refundOf } from '../support/in-process.ts'
 
 const MANY = 6
 
@@ -77,8 +76,7 @@ test('503 for charges and refunds that find no place, and their keys are free', 
 
   const held = meeting(MANY)
   const payBack = async (user: string, claiming?: Claiming) => {
-    const request = { externalId: user, orderId: orders.get(user)!, amount: readAmount('1'), idempotencyKey: 'r' }
-    const answer = await refund(context, shop.id, { ...request, isSoft: false, reason: '', comment: '' }, claiming)
+    const answer = await refund(context, shop.id, refundOf(user, orders.get(user)!, { amount: '1' }), claiming)
     assert.deepEqual([answer.refund_status, answer.idempotent_replay], ['succeeded', false])
   }
   for (const user of await someRefused(users, (one) => payBack(one, held))) await payBack(user)

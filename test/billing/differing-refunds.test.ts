@@ -4,29 +4,20 @@ import { describe, test } from 'node:test'
 import { oneOffCharge } from '../../src/billing/charge/charge.ts'
 import { refund } from '../../src/billing/refund/refund.ts'
 import { refundsInProgress } from '../../src/billing/refund/refunds.ts'
-import type { RefundRequest } from '../../src/billing/refund/request.ts'
 import { look, REFUND } from '../../src/billing/unknown/look.ts'
-import { readAmount } from '../../src/lib/money.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 import { fixedProviders } from '../support/fixed-providers.ts'
 import { HandClock } from '../support/hand-clock.ts'
-import { setUpCharges } from '../support/in-process.ts'
+import { refundOf, setUpCharges } from '../support/in-process.ts'
 import { honest, verdict } from '../support/scripted-provider.ts'
 
 const setup = setUpCharges()
 const { context, request } = setup
 
 describe('refunds', () => {
-  const asked = (orderId: string, idempotencyKey: string | null = 'r', amount?: string): RefundRequest => ({
-    externalId: setup.user,
-    orderId,
-    amount: amount === undefined ? undefined : readAmount(amount),
-    isSoft: false,
-    reason: '',
-    comment: '',
-    idempotencyKey,
-  })
+  const asked = (orderId: string, idempotencyKey: string | null = 'r', amount?: string) =>
+    refundOf(setup.user, orderId, { amount, idempotencyKey })
   const charged = async () => (await oneOffCharge(context(honest), setup.shop.id, request())).order_id
   const paysBack: Provider['refund'] = async ({ reference, amountMinor, currencyCode }) =>
     verdict('succeeded', { reference, amountMinor, currencyCode })

@@ -5,10 +5,10 @@ import { after, before, describe, test } from 'node:test'
 import { refundKey } from '../../src/billing/keys.ts'
 import { refund } from '../../src/billing/refund/refund.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
-import { readAmount } from '../../src/lib/money.ts'
 import { noDetails } from '../../src/providers/provider.ts'
 import { startBilling } from '../support/billing.ts'
 import { fixedProviders } from '../support/fixed-providers.ts'
+import { refundOf } from '../support/in-process.ts'
 import { scriptedProvider } from '../support/scripted-provider.ts'
 
 const billing = await startBilling()
@@ -206,8 +206,7 @@ describe('a refund that the backup forgot, of a provider that has forgotten its 
     const user = await shop.customer()
     const { order_id } = (await shop.charge(user)).body
     const { context, paid } = forgetful(refundKey(shop.id, user, 'r'))
-    const request = { externalId: user, orderId: order_id, isSoft: false, reason: '', comment: '', idempotencyKey: 'r' }
-    const answer = await refund(context, shop.id, { ...request, amount: readAmount('4') })
+    const answer = await refund(context, shop.id, refundOf(user, order_id, { amount: '4' }))
     assert.deepEqual([answer.refund_status, answer.idempotent_replay, paid()], ['succeeded', true, 0])
   })
 })

@@ -9,6 +9,7 @@ import { settle as settleRefund } from '../../src/billing/refund/settle.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { Query } from '../../src/lib/pg/types.ts'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { refundOf } from '../support/in-process.ts'
 
 let billing: Billing
 let shop: Organization
@@ -42,20 +43,16 @@ const LAST_WORK: Record<
   'claims a refund': {
     at: 'insert refund',
     token: 'pm_card_visa',
-    run: (db, user, orderId) => claim(db, shop.id, requestOf(user, orderId), 10_000, async () => {}),
+    run: (db, user, orderId) => claim(db, shop.id, refundOf(user, orderId), 10_000, async () => {}),
   },
   'settles a refund': {
     at: 'finish refund',
     token: 'pm_card_visa',
     async run(db, user, orderId) {
-      const { refund } = await claim(billing.db, shop.id, requestOf(user, orderId), 10_000, async () => {})
+      const { refund } = await claim(billing.db, shop.id, refundOf(user, orderId), 10_000, async () => {})
       return settleRefund(db, (await refundsInProgress.find(db.query, refund.refund_id))!, refused)
     },
   },
-}
-
-function requestOf(externalId: string, orderId: string) {
-  return { externalId, orderId, amount: undefined, isSoft: false, reason: 'r', comment: '', idempotencyKey: 'k' }
 }
 
 for (const [what, { at, token, run }] of Object.entries(LAST_WORK)) {

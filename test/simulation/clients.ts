@@ -107,10 +107,12 @@ export class Clients {
 
   #refundOf(customer: string, orderId: string, key: string, minor: number): RefundRequest {
     const isWhole = this.#random.chance(0.3)
+    const amountSent = isWhole ? undefined : `0.0${this.#random.between(1, minor)}`
     return {
       externalId: customer,
       orderId,
-      amount: isWhole ? undefined : readAmount(`0.0${this.#random.between(1, minor)}`),
+      amount: amountSent === undefined ? undefined : readAmount(amountSent),
+      amountSent,
       isSoft: this.#random.chance(0.2),
       reason: '',
       comment: '',

@@ -3,6 +3,7 @@ import { after, before, beforeEach } from 'node:test'
 import { type Order, ordersInProgress } from '../../src/billing/charge/orders.ts'
 import type { ChargeRequest } from '../../src/billing/charge/request.ts'
 import type { BillingContext } from '../../src/billing/context.ts'
+import type { RefundRequest } from '../../src/billing/refund/request.ts'
 import { CHARGE, look } from '../../src/billing/unknown/look.ts'
 import { readAmount } from '../../src/lib/money.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
@@ -21,6 +22,22 @@ export const chargeOf = (externalId: string, amount = '10.50', idempotencyKey = 
   amountSent: amount,
   currencyCode: 'USD',
   clientMetadata: null,
+})
+
+/** A refund of all that is left under the key `r`, unless told otherwise. */
+export const refundOf = (
+  externalId: string,
+  orderId: string,
+  { amount, idempotencyKey = 'r' }: { amount?: string | undefined; idempotencyKey?: string | null } = {},
+): RefundRequest => ({
+  externalId,
+  orderId,
+  amount: amount === undefined ? undefined : readAmount(amount),
+  amountSent: amount,
+  isSoft: false,
+  reason: '',
+  comment: '',
+  idempotencyKey,
 })
 
 /** Calls to the provider may take a second of a clock that the test moves. */

@@ -46,7 +46,7 @@ export interface RefundRequest {
   /** Undefined: all that is left. */
   amount: Decimal | undefined
   /** The same as it was sent, for error sentences. */
-  amountSent?: string | number | JsonNumber | undefined
+  amountSent: string | number | JsonNumber | undefined
   isSoft: boolean
   reason: string
   comment: string
