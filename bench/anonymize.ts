@@ -15,7 +15,7 @@ const PEOPLE = 1000
 const SESSIONS = 10
 const PATH = '/public/v1/profiles/anonymize'
 
-/** Each run erases people of its own. The limit is the same statements, sent one after the other in one transaction. */
+/** Each run erases other people. The limit is the same statements, sent one by one in one transaction. */
 export async function measureAnonymize(options: Options, say: (text: string) => void): Promise<Result> {
   const rig = await openRig({ say, durable: true })
   try {
@@ -24,7 +24,8 @@ export async function measureAnonymize(options: Options, say: (text: string) => 
     say(`Making ${runs} times ${PEOPLE} people with ${SESSIONS} sessions each…`)
     await rig.app.db.tx((query) => makePeople(query, runs))
     await rig.app.db.query('analyze')
-    const [ours, plain] = [await startOurs(rig, options), await startReference(rig, 'plain.ts')]
+    const ours = await startOurs(rig, options)
+    const plain = await startReference(rig, 'plain.ts')
     let batch = 0
     const headers = { 'Service-Secret': rig.key }
     const { statements } = await record(rig, { method: 'POST', path: PATH, headers, body: bodyOf(0) }, { once: true })
@@ -87,7 +88,7 @@ async function makePeople(query: Query, batches: number): Promise<void> {
   )
 }
 
-/** The recorded statements for other people. The audit log is a chain, which nothing can be entered into twice. */
+/** Runs the recorded statements for other people. Not those of the audit log, a chain to which no entry can be added twice. */
 async function replay({ app }: Rig, statements: Recorded[], batch: number): Promise<void> {
   const fresh = new Map<string, string>()
   const other = (text: string) =>

@@ -1,11 +1,11 @@
-// A run goes on when a case fails: what went wrong is told with the results.
+// Lets a run continue when a case fails; the error is reported with the results.
 import type { Result } from './measure.ts'
 
-let brokenOff = false
+let isEnding = false
 
-/** From here on nothing is told any more: the run ends, and what it tears down fails. */
-export function breakOff(): void {
-  brokenOff = true
+/** Ends the run: errors are not reported any more, because stopping the servers makes the current case fail. */
+export function ignoreFurtherErrors(): void {
+  isEnding = true
 }
 
 export async function attempt(name: string, measure: () => Promise<Result>): Promise<Result> {
@@ -13,12 +13,12 @@ export async function attempt(name: string, measure: () => Promise<Result>): Pro
   return result!
 }
 
-/** For what cannot even begin, as when its database cannot be made. */
+/** The same for several cases, which all fail if their database cannot be created. */
 export async function attemptAll(name: string, measure: () => Promise<Result[]>): Promise<Result[]> {
   try {
     return await measure()
   } catch (error) {
-    if (brokenOff) return new Promise(() => {})
+    if (isEnding) return new Promise(() => {})
     process.stderr.write(`        ${name} failed: ${(error as Error).stack}\n`)
     return [{ name, unit: '', contenders: {}, ratios: {}, failure: (error as Error).message }]
   }

@@ -1,15 +1,15 @@
-// Clients that charge: HTTP by hand over kept-alive sockets, so that they take little of the machine they measure.
+// Clients that charge, with a minimal HTTP client over kept-alive sockets, so that they use little CPU of the measured machine.
 import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** What a client knows of one charge. */
+/** A charge as its client saw it. */
 export interface Entry {
-  /** Its trace, by which the server's and the provider's own times are found. */
+  /** Its trace id, by which the times of the server and the provider are found. */
   trace: string
   orderId: string
   status: string
-  /** From when it had to be sent to the end of its answer: what waits to be sent waits too. */
+  /** From when it was due to the end of its response, so that waiting to be sent counts too. */
   ms: number
 }
 
@@ -20,14 +20,14 @@ export interface Tenant {
 
 export interface Target {
   url: string
-  /** They have the customers in turn: the first organization has customer 1. */
+  /** The customers are distributed round-robin; the first organization has customer 1. */
   organizations: Tenant[]
   amount: string
   /** How many customers there are; their external_id is the prefix, a space and a number from 1. */
   customers: number
 }
 
-/** Charges over this many connections, each as soon as the last is answered. */
+/** Charges over this many connections, on each as soon as the previous charge has its response. */
 export async function chargeWithoutPause(
   target: Target,
   prefix: string,
@@ -46,7 +46,7 @@ export async function chargeWithoutPause(
   return entries
 }
 
-/** Charges at a steady rate, whether or not earlier ones are answered; each on a connection that is free. */
+/** Charges at a steady rate, whether or not earlier charges have their responses; each on a free connection. */
 export async function chargeSteadily(
   target: Target,
   prefix: string,
@@ -66,7 +66,7 @@ export async function chargeSteadily(
   while (work.length < perSecond * seconds) {
     const due = begun + (work.length * 1000) / perSecond
     const ahead = due - performance.now()
-    // Looking at the clock each millisecond would take a tenth of a core from those who are measured.
+    // Polling the clock each millisecond would take a tenth of a core from the measured programs.
     if (ahead > 0) await sleep(ahead)
     else work.push(send(due))
   }
@@ -75,7 +75,7 @@ export async function chargeSteadily(
   return entries
 }
 
-// One after the other: a customer's turn comes again when its last charge is long answered.
+// Round-robin, so that the previous charge of a customer has ended long before the next.
 function customersOf({ customers, organizations }: Target, prefix: string): () => Customer {
   let turn = 0
   return () => {
@@ -94,16 +94,16 @@ class Line {
   readonly #socket: Socket
   readonly #target: Target
   #text = ''
-  #answered: ((body: string) => void) | undefined
-  #failed: ((error: Error) => void) | undefined
+  #onResponse: ((body: string) => void) | undefined
+  #onError: ((error: Error) => void) | undefined
 
   private constructor(socket: Socket, target: Target) {
     this.#socket = socket
     this.#target = target
     socket.setNoDelay().setEncoding('latin1')
-    socket.on('data', (text: string) => this.#take(text))
-    socket.on('error', (error) => this.#failed?.(error))
-    socket.on('close', () => this.#failed?.(new Error('The connection was closed before the answer.')))
+    socket.on('data', (text: string) => this.#receive(text))
+    socket.on('error', (error) => this.#onError?.(error))
+    socket.on('close', () => this.#onError?.(new Error('The connection was closed before the response.')))
   }
 
   static async open(target: Target): Promise<Line> {
@@ -115,34 +115,35 @@ class Line {
 
   async charge(customer: Customer, due: number): Promise<Entry> {
     const trace = makeTrace()
-    const answer = new Promise<string>((resolve, reject) => {
-      this.#answered = resolve
-      this.#failed = reject
+    const response = new Promise<string>((resolve, reject) => {
+      this.#onResponse = resolve
+      this.#onError = reject
     })
     this.#socket.write(requestOf(this.#target, customer, trace))
-    const { order_id: orderId, checkout_status: status } = JSON.parse(await answer)
+    const { order_id: orderId, checkout_status: status } = JSON.parse(await response)
     return { trace, orderId, status, ms: performance.now() - due }
   }
 
   close(): void {
-    this.#failed = undefined
+    this.#onError = undefined
     this.#socket.end()
   }
 
-  #take(text: string): void {
+  #receive(text: string): void {
     this.#text += text
     const head = this.#text.indexOf('\r\n\r\n')
     if (head < 0) return
     const length = Number(/content-length: (\d+)/i.exec(this.#text)![1])
     if (this.#text.length < head + 4 + length) return
-    const [status, body] = [this.#text.slice(9, 12), this.#text.slice(head + 4)]
+    const status = this.#text.slice(9, 12)
+    const body = this.#text.slice(head + 4)
     this.#text = ''
-    if (status === '200') this.#answered!(body)
-    else this.#failed!(new Error(`${status}: ${body}`))
+    if (status === '200') this.#onResponse!(body)
+    else this.#onError!(new Error(`${status}: ${body}`))
   }
 }
 
-/** Without long runs of digits, since the server's log masks what looks like a card number. */
+/** Without long runs of digits, because the server's log masks card numbers. */
 function makeTrace(): string {
   return randomBytes(16)
     .toString('hex')

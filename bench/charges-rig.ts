@@ -1,4 +1,4 @@
-// Where charges are measured: a database that waits for the disk, a server, the simulator, and customers with saved cards.
+// Sets up a measurement of charges: a database that waits for the disk, a server, the simulator, customers with saved cards.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { open } from 'node:fs/promises'
@@ -13,7 +13,7 @@ import { type Closers, openRig, type Program, type Rig, startLogged, startProgra
 export const CUSTOMERS = 5000
 const CHARGES_BEFORE = 5
 const LOG_MIB = 900
-/** Tokens of saved cards by when their provider answers. */
+/** Tokens of saved cards, by when the provider responds. */
 export const CARDS = { 'at once': 'pm_card_visa', 'after 50 ms': 'sim_slow_50ms' }
 
 /** Milliseconds by trace. */
@@ -23,15 +23,15 @@ export interface ChargesRig extends Rig {
   ours: Program
   organizations: Tenant[]
   simulatorUrl: string
-  /** How long the simulator took for each of these charges. */
+  /** The time that the simulator took for each of these charges. */
   providerTimes(traces: string[]): Promise<Times>
-  /** How long the server itself took for each of these requests, by its log. */
+  /** The time that the server took for each of these requests, from its log. */
   serverTimes(traces: string[]): Promise<Times>
-  /** How long the disk took for pages of a probe that were due since it was last asked. */
+  /** The times that the disk took for the probe's pages since the last call. */
   diskTimes(): Promise<number[]>
 }
 
-/** What a charge costs is to a good part what the disk costs: with fsync, and with the background work. */
+/** With fsync and the background work, because the disk is a large part of the cost of a charge. */
 export async function openChargesRig(
   { workers, organizations: count }: { workers: number; organizations: number },
   say: (text: string) => void,
@@ -67,14 +67,14 @@ export async function openChargesRig(
   }
 }
 
-/** The charges of the plain server, which has a simulator of its own: its charges are not joined with our orders. */
+/** Starts the plain server with a simulator of its own, so that its charges are not compared with our orders. */
 export async function startPlainCharges({ folder, databaseUrl, closers }: Rig): Promise<Program> {
   const simulator = await startTimedSimulator(join(folder, 'plain-simulator.ndjson'), closers)
   const env = { DATABASE_URL: databaseUrl, SIMULATOR_URL: simulator.url }
   return startProgram([], env, closers, 'references/charges.ts')
 }
 
-/** The first is there already. Each has one project, of the same name. */
+/** The first exists already. Each has one project of the same name. */
 async function makeOrganizations({ app, organizationKey }: Rig, count: number): Promise<Tenant[]> {
   const all: Tenant[] = [{ id: ORGANIZATION, key: organizationKey }]
   while (all.length < count) {
@@ -114,8 +114,8 @@ async function makeCustomers(db: Db, organizations: Tenant[]): Promise<void> {
 }
 
 /**
- * Charges of earlier days, for each customer some. Without them the first statements would be planned for empty tables,
- * and those plans stay until PostgreSQL's next look at the tables, up to a minute later.
+ * Creates some charges of the day before for each customer. Without them the first statements would be planned for empty
+ * tables, and those plans stay until PostgreSQL analyzes the tables, up to a minute later.
  */
 async function makeHistory(db: Db): Promise<void> {
   await db.query(
@@ -148,8 +148,8 @@ async function makeHistory(db: Db): Promise<void> {
 }
 
 /**
- * A log whose files are there, as after some days of use. A new database makes each of them when it is needed, and then
- * every commit waits for its 16 MiB of zeros.
+ * Creates the files of the write-ahead log in advance, as after some days of use. A new database creates each file when it is
+ * needed, and then every commit waits for 16 MiB of zeros.
  */
 async function makeLogFiles(db: Db): Promise<void> {
   await db.query("alter system set min_wal_size = '1GB'")
@@ -159,7 +159,7 @@ async function makeLogFiles(db: Db): Promise<void> {
       "select pg_logical_emit_message(false, 'bench', repeat('x', 1024 * 1024)) from generate_series(1, 50)",
     )
   }
-  // The first makes the files free, the second renames them for what comes next.
+  // The first makes the files reusable, the second renames them for use.
   await db.query('checkpoint')
   await db.query('checkpoint')
 }
@@ -182,8 +182,11 @@ async function startDiskProbe(file: string, closers: Closers): Promise<() => Pro
   return async () => (await ask()).times
 }
 
-/** Starts a program of ours, with the settings of V8 that we run with, that says when it is ready and answers what it is asked. */
-export async function startHelper<First, Answer>(program: string, argument: string, closers: Closers) {
+/**
+ * Starts a helper process with the V8 settings of this one. Its first message says that it is ready; each call of `ask` returns
+ * its next one.
+ */
+export async function startHelper<First, Response>(program: string, argument: string, closers: Closers) {
   const child = fork(new URL(program, import.meta.url), [argument], {
     execArgv: [...process.execArgv, '--disable-warning=ExperimentalWarning'],
   })
@@ -191,22 +194,23 @@ export async function startHelper<First, Answer>(program: string, argument: stri
     child.kill('SIGTERM')
     await once(child, 'exit')
   })
-  const said = async <T>() => ((await once(child, 'message')) as [T])[0]
-  const first = await said<First>()
+  const nextMessage = async <T>() => ((await once(child, 'message')) as [T])[0]
+  const first = await nextMessage<First>()
   const ask = () => {
     child.send('times')
-    return said<Answer>()
+    return nextMessage<Response>()
   }
   return { first, ask }
 }
 
-/** Reads the durations from a server's log, as far as it has come. */
+/** Reads the durations from a server's log while it is written. */
 async function timesOfLog(logFile: string, closers: Closers): Promise<ChargesRig['serverTimes']> {
   const known: Times = new Map()
   const log = await open(logFile)
   closers.push(() => log.close())
   const piece = Buffer.alloc(1024 * 1024)
-  let [rest, place] = ['', 0]
+  let rest = ''
+  let place = 0
   return awaitAll(known, async () => {
     const { bytesRead } = await log.read(piece, 0, piece.length, place)
     if (bytesRead === 0) return sleep(50)
@@ -220,14 +224,14 @@ async function timesOfLog(logFile: string, closers: Closers): Promise<ChargesRig
   })
 }
 
-// The last lines of a log are on their way for a while.
-const PATIENCE_MS = 3000
+// The last lines of a log are written with a delay.
+const MAX_DELAY_MS = 3000
 
-/** Looks until all that are asked for are known, or for some time. */
-function awaitAll(known: Times, look: () => Promise<void>): (traces: string[]) => Promise<Times> {
+/** Calls `update` until the times of all traces are known, for 3 s at most. */
+function awaitAll(known: Times, update: () => Promise<void>): (traces: string[]) => Promise<Times> {
   return async (traces) => {
-    const until = performance.now() + PATIENCE_MS
-    while (traces.some((trace) => !known.has(trace)) && performance.now() < until) await look()
+    const until = performance.now() + MAX_DELAY_MS
+    while (traces.some((trace) => !known.has(trace)) && performance.now() < until) await update()
     return known
   }
 }

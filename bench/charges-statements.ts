@@ -1,4 +1,4 @@
-// What one charge asks of the database: recorded from a real one, in the transactions it uses.
+// The statements of one charge, recorded from a real one, with its transactions.
 import { oneOffCharge } from '../src/billing/charge/charge.ts'
 import { readChargeRequest } from '../src/billing/charge/request.ts'
 import type { BillingContext } from '../src/billing/context.ts'
@@ -7,16 +7,16 @@ import { SimulatorProvider } from '../src/providers/simulator.ts'
 import { fixedProviders } from '../test/support/fixed-providers.ts'
 import type { ChargesRig } from './charges-rig.ts'
 import { ORGANIZATION } from './generate.ts'
-import { noting } from './record.ts'
+import { recording } from './record.ts'
 import type { Recorded } from './tools.ts'
 
 export const AMOUNT = '10.50'
 
-/** One charge in this process over a database that remembers every statement and where its transactions begin and end. */
+/** Makes one charge in this process, and returns every statement and the beginning and end of each transaction. */
 export async function recordCharge({ app, simulatorUrl }: ChargesRig): Promise<Recorded[]> {
   const recorded: Recorded[] = []
-  const db = noting(app.db, (text, params) => recorded.push({ text, params }))
-  // The account of the cards, so that it is known to take the charge at the first claim.
+  const db = recording(app.db, (text, params) => recorded.push({ text, params }))
+  // With the merchant account of the cards, so that the first claim finds it.
   const provider = new SimulatorProvider({ url: simulatorUrl, clock: app.clock, merchantId: 'main' })
   const providers = fixedProviders([provider])
   const context: BillingContext = { ...app, db, providers, providerTimeoutMs: app.config.providerTimeoutMs }
@@ -28,7 +28,7 @@ export async function recordCharge({ app, simulatorUrl }: ChargesRig): Promise<R
   return recorded
 }
 
-/** Asks the database what it takes the parameters for. */
+/** Adds the types that the database infers for the parameters. */
 async function addTypes(db: Db, statements: Recorded[]): Promise<void> {
   const { query, release } = await db.connect()
   for (const statement of statements.filter(({ params }) => params.length > 0)) {

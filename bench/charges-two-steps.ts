@@ -18,7 +18,7 @@ import { openRig, type Rig } from './rig.ts'
 
 const CUSTOMERS = 5000
 // "few" leaves the machine idle half of the time and shows the latency; "many" keeps it busy and shows the throughput.
-// The adapter's own bound for Stripe, 40 calls at a time, is lifted here.
+// The adapter's limit of 40 concurrent calls to Stripe is raised here.
 const LOADS = { few: 4, many: 128 }
 const IN_FLIGHT = 256
 const SECRET_KEY = 'sk_test_bench0000'
@@ -33,8 +33,8 @@ interface Card {
 }
 
 /**
- * Runs in this process, without HTTP before it and without the rate at which Stripe takes calls: what the second step
- * costs us is what is left of the time when the provider's 50 ms a call are taken away.
+ * Charges in this process, without HTTP and without Stripe's rate limit. The cost of the second step is the time that remains
+ * after subtracting the provider's 50 ms for each call.
  */
 export async function measureTwoSteps(options: Options, say: (text: string) => void): Promise<Result> {
   const rig = await openRig({ say, durable: true })
@@ -86,7 +86,9 @@ function contextOf({ app }: Rig, providers: Provider[]): BillingContext {
 }
 
 async function measureCard(rig: Rig, context: BillingContext, card: Card, clients: number, seconds: number) {
-  const [cpu, postgres, begun] = [process.cpuUsage(), await rig.postgresSeconds(), performance.now()]
+  const cpu = process.cpuUsage()
+  const postgres = await rig.postgresSeconds()
+  const begun = performance.now()
   const times = await chargeFor(context, card, clients, seconds)
   const perSecond = (times.length * 1000) / (performance.now() - begun)
   const { user, system } = process.cpuUsage(cpu)
@@ -103,7 +105,7 @@ async function measureCard(rig: Rig, context: BillingContext, card: Card, client
 
 let made = 0
 
-/** Milliseconds of each charge. Throws when one does not succeed. */
+/** The milliseconds of each charge. Throws if one does not succeed. */
 async function chargeFor(context: BillingContext, { psp }: Card, clients: number, seconds: number): Promise<number[]> {
   const until = performance.now() + seconds * 1000
   const times: number[] = []

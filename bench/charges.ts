@@ -14,15 +14,15 @@ type Card = keyof typeof CARDS
 // Enough to keep a provider that takes 50 ms busy.
 const CONNECTIONS = { 'at once': 32, 'after 50 ms': 128 }
 const LIMIT_CLIENTS = 32
-// So few that a charge seldom meets another.
+// So few that charges seldom overlap.
 const LIGHT_LOAD = 100
-// Some ten thousand charges: until then V8 compiles beside what is measured, on a core that the others would need (after
-// one third of this it took twice as much of it as after all), and PostgreSQL plans.
+// Some ten thousand charges. Until then V8 compiles during the measurement, on a core that the other programs need (after a third
+// of this time it still used twice as much CPU as at the end), and PostgreSQL plans its statements.
 const WARM_UP_SECONDS = 30
 
 /**
- * Charges as fast as answers come, beside the limit; then at half that rate, and at half of the limit's, which the limit
- * keeps too. In the end what the clients heard is joined with the orders and the simulator's ledger.
+ * Charges as fast as responses arrive, in turn with the references; then at half that rate, at 100 a second, and at half of the
+ * limit's rate, together with the limit. Finally compares the clients' results with the orders and the simulator's ledger.
  */
 export async function measureCharges(
   name: string,
@@ -66,39 +66,42 @@ export async function measureCharges(
       },
       options,
     )
-    const { ours: most, limit: mostOfLimit } = result.contenders
+    const { ours: fastest, limit: fastestLimit } = result.contenders
     const steadily = async (rate: Rate) => {
-      const { steady, heard } = await measureSteadily(rig, target, CARDS[card], { ...rate, plain }, options)
-      log.push(...heard)
+      const { steady, entries } = await measureSteadily(rig, target, CARDS[card], { ...rate, plain }, options)
+      log.push(...entries)
       return steady
     }
-    const halfLoad = await steadily({ perSecond: most!.perSecond / 2 })
+    const halfLoad = await steadily({ perSecond: fastest!.perSecond / 2 })
     const figures: Record<string, unknown> = { halfLoad, lightLoad: await steadily({ perSecond: LIGHT_LOAD }) }
-    if (pgbench && mostOfLimit) {
-      const load = { clients: LIMIT_CLIENTS, perSecond: mostOfLimit.perSecond / 2 }
-      const keep = (seconds: number) => limitSteadily(pgbench, rig.databaseUrl, script, seconds, load)
-      figures.halfOfLimit = await steadily({ perSecond: load.perSecond, limit: keep })
+    if (pgbench && fastestLimit) {
+      const load = { clients: LIMIT_CLIENTS, perSecond: fastestLimit.perSecond / 2 }
+      const limitAtRate = (seconds: number) => limitSteadily(pgbench, rig.databaseUrl, script, seconds, load)
+      figures.halfOfLimit = await steadily({ perSecond: load.perSecond, limit: limitAtRate })
     }
-    return { ...result, figures: { ...figures, joined: await join3(rig, log) } }
+    return { ...result, figures: { ...figures, joined: await compareRecords(rig, log) } }
   } finally {
     await rig.close()
   }
 }
 
-/** Joins what the clients heard, what the orders say and what the provider did: every row must have its two others. */
-async function join3({ app, simulatorUrl }: ChargesRig, log: Entry[]) {
+/** Throws unless the clients' results, the orders and the provider's ledger have the same successful charges, each once. */
+async function compareRecords({ app, simulatorUrl }: ChargesRig, log: Entry[]) {
   const movements = (await (await fetch(`${simulatorUrl}/ledger`)).json()) as { reference: string }[]
-  // Our ids are of version 7; those that pgbench or the history made are of version 4, and nobody charged them.
+  // Orders of charges have ids of version 7; those made by pgbench or as history have version 4.
   const orders = await app.db.query<{ order_id: string }>(
     `select order_id from orders where status = 'succeeded' and substr(order_id::text, 15, 1) = '7'`,
   )
-  const heard = new Set(log.filter(({ status }) => status === 'succeeded').map(({ orderId }) => orderId))
+  const confirmed = new Set(log.filter(({ status }) => status === 'succeeded').map(({ orderId }) => orderId))
   const settled = new Set(orders.map(({ order_id }) => order_id))
   const moved = new Set(movements.map(({ reference }) => reference))
-  // One success is not the clients': the recorded one.
+  // One success is not of the clients: the recorded charge.
   const wrong =
-    settled.symmetricDifference(moved).size + heard.difference(settled).size + settled.difference(heard).size - 1
+    settled.symmetricDifference(moved).size +
+    confirmed.difference(settled).size +
+    settled.difference(confirmed).size -
+    1
   const double = movements.length - moved.size
   if (wrong + double !== 0) throw new Error(`${wrong} charges do not match, ${double} are in the ledger twice.`)
-  return { charges: heard.size, orders: settled.size, ledger: movements.length, mismatches: 0 }
+  return { charges: confirmed.size, orders: settled.size, ledger: movements.length, mismatches: 0 }
 }

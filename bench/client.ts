@@ -1,4 +1,4 @@
-// A client that asks one thing after the other and notes how long each answer took.
+// A client that sends requests one at a time and measures how long each takes.
 import { Agent } from 'node:http'
 import { percentile } from './measure.ts'
 import { ask } from './walks.ts'
@@ -14,7 +14,7 @@ export interface Times {
   requests: number
 }
 
-/** Asks all of the calls in turn, again and again, for some seconds. */
+/** Sends all calls in turn, again and again, for some seconds. */
 export async function timeCalls(calls: Call[], seconds: number): Promise<Times> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   const asks = calls.map(
@@ -27,7 +27,7 @@ export async function timeCalls(calls: Call[], seconds: number): Promise<Times> 
   return { p50Ms: percentile(times, 0.5)!, requests: times.length }
 }
 
-/** Asks in turn for some seconds, each at least once; answers the milliseconds of each. */
+/** Calls the functions in turn for some seconds, each at least once; returns the milliseconds of each call. */
 export async function timeTurns(asks: (() => Promise<unknown>)[], seconds: number): Promise<number[][]> {
   const times: number[][] = asks.map(() => [])
   const untilMs = performance.now() + seconds * 1000

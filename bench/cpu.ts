@@ -1,4 +1,4 @@
-// What processes have used of the processors so far, as Linux tells it.
+// The CPU time that processes have used so far, from Linux's /proc.
 import { readdir, readFile } from 'node:fs/promises'
 
 const TICKS_A_SECOND = 100
@@ -8,25 +8,25 @@ interface Stat {
   parent: number
   seconds: number
   /** Of children that have ended. */
-  gone: number
+  endedSeconds: number
 }
 
-/** CPU seconds of a process with all its descendants, also those that have ended; NaN where the system does not tell. */
+/** CPU seconds of a process with all its descendants, also those that have ended; NaN on systems without /proc. */
 export async function cpuSeconds(pid: number): Promise<number> {
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))
   const stats = (await Promise.all(pids.map(readStat))).filter((stat) => stat !== undefined)
   const children = Map.groupBy(stats, ({ parent }) => parent)
   const root = stats.find((stat) => stat.pid === pid)
   const sum = (stat: Stat): number =>
-    (children.get(stat.pid) ?? []).reduce((all, child) => all + sum(child), stat.seconds + stat.gone)
+    (children.get(stat.pid) ?? []).reduce((all, child) => all + sum(child), stat.seconds + stat.endedSeconds)
   return root ? sum(root) : Number.NaN
 }
 
 async function readStat(pid: string): Promise<Stat | undefined> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined)
   if (stat === undefined) return undefined
-  // The name, in parentheses, may hold anything.
+  // The name, in parentheses, may contain any character.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const ticks = (from: number) => (Number(fields[from]) + Number(fields[from + 1])) / TICKS_A_SECOND
-  return { pid: Number(pid), parent: Number(fields[1]), seconds: ticks(11), gone: ticks(13) }
+  return { pid: Number(pid), parent: Number(fields[1]), seconds: ticks(11), endedSeconds: ticks(13) }
 }

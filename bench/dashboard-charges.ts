@@ -1,4 +1,4 @@
-// Charges at a steady rate, alone and beside people who look at pages, round by round.
+// Charges at a steady rate, alone and while pages of the dashboard are loaded, round by round.
 import { loadavg } from 'node:os'
 import { rebuildFigures } from '../src/figures/follow.ts'
 import { chargeSteadily } from './charges-clients.ts'
@@ -10,7 +10,7 @@ import { median, percentiles } from './measure.ts'
 import type { Options } from './options.ts'
 
 const CHARGES_A_SECOND = 50
-/** Of all who look: a page every half second. */
+/** The pause between two page loads. */
 const PAUSE_MS = 500
 const PAGES = ['/?period=90d', '/revenue?period=90d', '/charges', '/subscriptions', '/refunds', '/funnels']
 const WARM_UP_SECONDS = 10
@@ -28,21 +28,21 @@ export async function chargesBesidePages({ seconds, rounds, quick, workers }: Op
       amount: AMOUNT,
       customers: CUSTOMERS,
     }
-    const charge = async (lasts: number) => {
-      const entries = await chargeSteadily(target, CARDS['at once'], CHARGES_A_SECOND, lasts)
+    const charge = async (durationS: number) => {
+      const entries = await chargeSteadily(target, CARDS['at once'], CHARGES_A_SECOND, durationS)
       if (entries.some(({ status }) => status !== 'succeeded')) throw new Error('Not every charge succeeded.')
       return percentiles(entries.map(({ ms }) => ms))
     }
     for (const path of PAGES) await visit(visitor, path)
     await charge(quick ? 1 : WARM_UP_SECONDS)
-    const lasts = quick ? 2 : Math.max(MIN_SECONDS, seconds)
+    const durationS = quick ? 2 : Math.max(MIN_SECONDS, seconds)
     const each: { alone: Awaited<ReturnType<typeof charge>>; beside: Awaited<ReturnType<typeof charge>> }[] = []
     for (let round = 0; round < rounds; round += 1) {
       say(`Charges alone and beside pages, ${round + 1} of ${rounds}…`)
-      const alone = await charge(lasts)
-      const looking = look(() => visit(visitor, PAGES[round % PAGES.length]!))
-      const beside = await charge(lasts)
-      await looking.stop()
+      const alone = await charge(durationS)
+      const loading = repeat(() => visit(visitor, PAGES[round % PAGES.length]!))
+      const beside = await charge(durationS)
+      await loading.stop()
       each.push({ alone, beside })
     }
     const p99 = (of: 'alone' | 'beside') => median(each.map((one) => one[of].p99Ms))!
@@ -60,10 +60,10 @@ export async function chargesBesidePages({ seconds, rounds, quick, workers }: Op
   }
 }
 
-/** Looks again and again, with a pause between, until it is stopped. */
-function look(once: () => Promise<unknown>) {
+/** Repeats `once`, with a pause after each, until it is stopped. */
+function repeat(once: () => Promise<unknown>) {
   let stopped = false
-  const looking = (async () => {
+  const running = (async () => {
     while (!stopped) {
       await once()
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
@@ -72,7 +72,7 @@ function look(once: () => Promise<unknown>) {
   return {
     stop: () => {
       stopped = true
-      return looking
+      return running
     },
   }
 }

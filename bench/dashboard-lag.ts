@@ -1,4 +1,4 @@
-// How long after its commit a change is in the figures, while 500 changes a second come in.
+// Measures how long after its commit a change is in the figures, while 500 changes a second are written.
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,59 +12,63 @@ import type { Options } from './options.ts'
 import type { Rig } from './rig.ts'
 
 const CHANGES_A_SECOND = 500
-// Of each second's changes: subscriptions that begin, and old ones that are cancelled; all others renew.
-const BEGIN = 50
-const CANCEL = 25
+// Each second this many subscriptions are created, and this many old ones cancelled; the other changes are renewals.
+const NEW = 50
+const CANCELLED = 25
 const MIN_SECONDS = 90
-// After the last change.
-const PATIENCE_MS = 300_000
+// The longest wait after the last change.
+const MAX_WAIT_MS = 300_000
 
 export async function measureLag({ app }: Rig, { size, seconds, quick }: Options, say: (text: string) => void) {
-  const lasts = quick ? 5 : Math.max(MIN_SECONDS, seconds)
-  say(`${CHANGES_A_SECOND} changes a second for ${lasts} s…`)
+  const durationS = quick ? 5 : Math.max(MIN_SECONDS, seconds)
+  say(`${CHANGES_A_SECOND} changes a second for ${durationS} s…`)
   const stop = followFigures(app)
   const run = randomBytes(4).toString('hex')
-  const base = await begun(app)
+  const base = await countNew(app)
   const commits: number[] = []
   const lags: number[] = []
-  const writing = write(app, { run, size, seconds: lasts }, commits)
+  const writing = write(app, { run, size, seconds: durationS }, commits)
   let ended: number | undefined
   writing.then(() => {
     ended = performance.now()
   })
   while (ended === undefined || lags.length < commits.length) {
-    const seen = Math.floor(((await begun(app)) - base) / BEGIN)
+    const seen = Math.floor(((await countNew(app)) - base) / NEW)
     while (lags.length < Math.min(seen, commits.length)) lags.push(performance.now() - commits[lags.length]!)
-    if (ended !== undefined && performance.now() - ended > PATIENCE_MS) throw new Error('The figures do not catch up.')
+    if (ended !== undefined && performance.now() - ended > MAX_WAIT_MS) throw new Error('The figures do not catch up.')
     await sleep(250)
   }
   await writing
   await stop()
   return {
-    changesASecond: (commits.length * CHANGES_A_SECOND) / lasts,
+    changesASecond: (commits.length * CHANGES_A_SECOND) / durationS,
     lagP50Seconds: median(lags)! / 1000,
     lagP95Seconds: percentile(lags, 0.95)! / 1000,
     lagMostSeconds: Math.max(...lags) / 1000,
   }
 }
 
-/** How many subscriptions were made, as the figures have it. */
-async function begun({ db }: Rig['app']): Promise<number> {
+/** The number of new subscriptions in the figures. */
+async function countNew({ db }: Rig['app']): Promise<number> {
   const [sum] = await readFigures(db, {
-    ...{ projects: [PROJECT], metrics: ['new_subscriptions'], from: '2020-01-01', to: '2040-01-01' },
-    ...{ money: 'usd', test: true },
+    projects: [PROJECT],
+    metrics: ['new_subscriptions'],
+    from: '2020-01-01',
+    to: '2040-01-01',
+    money: 'usd',
+    test: true,
   })
   return sum?.values.new_subscriptions ?? 0
 }
 
 interface Writes {
-  /** Part of the new subscriptions' ids: those of an earlier run on the same database would be updated otherwise. */
+  /** Part of the ids of new subscriptions: otherwise a second run on the same database would update those of the first. */
   run: string
   size: number
   seconds: number
 }
 
-/** One import a second, none of them before its second has begun. */
+/** Runs one import a second, each when its second begins or later. */
 async function write(app: Rig['app'], { run, size, seconds }: Writes, commits: number[]): Promise<void> {
   const begunMs = performance.now()
   for (let second = 0; second < seconds; second += 1) {
@@ -78,9 +82,10 @@ async function write(app: Rig['app'], { run, size, seconds }: Writes, commits: n
 }
 
 /**
- * New subscriptions, and old ones that renew or are cancelled today. An old one keeps its product, funnel, session and provider,
- * its status unless it is cancelled, and its period if it has ended: else the days of its creation and end would be computed
- * again, and old ones are of all days. So no trial is cancelled: those of the generator are old too, unlike real ones.
+ * The lines of new subscriptions, and of old ones that are renewed or cancelled today. An old one keeps its product, funnel,
+ * session and provider, its status unless it is cancelled, and its period if that has ended. Otherwise the figures of the days
+ * when it was created and ended would be computed again, and old subscriptions are from all days. For the same reason no trial is
+ * cancelled: the generator's trials are old, unlike real ones.
  */
 async function changes(app: Rig['app'], run: string, second: number, size: number): Promise<string> {
   const now = new Date().toISOString()
@@ -89,15 +94,19 @@ async function changes(app: Rig['app'], run: string, second: number, size: numbe
   const known = new Map(stored.map(({ id, ...columns }) => [id, columns]))
   return numbers
     .map((old, n) => {
-      const isNew = n < BEGIN
+      const isNew = n < NEW
       const id = isNew ? `sub_${run}_${second}_${n}` : idOf('sub', old)
       const kept = isNew ? { status: 'active' } : known.get(id)!
-      const runs = ['active', 'trialing'].includes(kept.status!)
-      const isCancelled = kept.status === 'active' && !isNew && n < BEGIN + CANCEL
+      const isRunning = ['active', 'trialing'].includes(kept.status!)
+      const isCancelled = kept.status === 'active' && !isNew && n < NEW + CANCELLED
       const profileId = idOf('pro', Math.floor(old / 4))
       const data = {
-        ...{ ...SUBSCRIPTION, id, profile_id: profileId, ...stamps(now, old, size, isNew), ...kept },
-        ...(runs && period(now)),
+        ...SUBSCRIPTION,
+        id,
+        profile_id: profileId,
+        ...stamps(now, old, size, isNew),
+        ...kept,
+        ...(isRunning && period(now)),
         ...(isCancelled && { status: 'cancelled' }),
       }
       return JSON.stringify({ record: 'subscription', data })
@@ -111,7 +120,7 @@ const STORED = `select id, status, product_id, funnel_id, session_id, payment_pr
 
 const idOf = (prefix: string, n: number) => `${prefix}_${String(n).padStart(12, '0')}`
 
-/** Old ones were made when the generator made them. */
+/** An old subscription has the creation time that the generator gave it. */
 function stamps(now: string, n: number, size: number, isNew: boolean) {
   const made = isNew ? now : new Date(Date.UTC(2026, 0) - (size - n) * 7000).toISOString()
   return { created_at: made, updated_at: now }
@@ -123,13 +132,13 @@ const period = (now: string) => ({
 })
 
 const SUBSCRIPTION = {
-  ...{
-    renews: true,
-    billing_interval: 'month',
-    billing_interval_count: 1,
-    price: 1999,
-    currency: 'USD',
-    price_usd: 1999,
-  },
-  ...{ payment_provider: 'stripe', product_id: 'product_0', funnel_id: 'funnel_0' },
+  renews: true,
+  billing_interval: 'month',
+  billing_interval_count: 1,
+  price: 1999,
+  currency: 'USD',
+  price_usd: 1999,
+  payment_provider: 'stripe',
+  product_id: 'product_0',
+  funnel_id: 'funnel_0',
 }

@@ -1,4 +1,4 @@
-// npm run bench -- dashboard: the server's time for each page, how far figures are behind writers, charges beside pages.
+// npm run bench -- dashboard: the time of each page, the delay until changes are in the figures, charges while pages are loaded.
 import { loadavg } from 'node:os'
 import { rebuildFigures } from '../src/figures/follow.ts'
 import { createOperator } from '../src/tenants/operator-keys.ts'
@@ -11,23 +11,29 @@ import { fill, openRig, type Rig, startOurs } from './rig.ts'
 
 type Say = (text: string) => void
 
-// What is generated ends with the year 2025.
+// The generated data ends with the year 2025.
 const PERIODS = {
   '30 days': 'from=2025-12-02&to=2025-12-31',
   '3 months': 'from=2025-10-01&to=2025-12-31',
   '2 years': 'from=2024-01-01&to=2025-12-31',
 }
-const OF_A_PERIOD = ['/', '/funnels', '/funnels/funnel_0', '/revenue', '/subscriptions', '/charges', '/refunds']
+const PAGES_WITH_PERIOD = ['/', '/funnels', '/funnels/funnel_0', '/revenue', '/subscriptions', '/charges', '/refunds']
 const PERSON = 'pro_000000000100'
-const OTHERS = [
+const OTHER_PAGES = [
   '/subscriptions?status=unpaid',
   '/subscriptions?product_id=product_49&status=trialing',
   '/subscriptions?email=person77%40example.com',
   '/people?q=person77%40example.com',
   `/people/${PERSON}`,
-  ...['/erasures', '/webhooks', '/sync', '/audit', '/keys', '/merchant-accounts', '/settings'],
+  '/erasures',
+  '/webhooks',
+  '/sync',
+  '/audit',
+  '/keys',
+  '/merchant-accounts',
+  '/settings',
 ]
-/** Made without the database. */
+/** Does not use the database. */
 const REFERENCE = '/sign-in'
 const MIN_VISITS = 20
 // CPU time is counted in hundredths of a second.
@@ -39,7 +45,7 @@ export interface Visitor {
   cookie: string
 }
 
-/** What a page costs, whatever else the machine does: CPU milliseconds of our server and of PostgreSQL. */
+/** The CPU milliseconds of our server and of PostgreSQL, which depend less on other load than the time. */
 type Cpu = (work: () => Promise<void>) => Promise<{ serverMs: number; postgresMs: number }>
 
 export async function measureDashboard(options: Options, say: Say): Promise<Result[]> {
@@ -104,28 +110,28 @@ async function startVisitor(rig: Rig): Promise<{ visitor: Visitor; cpu: Cpu }> {
 
 export async function signIn({ app }: Rig, adminUrl: string): Promise<Visitor> {
   const { key } = await app.db.tx((query) => createOperator(query, { name: 'bench', scope: 'write' }))
-  const answer = await fetch(`${adminUrl}/sign-in`, {
+  const response = await fetch(`${adminUrl}/sign-in`, {
     method: 'POST',
     redirect: 'manual',
     headers: { origin: adminUrl, 'content-type': 'application/x-www-form-urlencoded' },
     body: new URLSearchParams({ operator_key: key }),
   })
-  return { adminUrl, cookie: answer.headers.get('set-cookie')!.split(';')[0]! }
+  return { adminUrl, cookie: response.headers.get('set-cookie')!.split(';')[0]! }
 }
 
-/** Milliseconds until the whole page has come. */
+/** Returns the milliseconds until the whole page has arrived. */
 export async function visit({ adminUrl, cookie }: Visitor, path: string): Promise<number> {
   const begunMs = performance.now()
-  const answer = await fetch(adminUrl + path, { headers: { cookie } })
-  await answer.text()
-  if (answer.status !== 200) throw new Error(`${path} was answered ${answer.status}.`)
+  const response = await fetch(adminUrl + path, { headers: { cookie } })
+  await response.text()
+  if (response.status !== 200) throw new Error(`${path} has the status ${response.status}.`)
   return performance.now() - begunMs
 }
 
-/** All pages in turn, visit after visit, each beside the page that needs no database. */
+/** Visits all pages in turn, again and again, each after a visit of the page that does not use the database. */
 async function measurePages(visitor: Visitor, cpu: Cpu, { rounds }: Options, say: Say) {
   const periods = Object.values(PERIODS)
-  const paths = [...OF_A_PERIOD.flatMap((path) => periods.map((period) => `${path}?${period}`)), ...OTHERS]
+  const paths = [...PAGES_WITH_PERIOD.flatMap((path) => periods.map((period) => `${path}?${period}`)), ...OTHER_PAGES]
   const times: Record<string, number[]> = Object.fromEntries([...paths, REFERENCE].map((path) => [path, []]))
   for (const path of paths) await visit(visitor, path)
   const visits = Math.max(MIN_VISITS, rounds)
@@ -139,7 +145,8 @@ async function measurePages(visitor: Visitor, cpu: Cpu, { rounds }: Options, say
   const reference = median(times[REFERENCE]!)!
   const pages: Record<string, object> = {}
   for (const path of paths) {
-    const [p50Ms, p95Ms] = [median(times[path]!)!, percentile(times[path]!, 0.95)!]
+    const p50Ms = median(times[path]!)!
+    const p95Ms = percentile(times[path]!, 0.95)!
     const { serverMs, postgresMs } = await cpu(async () => {
       for (let n = 0; n < CPU_VISITS; n += 1) await visit(visitor, path)
     })

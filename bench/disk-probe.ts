@@ -1,4 +1,4 @@
-// What the disk takes meanwhile: writes a page like those of PostgreSQL's log every 10 ms, and waits until it is on the disk.
+// Measures the disk during a measurement: writes a page like those of PostgreSQL's log every 10 ms, and waits until it is on disk.
 import { constants, openSync, writeSync } from 'node:fs'
 
 const EVERY_MS = 10
@@ -6,11 +6,11 @@ const PAGE = Buffer.alloc(8192, 'x')
 const PAGES = 2048
 const { O_CREAT, O_DSYNC, O_WRONLY } = constants
 
-// The file is as large as it becomes from the start, as those of the log are.
+// The file has its final size from the start, like the files of the log.
 const file = openSync(process.argv[2]!, O_WRONLY | O_CREAT | O_DSYNC)
 writeSync(file, Buffer.alloc(PAGE.length * PAGES))
 
-/** Milliseconds from when a page was due, so that whoever would have waited behind another is counted too. */
+/** Milliseconds from when a page was due, so that waiting behind the page before counts too. */
 let times: number[] = []
 let pages = 0
 let due = performance.now()

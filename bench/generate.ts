@@ -1,21 +1,21 @@
-// Makes a project of any size in SQL, in minutes: people with a session each, subscriptions in all states, transactions.
+// Generates a project of any size in SQL, in minutes: people with one session each, subscriptions in all states, transactions.
 import type { Query } from '../src/lib/pg/types.ts'
 
 export const PROJECT = 'bench'
 export const ORGANIZATION = 'bench'
 
 export interface Amount {
-  /** Subscriptions in all, and as many transactions; a quarter as many people and sessions. */
+  /** The number of subscriptions and of transactions; there are a quarter as many people and sessions. */
   size: number
-  /** How many projects share them evenly; `bench` is one of them. They exist. */
+  /** The number of existing projects among which they are divided evenly; `bench` is one of them. */
   projects?: number
-  /** Rows of the payment report. */
+  /** The number of rows of the payment report. */
   report?: number
 }
 
 /**
- * Fills an empty database whose organizations and projects exist. Needs a superuser: rows come before their indexes and
- * without looks at what they refer to, in one transaction, which a server with `wal_level = minimal` need not log.
+ * Fills an empty database whose organizations and projects exist. Needs a superuser, because rows are written before their
+ * indexes and without checks of references; in one transaction, which a server with `wal_level = minimal` does not log.
  */
 export async function generate(query: Query, { size, projects = 1, report = size }: Amount): Promise<void> {
   const numbers = { ':size': size, ':projects': projects, ':people': Math.ceil(size / projects / 4) * projects }
@@ -47,7 +47,7 @@ const SETTINGS = [
 const TABLES =
   'funnels products profiles sessions subscriptions transactions customers report_transactions counts'.split(' ')
 
-/** Drops the indexes that no constraint needs; answers what makes them again. */
+/** Drops the indexes that no constraint needs; returns the statements that create them again. */
 async function dropIndexes(query: Query): Promise<string[]> {
   const indexes = await query(
     `select i.indexrelid::regclass as name, pg_get_indexdef(i.indexrelid) as definition from pg_index i
@@ -58,19 +58,19 @@ async function dropIndexes(query: Query): Promise<string[]> {
   return indexes.map(({ definition }) => definition!)
 }
 
-// Rows are numbered from 0 over all projects, which take turns; n's project is the same for all that belongs together.
+// Rows are numbered from 0 and distributed round-robin over the projects; rows that belong together are in one project.
 const PROJECT_OF = `case n % :projects when 0 then '${PROJECT}' else '${PROJECT}-' || n % :projects end`
 const id = (prefix: string, n: string) => `'${prefix}_' || lpad((${n})::text, 12, '0')`
-// Who has the subscription n: each person has four, one after the other.
+// The person with the subscription n: each has four in succession.
 const OWNER = '(n / :projects / 4) * :projects + n % :projects'
 // The first subscription of the person n.
 const FIRST = '(n / :projects * 4) * :projects + n % :projects'
 const END = `timestamptz '2026-01-01'`
-// A row every 7 seconds up to the end: stamps differ, and their order is the order of the ids.
+// A row every 7 seconds up to the end, so that stamps differ and have the order of the ids.
 const at = (n: string) => `${END} - (:size - (${n})) * interval '7 seconds'`
-// Between 0 and 1, the same whenever it is asked.
+// Between 0 and 1, the same for each n.
 const CHANCE = '((hashint8(n) & 2147483647) / 2147483648.0)'
-// A third has changed since, at any time: in the order of changes rows lie scattered.
+// A third of the rows changed later, at random times, so that in the order of changes they are scattered over the table.
 const CHANGED = `case when n % 3 = 0 then ${at('n')} + (${END} - (${at('n')})) * ${CHANCE} else ${at('n')} end`
 const FUNNEL = `'funnel_' || floor(20 * ${CHANCE} ^ 2)::int`
 const PRODUCT = `'product_' || floor(50 * ${CHANCE} ^ 3)::int`
@@ -127,8 +127,12 @@ const STATEMENTS = [
      .join(' union all ')}) counted
    union all select project_id, 'funnels', 'all', '', count(*), false from funnels group by 1`,
   ...[
-    ...['status', 'funnel_id', 'product_id', 'payment_provider'].map((field) => ['subscriptions', field]),
-    ...['profiles', 'sessions'].map((list) => [list, 'funnel_id']),
+    ['subscriptions', 'status'],
+    ['subscriptions', 'funnel_id'],
+    ['subscriptions', 'product_id'],
+    ['subscriptions', 'payment_provider'],
+    ['profiles', 'funnel_id'],
+    ['sessions', 'funnel_id'],
   ].map(
     ([list, field]) => `insert into counts (project_id, list, field, value, n, fresh)
       select project_id, '${list}', '${field}', ${field}, count(*), false from ${list} group by 1, ${field}`,

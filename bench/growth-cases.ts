@@ -1,4 +1,4 @@
-// What is asked of projects of different sizes: the same pages, each at places all over the project.
+// The requests of the growth: the same pages in projects of different sizes, each at positions all over the project.
 import { Agent } from 'node:http'
 import type { Call } from './client.ts'
 import { idOf } from './requests.ts'
@@ -9,12 +9,12 @@ export interface Grown {
   label: string
   rig: Rig
   ours: Program
-  /** Subscriptions of the project that is asked, and how many projects share the table. */
+  /** The subscriptions of the measured project, and the number of projects in the table. */
   size: number
   projects: number
 }
 
-// So many places of each kind, so that not the same few pages of the table are read again and again.
+// Enough positions that the same few pages of the table are not read again and again.
 const PLACES = 100
 const END_MS = Date.UTC(2026, 0)
 const STEP_MS = 7000
@@ -27,7 +27,7 @@ export const GROWTH_CASES: Record<string, Case> = {
   'page of 20 anywhere': (grown) => anywhere(grown, '/subscriptions?limit=20'),
   'last page of 20': async (grown) => {
     const before = subscription(grown, 21)
-    return [await behind(grown, '/subscriptions?limit=20', before)]
+    return [await secondPageAfter(grown, '/subscriptions?limit=20', before)]
   },
   'page of 500 anywhere': (grown) => anywhere(grown, '/subscriptions?limit=500'),
   'active, anywhere': (grown) => anywhere(grown, '/subscriptions?limit=20&filter[status]=active'),
@@ -54,33 +54,33 @@ export const call = (grown: Grown, path: string): Call => ({
   headers: projectHeaders(grown),
 })
 
-/** The same places, as shares of the project, at every size. */
+/** Positions spread over the project, at every size the same fractions of it. */
 function places({ size }: Grown): number[] {
   return Array.from({ length: PLACES }, (_, n) => Math.floor(((n * 0.6180339887) % 1) * size))
 }
 
 const subscription = ({ projects }: Grown, place: number) => idOf('sub', place * projects)
 
-/** Pages behind items all over the list, with cursors of ours. */
+/** Pages after items all over the list, with our cursors. */
 async function anywhere(grown: Grown, path: string): Promise<Call[]> {
   const prefix = path.startsWith('/transactions') ? 'trn' : 'sub'
   const calls: Call[] = []
   for (const place of places(grown)) {
-    // Below the beginning there is no further page.
+    // Not near the oldest item, after which there is no full page.
     const id = idOf(prefix, Math.max(place, Math.min(2000, grown.size / 2)) * grown.projects)
-    calls.push(await behind(grown, path, id))
+    calls.push(await secondPageAfter(grown, path, id))
   }
   return calls
 }
 
-/** A page that brings its total along: that behind the page behind the item. When there is none, the page behind the item. */
-async function behind(grown: Grown, path: string, id: string): Promise<Call> {
+/** A page whose cursor has the total: the second page after the item; the first if there is only one. */
+async function secondPageAfter(grown: Grown, path: string, id: string): Promise<Call> {
   const one = path.replace(/limit=\d+/, 'limit=1')
   const cursor = await cursorOf(grown, `${one}&cursor=${id}`)
   return call(grown, `${path}&cursor=${cursor ?? id}`)
 }
 
-/** The pages behind the first, one after the other. */
+/** The pages after the first. */
 async function later(grown: Grown, path: string): Promise<Call[]> {
   const calls: Call[] = []
   let cursor = await cursorOf(grown, path)
@@ -102,7 +102,7 @@ function windowAt({ size, projects }: Grown, place: number): string {
   return `/subscriptions?limit=20&filter[updated_at.from]=${from.toISOString()}&filter[updated_at.to]=${to.toISOString()}`
 }
 
-/** How many rows the payment report has beside so many subscriptions: pages of 500 must find enough. */
+/** The number of rows of the payment report for so many subscriptions, enough for pages of 500. */
 export const reportRows = (subscriptions: number) => Math.max(subscriptions / 10, 5000)
 
 function reportCall({ ours, rig, size, projects }: Grown, place: number): Call {

@@ -1,4 +1,4 @@
-// npm run bench -- growth: the same pages of a small project, of large ones, and of one among a thousand.
+// npm run bench -- growth: the same pages in a small project, in large ones, and in one of a thousand projects.
 import { attempt } from './attempt.ts'
 import { timeCalls } from './client.ts'
 import { generate } from './generate.ts'
@@ -30,12 +30,12 @@ function sizesOf({ quick, largest }: Options): Size[] {
 
 const short = (n: number) => (n >= 1e6 ? `${n / 1e6} M` : n.toLocaleString('en'))
 
-/** All sizes stand side by side, so that what else the machine does falls on all of them; then the totals of the largest. */
+/** All sizes run at the same time, so that other load of the machine affects all of them; then the totals of the largest. */
 export async function measureGrowth(options: Options, say: Say): Promise<Result[]> {
   const grown: Grown[] = []
   try {
     for (const size of sizesOf(options)) grown.push(await grow(size, options, say))
-    // The first case shall not be the one in which the servers warm up.
+    // Otherwise the servers would warm up during the first case.
     for (const one of grown) await timeCalls(await GROWTH_CASES['page of 20 anywhere']!(one), WARM_UP_SECONDS)
     const results: Result[] = []
     for (const name of Object.keys(GROWTH_CASES)) {
@@ -78,7 +78,7 @@ async function compareSizes(name: string, grown: Grown[], { seconds, rounds }: O
     }
   }
   const byLabel = <T>(value: (n: number) => T) => Object.fromEntries(grown.map(({ label }, n) => [label, value(n)]))
-  const { [grown[0]!.label]: _, ...ratios } = byLabel((n) => ratioTo(times[0]!, times[n]!))
+  const { [grown[0]!.label]: _smallest, ...ratios } = byLabel((n) => ratioTo(times[0]!, times[n]!))
   const figures = {
     ratios,
     'p50 ms': byLabel((n) => median(times[n]!)),

@@ -11,7 +11,7 @@ const CHUNK = 1000
 const at = (n: number) => new Date(START_MS + n * 7000).toISOString()
 const id = (prefix: string, n: number) => `${prefix}_${String(n).padStart(12, '0')}`
 
-/** Writes so many lines: after funnels and products, ten records for each person. */
+/** Writes this many lines: funnels, products, then ten records for each person. */
 export async function writeLines(file: string, records: number): Promise<void> {
   const out = createWriteStream(file)
   let chunk: string[] = []
@@ -32,7 +32,8 @@ function recordOf(n: number): { record: string; data: object } {
     const data = { id: `product_${product}`, name: `Product ${product}`, status: 'active', created_at: at(0) }
     return { record: 'product', data }
   }
-  const [person, part] = [Math.floor((n - FUNNELS - PRODUCTS) / 10), (n - FUNNELS - PRODUCTS) % 10]
+  const person = Math.floor((n - FUNNELS - PRODUCTS) / 10)
+  const part = (n - FUNNELS - PRODUCTS) % 10
   const shared = { created_at: at(n), updated_at: at(n), funnel_id: `funnel_${person % FUNNELS}` }
   if (part === 0) return { record: 'profile', data: { id: id('pro', person), ...shared, ...profileOf(person) } }
   const profile_id = id('pro', person)
@@ -45,11 +46,26 @@ function recordOf(n: number): { record: string; data: object } {
 
 const profileOf = (n: number) => ({ email: `person${n}@example.com`, country: 'DE', locale: 'de' })
 const VISIT = {
-  ...{ funnel_version: 3, locale: 'de', origin: 'https://example.com/quiz?utm_source=x', user_agent: 'Mozilla/5.0' },
-  ...{ query_params: { utm_source: 'x' }, ip: '192.0.2.1', country: 'DE', timezone: 'Europe/Berlin' },
+  funnel_version: 3,
+  locale: 'de',
+  origin: 'https://example.com/quiz?utm_source=x',
+  user_agent: 'Mozilla/5.0',
+  query_params: { utm_source: 'x' },
+  ip: '192.0.2.1',
+  country: 'DE',
+  timezone: 'Europe/Berlin',
 }
 const subscriptionOf = (n: number) => ({
-  ...{ psp_id: `psp_${n}`, status: STATUSES[n % STATUSES.length], renews: true, payment_provider: 'stripe' },
-  ...{ billing_interval: 'month', billing_interval_count: 1, price: 1999, currency: 'USD', price_usd: 1999 },
-  ...{ product_id: `product_${n % PRODUCTS}`, period_starts_at: at(n), period_ends_at: at(n + 370_000) },
+  psp_id: `psp_${n}`,
+  status: STATUSES[n % STATUSES.length],
+  renews: true,
+  payment_provider: 'stripe',
+  billing_interval: 'month',
+  billing_interval_count: 1,
+  price: 1999,
+  currency: 'USD',
+  price_usd: 1999,
+  product_id: `product_${n % PRODUCTS}`,
+  period_starts_at: at(n),
+  period_ends_at: at(n + 370_000),
 })

@@ -1,4 +1,4 @@
-// What an import asks the database, as a script for psql: its statements, and its rows in files as COPY takes them.
+// Records an import as a script for psql: its statements, and its rows in files for COPY.
 import { appendFileSync, createReadStream, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { importRecords } from '../src/ingest/load.ts'
@@ -6,11 +6,11 @@ import type { Db } from '../src/lib/pg/db.ts'
 import { PROJECT } from './generate.ts'
 import type { Rig } from './rig.ts'
 
-/** Imports the file once, in this process, and answers the path of the script. */
+/** Imports the file once in this process, and returns the path of the script. */
 export async function recordImport({ app, folder }: Rig, file: string): Promise<string> {
   const lines: string[] = []
   const copied = new Set<string>()
-  /** The first batch of a table becomes a line of the script, and all of them its file. */
+  /** The first batch of a table adds a line to the script; all batches are appended to the table's file. */
   const noteCopy = (text: string, batch: Buffer) => {
     const [, table, columns] = /copy (\w+) (\(.*?\)|) ?from stdin/i.exec(text)!
     const rows = join(folder, `${table}.copy`)
@@ -29,7 +29,7 @@ export async function recordImport({ app, folder }: Rig, file: string): Promise<
   return script
 }
 
-// As connections of ours have them.
+// The settings of our connections.
 const SETTINGS = 'set jit = off; set timezone = UTC;'
 
 type Connection = Awaited<ReturnType<Db['connect']>>
@@ -41,7 +41,7 @@ interface Copying {
 function watched(connection: Connection, lines: string[], noteCopy: (text: string, batch: Buffer) => void): Connection {
   const { client, query } = connection
   const ask = client.query.bind(client) as (given: unknown, ...more: unknown[]) => unknown
-  // What stands behind the statement is the callback that its sender waits for.
+  // The arguments after the statement are its parameters and callback.
   client.query = ((given: string | Copying, ...more: unknown[]) => {
     const copying = ask(given, ...more) as Copying
     if (typeof given === 'string' || typeof given.end !== 'function') return copying
@@ -56,7 +56,7 @@ function watched(connection: Connection, lines: string[], noteCopy: (text: strin
     ...connection,
     query: (statement, params) => {
       const text = typeof statement === 'string' ? statement : statement.text
-      // What takes parameters asks whose turn it is and the like.
+      // Statements with parameters, such as those for locks, do not write records.
       if (!params || params.length === 0) lines.push(`${text.trim().replaceAll(/\s+/g, ' ')};`)
       return query(statement, params)
     },

@@ -1,4 +1,4 @@
-// The case "import": a file of many records into an empty project, by the command line as an operator does it.
+// The case "import": a file of many records into an empty project, by the command that operators use.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -13,24 +13,24 @@ import type { Options } from './options.ts'
 import { commandOf, openRig, type Rig, TUNDISH } from './rig.ts'
 import { connection, type Tools } from './tools.ts'
 
-const CPU_LOOK_MS = 50
+const CPU_SAMPLE_MS = 50
 
-/** Ours and psql in turn, each into empty tables; psql runs the same staging, upserts and indexes from ready rows. */
+/** Ours and psql in turn, each into empty tables; psql gets prepared rows and runs the same staging, upserts and indexes. */
 export async function measureImport(tools: Tools, options: Options, say: (text: string) => void): Promise<Result> {
   const rig = await openRig({ say, durable: true })
   try {
     say(`Writing a file of ${options.size} records…`)
     const file = join(rig.folder, 'records.ndjson')
     await writeLines(file, options.size)
-    say('Recording what an import asks the database…')
+    say('Recording the statements of an import…')
     const script = await recordImport(rig, file)
     const samples: { ours: Sample[]; limit?: Sample[] } = { ours: [] }
     if (tools.psql) samples.limit = []
     for (let round = 0; round < options.rounds; round += 1) {
       say(`Importing, round ${round + 1} of ${options.rounds}…`)
-      samples.ours.push(await emptyFirst(rig, options.size, () => importFile(rig, file)))
+      samples.ours.push(await measureOnEmptyTables(rig, options.size, () => importFile(rig, file)))
       if (tools.psql)
-        samples.limit!.push(await emptyFirst(rig, options.size, () => runScript(rig, tools.psql!, script)))
+        samples.limit!.push(await measureOnEmptyTables(rig, options.size, () => runScript(rig, tools.psql!, script)))
     }
     return summary('import', 'records', samples)
   } finally {
@@ -38,12 +38,13 @@ export async function measureImport(tools: Tools, options: Options, say: (text: 
   }
 }
 
-/** How many records a second `work` writes, and what it uses; it answers the CPU seconds of its program. */
-async function emptyFirst(rig: Rig, records: number, work: () => Promise<number>): Promise<Sample> {
+/** Empties the tables and measures `work`, which returns the CPU seconds of its program: records a second, and CPU. */
+async function measureOnEmptyTables(rig: Rig, records: number, work: () => Promise<number>): Promise<Sample> {
   const { query, tx } = rig.app.db
   await tx((inside) => inside('truncate funnels, products, profiles, counts cascade'))
   await query('checkpoint')
-  const [postgresBefore, begunMs] = [await rig.postgresSeconds(), performance.now()]
+  const postgresBefore = await rig.postgresSeconds()
+  const begunMs = performance.now()
   const server = await work()
   const seconds = (performance.now() - begunMs) / 1000
   const [row] = await query(
@@ -63,10 +64,10 @@ async function importFile({ env }: Rig, file: string): Promise<number> {
   })
   let used = 0
   const ended = once(child, 'exit') as Promise<[number | null]>
-  // A process that has ended tells nothing any more: what it had used is looked at while it runs.
+  // The CPU time of a process cannot be read after its end, so it is read while the process runs.
   while (child.exitCode === null && child.signalCode === null) {
     used = Math.max(used, (await cpuSeconds(child.pid!)) || 0)
-    await Promise.race([ended, sleep(CPU_LOOK_MS)])
+    await Promise.race([ended, sleep(CPU_SAMPLE_MS)])
   }
   const [code] = await ended
   if (code !== 0) throw new Error(`The import ended with ${code}.`)

@@ -1,4 +1,4 @@
-// npm run bench [-- NAME...]: measures each case beside its references, in one run; bench/README.md says what they are.
+// npm run bench [-- NAME...]: measures each case in turn with its references; bench/README.md describes them.
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -13,7 +13,7 @@ import { measureImport } from './import.ts'
 import type { Result } from './measure.ts'
 import { kindOf, type Options, readOptions } from './options.ts'
 import { measureRequest, requestCases, startServers } from './requests.ts'
-import { describeMachine, keepResults, printResults } from './results.ts'
+import { describeMachine, printResults, saveResults } from './results.ts'
 import { fill, openRig } from './rig.ts'
 import { measureStart } from './start-up.ts'
 import { findTools, type Tools } from './tools.ts'
@@ -27,34 +27,34 @@ const say = (text: string) => {
 }
 
 const WALKS = { 'walk-transactions': walkTransactions, 'walk-report': walkReport }
-type Alone = (tools: Tools, options: Options) => Promise<Result>
+type Measure = (tools: Tools, options: Options) => Promise<Result>
 /** Cases with a database of their own. */
-const ALONE: Record<string, Alone> = {
+const OWN_DATABASE: Record<string, Measure> = {
   anonymize: (_, options) => measureAnonymize(options, say),
   charges: (tools, options) => measureCharges('charges', 'at once', tools, options, say),
   'charges-slow': (tools, options) => measureCharges('charges-slow', 'after 50 ms', tools, options, say),
-  import: (tools) => measureImport(tools, long, say),
+  import: (tools) => measureImport(tools, fewRounds, say),
   start: (_, options) => measureStart(options, say),
 }
-/** Cases that run only when they are asked for. */
-const ASKED: Record<string, Alone> = {
+/** Cases that run only when they are named. */
+const BY_NAME: Record<string, Measure> = {
   'dashboard-charges': (_, options) => measureChargesBesidePages(options, say),
   'charges-two-steps': (_, options) => measureTwoSteps(options, say),
   units: (_, options) => measureUnits(options, say),
-  webhooks: async (_, { seconds }) => told('webhooks', 'events', await measureWebhooks(seconds)),
+  webhooks: async (_, { seconds }) => resultOf('webhooks', 'events', await measureWebhooks(seconds)),
 }
 const GROWTH = 'growth'
 const DASHBOARD = 'dashboard'
 
 const options = readOrRefuse(process.argv.slice(2))
-const all = [...requestCases(options.size).map(({ name }) => name), ...Object.keys({ ...WALKS, ...ALONE })]
-const asked = [...Object.keys(ASKED), GROWTH, DASHBOARD]
-const known = [...all, ...asked]
+const all = [...requestCases(options.size).map(({ name }) => name), ...Object.keys({ ...WALKS, ...OWN_DATABASE })]
+const byName = [...Object.keys(BY_NAME), GROWTH, DASHBOARD]
+const known = [...all, ...byName]
 const unknown = options.names.find((given) => !known.some((name) => name.startsWith(given)))
 if (unknown !== undefined) refuse(`There is no case "${unknown}". Cases: ${known.join(', ')}.`)
-// What takes many seconds each time need not be repeated so often.
-const long = { ...options, rounds: Math.min(options.rounds, 2) }
-// A whole name is that case alone, although names of others begin with it: `charges` and `charges-slow`.
+// Fewer rounds for cases that take many seconds each.
+const fewRounds = { ...options, rounds: Math.min(options.rounds, 2) }
+// A full name selects only that case, even if other names begin with it: `charges` and `charges-slow`.
 const wanted = (name: string) =>
   options.names.some((given) => name === given || (name.startsWith(given) && !known.includes(given)))
 const measured = (name: string) => options.names.length === 0 || wanted(name)
@@ -62,13 +62,13 @@ const measured = (name: string) => options.names.length === 0 || wanted(name)
 const tools = await findTools(say)
 const results = [
   ...(await attemptAll('reads', measureReads)),
-  ...(await measureAlone()),
+  ...(await measureOwnDatabases()),
   ...(wanted(GROWTH) ? await attemptAll(GROWTH, () => measureGrowth(options, say)) : []),
   ...(wanted(DASHBOARD) ? await attemptAll(DASHBOARD, () => measureDashboard(options, say)) : []),
 ]
 printResults(results)
 const machine = describeMachine({ ...tools })
-say(`Kept in ${await keepResults(kindOf(options), options, machine, results)}.json`)
+say(`Saved as ${await saveResults(kindOf(options), options, machine, results)}.json`)
 if (results.some(({ failure }) => failure)) process.exitCode = 1
 
 function readOrRefuse(args: string[]): Options {
@@ -84,7 +84,7 @@ function refuse(why: string): never {
   process.exit(2)
 }
 
-/** The cases that share a project of the size that was asked for. */
+/** The cases that share a project of the given size. */
 async function measureReads(): Promise<Result[]> {
   const requests = requestCases(options.size).filter(({ name }) => measured(name))
   const walks = Object.entries(WALKS).filter(([name]) => measured(name))
@@ -101,7 +101,7 @@ async function measureReads(): Promise<Result[]> {
     }
     for (const [name, walk] of walks) {
       say(`${name}…`)
-      results.push(await attempt(name, () => walk(servers, tools, long)))
+      results.push(await attempt(name, () => walk(servers, tools, fewRounds)))
     }
     return results
   } finally {
@@ -109,17 +109,17 @@ async function measureReads(): Promise<Result[]> {
   }
 }
 
-async function measureAlone(): Promise<Result[]> {
+async function measureOwnDatabases(): Promise<Result[]> {
   const results: Result[] = []
-  for (const [name, measure] of Object.entries({ ...ALONE, ...ASKED })) {
-    if (!(name in ASKED ? wanted(name) : measured(name))) continue
+  for (const [name, measure] of Object.entries({ ...OWN_DATABASE, ...BY_NAME })) {
+    if (!(name in BY_NAME ? wanted(name) : measured(name))) continue
     say(`${name}…`)
     results.push(await attempt(name, () => measure(tools, options)))
   }
   return results
 }
 
-function told(name: string, unit: string, figures: Record<string, unknown>): Result {
+function resultOf(name: string, unit: string, figures: Record<string, unknown>): Result {
   return { name, unit, contenders: {}, ratios: {}, figures }
 }
 

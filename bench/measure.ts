@@ -1,21 +1,21 @@
-// How a case is measured: ours and its references in turn, several rounds, so that what else the machine does falls on all.
+// Measures a case: ours and its references in turn, in several rounds, so that other load of the machine affects all of them.
 
 /**
- * Who is measured: ours, the same statements by pgbench or psql, the same with as few clients as we have connections, a
- * server written by hand, one that answers a constant.
+ * What is measured: our program; the same statements by pgbench or psql; the same with as many clients as we have connections; a
+ * server tuned by hand; and one that sends a constant.
  */
 export type Contender = 'ours' | 'limit' | 'few' | 'plain' | 'wire'
 
-/** What one load showed. */
+/** The result of one load. */
 export interface Sample {
   perSecond: number
   p50Ms?: number
   p99Ms?: number
-  /** CPU seconds for 1,000 of the unit: of the server, and of PostgreSQL. */
+  /** CPU seconds of the server and of PostgreSQL for 1,000 of the unit. */
   cpu?: { server: number; postgres: number }
 }
 
-/** A load of about so many seconds. */
+/** Runs a load for about so many seconds. */
 export type Run = (seconds: number) => Promise<Sample>
 
 export interface Spread {
@@ -31,15 +31,15 @@ export interface Figures {
   cpu?: { server: number; postgres: number }
 }
 
-/** What is kept of a case. */
+/** The result of a case, as it is saved. */
 export interface Result {
   name: string
-  /** What is counted: requests, rows, records, charges. */
+  /** The counted unit: requests, rows, records, charges. */
   unit: string
   contenders: Partial<Record<Contender, Figures>>
-  /** How much of each reference ours reaches. */
+  /** Our throughput as a fraction of each reference's. */
   ratios: Partial<Record<Exclude<Contender, 'ours'>, Spread>>
-  /** What is told beside. */
+  /** Further figures of the case. */
   figures?: Record<string, unknown>
   /** Why it could not be measured. */
   failure?: string
@@ -47,7 +47,7 @@ export interface Result {
 
 const WARM_UP_SECONDS = 1
 
-/** Every contender once to warm up, then all in turn, round after round. */
+/** Runs each contender once to warm up, then all in turn, round after round. */
 export async function alternate(
   name: string,
   unit: string,
@@ -65,7 +65,7 @@ export async function alternate(
   return summary(name, unit, samples)
 }
 
-/** Medians of each, and ratios round by round. */
+/** The medians of each contender, and the ratios of each round. */
 export function summary(name: string, unit: string, samples: Partial<Record<Contender, Sample[]>>): Result {
   const result: Result = { name, unit, contenders: {}, ratios: {} }
   for (const [contender, all] of Object.entries(samples) as [Contender, Sample[]][]) {
@@ -94,7 +94,7 @@ export function median(values: number[]): number | undefined {
   return percentile(values, 0.5)
 }
 
-/** The value below which this share of all lies; undefined of none. */
+/** The value below which this share of all values is; undefined without values. */
 export function percentile(values: number[], share: number): number | undefined {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]

@@ -1,22 +1,22 @@
-// What a measurement is told on its command line.
+// The command-line options of a measurement.
 import { parseArgs } from 'node:util'
 
 export interface Options {
-  /** Which cases to measure: a name, or how names begin. None: all but those that have to be asked for. */
+  /** The cases to measure: names, or beginnings of names. If empty, all cases except those that must be named. */
   names: string[]
-  /** Subscriptions in the project. */
+  /** The number of subscriptions in the project. */
   size: number
-  /** Subscriptions of the largest project of the growth. */
+  /** The number of subscriptions in the largest project of the growth. */
   largest: number
-  /** How long a load lasts, and how often it is repeated. */
+  /** The duration of a load, and the number of its repetitions. */
   seconds: number
   rounds: number
   connections: number
   /** Processes of ours, and of the plain server. */
   workers: number
-  /** Organizations that share the customers who are charged. */
+  /** The number of organizations among which the charged customers are divided. */
   organizations: number
-  /** Small and short, to see that everything works; the figures mean nothing. */
+  /** Small and short, to see whether everything works; the figures are meaningless. */
   quick: boolean
 }
 
@@ -31,7 +31,7 @@ const DEFAULTS = {
 }
 const QUICK: Partial<typeof DEFAULTS> = { size: 20_000, largest: 40_000, seconds: 0.5, rounds: 1, connections: 8 }
 
-/** Reads the arguments; throws a sentence for what cannot be understood. */
+/** Reads the arguments; throws an error with a sentence for invalid ones. */
 export function readOptions(args: string[]): Options {
   const { values, positionals } = parseArgs({
     args,
@@ -63,7 +63,7 @@ export function readOptions(args: string[]): Options {
   }
 }
 
-/** What makes a run another than the usual: it is kept under this name, and does not take the place of a full one. */
+/** The name of a run whose options differ from the defaults, so that its results do not replace those of a full run. */
 export function kindOf({ names, size, largest, workers, organizations, quick }: Options): string {
   const usual = quick ? { ...DEFAULTS, ...QUICK } : DEFAULTS
   const parts = [

@@ -1,4 +1,4 @@
-// The reference "plain": the same answers by Fastify and pg, tuned by hand, without our checks, on as many processes as ours.
+// The reference "plain": the same responses from Fastify and pg, tuned by hand, without our checks, with as many processes as ours.
 import cluster from 'node:cluster'
 import Fastify from 'fastify'
 import pg from 'pg'
@@ -22,7 +22,7 @@ if (cluster.isPrimary && workers > 1) {
 } else await serve()
 
 async function serve(): Promise<void> {
-  // Six digits of a second, as the contract has them: a Date would lose three.
+  // The API has six digits of a second; a Date would lose three.
   pg.types.setTypeParser(TIMESTAMPTZ, (text) => {
     const [, day, time, fraction = ''] = /^(\S+) ([0-9:]+)(?:\.(\d+))?/.exec(text)!
     return `${day}T${time}.${fraction.padEnd(6, '0')}Z`

@@ -1,4 +1,4 @@
-// A plot as SVG, readable in light and in dark: one row a case, a dot for each series, a line from its least to its most.
+// Draws a plot as SVG for light and dark backgrounds: a row for each case, a dot for each series, a line from its minimum to its maximum.
 
 export interface Dot {
   series: string
@@ -15,7 +15,7 @@ export interface Row {
 export interface Head {
   title: string
   where: string
-  /** A line across all rows, and what it is. */
+  /** The value of a line across all rows, and its label. */
   mark: number
   markLabel: string
   names: string[]
@@ -27,7 +27,7 @@ const RIGHT = 70
 const TOP = 96
 const ROW = 30
 const BOTTOM = 44
-// Told apart also by those who see no red or no green, on white and on black.
+// Distinguishable with red-green colour blindness, on white and on black.
 const COLOURS = ['#2a7de1', '#e08a1e', '#8a63d2', '#1d9a6c']
 
 const STYLE = `
@@ -36,7 +36,7 @@ const STYLE = `
   .paper { fill: var(--paper) } text { fill: var(--ink) } .soft { fill: var(--soft) } .title { font-size: 17px; font-weight: 600 }
   .grid { stroke: var(--line) } .mark { stroke: var(--soft); stroke-dasharray: 4 4 } .value { font-size: 12px; fill: var(--soft) }`
 
-/** The picture's text. */
+/** The text of the SVG. */
 export function plot({ title, where, mark, markLabel, names }: Head, rows: Row[]): string {
   const ends = rows.flatMap(({ dots }) => dots.map(({ value, most = value }) => most))
   const most = niceEnd(Math.max(mark, ...ends.filter(Number.isFinite)))
@@ -92,7 +92,7 @@ function rowOf({ label, dots }: Row, y: number, names: string[], x: (value: numb
 
 const colourOf = (name: string, names: string[]) => COLOURS[names.indexOf(name) % COLOURS.length]!
 
-/** An end of the axis that five steps divide into round numbers. */
+/** An end of the axis that is divided by five steps into round numbers. */
 function niceEnd(most: number): number {
   const step = most / 5
   const power = 10 ** Math.floor(Math.log10(step))

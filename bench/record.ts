@@ -1,4 +1,4 @@
-// What one request of ours asks the database, so that pgbench can ask the very same.
+// Records the statements of one request, so that pgbench can send the same.
 import type { Config } from '../src/config.ts'
 import type { Db } from '../src/lib/pg/db.ts'
 import type { Query } from '../src/lib/pg/types.ts'
@@ -8,8 +8,8 @@ import type { Recorded } from './tools.ts'
 
 type Note = (text: string, params: Recorded['params'], name?: string) => void
 
-/** A database of which each statement is noted, and where its transactions begin and end. */
-export function noting(db: Db, note: Note): Db {
+/** A database that reports each statement, and where transactions begin and end. */
+export function recording(db: Db, note: Note): Db {
   const watched =
     (query: Query): Query =>
     (statement, params = []) => {
@@ -45,23 +45,24 @@ export interface Call {
 }
 
 /**
- * The statements of one request with their parameters, and its answer. The look-up of the key, once a second, is left out.
- * Asks twice, for what is kept for a second is there the second time, as it is under load; `once` is for what changes things.
+ * The statements of one request with their parameters, and the body of its response, without the look-up of the key, which is
+ * cached for a second. The request is sent twice and recorded the second time, when the caches are filled, as under load;
+ * `once` is for requests that change data.
  */
 export async function record({ app }: Rig, { method = 'GET', path, headers, body }: Call, { once = false } = {}) {
   let statements: Recorded[] = []
   const note: Note = (text, params, name) => {
     if (name !== 'find key') statements.push({ text, params })
   }
-  const db = noting(app.db, note)
-  // Injected requests have no header names of their own case.
+  const db = recording(app.db, note)
+  // Injected requests lose the case of header names.
   const config: Config = { ...app.config, secretHeaderCase: 'any' }
   const listener = await publicListener({ ...app, config, db })
-  const ask = () => listener.inject({ method, url: path, headers, ...(body && { payload: body }) })
-  if (!once) await ask()
+  const send = () => listener.inject({ method, url: path, headers, ...(body && { payload: body }) })
+  if (!once) await send()
   statements = []
-  const answer = await ask()
+  const response = await send()
   await listener.close()
-  if (answer.statusCode !== 200) throw new Error(`${path} answered ${answer.statusCode}: ${answer.body}`)
-  return { statements, body: answer.body }
+  if (response.statusCode !== 200) throw new Error(`${path} has the status ${response.statusCode}: ${response.body}`)
+  return { statements, body: response.body }
 }

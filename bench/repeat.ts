@@ -1,4 +1,4 @@
-// Makes a recorded sequence of statements repeatable: every id in it becomes a fresh one each time pgbench runs it.
+// Makes recorded statements repeatable: each id in them is replaced by a new one whenever pgbench runs the script.
 import type { Param } from '../src/lib/pg/types.ts'
 import { ORGANIZATION } from './generate.ts'
 import type { Recorded, Script } from './tools.ts'
@@ -6,19 +6,19 @@ import type { Recorded, Script } from './tools.ts'
 const IDS =
   /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=trn_)[0-9A-HJKMNP-TV-Z]{26}|\b[0-9a-f]{64}\b|\brecorded\b|\bbench\b|(?<=pm_card_visa )1\b|(?<=pro_1_)1\b/g
 
-// Each client has customers of its own: two charges of one customer at once would refuse each other.
+// Each client has its own customers, because a second concurrent charge of a customer would be refused.
 const CLIENTS = 32
 
 /**
- * The statements as a script of pgbench, with a first line that makes the ids of one run. A parameter that is an id is
- * given as a variable; one that holds ids in a longer text is put together from pieces.
+ * The statements as a script of pgbench, whose first statement creates the ids of one run. A parameter that is an id becomes a
+ * variable; one that contains ids in a longer text is concatenated.
  */
 export function repeatable(statements: Recorded[], customers: number, organizations: number): Script {
   const fresh = new Map<string, string>()
   const variables: string[] = []
   const lines = statements.map(({ text, params, types = [] }, n) => {
     const one = text.trim().replaceAll(/\s+/g, ' ')
-    // A variable that stands twice is two parameters to pgbench: each has to say its type.
+    // A variable that is used twice becomes two parameters, each of which needs its type.
     const typed = (k: number) => `${expression(params[k - 1]!, `p${n}_${k}`, fresh, variables)}::${types[k - 1]}`
     return `${one.replaceAll(/\$(\d+)/g, (_, k) => typed(Number(k)))};`
   })
@@ -49,12 +49,12 @@ function expression(value: Param, name: string, fresh: Map<string, string>, vari
   return `(${pieces.map((piece, n) => (n < ids.length ? `${piece} || :${fresh.get(ids[n]!)}::text` : piece)).join(' || ')})`
 }
 
-/** A list of texts as PostgreSQL reads it. */
+/** A list of texts as a PostgreSQL array. */
 function arrayOf(values: (string | null)[]): string {
   return `{${values.map((value) => (value === null ? 'null' : JSON.stringify(value))).join(',')}}`
 }
 
-/** A text in SQL. pgbench takes a colon before a word for a variable even there, so the two are kept apart. */
+/** A text as an SQL literal, split after each colon before a word, which pgbench would take for a variable. */
 function literal(text: string): string {
   return `'${text.replaceAll("'", "''").replaceAll(/:(?=\w)/g, ":' || '")}'`
 }

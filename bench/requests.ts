@@ -1,4 +1,4 @@
-// Cases that are one request again and again: pages of lists, a subscription, a profile.
+// Cases that repeat one request: pages of lists, a subscription, a profile.
 import assert from 'node:assert/strict'
 import { alternate, type Result, type Run, type Sample } from './measure.ts'
 import type { Options } from './options.ts'
@@ -6,7 +6,7 @@ import { record } from './record.ts'
 import { type Program, type Rig, startOurs, startReference } from './rig.ts'
 import { limit, load, type Tools } from './tools.ts'
 
-// Of each of our processes, for short reads.
+// The connections of one of our processes for short reads.
 const READ_CONNECTIONS = 3
 
 export interface Servers {
@@ -19,7 +19,7 @@ export interface Servers {
 export interface RequestCase {
   name: string
   path: string
-  /** Behind an item in the middle of the list, not its first page. */
+  /** Whether it is a page in the middle of the list, not the first. */
   later?: boolean
 }
 
@@ -34,7 +34,7 @@ const PAGES = [20, 500].flatMap((items) => [
   { name: `transactions-${items}-window`, path: `/transactions?limit=${items}&${WINDOW}` },
 ])
 
-/** What is measured of a project of this size. */
+/** The cases for a project of this size. */
 export function requestCases(size: number): RequestCase[] {
   const middle = idOf('sub', size / 2)
   return [
@@ -50,11 +50,12 @@ export const idOf = (prefix: string, n: number) => `${prefix}_${String(Math.floo
 
 export async function startServers(rig: Rig, { workers }: Options): Promise<Servers> {
   const ours = await startOurs(rig, { workers })
-  const [plain, wire] = [await startReference(rig, 'plain.ts', workers), await startReference(rig, 'wire.ts')]
+  const plain = await startReference(rig, 'plain.ts', workers)
+  const wire = await startReference(rig, 'wire.ts')
   return { rig, ours, plain, wire }
 }
 
-/** Measures one case against all its references, once ours and plain have given the same answer. */
+/** Measures a case and its references, after checking that ours and plain send the same response. */
 export async function measureRequest(
   { rig, ours, plain, wire }: Servers,
   tools: Tools,
@@ -88,7 +89,7 @@ export async function measureRequest(
   )
 }
 
-/** The cursor behind an item in the middle, as ours writes it and as plain does. */
+/** The cursor after an item in the middle, in our form and in that of plain. */
 export async function findMiddle(url: string, headers: Record<string, string>, path: string, size: number) {
   const list = /^\/(\w+)/.exec(path)![1]!
   const id = idOf(list === 'transactions' ? 'trn' : 'sub', size / 2)
@@ -103,12 +104,12 @@ export async function findMiddle(url: string, headers: Record<string, string>, p
   return { ours: `&cursor=${pagination.next_cursor}`, plain: `&cursor=${plain}` }
 }
 
-/** Fails unless both answer the same, apart from what a cursor looks like. Answers ours. */
+/** Fails unless both send the same response, except for the form of cursors. Returns ours. */
 export async function compare(ours: string, headers: Record<string, string>, plain: string): Promise<string> {
   const answers = await Promise.all([fetch(ours, { headers }), fetch(plain)])
   const texts = await Promise.all(answers.map((answer) => answer.text()))
-  const [mine, theirs] = texts.map(withoutCursors)
-  assert.deepEqual(theirs, mine, `The plain server does not answer what ours does: ${plain}`)
+  const [oursParsed, plainParsed] = texts.map(withoutCursors)
+  assert.deepEqual(plainParsed, oursParsed, `The plain server sends another response than ours: ${plain}`)
   return texts[0]!
 }
 
@@ -116,7 +117,7 @@ function withoutCursors(text: string): unknown {
   return JSON.parse(text, (name, value) => (name === 'next_cursor' || name === 'cursor' ? typeof value : value))
 }
 
-/** The run, with what the server, if there is one, and PostgreSQL used of the processors for 1,000 of what it counts. */
+/** Adds to a run the CPU seconds of the server, if there is one, and of PostgreSQL for 1,000 of its unit. */
 export function withCpu(rig: Rig, server: Program | undefined, run: Run): Run {
   return async (seconds) => {
     const used = async () =>

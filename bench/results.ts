@@ -1,4 +1,4 @@
-// Prints what was measured, and keeps it as JSON and as a plot beside the description of the machine.
+// Prints the results, and saves them with a description of the machine as JSON and as a plot.
 import { mkdir, writeFile } from 'node:fs/promises'
 import { cpus, release, totalmem } from 'node:os'
 import { fileURLToPath } from 'node:url'
@@ -13,7 +13,7 @@ export interface Machine {
   memoryGiB: number
   system: string
   node: string
-  /** Programs of PostgreSQL that were the limit, or none. */
+  /** The tools that were used; undefined if one is not installed. */
   tools: Record<string, string | boolean | undefined>
 }
 
@@ -63,7 +63,7 @@ export function printResults(results: Result[]): void {
   }
 }
 
-/** Every contender of each case by itself: CPU is milliseconds for one of the unit, of the server and of PostgreSQL. */
+/** A row for each contender of each case, with the CPU milliseconds of the server and of PostgreSQL for one of the unit. */
 function printContenders(results: Result[]): void {
   const rows = results.flatMap(({ name, contenders }) =>
     Object.entries(contenders).map(([contender, { perSecond, p50Ms, p99Ms, cpu }]) => {
@@ -77,7 +77,7 @@ function printContenders(results: Result[]): void {
 
 const fine = (value: number | undefined) => (value === undefined || Number.isNaN(value) ? '–' : value.toFixed(3))
 
-/** A column for each size: the median time, and how much of that of the smallest it is. */
+/** A column for each size: the median time, and its ratio to that of the smallest. */
 function printGrowth(results: Result[]): void {
   const grown = results.filter(({ figures }) => figures?.ratios)
   if (grown.length === 0) return
@@ -95,7 +95,7 @@ function printGrowth(results: Result[]): void {
 }
 
 const print = (text: string) => void process.stdout.write(`${text}\n`)
-// What is counted stays exact: what is joined must match to the last one.
+// Whole numbers stay exact, because they are counts.
 const rounded = (_: string, value: unknown) =>
   typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(4)) : value
 
@@ -104,7 +104,7 @@ function spread(ratio: Spread | undefined): string {
 }
 
 /** Writes `results/DATE[-KIND].json` and `.svg`; see `kindOf`. */
-export async function keepResults(
+export async function saveResults(
   kind: string,
   options: Options,
   machine: Machine,
@@ -125,11 +125,17 @@ function titleOf(kind: string, { cpu, cores }: Machine, rows: Row[]) {
   const where = `${cores} × ${cpu}, ${new Date().toISOString().slice(0, 10)}`
   const names = [...new Set(rows.flatMap(({ dots }) => dots.map(({ series }) => series)))]
   return growth
-    ? { title: 'Median time of an answer, ten thousand subscriptions = 1', where, mark: 1.3, markLabel: 'bound', names }
+    ? {
+        title: 'Median response time, relative to ten thousand subscriptions',
+        where,
+        mark: 1.3,
+        markLabel: 'bound',
+        names,
+      }
     : { title: 'Throughput as a share of PostgreSQL alone', where, mark: 1, markLabel: 'PostgreSQL alone', names }
 }
 
-/** Ours and plain as shares of the limit. */
+/** The throughput of ours and of plain as fractions of the limit. */
 function ratioRows(results: Result[]): Row[] {
   return results.flatMap(({ name, ratios, contenders }) => {
     const { limit } = ratios
@@ -144,7 +150,7 @@ function growthRows(results: Result[]): Row[] {
   return results.flatMap(({ name, figures }) => {
     const ratios = figures?.ratios as Record<string, Spread> | undefined
     if (!ratios) return []
-    // The largest first: it is the one whose number is written out.
+    // The largest comes first, because the plot prints the number of the first.
     const [smaller, ...others] = Object.entries(ratios)
     const dots = [others[0]!, smaller!, ...others.slice(1)].map(([series, { median, least, most }]) => ({
       series,

@@ -1,4 +1,4 @@
-// Where a measurement runs: an embedded database of its own, and the programs that are measured on it.
+// Sets up a measurement: an embedded database of its own, and the programs that are measured on it.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -16,7 +16,7 @@ import { lastServer } from '../src/lib/embedded/server.ts'
 import { openLog } from '../src/lib/log.ts'
 import type { Query } from '../src/lib/pg/types.ts'
 import { createOrganization, createProject } from '../src/tenants/tenants.ts'
-import { breakOff } from './attempt.ts'
+import { ignoreFurtherErrors } from './attempt.ts'
 import { cpuSeconds } from './cpu.ts'
 import { ORGANIZATION, PROJECT } from './generate.ts'
 
@@ -29,7 +29,7 @@ export interface Rig {
   /** The secret keys of the project and of its organization. */
   key: string
   organizationKey: string
-  /** What our programs need in their environment. */
+  /** The environment of our programs. */
   env: Record<string, string>
   closers: Closers
   /** CPU seconds that PostgreSQL has used so far. */
@@ -52,11 +52,11 @@ export interface RigOptions {
   projects?: number
 }
 
-// The database runs in a session of its own: whoever breaks a measurement off must not leave it behind.
+// The database runs in a session of its own, so it must also be stopped when the measurement is interrupted.
 const openRigs = new Set<() => Promise<void>>()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, async () => {
-    breakOff()
+    ignoreFurtherErrors()
     await Promise.allSettled([...openRigs].map((close) => close()))
     process.exit(1)
   })
@@ -73,7 +73,7 @@ export async function openRig({ say, durable = false, projects = 1 }: RigOptions
   try {
     const folder = await makeFolder(closers)
     const options = { dataDir: folder, log: { info: () => {}, warn: say }, throwaway: !durable }
-    if (!durable) await logLittle(options)
+    if (!durable) await useMinimalWal(options)
     const embedded = await openEmbedded(options)
     closers.push(() => embedded.close())
     const env = {
@@ -108,8 +108,8 @@ export async function openRig({ say, durable = false, projects = 1 }: RigOptions
   }
 }
 
-/** Writes no log of what is filled into fresh tables; only a server that is started with it can do so. */
-async function logLittle(options: Parameters<typeof openEmbedded>[0]): Promise<void> {
+/** Lets rows that are written into new tables skip the write-ahead log. The setting takes effect at the next start. */
+async function useMinimalWal(options: Parameters<typeof openEmbedded>[0]): Promise<void> {
   const embedded = await openEmbedded(options)
   try {
     const client = new pg.Client(embedded.connection)
@@ -132,7 +132,7 @@ async function addProjects({ db }: App, projects: number): Promise<void> {
   )
 }
 
-/** Gives `work` a connection of its own, which may take its time. */
+/** Runs `work`, which may take long, on a connection of its own. */
 export async function fill({ app }: Rig, work: (query: Query) => Promise<void>): Promise<void> {
   const { query, release } = await app.db.connect()
   try {
@@ -142,7 +142,7 @@ export async function fill({ app }: Rig, work: (query: Query) => Promise<void>):
   }
 }
 
-/** Our server, on as many processes as are wanted, without the background work. */
+/** Starts our server with this many processes, by default without the background work. */
 export function startOurs(rig: Rig, { workers = 1, more = [] as string[] } = {}): Promise<Program> {
   const several = workers > 1 ? ['--workers', String(workers)] : []
   return startProgram(['serve', ...(more.length > 0 ? more : ['--no-worker']), ...several], rig.env, rig.closers)
@@ -152,10 +152,10 @@ export function startReference(rig: Rig, program: 'plain.ts' | 'wire.ts', worker
   return startProgram([], { DATABASE_URL: rig.databaseUrl, WORKERS: String(workers) }, rig.closers, program)
 }
 
-/** A temporary folder that is removed in the end. */
+/** Creates a temporary folder, which is removed at the end. */
 export async function makeFolder(closers: Closers): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tundish-bench-'))
-  // As root, PostgreSQL's account has to pass through it.
+  // When run as root, PostgreSQL's account has to traverse the folder.
   await chmod(folder, 0o711)
   closers.push(() => rm(folder, { recursive: true, force: true }))
   return folder
@@ -163,10 +163,10 @@ export async function makeFolder(closers: Closers): Promise<string> {
 
 const ADDRESS = /http:\/\/127\.0\.0\.1:\d+/
 
-/** The command line, as its users start it. */
+/** The command line, as users start it. */
 export const TUNDISH = '../bin/tundish'
 
-/** Starts the command line, or a program beside it, and waits until it says its address, or else that it is ready. */
+/** Starts the command line or another program, and waits until a line of its output matches `ready`, by default an address. */
 export async function startProgram(
   args: string[],
   env: Record<string, string>,
@@ -184,7 +184,7 @@ export async function startProgram(
   throw new Error(`${program} ${args.join(' ')} ended before it was ready.`)
 }
 
-/** The same for our server, with its log in a file: whoever measures is not woken by every line of it. */
+/** The same for our server with its log in a file, so that the measuring process is not woken by each line. */
 export async function startLogged(
   args: string[],
   env: Record<string, string>,
@@ -223,7 +223,7 @@ const programOf = (child: ChildProcess, url: string): Program => ({
   cpuSeconds: () => cpuSeconds(child.pid!),
 })
 
-/** What to run, with its arguments; Node runs what is TypeScript. */
+/** The program to run and its arguments; TypeScript is run by Node. */
 export function commandOf(program: string, args: string[]): [command: string, args: string[]] {
   const path = fileURLToPath(new URL(program, import.meta.url))
   return program.endsWith('.ts') ? [process.execPath, [path, ...args]] : [path, args]

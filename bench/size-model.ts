@@ -1,4 +1,4 @@
-// npm run size-model: what pages, charges, syncs and erasures of many organizations cost on 1, 10 and 100 shards, by measured costs.
+// npm run size-model: computes from measured costs what many organizations need on 1, 10 and 100 shards.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -9,10 +9,10 @@ const { values } = parseArgs({
   options: {
     organizations: { type: 'string', default: '10000' },
     records: { type: 'string', default: '1000000000' },
-    // At the busiest moment, of all organizations together.
+    // Per second at the busiest moment, of all organizations together.
     pages: { type: 'string', default: '20000' },
     charges: { type: 'string', default: '2000' },
-    // Of each server of PostgreSQL.
+    // Of each PostgreSQL server.
     cores: { type: 'string', default: '16' },
     memory: { type: 'string', default: '64' },
   },
@@ -26,12 +26,12 @@ const total = {
 }
 const server = { cores: Number(values.cores), memoryGb: Number(values.memory) }
 
-/** The milliseconds of PostgreSQL's CPU by the number of rows: a line over the logarithm, through two measured sizes. */
+/** PostgreSQL's CPU milliseconds by the number of rows: a line over the logarithm, through two measured sizes. */
 interface Line {
   name: string
   at(rows: number): number
-  /** What the line says of the third, and what was measured there. */
-  check: { said: number; measured: number }
+  /** The value of the line at the third measured size, and the measured one. */
+  check: { predicted: number; measured: number }
 }
 
 interface GrowthResult {
@@ -42,33 +42,34 @@ interface GrowthResult {
 const SMALL = 1e4
 const LARGE = 1e6
 const LARGEST = 1e7
-// A transaction with its four indexes takes 860, with ids that are longer than ours.
+// A transaction with its four indexes takes 860 bytes, with ids that are longer than ours.
 const BYTES_A_RECORD = 800
 // PostgreSQL's CPU of a charge, in milliseconds, by charges a second: decision 16.
 const LONE = { rate: 100, ms: 3.6 }
 const SHARED = { rate: 944, ms: 0.73 }
-// An erased profile: results of the bench.
+// The CPU milliseconds for an erased profile, as measured.
 const ERASURE_MS = 0.27
 const SYNC_PAGE = 500
-// Rows an organization that is a hundred times the average.
+// A large organization has this many times the average number of rows.
 const LARGE_ORGANIZATION = 100
 const COPY_BYTES_A_SECOND = 200e6
 const PROCESSES = 4
 const CONNECTIONS = 16
-// Above this CPU is busy too long at a time for short answers.
+// Above this CPU load, responses would take too long.
 const MAX_BUSY = 0.6
 
 function lineOf(name: string): Line {
   const { results } = JSON.parse(readFileSync(join(RESULTS, '2026-11-21-growth.json'), 'utf8'))
   const found = (results as GrowthResult[]).find((one) => one.name === `growth ${name}`)!
   const cpu = found.figures['PostgreSQL CPU s/1000']
-  const [small, large, largest] = ['10,000', '1 M', '10 M'].map((size) => cpu[size]!) as [number, number, number]
+  const small = cpu['10,000']!
+  const large = cpu['1 M']!
   const decade = (large - small) / Math.log10(LARGE / SMALL)
   const at = (rows: number) => small + decade * Math.log10(rows / SMALL)
-  return { name, at, check: { said: at(LARGEST), measured: largest } }
+  return { name, at, check: { predicted: at(LARGEST), measured: cpu['10 M']! } }
 }
 
-/** Charges that come together share statements; between the measured rates the cost follows the logarithm of the rate. */
+/** Concurrent charges share statements; between the measured rates the cost follows the logarithm of the rate. */
 function chargeMs(rate: number): number {
   if (rate <= LONE.rate) return LONE.ms
   if (rate >= SHARED.rate) return SHARED.ms
@@ -95,14 +96,14 @@ function modelOf(shards: number, page: Line, syncPage: Line) {
     connections: PROCESSES * CONNECTIONS,
     'sync of a large organization, CPU s': (organization / SYNC_PAGE) * (syncPage.at(records) / 1000),
     'erasing 1,000 profiles, CPU s': ERASURE_MS,
-    'next wall': wallOf(cores, diskGb),
+    'next limit': nextLimitOf(cores, diskGb),
   }
 }
 
-function wallOf(cores: number, diskGb: number): string {
+function nextLimitOf(cores: number, diskGb: number): string {
   if (cores > server.cores * MAX_BUSY) return `CPU: ${Math.ceil(cores / MAX_BUSY)} cores are needed`
-  // Of a database that is used evenly, indexes and recent rows should stay in memory: about a quarter.
-  if (diskGb / 4 > server.memoryGb) return `memory: ${Math.ceil(diskGb / 4)} GB hold what is used`
+  // Indexes and recent rows should stay in memory: about a quarter of an evenly used database.
+  if (diskGb / 4 > server.memoryGb) return `memory: ${Math.ceil(diskGb / 4)} GB are in use`
   return 'one organization that is too large for a server'
 }
 
@@ -112,8 +113,8 @@ function main(): void {
   const lines = [page, lineOf('page of 20 anywhere'), syncPage, lineOf('one subscription')]
   print('Checked at 10 M rows (milliseconds of PostgreSQL by the line through 10,000 and 1 M, and measured):')
   for (const { name, check } of lines) {
-    const off = (check.said / check.measured - 1) * 100
-    print(`  ${name}: ${check.said.toFixed(3)}, measured ${check.measured.toFixed(3)} (${off.toFixed(0)} %)`)
+    const off = (check.predicted / check.measured - 1) * 100
+    print(`  ${name}: ${check.predicted.toFixed(3)}, measured ${check.measured.toFixed(3)} (${off.toFixed(0)} %)`)
   }
   const rows = [1, 10, 100].map((shards) => modelOf(shards, page, syncPage))
   const names = Object.keys(rows[0]!)

@@ -1,4 +1,4 @@
-// The case "start": from the command to the first answer, with the embedded database, in an empty folder and in one that is not.
+// The case "start": the time from the command to the first response, with the embedded database, in a new folder and in an existing one.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -24,7 +24,7 @@ export async function measureStart({ rounds }: Options, say: (text: string) => v
   return { name: 'start', unit: 'starts', contenders: {}, ratios: {}, figures }
 }
 
-/** Milliseconds until the server, which is stopped again, says that it is ready and is. */
+/** Starts and stops a server; returns the milliseconds until it logs that it is ready and responds. */
 async function start(folder: string): Promise<number> {
   const begunMs = performance.now()
   const child = spawn(...commandOf(TUNDISH, ['serve']), {

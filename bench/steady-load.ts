@@ -1,15 +1,15 @@
-// What a charge takes beyond the provider at a steady rate, and what the disk alone takes meanwhile.
+// Measures charges at a steady rate: their time beyond the provider's own, and the disk's time at the same time.
 import { chargeSteadily, type Entry, type Target } from './charges-clients.ts'
 import type { ChargesRig } from './charges-rig.ts'
 import { median, type Percentiles, percentiles } from './measure.ts'
 import type { Program } from './rig.ts'
 
-// Another rate makes other code hot than the one before, and it comes slowly: the median fell by half in the first ten seconds.
+// V8 optimizes other code for another rate, slowly: the median fell by half in the first ten seconds.
 const WARM_UP_SECONDS = 15
-// A round has to be so long that its 99th percentile is more than one moment in which something stood still.
-const LONGER = 3
-const WHOSE = ['overhead', 'inServer', 'provider', 'disk', 'limit', 'plain'] as const
-const USED = ['cpu', 'plainCpu'] as const
+// Steady rounds are longer by this factor, so that the 99th percentile is not determined by a single stall.
+const LENGTH_FACTOR = 3
+const TIMES = ['overhead', 'inServer', 'provider', 'disk', 'limit', 'plain'] as const
+const CPUS = ['cpu', 'plainCpu'] as const
 
 /** CPU milliseconds for one charge. */
 interface Cpu {
@@ -17,23 +17,23 @@ interface Cpu {
   postgresMs: number
 }
 
-/** Whose time it was; that of plain is with its provider's. */
-type Times = Partial<Record<(typeof WHOSE)[number], Percentiles>> & Partial<Record<(typeof USED)[number], Cpu>>
+/** The times of one round; those of plain include its provider's. */
+type Times = Partial<Record<(typeof TIMES)[number], Percentiles>> & Partial<Record<(typeof CPUS)[number], Cpu>>
 
-/** A rate, and whoever else keeps it, round by round: the milliseconds of each, from when it was due. */
+/** A rate, and the references that are measured at it in each round. */
 export interface Rate {
   perSecond: number
+  /** Returns the milliseconds of each of its transactions, from when it was due. */
   limit?: (seconds: number) => Promise<number[]>
   /** A reference that charges over HTTP too. */
   plain?: Program
 }
 
-/** Medians of the rounds, and what they are taken from. */
+/** The medians of the rounds, and the rounds. */
 type Steady = Times & { perSecond: number; rounds: Times[] }
 
 /**
- * Charges at a steady rate, round after round, once that has gone on for some seconds; answers what it showed, and what
- * the clients heard.
+ * Charges at a steady rate, round after round, after a warm-up. Returns the times, and all charges as the clients saw them.
  */
 export async function measureSteadily(
   rig: ChargesRig,
@@ -41,9 +41,9 @@ export async function measureSteadily(
   card: string,
   { perSecond, limit, plain }: Rate,
   { seconds: briefly, rounds }: { seconds: number; rounds: number },
-): Promise<{ steady: Steady; heard: Entry[] }> {
-  const seconds = briefly * LONGER
-  const heard = await chargeSteadily(target, card, perSecond, Math.min(briefly * 8, WARM_UP_SECONDS))
+): Promise<{ steady: Steady; entries: Entry[] }> {
+  const seconds = briefly * LENGTH_FACTOR
+  const all = await chargeSteadily(target, card, perSecond, Math.min(briefly * 8, WARM_UP_SECONDS))
   const measured: Times[] = []
   for (let round = 0; round < rounds; round += 1) {
     await rig.diskTimes()
@@ -56,12 +56,12 @@ export async function measureSteadily(
       times.plainCpu = other.cpu
     }
     measured.push(times)
-    heard.push(...entries)
+    all.push(...entries)
   }
-  return { steady: { perSecond, ...mediansOf(measured), rounds: measured }, heard }
+  return { steady: { perSecond, ...mediansOf(measured), rounds: measured }, entries: all }
 }
 
-/** Charges at a server, and what it and PostgreSQL used for each. */
+/** Charges at a server, and returns the CPU time that it and PostgreSQL used for each charge. */
 async function chargeAt(
   rig: ChargesRig,
   server: Program,
@@ -79,12 +79,13 @@ async function chargeAt(
 }
 
 /**
- * What each charge took beyond the provider's own time, which the simulator has measured for each: as a client has it, from
- * when the charge was due, and within the server.
+ * The time of each charge beyond the provider's own, which the simulator measures: as seen by the client, from when the charge
+ * was due, and within the server.
  */
 async function timesOf(rig: ChargesRig, entries: Entry[], disk: number[]): Promise<Times> {
   const traces = entries.map(({ trace }) => trace)
-  const [providers, servers] = [await rig.providerTimes(traces), await rig.serverTimes(traces)]
+  const providers = await rig.providerTimes(traces)
+  const servers = await rig.serverTimes(traces)
   const untimed = traces.filter((trace) => !providers.has(trace) || !servers.has(trace)).length
   if (untimed > 0) throw new Error(`${untimed} of ${traces.length} charges left no trace.`)
   return {
@@ -101,6 +102,6 @@ function mediansOf(rounds: Times[]): Times {
     const names = Object.keys(all[0]!) as (keyof T)[]
     return Object.fromEntries(names.map((name) => [name, median(all.map((one) => one[name] as number))]))
   }
-  const present = [...WHOSE, ...USED].filter((of) => rounds[0]![of])
+  const present = [...TIMES, ...CPUS].filter((of) => rounds[0]![of])
   return Object.fromEntries(present.map((of) => [of, medians((times) => times[of])])) as Times
 }

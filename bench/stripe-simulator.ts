@@ -1,4 +1,4 @@
-// The simulator with Stripe's API as a process of its own, which answers each call 50 ms later.
+// Runs the simulator with Stripe's API in a process of its own. It delays each response by 50 ms.
 import { openLog } from '../src/lib/log.ts'
 import { startStripeSimulator } from '../src/simulator/stripe/server.ts'
 

@@ -1,6 +1,6 @@
-// Tables for a terminal: columns as wide as what stands in them, numbers to the right.
+// Formats tables for a terminal: columns as wide as their content, numbers right-aligned.
 
-/** Rows of cells under their heads; a cell that looks like a number is set to the right. */
+/** Rows of cells under their headings; cells that look like numbers are right-aligned. */
 export function table(heads: string[], rows: string[][]): string {
   const widths = heads.map((head, n) => Math.max(head.length, ...rows.map((row) => (row[n] ?? '').length)))
   const line = (cells: string[]) =>
@@ -11,7 +11,7 @@ export function table(heads: string[], rows: string[][]): string {
   return [line(heads), widths.map((width) => '─'.repeat(width)).join('  '), ...rows.map(line)].join('\n')
 }
 
-/** A number with as many digits as mean something. */
+/** A number with its significant digits. */
 export function short(value: number | undefined): string {
   if (value === undefined || Number.isNaN(value)) return '–'
   if (value >= 100) return Math.round(value).toLocaleString('en')

@@ -1,11 +1,11 @@
-// The provider simulator as a process that tells how long it took for each request: from its headers to the end of its answer.
+// Runs the provider simulator in a process that reports the time of each request, from its headers to the end of the response.
 import { subscribe } from 'node:diagnostics_channel'
 import type { IncomingMessage } from 'node:http'
 import { openLog } from '../src/lib/log.ts'
 import { startSimulator } from '../src/simulator/server.ts'
 
 const begun = new WeakMap<IncomingMessage, number>()
-/** Trace and milliseconds. */
+/** Trace ids and milliseconds. */
 let times: [trace: string, ms: number][] = []
 
 subscribe('http.server.request.start', (message) => {

@@ -1,4 +1,4 @@
-// The outside tools of a measurement: wrk (or autocannon) as the client, pgbench as the limit; both found, not installed.
+// Finds and runs external tools: wrk (else autocannon) as the client, pgbench as the limit. It does not install them.
 import { execFile, spawnSync } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -18,7 +18,7 @@ export interface Load {
 export interface Recorded {
   text: string
   params: readonly Param[]
-  /** The parameters' types, where a statement is put together anew from their values. */
+  /** The types of the parameters, for statements that are rebuilt from their values. */
   types?: string[]
 }
 
@@ -35,7 +35,7 @@ const WHERE = {
   psql: 'psql is not installed: the import has no limit (Debian: the package postgresql-client; or PSQL=path)',
 }
 
-/** What is on this machine; says where to get what is missing. */
+/** Finds the tools on this machine; reports how to install missing ones. */
 export async function findTools(say: (text: string) => void): Promise<Tools> {
   const wrk = spawnSync('wrk', ['-v']).error === undefined
   const pgbench = await findProgram('pgbench', process.env.PGBENCH)
@@ -52,7 +52,7 @@ async function findProgram(name: string, given: string | undefined): Promise<str
   return candidates.find((path) => spawnSync(path, ['--version']).status === 0)
 }
 
-/** Requests of one address for some seconds over this many connections. Throws when an answer is not 2xx. */
+/** Requests one address for some seconds over this many connections. Throws if a response is not 2xx. */
 export async function load(
   tools: Tools,
   url: string,
@@ -73,7 +73,7 @@ async function loadWithWrk(
 ): Promise<Load> {
   const given = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
   const { stdout } = await run('wrk', ['-t1', `-c${connections}`, `-d${whole(seconds)}s`, '--latency', ...given, url])
-  if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`Some answers failed:\n${stdout}`)
+  if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`Some requests failed:\n${stdout}`)
   const percentile = (p: number) => readTime(new RegExp(`^\\s+${p}%\\s+([0-9.]+)(us|ms|s)$`, 'm').exec(stdout))
   return {
     perSecond: Number(/Requests\/sec:\s+([0-9.]+)/.exec(stdout)![1]),
@@ -95,17 +95,17 @@ async function loadWithAutocannon(
   connections: number,
 ): Promise<Load> {
   const result = await autocannon({ url, headers, connections, duration: whole(seconds) })
-  if (result.non2xx + result.errors > 0) throw new Error(`${result.non2xx + result.errors} answers failed.`)
+  if (result.non2xx + result.errors > 0) throw new Error(`${result.non2xx + result.errors} requests failed.`)
   return { perSecond: result.requests.average, p50Ms: result.latency.p50, p99Ms: result.latency.p99 }
 }
 
-/** A script of pgbench, and the variables that it is given. */
+/** A script of pgbench, and its variables. */
 export interface Script {
   script: string
   variables: string[]
 }
 
-/** The same statements with the same parameters, one after the other as one transaction of pgbench. */
+/** Runs the same statements with the same parameters, in order, as a transaction of pgbench. */
 export async function limit(
   pgbench: string,
   databaseUrl: string,
@@ -118,7 +118,7 @@ export async function limit(
   return limitOf(pgbench, databaseUrl, { script, variables: given }, seconds, clients)
 }
 
-/** As often as these clients can; the median is the mean. */
+/** Runs the script as often as these clients can. The median is the mean, because pgbench reports no other. */
 export async function limitOf(
   pgbench: string,
   databaseUrl: string,
@@ -134,10 +134,10 @@ export async function limitOf(
   })
 }
 
-// Connecting, and planning every statement once for each client.
+// For connecting, and for planning each statement once for each client.
 const LIMIT_WARM_UP_SECONDS = 2
 
-/** At a steady rate, whether or not earlier ones have ended: milliseconds of each from when it was due, once it is warm. */
+/** Runs the script at a steady rate, whether or not earlier runs have ended. Returns the milliseconds of each run after the warm-up, from when it was due. */
 export async function limitSteadily(
   pgbench: string,
   databaseUrl: string,
@@ -146,8 +146,8 @@ export async function limitSteadily(
   { clients, perSecond }: { clients: number; perSecond: number },
 ): Promise<number[]> {
   return withPgbench(pgbench, databaseUrl, script, async (repeat, folder) => {
-    const lasts = whole(seconds) + LIMIT_WARM_UP_SECONDS
-    const args = ['-c', String(clients), '-T', String(lasts), `--rate=${perSecond.toFixed(1)}`]
+    const durationS = whole(seconds) + LIMIT_WARM_UP_SECONDS
+    const args = ['-c', String(clients), '-T', String(durationS), `--rate=${perSecond.toFixed(1)}`]
     await repeat([...args, '-l', `--log-prefix=${join(folder, 'log')}`])
     const logs = (await readdir(folder)).filter((name) => name.startsWith('log'))
     const texts = await Promise.all(logs.map((name) => readFile(join(folder, name), 'utf8')))
@@ -186,14 +186,19 @@ async function withPgbench<T>(
   }
 }
 
-/** The address for a program of PostgreSQL's, in its environment: a password in its arguments could be seen by anybody. */
+/** The environment that gives a PostgreSQL program this address. As an argument the password would be visible to all users. */
 export function connection(databaseUrl: string): Record<string, string> {
   const { username, password, pathname, searchParams } = new URL(databaseUrl)
-  const [PGHOST, PGPORT] = [searchParams.get('host')!, searchParams.get('port')!]
-  return { PGHOST, PGPORT, PGUSER: username, PGPASSWORD: decodeURIComponent(password), PGDATABASE: pathname.slice(1) }
+  return {
+    PGHOST: searchParams.get('host')!,
+    PGPORT: searchParams.get('port')!,
+    PGUSER: username,
+    PGPASSWORD: decodeURIComponent(password),
+    PGDATABASE: pathname.slice(1),
+  }
 }
 
-// Neither wrk nor pgbench knows halves of a second.
+// wrk and pgbench take whole seconds only.
 const whole = (seconds: number) => Math.max(1, Math.round(seconds))
 
 const oneLine = (text: string, n: number) =>

@@ -1,5 +1,5 @@
-// What the exact total adds to a page, alone and while others write: pages that bring it in turn with pages that had it in
-// their cursor, and the sum of the counters on a connection of its own.
+// Measures what the exact total adds to a page, alone and while other processes write: pages that compute it in turn with pages
+// that have it in their cursor; and the sum of the counters on a connection of its own.
 import { Agent } from 'node:http'
 import { type Call, timeTurns } from './client.ts'
 import { PROJECT } from './generate.ts'
@@ -18,11 +18,11 @@ const FILTERS = {
   provider: ['payment_provider', 'psp', 'stripe'],
 } as const
 
-/** The sweep runs in a process of its own, as it does where others serve. */
+/** The sweep of counters runs in a separate process, as in an installation with several processes. */
 export async function measureTotals(grown: Grown, options: Options, say: (text: string) => void): Promise<Result> {
   const { rig, size } = grown
   const worker = await startProgram(['worker'], rig.env, rig.closers, TUNDISH, /background work has begun/)
-  say('Totals, nobody writing…')
+  say('Totals without writers…')
   const alone = await addedByTotals(grown, options)
   say('Totals beside writers…')
   const writers = await startProgram([], rig.env, rig.closers, 'writers.ts', /writing/)
@@ -37,7 +37,7 @@ async function addedByTotals(grown: Grown, { seconds, rounds }: Options) {
   const added: Record<string, object> = {}
   for (const [name, [field, filter, value]] of Object.entries(FILTERS)) {
     const calls = await firstAndSecond(grown, filter === '' ? '' : `&filter[${filter}]=${value}`)
-    const [first, second] = (await timeTurns(calls.map(asking), seconds * rounds)) as [number[], number[]]
+    const [first, second] = (await timeTurns(calls.map(sender), seconds * rounds)) as [number[], number[]]
     const [sums] = (await timeTurns([() => sum(grown, field, value)], seconds)) as [number[]]
     added[name] = {
       'added at p50': percentile(first, 0.5)! - percentile(second, 0.5)!,
@@ -49,12 +49,12 @@ async function addedByTotals(grown: Grown, { seconds, rounds }: Options) {
   return added
 }
 
-const asking = ({ url, headers }: Call) => {
+const sender = ({ url, headers }: Call) => {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   return () => ask(agent, url, headers)
 }
 
-/** As a page asks for it. */
+/** The statement of a page for its total. */
 const sum = ({ rig }: Grown, field: string, value: string) =>
   rig.app.db.readLong(
     {
@@ -65,7 +65,7 @@ const sum = ({ rig }: Grown, field: string, value: string) =>
     [PROJECT, field, value],
   )
 
-/** The first page, and the second, which is as much but for the total. */
+/** The first page, and the second, which differs only in that its cursor has the total. */
 async function firstAndSecond(grown: Grown, filter: string): Promise<Call[]> {
   const path = `/subscriptions?limit=20${filter}`
   const first = call(grown, path)

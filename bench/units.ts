@@ -1,4 +1,4 @@
-// npm run bench -- units: CPU of what runs all day, one by one, with one organization and with ten thousand beside it.
+// npm run bench -- units: the CPU time of everyday operations, one by one, with one organization and with ten thousand.
 import { once } from 'node:events'
 import { Agent, createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -22,7 +22,7 @@ const MANY_UNITS = 1000
 const LANES = 8
 const IDLE_WINDOWS = 5
 const FEED_ROWS = 100
-const PATIENCE_MS = 300_000
+const MAX_WAIT_MS = 300_000
 
 interface Bench {
   rig: ChargesRig
@@ -31,9 +31,9 @@ interface Bench {
 }
 
 interface Unit {
-  /** Does so many of them. */
+  /** Performs this many of them. */
   run(bench: Bench, count: number): Promise<void>
-  /** CPU seconds so far of the process that does them, where that is not the server. */
+  /** The CPU seconds so far of the process that performs them, if that is not the server. */
   seconds?(): number
 }
 
@@ -53,7 +53,7 @@ interface Cpu {
   postgres: number
 }
 
-/** The same units before and after the other organizations come. */
+/** Measures the same units before and after the other organizations are added. */
 export async function measureUnits({ quick, seconds }: Options, say: (text: string) => void): Promise<Result> {
   const rig = await openChargesRig({ workers: 1, organizations: 1 }, say, ENV)
   try {
@@ -71,7 +71,7 @@ export async function measureUnits({ quick, seconds }: Options, say: (text: stri
         await unit.run(bench, FEW_UNITS)
         const count = quick ? FEW_UNITS : MANY_UNITS
         const spent = await used(rig, unit.seconds, () => unit.run(bench, count))
-        // The work in the background goes on meanwhile.
+        // The background work continues during the measurement.
         const idleShare = spent.wallMs / idle.wallMs
         const server = spent.serverMs - (unit.seconds ? 0 : idle.serverMs * idleShare)
         figures[beside][name] = {
@@ -107,7 +107,7 @@ async function used(rig: ChargesRig, seconds: Unit['seconds'], work: () => Promi
   return { serverMs: serverMs!, postgresMs: postgresMs!, wallMs: wallMs! }
 }
 
-/** What the idle process uses, once what was just written is on the disk: the median, for some work comes once a minute. */
+/** The CPU time of the idle process, after recent writes are on disk: the median, because some work runs once a minute. */
 async function idleUse(rig: ChargesRig, seconds: number) {
   await rig.app.db.query('checkpoint')
   await sleep(seconds * 2000)
@@ -117,7 +117,7 @@ async function idleUse(rig: ChargesRig, seconds: number) {
   return { serverMs: middle('serverMs'), postgresMs: middle('postgresMs'), wallMs: middle('wallMs') }
 }
 
-/** Organizations as they are when somebody uses them: a project with its clock, a customer and an endpoint. */
+/** Adds organizations as in use: each with a project, a customer and an endpoint. */
 async function addOrganizations(db: Db, count: number): Promise<void> {
   const each = (text: string) =>
     db.query(text.replaceAll(':n', "'other-' || n").concat(` from generate_series(2, $1::int) n`), [count])
@@ -132,12 +132,12 @@ async function addOrganizations(db: Db, count: number): Promise<void> {
   await db.query('vacuum analyze')
 }
 
-/** An endpoint of the project that is measured; answers at once. */
+/** Creates an endpoint of the measured project, which responds at once; returns the number of deliveries so far. */
 async function startReceiver({ app, closers }: ChargesRig): Promise<() => number> {
   let arrived = 0
-  const server = createServer((delivery, answer) => {
+  const server = createServer((delivery, response) => {
     arrived += 1
-    delivery.resume().on('end', () => answer.writeHead(204).end())
+    delivery.resume().on('end', () => response.writeHead(204).end())
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -150,20 +150,23 @@ async function startReceiver({ app, closers }: ChargesRig): Promise<() => number
   return () => arrived
 }
 
-/** The same charge again and again: the first makes it, the others hear of it. */
+/** Repeats one charge: the first request makes it, the others get its stored outcome. */
 async function charges({ rig }: Bench, count: number, { key = rig.organizationKey }, expected: number): Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: LANES })
   const path = `/${ORGANIZATION}/v1/payment/one_off_charge`
   const body = JSON.stringify({
-    ...{ external_id: 'pm_card_visa 1', amount: AMOUNT, currency_code: 'USD', idempotency_key: 'replayed' },
+    external_id: 'pm_card_visa 1',
+    amount: AMOUNT,
+    currency_code: 'USD',
+    idempotency_key: 'replayed',
   })
   const headers = { 'service-secret-key': key, 'content-type': 'application/json', 'content-length': body.length }
   const post = async () => {
     const sent = request(new URL(path, rig.ours.url), { method: 'POST', agent, headers }).end(body)
-    const [answer] = await once(sent, 'response')
-    answer.resume()
-    await once(answer, 'end')
-    if (answer.statusCode !== expected) throw new Error(`A charge was answered ${answer.statusCode}.`)
+    const [response] = await once(sent, 'response')
+    response.resume()
+    await once(response, 'end')
+    if (response.statusCode !== expected) throw new Error(`A charge has the status ${response.statusCode}.`)
   }
   await post()
   let left = count - 1
@@ -186,7 +189,7 @@ async function deliveries({ rig, delivered }: Bench, count: number): Promise<voi
   await until('Deliveries', async () => delivered() >= due)
 }
 
-/** Charges of which the provider knows nothing: each is looked up there, refused and settled. */
+/** Charges that the provider has never received: each is looked up there, refused and settled. */
 async function unknowns({ rig }: Bench, count: number): Promise<void> {
   const { db } = rig.app
   await db.query(
@@ -205,7 +208,7 @@ async function unknowns({ rig }: Bench, count: number): Promise<void> {
 
 let feed = 0
 
-/** Feeds of some rows each, as a source sends them all day. */
+/** Imports feeds of some rows each. */
 async function feeds({ rig }: Bench, count: number): Promise<void> {
   for (let n = 0; n < count; n += FEED_ROWS) {
     feed += 1
@@ -221,9 +224,9 @@ async function feeds({ rig }: Bench, count: number): Promise<void> {
 }
 
 async function until(what: string, done: () => Promise<boolean>): Promise<void> {
-  const endMs = performance.now() + PATIENCE_MS
+  const endMs = performance.now() + MAX_WAIT_MS
   while (!(await done())) {
-    if (performance.now() > endMs) throw new Error(`${what} are not done after ${PATIENCE_MS / 1000} s.`)
+    if (performance.now() > endMs) throw new Error(`${what} are not done after ${MAX_WAIT_MS / 1000} s.`)
     await sleep(100)
   }
 }

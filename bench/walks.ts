@@ -1,4 +1,4 @@
-// Cases that walk a whole list, one page after the other, as a warehouse does: rows a second.
+// Cases that read a whole list page by page, as a warehouse does: rows a second.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
@@ -65,7 +65,7 @@ export async function walkReport({ rig, ours, plain }: Servers, tools: Tools, op
   )
 }
 
-/** The statements of one page by pgbench on one connection: what they cost does not depend on the place. */
+/** pgbench with the statements of one page on one connection; their cost does not depend on the position. */
 async function pageLimit(rig: Servers['rig'], { pgbench }: Tools, call: Call): Promise<{ limit?: Run }> {
   if (!pgbench) return {}
   const { statements } = await record(rig, call)
@@ -77,7 +77,7 @@ async function pageLimit(rig: Servers['rig'], { pgbench }: Tools, call: Call): P
   }
 }
 
-/** One page after the other to the end; when it is only to warm up or to try, for these seconds. */
+/** Reads all pages to the end; only for these seconds when warming up or with `quick`. */
 async function pages(
   seconds: number,
   quick: boolean,
@@ -99,17 +99,17 @@ async function pages(
 
 const STAMP = '"trx_created_at":"'
 const INSTANT = '2026-01-31T23:59:59.123456Z'.length
-// The last row of a report and what follows it is shorter.
+// The last row of a report and the text after it are shorter than this.
 const END_BYTES = 8192
 
 /**
- * Asks, and counts a text in the answer as it comes; `end` is the answer's last few thousand bytes. The client shares the
- * machine with what it measures, so it keeps and copies nothing else.
+ * Sends a request and counts the occurrences of a text in the response while it arrives; `end` is its last few thousand bytes.
+ * The client runs on the measured machine, so it stores and copies nothing else.
  */
 async function skim(agent: Agent, url: string, headers: Record<string, string>, text: string, body?: object) {
   const response = await send(agent, url, headers, body)
   let times = 0
-  /** The end of what has come; a text may begin in it and end in the next chunk. */
+  /** The last received bytes: the text may begin in one chunk and end in the next. */
   let end: Buffer = Buffer.alloc(0)
   for await (const chunk of response as AsyncIterable<Buffer>) {
     const seam = Buffer.concat([
@@ -120,22 +120,22 @@ async function skim(agent: Agent, url: string, headers: Record<string, string>, 
     end = chunk.length >= END_BYTES ? chunk : Buffer.concat([end, chunk])
     end = end.subarray(Math.max(0, end.length - END_BYTES))
   }
-  if (response.statusCode !== 200) throw new Error(`${url} answered ${response.statusCode}: ${end}`)
+  if (response.statusCode !== 200) throw new Error(`${url} has the status ${response.statusCode}: ${end}`)
   return { times, end: end.toString('latin1') }
 }
 
-/** How often a text stands in these bytes. */
+/** The number of occurrences of a text in these bytes. */
 function count(bytes: Buffer, text: string): number {
   let times = 0
   for (let at = bytes.indexOf(text); at >= 0; at = bytes.indexOf(text, at + text.length)) times += 1
   return times
 }
 
-/** One request by node's own client, which leaves names of headers as they are. */
+/** Sends one request by Node's own client, which keeps the case of header names. */
 export async function ask(agent: Agent, url: string, headers: Record<string, string>, body?: object): Promise<string> {
   const response = await send(agent, url, headers, body)
   const answer = Buffer.concat(await response.toArray()).toString()
-  if (response.statusCode !== 200) throw new Error(`${url} answered ${response.statusCode}: ${answer}`)
+  if (response.statusCode !== 200) throw new Error(`${url} has the status ${response.statusCode}: ${answer}`)
   return answer
 }
 

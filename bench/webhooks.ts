@@ -1,4 +1,4 @@
-// Measures webhooks: the delay from an event's commit to its arrival, while a tenth of the endpoints never answer.
+// Measures webhooks: the delay from an event's commit to its arrival, while a tenth of the endpoints never respond.
 // bin/pinned-node --dev bench/webhooks.ts [--endpoints 1000] [--silent 100] [--rate 20] [--seconds 20] [--deadline-ms 10000]
 import { randomBytes } from 'node:crypto'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
@@ -26,17 +26,15 @@ const { values } = parseArgs({
     'deadline-ms': { type: 'string', default: '10000' },
   },
 })
-const [endpoints, silent, rate, seconds, deadlineMs] = [
-  values.endpoints,
-  values.silent,
-  values.rate,
-  values.seconds,
-  values['deadline-ms'],
-].map(Number) as [number, number, number, number, number]
+const endpoints = Number(values.endpoints)
+const silent = Number(values.silent)
+const rate = Number(values.rate)
+const seconds = Number(values.seconds)
+const deadlineMs = Number(values['deadline-ms'])
 const PER_PROJECT = 10
 
 const folder = await mkdtemp(join(tmpdir(), 'tundish-bench-'))
-// As root, PostgreSQL's account has to pass through it.
+// When run as root, PostgreSQL's account has to traverse the folder.
 await chmod(folder, 0o711)
 const embedded = await openEmbedded({ dataDir: folder, log: { info() {}, warn: console.error }, throwaway: true })
 const app = await openApp(
@@ -63,7 +61,7 @@ try {
   await rm(folder, { recursive: true, force: true })
 }
 
-/** Answers at once, except at paths of silent endpoints, which it never does. */
+/** Responds at once, but never at the paths of silent endpoints. */
 async function startReceiver() {
   const arrivals = new Map<string, number[]>()
   const server = createServer((request, response) => {
@@ -85,7 +83,7 @@ async function startReceiver() {
   }
 }
 
-/** Ten endpoints a project; the silent ones are spread over all of them. */
+/** Creates ten endpoints for each project; the silent ones are spread over the projects. */
 async function makeEndpoints({ db, seal }: App): Promise<string[]> {
   await createOrganization(db, seal, { id: 'bench' })
   const projects = Array.from({ length: Math.ceil(endpoints / PER_PROJECT) }, (_, n) => `bench-${n}`)
@@ -98,7 +96,7 @@ async function makeEndpoints({ db, seal }: App): Promise<string[]> {
   return projects
 }
 
-/** Events one after the other at an even rate, project by project; answers when each was committed. */
+/** Writes events at an even rate, for each project in turn; returns when each was committed. */
 async function emit({ db }: App, projects: string[]): Promise<Map<string, number>> {
   const committed = new Map<string, number>()
   const begun = performance.now()

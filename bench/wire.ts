@@ -1,4 +1,4 @@
-// The reference "wire": Fastify answering a constant, of the size that the path names.
+// The reference "wire": Fastify sending a constant text of the size in the path.
 import Fastify from 'fastify'
 
 const app = Fastify()

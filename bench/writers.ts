@@ -1,4 +1,4 @@
-// Writers beside a measurement: single transactions one after the other, and a long import again and again.
+// Writes during a measurement: single transactions one by one, and a long import again and again.
 import { Readable } from 'node:stream'
 import { openApp } from '../src/app.ts'
 import { addTransactions, transactionOf } from '../src/billing/effects/data-transaction.ts'
@@ -17,7 +17,7 @@ process.stdout.write('writing\n')
 await Promise.allSettled([writeOneByOne(), importAgain()])
 await app.close()
 
-/** As a charge does it. */
+/** Writes transactions as a charge does. */
 async function writeOneByOne(): Promise<void> {
   while (!stopping.signal.aborted) {
     await app.db.tx(async (query) => {
@@ -36,7 +36,7 @@ async function writeOneByOne(): Promise<void> {
   }
 }
 
-/** Each moves as many subscriptions from one state, product and funnel to others, in one transaction. */
+/** Each import moves the same subscriptions to another state, product and funnel, in one transaction. */
 async function importAgain(): Promise<void> {
   for (let round = 0; !stopping.signal.aborted; round += 1) {
     const stream = () => Readable.from(lines(round))
@@ -48,20 +48,18 @@ async function importAgain(): Promise<void> {
 function* lines(round: number): Iterable<Buffer> {
   for (let n = 0; n < IMPORTED; n += 1) {
     const data = {
-      ...{
-        id: `written_${n}`,
-        created_at: '2025-12-31T00:00:00Z',
-        status: round % 2 ? 'active' : 'cancelled',
-        renews: true,
-      },
-      ...{
-        billing_interval: 'month',
-        billing_interval_count: 1,
-        price: 1999,
-        currency: 'USD',
-        payment_provider: 'stripe',
-      },
-      ...{ profile_id: PROFILE, product_id: `product_${(round + n) % 50}`, funnel_id: `funnel_${(round + n) % 20}` },
+      id: `written_${n}`,
+      created_at: '2025-12-31T00:00:00Z',
+      status: round % 2 ? 'active' : 'cancelled',
+      renews: true,
+      billing_interval: 'month',
+      billing_interval_count: 1,
+      price: 1999,
+      currency: 'USD',
+      payment_provider: 'stripe',
+      profile_id: PROFILE,
+      product_id: `product_${(round + n) % 50}`,
+      funnel_id: `funnel_${(round + n) % 20}`,
     }
     yield Buffer.from(`${JSON.stringify({ record: 'subscription', data })}\n`)
   }

@@ -1,4 +1,4 @@
-// Erasure by the plain server: the columns are emptied in one transaction; no ledger, no events, no log.
+// The erasure of the plain server: empties the columns in one transaction, without ledger, events and audit log.
 import type { FastifyInstance } from 'fastify'
 import type { Pool } from 'pg'
 

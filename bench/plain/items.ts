@@ -1,4 +1,4 @@
-// Items of the plain server: declared once, selected as text, and written as JSON without an object between.
+// Items of the plain server: declared once, selected as text, and written as JSON without intermediate objects.
 export type Cells = (string | null)[]
 type Write = (text: string) => string
 
@@ -26,10 +26,10 @@ const field =
   (sql: string): Field => ({ sql, write })
 
 export const text = field((value) => JSON.stringify(value))
-/** A number, or JSON as it is. */
+/** A number or JSON, written unchanged. */
 export const raw = field((value) => value)
 export const flag = field((value) => (value === 't' ? 'true' : 'false'))
-/** Six digits of a second, as the contract has them. */
+/** With six digits of a second, as the API has it. */
 export const time = field((value) => {
   const zone = value.length - 3
   return `"${value.slice(0, 10)}T${value.slice(11, 19)}.${value.slice(20, zone).padEnd(6, '0')}Z"`

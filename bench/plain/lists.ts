@@ -5,7 +5,7 @@ import { type Cells, columns, flag, type Item, inner, item, raw, text, time } fr
 
 type Query = Record<string, string | undefined>
 
-/** Two pools: statements of the first are planned once, those of the second by their values where that is cheaper. */
+/** Two pools: the first plans each statement once, the second also for given values, where PostgreSQL expects a better plan. */
 export interface Pools {
   planned: Pool
   byValue: Pool
@@ -107,7 +107,7 @@ async function page(pools: Pools, { list, tables, item }: Kind, query: Query): P
   if (email) where.push(`p.email_folded = $${values.push(email.toLowerCase())}`)
   if (from) where.push(`s.updated_at >= $${values.push(from)} and s.updated_at < $${values.push(to ?? LATEST)}`)
   const filtered = `${status ? ' status' : ''}${email ? ' email' : ''}${from ? ' window' : ''}`
-  // What the planner takes for the whole table may be planned once; of a filter it has to see the value.
+  // Without a filter one plan is good for all values; for a filter the planner has to know the value.
   const pool = filtered === '' ? pools.planned : pools.byValue
   const matching = { name: `${list}${filtered}`, where: where.join(' and '), values: [...values] }
   const at = from ? 'updated_at' : 'created_at'
@@ -115,7 +115,7 @@ async function page(pools: Pools, { list, tables, item }: Kind, query: Query): P
   if (place) where.push(`(s.${at}, s.id) ${from ? '>' : '<'} ($${values.push(place.at)}, $${values.push(place.id)})`)
   const order = from ? 's.updated_at, s.id' : 's.created_at desc, s.id desc'
   const counted = place || email || from ? 'null' : counter(list, status)
-  // The limit stands in the text: as a parameter it would be planned anew at each call.
+  // The limit is in the text: with a parameter the statement would be planned again at each call.
   const text = `select s.${at}, s.id, ${counted}, ${item.columns} from ${tables} where ${where.join(' and ')}
     order by ${order} limit ${limit + 1}`
   const rows = await cells(pool, `${matching.name} ${place ? 'later' : 'first'} ${limit}`, text, values)
@@ -147,7 +147,7 @@ function filters(query: Query) {
   }
 }
 
-/** The table of counters is there, so that a total is read along with the page. */
+/** The total from the table of counters, read in the statement of the page. */
 const counter = (list: string, status: string | undefined) => `(select coalesce(sum(n), 0) from counts
   where project_id = $1 and list = '${list}' and field = '${status ? 'status' : ''}' and value = ${status ? '$2' : "''"})`
 

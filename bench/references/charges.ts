@@ -1,11 +1,11 @@
-// The reference "plain" of charges: what a charge costs when nothing is checked. A table of keys, one transaction around the
-// provider's call, an order and a row for the report. A crash in between forgets a charge that was made: not for use.
+// The reference "plain" of charges: the cost of a charge without any checks. A table of keys, one transaction around the
+// provider's call, an order and a row for the report. A crash during the call loses a charge that was made: never use this code.
 import { createHash, randomUUID } from 'node:crypto'
 import http from 'node:http'
 import Fastify from 'fastify'
 import pg from 'pg'
 
-// Each holds one while its provider is at work.
+// Each charge holds a connection during the provider's call.
 const CONNECTIONS = 128
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: CONNECTIONS, options: '-c jit=off' })
@@ -72,7 +72,7 @@ async function charge(client: pg.PoolClient, org: string, body: Body): Promise<o
     values: [...key, order, body.external_id, body.amount, body.currency_code],
   })
   if (rowCount === 0) return replay(client, key)
-  const { outcome, details } = await askProvider(order, body)
+  const { outcome, details } = await chargeAtProvider(order, body)
   const answer = { order_id: order, checkout_status: outcome }
   await client.query({
     name: 'settle',
@@ -94,8 +94,8 @@ async function replay(client: pg.PoolClient, key: string[]): Promise<object> {
   return rows[0]!.answer
 }
 
-/** The customer's saved card is named by what stands before the number in the id. */
-function askProvider(order: string, { external_id, amount, currency_code }: Body) {
+/** The token of the saved card is the part of the customer's id before the number. */
+function chargeAtProvider(order: string, { external_id, amount, currency_code }: Body) {
   const body = JSON.stringify({
     key: order,
     reference: order,
