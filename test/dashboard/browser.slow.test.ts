@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { noBrowser } from '../support/browser.ts'
+import { until } from '../support/cluster.ts'
 import { DESKTOP, PHONE, setUpDemoBrowser } from '../support/demo-browser.ts'
 
 describe('the dashboard in a browser', { skip: noBrowser }, () => {
@@ -24,7 +25,7 @@ describe('the dashboard in a browser', { skip: noBrowser }, () => {
     const { page } = await demo.visitor(DESKTOP)
     await page.goto(demo.server.adminUrl, { waitUntil: 'networkidle' })
     await page.keyboard.press('/')
-    await page.keyboard.type('user_1')
+    await page.keyboard.type('ada')
     await page.keyboard.press('Enter')
     await page.waitForURL(/\/people\/pro_/)
     await page.waitForSelector('h2:text("History")')
@@ -68,6 +69,32 @@ describe('the dashboard in a browser', { skip: noBrowser }, () => {
     )) as unknown[]
     assert.deepEqual(dashes, [...Array(10).fill(null), [4, 4]])
     assert.ok(await page.isVisible('text=Dashed: the month that is not over.'))
+  })
+
+  test('nothing moves when the scripts come after the page was painted', async () => {
+    for (const look of [DESKTOP, PHONE]) {
+      const { page } = await demo.visitor(look)
+      await page.addInitScript(`window.shifts = []
+        new PerformanceObserver((list) => window.shifts.push(...list.getEntries().map(({ value }) => value)))
+          .observe({ type: 'layout-shift', buffered: true })`)
+      for (const path of ['/subscriptions?period=12m&project=demo', '/keys?project=demo']) {
+        const painted = Promise.withResolvers<void>()
+        await page.route('**/assets/*.js', async (route) => {
+          await painted.promise
+          await route.continue()
+        })
+        await page.goto(demo.server.adminUrl + path, { waitUntil: 'commit' })
+        await until('the page to be painted', () =>
+          page.evaluate(`performance.getEntriesByName('first-contentful-paint').length > 0`),
+        )
+        painted.resolve()
+        await page.waitForSelector('html.scripted')
+        // Two frames, so that what the scripts changed was drawn.
+        await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
+        assert.deepEqual(await page.evaluate('window.shifts'), [], `${look.width} px, ${path}`)
+        await page.unroute('**/assets/*.js')
+      }
+    }
   })
 
   // The last one: requests of scripts have the cookie of the first visitor in this browser, and it ends all sessions.
