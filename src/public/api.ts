@@ -38,7 +38,7 @@ export async function publicApi(app: FastifyInstance, context: PublicContext): P
     const holder = key ? await keys.lookUp(key) : undefined
     if (!holder?.project_id) {
       await limits.delayUnauthorized(request)
-      throw unauthorized()
+      throw unauthorized(secretHeaderCase)
     }
     request.projectId = holder.project_id
     request.keyId = holder.key_id
@@ -74,10 +74,10 @@ function keyOf(request: FastifyRequest, nameCase: 'exact' | 'any'): string | und
   return first.value
 }
 
-function unauthorized(): ApiError {
-  return new ApiError(
-    401,
-    'unauthorized',
-    `Unauthorized: send the project's secret key once, in a header named exactly ${HEADER} (the name is case-sensitive).`,
-  )
+function unauthorized(nameCase: 'exact' | 'any'): ApiError {
+  const header =
+    nameCase === 'exact'
+      ? `in a header named exactly ${HEADER} (the name is case-sensitive)`
+      : `in the header ${HEADER}`
+  return new ApiError(401, 'unauthorized', `Unauthorized: send the project's secret key once, ${header}.`)
 }

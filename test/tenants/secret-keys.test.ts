@@ -89,7 +89,9 @@ describe('authentication of the data API', () => {
         assert.equal((await lenient.api('/funnels', { headers: [name, project.key] })).status, 200)
       }
       const twice = ['service-secret', project.key, 'Service-Secret', project.key]
-      assert.equal((await lenient.api('/funnels', { headers: twice })).status, 401)
+      const { status, body } = await lenient.api('/funnels', { headers: twice })
+      assert.equal(status, 401)
+      assert.equal(body.message, "Unauthorized: send the project's secret key once, in the header Service-Secret.")
     } finally {
       await lenient.stop()
     }
