@@ -108,15 +108,20 @@ function isJsonNumber(text: string, at: number, run: string): boolean {
   return /^\d+$/.test(run) && /[:,[]/.test(text[at - 1] ?? '') && /[,}\]]/.test(text[at + run.length] ?? '')
 }
 
+/** Whether the text is a card number and nothing else; single spaces or dashes may separate its groups. */
+export function isCardNumber(text: string): boolean {
+  return /^[0-9]+(?:[ -][0-9]+)*$/.test(text) && isNumberOfCard(text.replace(/[ -]/g, ''))
+}
+
 /** Masks a run of digits with single spaces or dashes: as a whole, else the groups in it that make up a card number. */
 function maskGroups(run: string): string {
-  if (isCardNumber(run.replace(/[ -]/g, ''))) return stars(run)
+  if (isNumberOfCard(run.replace(/[ -]/g, ''))) return stars(run)
   const parts = run.split(/([ -])/)
   if (parts.length === 1) return run
   for (let from = 0; from < parts.length; from += 2) {
     for (let to = lastPart(parts, from); to >= from; to -= 2) {
       const groups = parts.slice(from, to + 1)
-      if (!isCardNumber(groups.filter((_, at) => at % 2 === 0).join(''))) continue
+      if (!isNumberOfCard(groups.filter((_, at) => at % 2 === 0).join(''))) continue
       parts.splice(from, groups.length, ...groups.map(stars))
       break
     }
@@ -136,7 +141,7 @@ function lastPart(parts: string[], from: number): number {
   return to
 }
 
-function isCardNumber(digits: string): boolean {
+function isNumberOfCard(digits: string): boolean {
   return NETWORKS.test(digits) && passesLuhn(digits)
 }
 

@@ -49,7 +49,11 @@ export async function notificationsApi(app: FastifyInstance, context: Context): 
     if (!notification) {
       context.countNotification('other', 'nothing', 'refused')
       await context.limits.delayUnauthorized(request)
-      throw new ApiError(400, 'invalid_signature', 'The signature is not that of the payment provider of this account.')
+      throw new ApiError(
+        400,
+        'invalid_signature',
+        'The notification is not signed by the payment provider of this merchant account, or the signature is too old.',
+      )
     }
     await handled(account, notification, context)
     return { received: true }

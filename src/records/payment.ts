@@ -111,7 +111,7 @@ export const paymentRecord = record({
     ...own,
     ...provided,
     ...flags,
-    payment_method_token: importedOnly(from.text),
+    payment_method_token: importedOnly(from.cardToken),
     // The provider's customer that the card is attached to.
     psp_customer_id: importedOnly(from.label()),
   },

@@ -138,6 +138,16 @@ test('currencies are those of ISO 4217, in capitals; history may have withdrawn 
   assert.equal(columnsFor(line.merchant_account, { currencies: ['usd'] }).currencies, '["USD"]')
 })
 
+test('a saved card is a token, never a card number', () => {
+  for (const payment_method_token of ['4242424242424242', '4242 4242 4242 4242', '3782-822463-10005'])
+    assert.equal(
+      problemOf(line.payment, { payment_method_token }),
+      "payment.payment_method_token must be the payment provider's token, not a card number",
+    )
+  for (const payment_method_token of ['pm_4242424242424242', '4242424242424241', '1234', '8 4 2'])
+    assert.equal(columnsFor(line.payment, { payment_method_token }).payment_method_token, payment_method_token)
+})
+
 test('the digits of a card are digits only', () => {
   assert.equal(
     problemOf(line.payment, { pm_data_first6: '42424' }),

@@ -6,6 +6,12 @@ import type { BillingContext } from '../context.ts'
 import { adoptDispute } from './dispute.ts'
 import { findByCharge } from './refunds.ts'
 
+const LOGGED = {
+  open: 'A charge is disputed.',
+  won: 'A dispute was won.',
+  lost: 'A dispute was lost.',
+}
+
 /** Records disputes of orders that are here, and returns how many of them changed something. */
 export async function recordDisputes(
   context: BillingContext,
@@ -30,7 +36,6 @@ export async function recordDispute(
     await endWhenStalled(query)
     return adoptDispute(query, disputed, dispute, commit)
   })
-  if (change.isAny)
-    log.warn({ order_id: disputed.order_id, dispute_id: dispute.disputeId, ...change }, 'A charge is disputed.')
+  if (change.isAny) log.warn({ order_id: disputed.order_id, dispute_id: dispute.disputeId }, LOGGED[dispute.status])
   return change.isAny
 }

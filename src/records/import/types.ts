@@ -1,4 +1,5 @@
 // The types of import fields.
+import { isCardNumber } from '../../lib/card-data.ts'
 import { isUuid } from '../../lib/ids.ts'
 import { isJsonObject, type JsonValue } from '../../lib/json/read.ts'
 import { countCharacters, hasControlCharacters, isId, shorten } from '../../lib/text.ts'
@@ -25,6 +26,15 @@ export const externalId: Type = {
     const given = readText(value)
     if (given === '' || countCharacters(given) > 256 || hasControlCharacters(given))
       throw new BadLine(' must have 1 to 256 characters and no control characters')
+    return given
+  },
+}
+
+/** The provider's token of a saved card. */
+export const cardToken: Type = {
+  read(value) {
+    const given = readText(value)
+    if (isCardNumber(given)) throw new BadLine(" must be the payment provider's token, not a card number")
     return given
   },
 }
