@@ -42,6 +42,8 @@ const MAX_AT_WORK = 1024
 // Concurrent attempts per endpoint: enough to be fast, too few to overload it. A failing endpoint gets one at a time.
 const PER_ENDPOINT = 8
 const PER_FAILING_ENDPOINT = 1
+// An hour, because the repair reads all pending deliveries.
+const READINGS_FOR_REPAIR = 1800
 // Attempts still running when the program stops may take this long.
 const STOP_MS = 2000
 
@@ -54,7 +56,7 @@ export function deliverEvents(app: Shared, options: DeliveryOptions = {}): () =>
     // The pause is as long as the poll took, so that polling takes at most half of the time.
     return isBusy ? Math.max(BUSY_POLL_MS, app.clock.monotonicMs() - begunMs) : POLL_MS
   })
-  const stopWatch = watchClock(app, () => makeDue(app.db))
+  const stopWatch = watchClock(app, { readings: READINGS_FOR_REPAIR }, () => makeDue(app.db))
   return async () => {
     await Promise.all([stopPolling(), stopWatch()])
     await dispatcher.close()

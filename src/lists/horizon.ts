@@ -11,6 +11,12 @@ import { instantFromPg } from '../lib/time.ts'
  * committed, the running writers are read. A writer that is not among them began later, so it reads the new floor
  * and stamps nothing earlier; one that it sees stamps nothing earlier than the start of its transaction. In one
  * statement a writer could slip in between with the old floor, and under a clock set back its rows would be lost.
+ *
+ * A clock that jumps and comes back, even unnoticed between two readings, breaks nothing, because no process compares two
+ * readings of it: only stored instants count. A horizon read while the clock was ahead is the floor of all later stamps. A
+ * writer that began while it was ahead stamps nothing before its own start (`begin_write` includes `now()`), which is what
+ * this takes for it. Rows stamped while it was ahead lie after the horizon, and are in a window once the clock has passed
+ * them: late by the lead, but once. While the clock is behind, the horizon stands still.
  */
 export async function readHorizon(db: Db, projectId: string): Promise<string> {
   const [fresh] = await db.read(FRESH_HORIZON, [projectId])

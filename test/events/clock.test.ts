@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { deliverEvents } from '../../src/events/dispatcher.ts'
+import { type Clock, systemClock } from '../../src/lib/clock.ts'
 import { setDatabaseClock } from '../support/database-clock.ts'
 import { openEvents } from '../support/events.ts'
 import { eventually, startReceiver } from '../support/receiver.ts'
@@ -23,6 +24,9 @@ after(async () => {
   await receiver.close()
   await events.close()
 })
+
+/** The pause between two readings of the database's clock. */
+const READING_MS = 2000
 
 const setClock = (ahead?: string) => setDatabaseClock(events.settings.DATABASE_URL!, ahead)
 const attempts = (eventId: string) =>
@@ -70,6 +74,29 @@ test('due at the next start when the database clock is set back while no process
   try {
     assert.ok(await isDelivered(eventId))
   } finally {
+    await stop()
+  }
+})
+
+test('due within an hour when the database clock goes ahead and back between two readings of it', async () => {
+  const read = Promise.withResolvers<void>()
+  const hurry = Promise.withResolvers<void>()
+  // The hour passes as fast as the clock can be read.
+  const sleep: Clock['sleep'] = async (ms, signal) => {
+    if (ms !== READING_MS) return systemClock.sleep(ms, signal)
+    read.resolve()
+    await hurry.promise
+  }
+  const stop = deliverEvents({ ...events.app, clock: { ...systemClock, sleep } })
+  try {
+    await read.promise
+    await setClock(AHEAD)
+    const eventId = await refusedOnce()
+    await setClock()
+    hurry.resolve()
+    assert.ok(await isDelivered(eventId))
+  } finally {
+    hurry.resolve()
     await stop()
   }
 })

@@ -12,6 +12,8 @@ import { createAccountTurns } from './turns.ts'
 const PAUSE_MS = 500
 // Of each kind, for one process. Most of them wait for a provider; an account may have a part of them only.
 const MAX_AT_ONCE = 64
+// A minute: few rows are in progress.
+const READINGS_FOR_REPAIR = 30
 // A look that takes this share of the deadline has met a provider that does not answer.
 const HUNG_SHARE = 0.5
 
@@ -20,7 +22,7 @@ export function startSettling(context: BillingContext): () => Promise<void> {
   const stopping = new AbortController()
   const { signal } = stopping
   const kinds = [keepLooking(context, CHARGE, signal), keepLooking(context, REFUND, signal)]
-  const stopWatch = watchClock(context, async () => {
+  const stopWatch = watchClock(context, { readings: READINGS_FOR_REPAIR }, async () => {
     const longestLeaseMs = leaseMs(context.providerTimeoutMs, 2)
     await CHARGE.rows.makeDue(context.db, longestLeaseMs)
     await REFUND.rows.makeDue(context.db, longestLeaseMs)

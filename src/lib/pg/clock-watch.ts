@@ -10,17 +10,23 @@ interface Shared {
 }
 
 // The pause between two readings of the clock: rows that were postponed by a clock set back are due after at most this long.
-// A clock that goes ahead and back between two readings is not noticed.
+// A clock that goes ahead and back between two readings is not noticed, therefore the repair is also run at intervals. Stamps and the
+// sync horizon do not depend on this: see `src/lists/horizon.ts`.
 const EVERY_MS = 2_000
 // Covers the round trip, and small continuous corrections of clocks.
 const TOLERANCE_MS = 1_000
 
 /**
- * Runs `repair` at the start, because the clock may have been set back while no process ran, and whenever the database's
- * clock falls behind this process's monotonic clock. Returns the function that stops it.
+ * Runs `repair` at the start, because the clock may have been set back while no process ran, whenever the database's clock
+ * falls behind this process's monotonic clock, and after every `readings` of the clock. Returns the function that stops it.
  */
-export function watchClock({ db, clock, log }: Shared, repair: () => Promise<void>): () => Promise<void> {
+export function watchClock(
+  { db, clock, log }: Shared,
+  { readings }: { readings: number },
+  repair: () => Promise<void>,
+): () => Promise<void> {
   let isRepaired = false
+  let sinceRepair = 0
   let last: { databaseMs: number; monotonicMs: number } | undefined
   return repeat({ clock, log }, { pauseMs: EVERY_MS, failure: 'The database’s clock could not be read.' }, async () => {
     const [row] = await db.query('select extract(epoch from db_clock()) * 1000 as ms')
@@ -31,7 +37,10 @@ export function watchClock({ db, clock, log }: Shared, repair: () => Promise<voi
       log.warn({ behind_ms: Math.round(behindMs) }, 'The database’s clock was set back.')
       isRepaired = false
     }
-    if (!isRepaired) await repair()
+    sinceRepair += 1
+    if (isRepaired && sinceRepair < readings) return
+    await repair()
     isRepaired = true
+    sinceRepair = 0
   })
 }
