@@ -6,33 +6,35 @@ import type { Fields } from './api.ts'
 import { readIntent, readSum, readTime, textOf } from './objects.ts'
 
 /** Reads all pages of one of Stripe's lists; each page has its own deadline. */
-export type ReadAll = (
-  path: string,
-  params: { created: { gte: number; lt: number }; expand: string[] },
-) => AsyncIterable<Fields>
+export type ReadAll = (path: string, params: { created: Span; expand: string[] }) => AsyncIterable<Fields>
+
+type Span = { gte: number; lt?: number }
 
 // Fewer objects than this, one page of Stripe's, mean a quiet period.
 const FEW = 100
 // Stripe lists payments by creation. A payment may be confirmed this long after it was created.
 const CONFIRM_WITHIN_S = 3_600
-// Stripe's clock may be ahead of ours by this much.
-const CLOCK_AHEAD_S = 300
 
-/** Reads consecutive spans of time, so that only the movements of one span are in memory. */
+/**
+ * Reads consecutive spans of time, so that only the movements of one span are in memory. The last one has no end, because this
+ * machine's clock may be behind Stripe's.
+ */
 export async function* movementsSince(since: string, readAll: ReadAll): AsyncGenerator<Movement> {
-  const end = Math.floor(Date.now() / 1000) + CLOCK_AHEAD_S
-  let span = DAY_S
-  for (let from = Math.floor(Date.parse(since) / 1000) - CONFIRM_WITHIN_S; from < end; ) {
-    const { movements, read } = await movementsWithin({ gte: from, lt: from + span }, readAll)
+  const now = Math.floor(Date.now() / 1000)
+  let [from, span] = [Math.floor(Date.parse(since) / 1000) - CONFIRM_WITHIN_S, DAY_S]
+  for (let isLast = false; !isLast; ) {
+    const to = from + span
+    isLast = to > now
+    const { movements, read } = await movementsWithin({ gte: from, ...(!isLast && { lt: to }) }, readAll)
     yield* movements.filter(({ at }) => at >= since)
-    from += span
+    from = to
     // Quiet periods are read in growing spans to save calls, busy ones day by day.
     span = read < FEW ? span * 2 : DAY_S
   }
 }
 
 /** The movements of one span, oldest first, and the number of objects that were read. */
-async function movementsWithin(created: { gte: number; lt: number }, readAll: ReadAll) {
+async function movementsWithin(created: Span, readAll: ReadAll) {
   const movements: Movement[] = []
   let read = 0
   const add = async (items: AsyncIterable<Fields>, readOne: (item: Fields) => Movement | undefined) => {
