@@ -1,4 +1,4 @@
-// The operator's API as a test calls it: a server, a key that may write, and requests with it.
+// The operator's API: a server, a key with the scope `write`, and requests with it.
 import { startServer } from '../../src/server/server.ts'
 import { createOperator, type Scope } from '../../src/tenants/operator-keys.ts'
 import { inFront } from '../shards/in-front.ts'
@@ -12,7 +12,7 @@ export interface AdminAnswer {
   body: any
 }
 
-/** Serves the app of `events`; `call` speaks with a key that may write, unless another is given. */
+/** Serves the app of `events`; `call` uses a key with the scope `write` by default. */
 export async function startAdmin(events: Awaited<ReturnType<typeof openEvents>>, { worker = false } = {}) {
   const running = await startServer(events.app, { worker })
   const between = await inFront?.openFront(running, events.app.config.databaseUrl!)
@@ -26,7 +26,7 @@ export async function startAdmin(events: Awaited<ReturnType<typeof openEvents>>,
   async function call(method: string, path: string, body?: unknown, given: string | null = key): Promise<AdminAnswer> {
     await between?.refresh()
     const answer = await callAt(adminUrl, method, path, body, given)
-    // What concerns all shards is asked of the one that the test has.
+    // Requests that concern all shards go to the test's only one.
     const isOfAll = between && answer.headers.get('x-error-code') === 'concerns_all_shards'
     return isOfAll ? callAt(running.adminUrl!, method, path, body, given) : answer
   }

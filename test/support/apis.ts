@@ -1,4 +1,4 @@
-// The APIs of the two listeners with their keys, the operations in their descriptions, and calls with any key.
+// The APIs of both listeners with their keys, the operations in their descriptions, and requests with any key.
 import { Agent } from 'node:http'
 import { type Answer, type Json, send, type TestServer } from './server.ts'
 
@@ -18,14 +18,14 @@ export interface MatrixOperation {
 
 const OPEN: Api = { name: 'open', header: '', listener: 'public' }
 
-/** By the name of the security scheme. */
+/** The APIs by the name of their security scheme. */
 const APIS: Record<string, Api> = {
   projectKey: { name: 'data', header: 'Service-Secret', listener: 'public' },
   organizationKey: { name: 'billing', header: 'service-secret-key', listener: 'public' },
   operatorKey: { name: 'operator', header: 'Authorization', listener: 'operator' },
 }
 
-/** Every operation of both documents. Throws unless each declares exactly one kind of key, or that it needs none. */
+/** Every operation of both documents. Throws unless each declares exactly one kind of key, or none. */
 export async function operationsOf({ url, adminUrl }: TestServer): Promise<MatrixOperation[]> {
   const found: MatrixOperation[] = []
   for (const [listener, at] of [
@@ -53,9 +53,9 @@ interface ApiCall {
   method: string
   path: string
   key?: string | undefined
-  /** Another header than the API's. */
+  /** A header in place of the API's. */
   header?: string
-  /** An object is sent as JSON, a text as lines of it. */
+  /** An object is sent as JSON, a text as JSON lines. */
   body?: object | string | undefined
   otherListener?: boolean
 }
@@ -72,7 +72,7 @@ export function callerOf({ url, adminUrl }: TestServer) {
   }
 }
 
-/** The paths that a listener serves and does not describe: the description itself and pages, which have no data of a tenant. */
+/** The paths that a listener serves without describing them: the description and pages, which contain no data of a tenant. */
 export const UNDESCRIBED = [
   // Any path that is not served: 404.
   '*',

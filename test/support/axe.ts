@@ -1,11 +1,11 @@
-// axe-core on a page of the dashboard.
+// Runs axe-core on a page of the dashboard.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
 
 const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
 
-/** What axe finds, as rule and place. */
+/** The violations that axe finds, as rule and element. */
 export async function findings(page: Page): Promise<string[]> {
   await page.evaluate(AXE)
   return (await page.evaluate(

@@ -1,4 +1,4 @@
-// Installations to back up and restore: a database and a data folder of their own, commands on them, and what is in them.
+// Installations to back up and restore: a database and a data folder of their own, commands on them, and their content.
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -24,7 +24,7 @@ export interface Installation {
   remove(): Promise<void>
 }
 
-/** An empty, migrated database; `from` lends its data folder, as a machine keeps it when its database is lost. */
+/** An empty, migrated database; with `from`, it uses that data folder, as on a machine that has lost only its database. */
 export async function install(from?: Installation): Promise<Installation> {
   const { url, drop } = await freshDatabase()
   const folder = from?.folder ?? mkdtempSync(join(tmpdir(), 'tundish-backup-'))
@@ -64,7 +64,7 @@ export async function openInstallations(backup: string) {
 
 export const PROJECT = { id: 'app', organizationId: 'shop' }
 
-/** Puts the organization `shop` with its project `app` into it, and a row or more into every table of today. */
+/** Creates the organization `shop` with its project `app`, and at least one row in every table. */
 export async function fill({ db }: Installation): Promise<void> {
   const seal = openSeal(Buffer.from(MASTER_KEY, 'base64'))
   await db.query(`insert into instance (name, value) values ('master key', $1)`, [seal.fingerprint])
@@ -74,7 +74,7 @@ export async function fill({ db }: Installation): Promise<void> {
     ...BASICS,
     profiles: [
       { id: 'profile', email: 'Ada@example.com', phone: '+1' },
-      // What COPY has to escape, and what would end its rows if it did not.
+      // Characters that COPY has to escape, and that would end its rows otherwise.
       { id: '\\.', locale: '\\N', country: '' },
       { id: 'odd', locale: 'tab\tline\nreturn\r\\.\n\\\\ "quotes" \u{1f600}', country: null },
     ],
@@ -128,7 +128,7 @@ export async function contents(db: Db): Promise<Record<string, (string | null)[]
   return all
 }
 
-// What a restore raises, adds, or leaves to the installation.
+// Values that a restore raises or adds, or that stay those of the installation.
 const OF_ITS_OWN = [
   'audit_head',
   'audit_log',
@@ -138,7 +138,7 @@ const OF_ITS_OWN = [
   'schema_migrations',
 ]
 
-/** What a backup and its restore have to keep to the letter. A restore marks organizations with the time of the backup. */
+/** The rows that a backup and its restore must keep unchanged. A restore marks organizations with the time of the backup. */
 export async function kept(db: Db): Promise<Record<string, (string | null)[]>> {
   const all = await contents(db)
   const rows = await db.query("select (to_jsonb(o) - 'restored_from')::text as row from organizations o order by 1")

@@ -1,8 +1,8 @@
-// Several servers behind one address: each new connection goes to the next of them.
+// Several servers behind one address: each new connection goes to the next server.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export interface Balancer {
-  /** As the URLs of the servers, which have one user and one database. */
+  /** Like the URLs of the servers, which have the same user and database. */
   url: string
   close(): void
 }

@@ -1,4 +1,4 @@
-// The billing API over a simulator of its own: an organization that may charge, customers with cards, calls, the ledger.
+// The billing API with a simulator of its own: an organization that may charge, customers with cards, requests, the ledger.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Db } from '../../src/lib/pg/db.ts'
@@ -29,7 +29,7 @@ interface CustomerGiven {
   token?: string | null
   profileId?: string
   psp?: string
-  /** null: the payment names no merchant account. */
+  /** null if the payment names no merchant account. */
   merchantId?: string | null
   status?: string
   type?: string
@@ -56,8 +56,8 @@ export interface Billing {
 }
 
 /**
- * Serves billing on a fresh database, seen through `view`. Unknown outcomes are looked into within a second or two; no
- * provider is too slow because a busy machine stands still for a moment, unless `env` sets a short time-out.
+ * Serves billing on a fresh database, wrapped by `view`. Unknown outcomes are looked up within a second or two. The provider's
+ * timeout is so long that a busy machine does not reach it, unless `env` sets a short one.
  */
 export async function startBilling(
   env: Record<string, string> = {},
@@ -163,14 +163,14 @@ export async function addPayment(db: Db, organization: string, externalId: strin
   return orderId
 }
 
-/** The answer must be a 400 of the billing API with this message and code. */
+/** Asserts that the response is a 400 of the billing API with this message and code. */
 export function refused(answer: Answer, message: RegExp, code?: string): void {
   assert.equal(answer.status, 400, answer.text)
   assert.match(answer.body.message, message)
   assert.deepEqual(answer.body, { message: answer.body.message, ...(code && { code }) })
 }
 
-/** Asks again until the answer is no longer `processing`. */
+/** Repeats the request until the charge is no longer `processing`. */
 export async function settled(ask: () => Promise<Answer>, waitMs = 120_000): Promise<Answer> {
   const until = performance.now() + waitMs
   for (;;) {

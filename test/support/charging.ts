@@ -1,4 +1,4 @@
-// Charges through a provider as the core does it, in one step or in two, and keeps the handles of prepared payments.
+// Charges through a provider as billing does, in one step or two, and keeps the handles of prepared payments.
 import type { ChargeRequest, Provider, Reference } from '../../src/providers/provider.ts'
 
 export type Charging = ReturnType<typeof charging>

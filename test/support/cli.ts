@@ -1,4 +1,4 @@
-// The command line as a user runs it: a program of its own, with nothing in its environment but what the test gives.
+// The command line as a user runs it: a separate process, with only the environment that the test gives it.
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 
@@ -8,11 +8,11 @@ export interface Outcome {
   stderr: string
 }
 
-/** The environment of a program that a test starts: it finds the same Node and the code that Node has compiled before. */
+/** The environment of a program that a test starts, with the same Node and its cache of compiled code. */
 export const PROGRAM_ENV = {
   PATH: process.env['PATH'] ?? '',
   NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
-  // With these a run of the mutants plants its bug.
+  // A run of the mutants plants its bug with these.
   ...(process.env['TUNDISH_MUTANT'] && {
     TUNDISH_MUTANT: process.env['TUNDISH_MUTANT'],
     NODE_OPTIONS: process.env['NODE_OPTIONS'] ?? '',
@@ -20,10 +20,10 @@ export const PROGRAM_ENV = {
 }
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
-// A command that makes an embedded database takes this long only if it hangs, also on a busy machine.
+// A command that takes this long hangs, even if it creates an embedded database on a busy machine.
 export const PATIENCE_MS = 300_000
 
-/** The program `tundish ARGUMENTS...` with its arguments, for `spawn`. */
+/** The program and arguments of `tundish ARGUMENTS...` for `spawn`. */
 export const program = (...args: string[]): [string, string[]] => [
   process.execPath,
   ['--disable-warning=ExperimentalWarning', '--', MAIN, ...args],

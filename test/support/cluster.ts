@@ -1,4 +1,4 @@
-// A PostgreSQL of a test's own, to be stopped, killed, frozen and started again; and a folder on a disk that can be full.
+// A PostgreSQL of a test's own that can be stopped, killed, frozen and restarted; and a folder on a disk that can be full.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,13 +12,13 @@ import { isServerOf, lastServer, startServer } from '../../src/lib/embedded/serv
 export interface Cluster {
   url: string
   folder: string
-  /** PostgreSQL's own data folder, and where its socket is. */
+  /** PostgreSQL's data folder, and the folder of its socket. */
   data: string
   sockets(): string
   start(): Promise<void>
   /** SIGINT ends every connection and stops; SIGQUIT stops as a crash does. */
   stop(signal?: 'SIGINT' | 'SIGQUIT'): Promise<void>
-  /** Nobody is told anything any more, until `thaw`. */
+  /** Stops all its processes, so that no client gets a response until `thaw`. */
   freeze(): void
   thaw(): void
   query(text: string): Promise<Record<string, string>[]>
@@ -27,13 +27,13 @@ export interface Cluster {
 
 const PATIENCE_MS = 120_000
 
-/** Makes and starts one, in a folder of its own or in the one given. */
+/** Creates and starts a cluster, by default in a folder of its own. */
 export async function openCluster(given?: string): Promise<Cluster> {
   const folder = given ?? mkdtempSync(join(realpathSync(tmpdir()), 'tundish-cluster-'))
-  // As root, PostgreSQL's account has to pass.
+  // When run as root, PostgreSQL's account has to traverse the folder.
   chmodSync(folder, 0o711)
   const home = await openHome(folder)
-  // Not a throwaway: what it has committed has to survive its crashes.
+  // Not `throwaway`, because commits have to survive crashes.
   if (!existsSync(home.cluster)) await makeCluster(home, { throwaway: false, say: () => {} })
   let sockets = ''
 
@@ -44,7 +44,7 @@ export async function openCluster(given?: string): Promise<Cluster> {
   async function start(): Promise<void> {
     let starting = await startServer(home, () => {})
     await until('PostgreSQL to start', async () => {
-      // Once more when one that was recovering already, and was in the way, has given up: as on a full disk.
+      // Tried again if a server that was still recovering was in the way and has given up, as on a full disk.
       const server = lastServer(home.cluster)
       const runs = server && (await isServerOf(home.cluster, server.pid))
       if (starting.end && !runs) starting = await startServer(home, () => {})
@@ -91,7 +91,7 @@ export async function openCluster(given?: string): Promise<Cluster> {
   return cluster
 }
 
-/** A small disk in memory, and how to take it away; or why there is none. */
+/** A small disk in memory with a function that removes it; or why there is none. */
 export function mountSmallDisk(megabytes: number): { folder: string; unmount(): void } | { why: string } {
   const folder = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-disk-'))
   try {
@@ -106,7 +106,7 @@ export function mountSmallDisk(megabytes: number): { folder: string; unmount(): 
     mounted = false
     rmSync(folder, { recursive: true, force: true })
   }
-  // A disk that nobody took away would outlive the test.
+  // Otherwise the disk would outlive the test.
   process.once('exit', unmount)
   return { folder, unmount }
 }

@@ -1,4 +1,4 @@
-// A merchant account at the Stripe simulator, connected to an organization, with notifications that reach the server.
+// A merchant account at the Stripe simulator, connected to an organization, with notifications to the server.
 import { after, before } from 'node:test'
 import { connectAccount } from '../../src/providers/connect.ts'
 import type { Billing, Organization } from './billing.ts'
@@ -11,9 +11,9 @@ export interface StripeAccount {
   /** The endpoint of its notifications at Stripe, and its signing secret. */
   endpointId: string
   secret: string
-  /** Where Stripe sends them. */
+  /** The URL to which Stripe sends them. */
   eventsUrl: string
-  /** Stores these signing secrets in place of those before. */
+  /** Replaces the stored signing secrets by these. */
   connect(webhookSecrets: string[]): Promise<void>
   /** A customer of the organization whose card is saved at Stripe; with `profileId` of a new profile. */
   customer(

@@ -1,4 +1,4 @@
-// Billing on a database that is reached in some other way, with an organization whose project has people.
+// Billing on a database behind a proxy or pooler, with an organization whose project has people.
 import { type Billing, type Organization, startBilling } from './billing.ts'
 import { BASICS, insert } from './data.ts'
 import type { Answer } from './server.ts'
@@ -10,7 +10,7 @@ export interface CrowdedShop {
   get(path: string, query?: Record<string, string>): Promise<Answer>
 }
 
-/** Serves with a worker by the addresses in `env`; the project has these people besides the basics. */
+/** Serves with background work, with the database addresses in `env`; the project has these people besides the basics. */
 export async function openCrowdedShop(
   env: Record<string, string>,
   people: { id: string; email: string }[],

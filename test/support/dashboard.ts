@@ -4,14 +4,14 @@ import { startTestServer } from './server.ts'
 
 export type Visit = { status: number; headers: Headers; text: string }
 
-/** A server with a project, and visitors who sign in. */
+/** A server with a project, and functions that sign in. */
 export async function startDashboard(env: Record<string, string> = {}) {
   const server = await startTestServer(env, { worker: false })
   const project = await server.project()
   const origin = server.adminUrl
   const operator = (scope: Scope) => server.db.tx((query) => createOperator(query, { name: `test ${scope}`, scope }))
 
-  /** Asks as a browser does; `cookie` is what a sign-in set. */
+  /** Sends a request as a browser does; `cookie` is that of a sign-in. */
   async function visit(
     path: string,
     given: { cookie?: string; form?: Record<string, string>; headers?: Record<string, string> } = {},

@@ -1,4 +1,4 @@
-// Records for tests: small builders with every column, and one way to put them into a project.
+// Builders of records with every column, and a function that inserts them into a project.
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { Query } from '../../src/lib/pg/types.ts'
 import { fold } from '../../src/lib/text.ts'
@@ -83,18 +83,18 @@ const DEFAULTS: Record<Table, Columns> = {
   events: { created_at: T, sequence: 1, pending: false, data: {} },
 }
 
-// An order in which every row finds what it refers to.
+// The tables in an order in which references exist.
 const ORDER = Object.keys(DEFAULTS) as Table[]
 const OF_ORGANIZATIONS = new Set<Table>(['customers', 'orders', 'refunds'])
 
-/** Puts rows into a project, with what is left out from `DEFAULTS`, and counts them as every writer does. */
+/** Inserts rows into a project, with omitted columns from `DEFAULTS`, and counts them as every writer does. */
 export async function insert(db: Db, project: { id: string; organizationId: string }, rows: Rows): Promise<void> {
   await db.tx(async (query) => {
     for (const table of ORDER) await insertRows(query, project, table, rows[table] ?? [])
   })
 }
 
-/** The things most records refer to, under plain ids: `funnel`, `experiment`, `profile`, `session`, `product`. */
+/** The records to which most others refer, with plain ids: `funnel`, `experiment`, `profile`, `session`, `product`. */
 export const BASICS: Rows = {
   funnels: [{ id: 'funnel' }],
   experiments: [{ id: 'experiment' }],

@@ -1,4 +1,4 @@
-// A fresh database that is opened as the program opens it.
+// A fresh database, opened as the program opens it.
 import { after, before } from 'node:test'
 import { type Db, type DbOptions, openDb } from '../../src/lib/pg/db.ts'
 import { type FreshDatabase, freshDatabase } from './postgres.ts'

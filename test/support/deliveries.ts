@@ -1,4 +1,4 @@
-// Deliveries of events to receivers of a test: what has arrived, what was recorded, and how to hurry.
+// Deliveries of events to receivers of a test: what arrived, what was recorded, and making the next attempt due.
 import { deliverEvents } from '../../src/events/dispatcher.ts'
 import { removeEndpoint } from '../../src/events/endpoints.ts'
 import { deleteSome } from '../../src/events/retention.ts'
@@ -8,10 +8,10 @@ import { type Answer, eventually, startReceiver } from './receiver.ts'
 
 export type Deliveries = Awaited<ReturnType<typeof openDeliveries>>
 
-/** Shorter than a lease, and no machine is so busy that a receiver of a test answers later. */
+/** Shorter than a lease, and longer than a receiver of a test takes on a busy machine. */
 export const DEADLINE_MS = 25_000
 
-/** The app of `events.ts`, which delivers until `close`. */
+/** The app of `events.ts`, which delivers events until `close`. */
 export async function openDeliveries({ clock = systemClock, deadlineMs = DEADLINE_MS } = {}) {
   const events = await openEvents()
   const { app } = events

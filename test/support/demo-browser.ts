@@ -1,4 +1,4 @@
-// The dashboard with the demo in a browser: its server, and tabs of visitors who have signed in.
+// The dashboard with the demo in a browser: its server, and tabs that are signed in.
 import { after, before } from 'node:test'
 import { makeOwnLink } from '../../src/dashboard/sessions.ts'
 import { prepareDemo } from '../../src/demo/demo.ts'
@@ -29,7 +29,7 @@ export function setUpDemoBrowser() {
     await server?.stop()
   })
 
-  /** Opens a tab that is signed in. Its context must stay open: this browser ends with the first context that is closed. */
+  /** Opens a tab that is signed in. Its context must stay open, because this browser ends when a context is closed. */
   async function visitor(look: (typeof LOOKS)[number], { javaScriptEnabled = true } = {}) {
     const { width, colorScheme } = look
     const context = await opened.browser.newContext({

@@ -1,4 +1,4 @@
-// The demo on pages of the dashboard, and the same numbers computed by SQL from its records.
+// A dashboard with the demo, and the same numbers computed from the demo's records by independent SQL.
 import assert from 'node:assert/strict'
 import { prepareDemo } from '../../src/demo/demo.ts'
 import { followAll } from '../../src/figures/follow.ts'
@@ -6,7 +6,7 @@ import { startDashboard } from './dashboard.ts'
 
 const DAY_MS = 86_400_000
 const day = (daysAgo: number) => new Date(Date.now() - daysAgo * DAY_MS).toISOString().slice(0, 10)
-// 200 days, so that months at both ends are not whole; the day after the last for SQL.
+// 200 days, so that the months at both ends are incomplete; `TO` is the day after the last, for SQL.
 export const [FROM, LAST, TO] = [day(200), day(1), day(0)]
 export const PERIOD = `project=demo&from=${FROM}&to=${LAST}&by=month`
 
@@ -78,7 +78,7 @@ export async function startDemo() {
   }
   const facts = (sql: string, where = `at >= '${FROM}Z' and at < '${TO}Z'`): Promise<Fact[]> =>
     server.db.query(`select * from (${sql}) facts where ${where}`)
-  /** The address that a page leads to. */
+  /** The address to which a page redirects. */
   async function redirect(path: string, query: string): Promise<string | null> {
     const { status, headers } = await visit(`${path}?${query}`, { cookie })
     assert.equal(status, 303)
@@ -90,15 +90,15 @@ export async function startDemo() {
 export const cents = (rows: Fact[]) => Math.round(rows.reduce((sum, one) => sum + Number(one.cents), 0)) / 100
 export const count = (rows: Fact[], field: string) => rows.filter((one) => one[field] === 't').length
 
-/** The largest first by the second cell. */
+/** Rows sorted by the second cell, the largest first. */
 export const sorted = (rows: (string | number)[][]) =>
   rows.sort((a, b) => Number(b[1]) - Number(a[1]) || (a[0]! < b[0]! ? -1 : 1))
 
-/** What `values` makes of the rows of each key, the largest first by the second cell. */
+/** Applies `values` to the rows of each key; sorted by the second cell, the largest first. */
 export const grouped = (rows: Fact[], field: string, values: (rows: Fact[]) => number[]) =>
   sorted([...Map.groupBy(rows, (one) => one[field] ?? '')].map(([key, own]) => [key, ...values(own)]))
 
-/** How many sessions came to each step. */
+/** The number of sessions that reached each step. */
 export const steps = (own: Fact[]) => [
   own.length,
   ...['replied', 'email', 'subscribed', 'paid'].map((one) => count(own, one)),

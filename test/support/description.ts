@@ -1,4 +1,4 @@
-// The OpenAPI document as tests use it: operations one by one, and a check of real answers against what it says of them.
+// The OpenAPI document: its operations, and a check of real responses against it.
 import assert from 'node:assert/strict'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'

@@ -1,7 +1,7 @@
-// Everything a database holds, as one text: for tests that look for what must not be there.
+// The whole content of a database as one text, for tests that search it for data that must not be there.
 import type { Db } from '../../src/lib/pg/db.ts'
 
-// How fast keys are used says nothing of what is stored, and changes with every request.
+// The rate buckets of keys change with every request.
 const USAGE = 'key_usage'
 
 /** Every row of every table of ours as `table: {columns as JSON}` lines. */
@@ -19,7 +19,7 @@ export async function dump(db: Db): Promise<string> {
   return lines.join('\n')
 }
 
-/** The lines that only one of two dumps has, but for those of some tables. */
+/** The lines that only one of two dumps has, except those of some tables. */
 export function differences(before: string, after: string, except: string[] = []): string[] {
   const [had, has] = [new Set(before.split('\n')), new Set(after.split('\n'))]
   const changed = [...[...had].filter((line) => !has.has(line)), ...[...has].filter((line) => !had.has(line))]

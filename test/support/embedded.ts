@@ -1,4 +1,4 @@
-// The embedded PostgreSQL for tests of it: folders for it, opened by the test or held by another program.
+// The embedded PostgreSQL: folders for it, opened by the test or by another program.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
@@ -14,14 +14,14 @@ import { lastServer } from '../../src/lib/embedded/server.ts'
 export const ROOT = process.getuid?.() === 0
 export const NOBODY = { uid: 65534, gid: 65534 }
 const HOLDER = join(import.meta.dirname, 'hold-embedded.ts')
-// A normal user is ourselves, or, as root, nobody, if that one may read the checkout.
+// A normal user: this process's, or, when run as root, `nobody` if that account can read the checkout.
 export const readable = !ROOT || (await canEnter(NOBODY, import.meta.dirname))
 
 const silent = { info() {}, warn() {} }
 
-/** The folder of all folders, removed at the end of the file. */
+/** The parent of all folders, removed at the end of the file. */
 export const base = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-embedded-'))
-// As root, PostgreSQL's account has to pass.
+// When run as root, PostgreSQL's account has to traverse the folder.
 chmodSync(base, 0o711)
 let folders = 0
 const opened: Embedded[] = []
@@ -35,7 +35,7 @@ after(async () => {
 
 export const newFolder = (name = 'data') => join(base, String(++folders), name)
 
-/** Opens one that is closed at the end of the file at the latest. */
+/** Opens an embedded database, which is closed at the end of the file at the latest. */
 export async function open(
   dataDir: string,
   options: { throwaway?: boolean; signal?: AbortSignal } = {},
@@ -45,7 +45,7 @@ export async function open(
   return embedded
 }
 
-/** Another program on the same folder; `next` is the next thing it says. */
+/** Another program on the same folder; `next` resolves with its next line of output. */
 export function hold(dataDir: string, as?: { uid: number; gid: number }) {
   const program = spawn(process.execPath, [HOLDER, dataDir], {
     ...as,

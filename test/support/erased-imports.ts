@@ -1,4 +1,4 @@
-// Imports about an erased person, for tests: lines full of what is personal, an erasure without a request, and what is left.
+// Imports about an erased person: lines full of personal data, an erasure without a request, and the tables with remains.
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -28,9 +28,9 @@ export const about = (): Line[] => [
 ]
 
 export interface ErasedImports extends Imports {
-  /** Erases as after a restored backup: the same work as for a request, without a request. */
+  /** Erases as after a restored backup: the same work as for a request, but without one. */
   erase(project: Project, profileId: string): Promise<void>
-  /** The same once more. */
+  /** Erases again. */
   eraseAgain(project: Project, profileId: string): Promise<void>
   /** The tables that contain the marker. */
   found(project: Project): Promise<string[]>

@@ -1,4 +1,4 @@
-// An app on a database of its own, with a project, for tests of what leaves it as events.
+// An app on a database of its own with a project, for tests of events.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,7 @@ import { freshDatabase } from './postgres.ts'
 export const ORGANIZATION = 'acme'
 export const PROJECT = 'shop'
 
-/** Everything a test of events begins with; `close` leaves nothing behind. */
+/** Opens the app and its project; `close` removes both. */
 export async function openEvents(env: Record<string, string> = {}) {
   const database = await freshDatabase()
   const dataDir = mkdtempSync(join(tmpdir(), 'tundish-events-'))
@@ -48,7 +48,7 @@ export async function openEvents(env: Record<string, string> = {}) {
     another,
     endpoint: (url: string, kinds: string[] = [], project = PROJECT) =>
       app.db.tx((query) => createEndpoint(query, project, { url, kinds, enabled: true }, { allowPrivate: true })),
-    /** Writes an event and answers its id. */
+    /** Writes an event and returns its id. */
     async event(more: { [K in keyof Event]?: Event[K] } = {}, project = PROJECT) {
       const event = {
         type: 'charge.succeeded',

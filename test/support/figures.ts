@@ -1,4 +1,4 @@
-// What tests ask of figures: brought up to date, held against the records, and read.
+// Brings figures up to date, compares them with the records, and reads them.
 import assert from 'node:assert/strict'
 import { countDifferences } from '../../src/figures/compute.ts'
 import { families } from '../../src/figures/families.ts'
@@ -8,7 +8,7 @@ import type { Db } from '../../src/lib/pg/db.ts'
 
 export const ALL_DAYS = { from: '2020-01-01', to: '2032-01-01' }
 
-/** Follows the project and fails when any stored figure differs from what its records say. */
+/** Brings the project's figures up to date, and fails if any of them differs from its records. */
 export async function assertExact(db: Db, projectId: string, message?: string): Promise<void> {
   await followProject(db, projectId)
   for (const family of families) {
@@ -17,7 +17,7 @@ export async function assertExact(db: Db, projectId: string, message?: string): 
   }
 }
 
-/** The values of all time, or of what `more` says. */
+/** The values of all time, unless `more` restricts them. */
 export async function figuresOf(db: Db, projectId: string, metrics: string, more: Partial<Question> = {}) {
   const names = metrics.split(' ') as Question['metrics']
   const found = await readFigures(db, {

@@ -1,4 +1,4 @@
-// A fixed list of providers for all organizations, for tests and the simulation.
+// A fixed list of providers for all organizations.
 import type { Provider, Providers } from '../../src/providers/provider.ts'
 
 /** A provider whose merchant id is `*` serves every merchant account of its psp. */

@@ -1,4 +1,4 @@
-// Clients that keep a copy by windows, and what they should have seen: all that slow writers of other processes committed.
+// Clients that copy a list by windows, and the rows that slow writers in other processes committed, to compare with the copies.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,7 +10,7 @@ import { pages, walk } from './walk.ts'
 const WRITER = fileURLToPath(new URL('slow-writer.ts', import.meta.url))
 const START = '2000-01-01T00:00:00.000000Z'
 
-/** What writers committed, by id the last stamp, and every `id stamp` there was. */
+/** The commits of the writers: the last stamp of each id, and every pair `id stamp`. */
 export class Written {
   last = new Map<string, string>()
   all = new Set<string>()
@@ -20,7 +20,7 @@ export class Written {
   }
 }
 
-/** A client that keeps a copy by windows. */
+/** A client that copies a list window by window. */
 export class Follower {
   seen: string[] = []
   from = START
@@ -37,7 +37,7 @@ export class Follower {
     this.from = to
   }
 
-  /** Without an end: what is newer than the horizon comes again, but nothing may be missed either. */
+  /** Windows without an end: rows newer than the horizon are read again later, and none may be missed either. */
   async openStep(): Promise<void> {
     const window = { 'filter[updated_at.from]': this.from, limit: '20' }
     for await (const { items, horizon } of pages(this.#project, '/profiles', window)) {
@@ -51,7 +51,7 @@ export class Follower {
     return String(headers['x-sync-horizon'])
   }
 
-  /** Goes on until nothing that was written can still be ahead. */
+  /** Continues until the horizon has passed everything that was written. */
   async catchUp({ last }: Written): Promise<void> {
     const newest = [...last.values()].sort().at(-1) ?? START
     const deadline = performance.now() + 10_000
@@ -74,7 +74,7 @@ export class Follower {
   }
 }
 
-/** Writers of as many processes, until they end. */
+/** Runs writers in as many processes, until they end. */
 export async function writeSlowly(
   databaseUrl: string,
   projectId: string,

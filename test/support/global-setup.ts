@@ -1,4 +1,4 @@
-// One PostgreSQL for a whole test run, with a migrated template database; both are gone when the run ends, however it ends.
+// One PostgreSQL for a whole test run, with a migrated template database; both are removed when the run ends, also after Ctrl-C.
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { isAlive } from '../../src/lib/embedded/account.ts'
@@ -13,7 +13,7 @@ const TEMPLATE = `tundish_template_${process.pid}`
 let embedded: Embedded | undefined
 let folder: string | undefined
 
-/** A server of your own may be named by `TUNDISH_TEST_DATABASE`; its role has to be allowed to make databases. */
+/** `TUNDISH_TEST_DATABASE` names a server to use instead; its role must be allowed to create databases. */
 export async function globalSetup(): Promise<void> {
   await removeAbandoned()
   folder = makeScratch()
@@ -43,7 +43,7 @@ async function startServer(dataDir: string): Promise<string> {
   return embedded.url
 }
 
-/** After Ctrl-C or a failure, when the program ends and nothing can be awaited any more. */
+/** Runs synchronously when the process exits, after Ctrl-C or a failure. */
 function removeAtOnce(): void {
   if (folder) stopAndRemove(folder)
 }
@@ -52,14 +52,14 @@ function stopAndRemove(dataDir: string): void {
   const cluster = join(dataDir, 'postgres', 'data')
   const server = lastServer(cluster)
   if (server) process.kill(server.pid, 'SIGQUIT')
-  // While it ends it still removes files of its own, its lock file last.
+  // PostgreSQL removes its files while it ends, the lock file last.
   for (let waits = 0; lastServer(cluster) && waits < 500; waits++) {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
   }
   rmSync(dataDir, { recursive: true, force: true })
 }
 
-/** Of runs that were killed. */
+/** Removes the folders of killed runs. */
 async function removeAbandoned(): Promise<void> {
   const folders = bases().flatMap((base) => readdirSync(base).map((name) => join(base, name)))
   for (const dataDir of folders) {

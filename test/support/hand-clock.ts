@@ -1,4 +1,4 @@
-// A clock that only a test moves.
+// A clock that only the test moves.
 import type { Clock } from '../../src/lib/clock.ts'
 
 export class HandClock implements Clock {

@@ -1,4 +1,4 @@
-// A program on an embedded database, for tests: opens DATA_DIR (argument 1), says so in one line, and leaves at the end of its input.
+// A program that opens the embedded database of DATA_DIR (argument 1), prints a line, and closes it when its input ends.
 import pg from 'pg'
 import { openEmbedded } from '../../src/lib/embedded/embedded.ts'
 
@@ -8,7 +8,7 @@ const silent = { info() {}, warn() {} }
 try {
   const embedded = await openEmbedded({ dataDir: process.argv[2] ?? '', log: silent, throwaway: true })
   process.on('SIGINT', async () => {
-    // Whatever else the signal reached has had time to end.
+    // Time for the other processes that the signal reached to end.
     await new Promise((resolve) => setTimeout(resolve, 300))
     const client = new pg.Client({ connectionString: embedded.url })
     await client.connect()

@@ -1,4 +1,4 @@
-// Lines of an import as they are read: the columns that a line becomes, or what is said of a bad one.
+// Reads lines of an import: the columns of a valid line, or the message about a bad one.
 import { columnsOf, readRow } from '../../src/ingest/row.ts'
 import { BadLine } from '../../src/records/import/fields.ts'
 

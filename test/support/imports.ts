@@ -1,4 +1,4 @@
-// Imports for tests: a fresh database with projects, lines built from the least that is valid, and counters recounted.
+// Imports: a fresh database with projects, minimal valid lines, and a recount of the counters.
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { pino } from 'pino'
@@ -72,7 +72,7 @@ export async function openImports(): Promise<Imports> {
   }
 }
 
-/** The result of an import all of whose lines were written. */
+/** The result of an import of which all lines were written. */
 export const allWritten = (written: number) => ({
   read: written,
   written,
@@ -94,10 +94,10 @@ const builder =
 
 let payments = 0
 
-/** A UUID that tells its number. */
+/** A UUID that contains the number. */
 export const uuid = (n: number) => `01900000-0000-7000-8000-${String(n).padStart(12, '0')}`
 
-/** The least valid line of each kind; a field that is undefined is left out. */
+/** A minimal valid line of each kind; fields that are undefined are omitted. */
 export const line = {
   funnel: builder('funnel', { id: 'funnel', title: 'Quiz', created_at: T }),
   experiment: builder('experiment', { id: 'experiment', created_at: T }),
@@ -157,7 +157,7 @@ const COUNTED = {
   transactions: fields('transactions'),
 }
 
-/** What the counters say and what a recount says, as lines to compare. */
+/** The counters and a recount, as lines to compare. */
 export async function countsOf({ rows }: Imports, project: Project): Promise<{ kept: string[]; recounted: string[] }> {
   const shown = (list: NamedRow[]) => list.map(({ list, field, value, n }) => `${list}.${field}=${value}: ${n}`)
   const kept = await rows(

@@ -1,4 +1,4 @@
-// Charges without a server: requests as the billing API reads them, and billing over a provider that a test scripts.
+// Charges without a server: requests as the billing API reads them, and billing with a scripted provider.
 import { after, before, beforeEach } from 'node:test'
 import { type Order, ordersInProgress } from '../../src/billing/charge/orders.ts'
 import type { ChargeRequest } from '../../src/billing/charge/request.ts'
@@ -14,7 +14,7 @@ import { HandClock } from './hand-clock.ts'
 import { scriptedProvider } from './scripted-provider.ts'
 import { silent } from './simulator.ts'
 
-/** A charge of 10.50 USD under the key `k`, unless told otherwise. */
+/** A charge of 10.50 USD with the key `k`, unless `more` changes it. */
 export const chargeOf = (externalId: string, amount = '10.50', idempotencyKey = 'k'): ChargeRequest => ({
   externalId,
   idempotencyKey,
@@ -24,7 +24,7 @@ export const chargeOf = (externalId: string, amount = '10.50', idempotencyKey = 
   clientMetadata: null,
 })
 
-/** A refund of all that is left under the key `r`, unless told otherwise. */
+/** A refund of the remaining amount with the key `r`, unless `more` changes it. */
 export const refundOf = (
   externalId: string,
   orderId: string,
@@ -57,18 +57,18 @@ export async function orderOf(db: Db, organizationId: string, externalId: string
   return row
 }
 
-/** Makes no charge in progress due for a day: those of earlier tests are not for the next one. */
+/** Postpones all charges in progress by a day, so that the next test does not take those of earlier tests. */
 export const postponeLooks = (db: Db) =>
   db.query(`update orders set next_look_at = db_clock() + interval '1 day' where status = 'processing'`)
 
-// No machine is so busy that a lease passes while a test runs.
+// Longer than a test runs on a busy machine.
 export const LONG_LEASE_MS = 600_000
 
 /** Takes due charges as a worker does. */
 export const takeDue = (db: Db, most: number) =>
   ordersInProgress.takeDue(db, { most, perAccount: most, accounts: [] }, LONG_LEASE_MS)
 
-/** Makes the customer's charge in progress due, whoever has it, and takes it. */
+/** Makes the customer's charge in progress due, even if another process has its lease, and takes it. */
 export async function takeNow(db: Db, externalId: string): Promise<Order | undefined> {
   await db.query(
     `update orders set next_look_at = db_clock(), lease_until = null where external_id = $1 and status = 'processing'`,
@@ -87,7 +87,7 @@ export const never = async (): Promise<never> => {
 
 /**
  * For the tests of a file or a `describe`: an organization, and a new customer for each test, whose charges are made in this
- * process. No worker looks at unknown outcomes: only the test does.
+ * process. There is no background work: only the test looks up unknown outcomes.
  */
 export function setUpCharges() {
   let billing: Billing

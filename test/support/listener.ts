@@ -1,4 +1,4 @@
-// One of the two listeners without a database, for tests of what needs none: its pages, guides and reference.
+// One of the two listeners without a database, for tests of its pages, guides and reference.
 import { after, before } from 'node:test'
 import type { FastifyInstance } from 'fastify'
 import { unconnectedListener } from '../../scripts/openapi.ts'
@@ -12,7 +12,7 @@ export function setUpListener(side: 'public' | 'operator') {
     url = await listener.listen({ host: '127.0.0.1', port: 0 })
   })
   after(async () => {
-    // A browser leaves connections on which it has sent nothing.
+    // A browser keeps connections open on which it has sent nothing.
     listener.server.closeAllConnections()
     await listener.close()
   })

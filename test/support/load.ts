@@ -1,18 +1,18 @@
-// Clients that never stop calling: reads of a project and charges of customers, each answer kept and each charge known.
+// Clients that send requests without pause: reads of a project and charges of customers, with a record of each response and charge.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Organization } from './billing.ts'
 import type { Answer, TestServer } from './server.ts'
 
 export interface Heard {
-  /** Answers by status; `hung` took longer than any should, `broken` had no answer at all. */
+  /** The number of responses by status; `hung` took too long, `broken` had no response. */
   statuses: Record<string, number>
   slowestMs: number
-  /** What was wrong with an answer that was neither fine nor a clean 503. */
+  /** The faults of responses that were neither a success nor a well-formed 503. */
   wrong: string[]
-  /** When the last answer was not fine, and when the first was fine after it. */
+  /** When the last failed response arrived, and the first success after it. */
   lastTroubleMs: number
-  /** Every charge that was begun: customer and key. */
+  /** Every charge that was sent: customer and key. */
   charges: { customer: string; key: string; amount: string }[]
 }
 
@@ -23,7 +23,7 @@ export interface Load {
 
 const PATIENCE_MS = 20_000
 
-/** Calls until it is stopped, with this many readers and chargers. */
+/** Sends requests until it is stopped, from this many readers and chargers. */
 export function startLoad(server: TestServer, shop: Organization, customers: string[], readers = 4): Load {
   const heard: Heard = { statuses: {}, slowestMs: 0, wrong: [], lastTroubleMs: 0, charges: [] }
   let stopping = false
@@ -54,7 +54,7 @@ export function startLoad(server: TestServer, shop: Organization, customers: str
     }
   }
 
-  /** One purchase after the other, each with its key until it is answered: as clients are told to. */
+  /** Makes one purchase after another, and repeats each with its key until it has a final response, as the guide says. */
   async function charge(customer: string): Promise<void> {
     while (!stopping) {
       const one = { customer, key: randomUUID(), amount: '1.00' }

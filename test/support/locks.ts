@@ -1,4 +1,4 @@
-// Who waits for a lock, for tests that hold one.
+// Waits until a statement waits for a lock, for tests that hold one.
 import type { Query } from '../../src/lib/pg/types.ts'
 import { until } from './cluster.ts'
 

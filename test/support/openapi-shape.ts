@@ -1,4 +1,4 @@
-// Holds answers against the schemas of an OpenAPI document; as much of JSON Schema as Stripe's document uses.
+// Compares responses with the schemas of an OpenAPI document; supports the part of JSON Schema that Stripe's document uses.
 
 interface Schema {
   $ref?: string
@@ -21,7 +21,7 @@ interface Document {
   >
 }
 
-/** Every place where an answer departs from what the document says of its path; a path that is not in it is one, too. */
+/** Every deviation of a response from the document; a path that is not in the document is one, too. */
 export function departures(
   document: unknown,
   answer: { method: string; path: string; status: number; body: unknown },
@@ -35,7 +35,7 @@ export function departures(
   return compare(schema, answer.body, `${answer.method} ${template} ${answer.status}`, components.schemas)
 }
 
-/** Paths without parameters go before those with. */
+/** Paths without parameters come first. */
 function templateOf(templates: string[], path: string): string | undefined {
   const fitting = templates.filter((template) =>
     new RegExp(`^${template.replaceAll(/\{[^}]+\}/g, '[^/]+')}$`).test(path),

@@ -1,4 +1,4 @@
-// Reads the numbers of a page of the dashboard from its HTML.
+// Reads the tables and tiles of a page of the dashboard from its HTML.
 
 /** The rows of the table with this id: plain values, or else the text of the cells. */
 export function rowsOf(html: string, id: string): string[][] {

@@ -1,4 +1,4 @@
-// A charge that has succeeded, for tests of what its provider does with it later: its consumable, rows and events.
+// A successful charge with its consumable, rows and events, for tests of later refunds and disputes.
 import type { BillingContext } from '../../src/billing/context.ts'
 import { noDetails, type RefundAtProvider } from '../../src/providers/provider.ts'
 import type { Billing, Organization } from './billing.ts'
@@ -23,7 +23,7 @@ export async function payCharge({ db }: Billing, shop: Organization) {
         status,
         amount,
       ]),
-    /** Begins `work` while the order is locked by a transaction that then does `change`; returns it as it goes on. */
+    /** Starts `work` while a transaction locks the order and then makes `change`; returns the promise of `work`. */
     whileLocked: <T>(work: () => Promise<T>, change: string): Promise<{ work: Promise<T> }> =>
       db.tx(async (query) => {
         await query('select from orders where order_id = $1 for no key update', [orderId])

@@ -1,4 +1,4 @@
-// Requests to payment providers for tests, each with a key of its own.
+// Requests to payment providers, each with a key of its own.
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Settled } from '../../src/providers/outcomes.ts'
@@ -38,7 +38,7 @@ export function assertSettled(answer: { outcome: string }, outcome: Settled['out
   )
 }
 
-/** Charges a card that is good, and returns what was settled. */
+/** Charges a valid card, and returns the settled outcome. */
 export async function charged(driver: Charging, token: string): Promise<Settled> {
   const answer = await driver.charge(chargeRequest(token))
   assertSettled(answer, 'succeeded')

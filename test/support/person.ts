@@ -1,10 +1,10 @@
-// A person with everything that an erasure takes away, marked so that no trace of it can hide.
+// A person with everything that an erasure removes, marked so that every remaining trace can be found.
 import { fold } from '../../src/lib/text.ts'
 import type { Columns, Rows } from './data.ts'
 
 export const MARK = 'Zyx@Marker.example'
 
-/** What is personal, by table and column. */
+/** The columns with personal data, by table. */
 export const PERSONAL: Record<string, Columns> = {
   profiles: { email: MARK, email_folded: fold(MARK), phone: MARK, password_hash: MARK, integrations: { [MARK]: MARK } },
   sessions: {

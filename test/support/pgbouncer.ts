@@ -1,4 +1,4 @@
-// A real PgBouncer in transaction mode before a test's database, where this machine has one.
+// A real PgBouncer in transaction mode before a test's database, if this machine has one.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -9,9 +9,9 @@ import pg from 'pg'
 import { until } from './cluster.ts'
 
 export interface PgBouncer {
-  /** The database by way of PgBouncer. */
+  /** The URL of the database through PgBouncer. */
   url: string
-  /** Asks its console. */
+  /** Runs a command on its console. */
   console(command: string): Promise<unknown>
   stop(): Promise<void>
   start(): Promise<void>
@@ -21,10 +21,10 @@ export interface PgBouncer {
 const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
 const program = folders.map((folder) => join(folder, 'pgbouncer')).find((path) => existsSync(path))
 
-/** Why there is none here, or undefined. */
+/** Why PgBouncer cannot run here, or undefined. */
 export const noPgBouncer = program ? undefined : 'there is no pgbouncer on this machine'
 
-/** Starts one with fewer connections to the server than a process has to it. */
+/** Starts a PgBouncer with fewer connections to the server than a process opens to it. */
 export async function openPgBouncer(databaseUrl: string, poolSize = 3): Promise<PgBouncer> {
   const { username, password, pathname, searchParams, hostname, port } = new URL(databaseUrl)
   const host = searchParams.get('host') ?? hostname

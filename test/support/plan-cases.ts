@@ -1,4 +1,4 @@
-// Which pages a list can be asked for, from its description, and what the plan of one must not do.
+// The pages that can be requested of a list, from its description, and what their plans must not do.
 import assert from 'node:assert/strict'
 import type { Operation } from './description.ts'
 import type { Node } from './plans.ts'
@@ -10,7 +10,7 @@ export interface PlanCase {
   limit: number
 }
 
-// For each filter a value that most rows have, where there is one, and one that few have.
+// For each filter a value that most rows have, if there is one, and a value that few rows have.
 const VALUES: Record<string, string[]> = {
   status: ['active', 'unpaid'],
   psp: ['stripe', 'rare'],
@@ -25,10 +25,10 @@ const VALUES: Record<string, string[]> = {
   subscription_id: ['sub-7'],
   email: ['person7@example.com'],
 }
-// Filters that name a person or a thing of theirs: what these have may be sorted and sifted, for it is not much.
+// Filters by a person or by one of their objects: these have few rows, which may be sorted and filtered.
 const SELECTIVE = ['profile_id', 'subscription_id', 'email']
 const OF_A_PERSON = 250
-// Each of these has an index for itself with a window.
+// Each of these has an index of its own for windows.
 const WITH_WINDOW = ['status', 'psp', 'funnel_id', 'product_id']
 const WINDOWS: PlanCase['filters'][] = [
   { 'updated_at.from': '2000-01-01T00:00:00Z' },
@@ -40,7 +40,7 @@ const WINDOWS: PlanCase['filters'][] = [
 export const isList = ({ method, path, parameters }: Operation) =>
   method === 'GET' && /^\/(public|\{org_id\})\/v1\//.test(path) && parameters.some(({ name }) => name === 'limit')
 
-/** Every filter alone, the window alone, each filter with it, and two filters together; at the usual limit and at the largest. */
+/** Each filter alone, the window alone, each filter with the window, and pairs of filters; at the default limit and the largest. */
 export function casesOf({ path, parameters }: Operation): PlanCase[] {
   const names = parameters.flatMap(({ name }) => /^filter\[(.+)\]$/.exec(name)?.[1] ?? [])
   const filters = names.filter(isFilter)
@@ -62,7 +62,7 @@ export function casesOf({ path, parameters }: Operation): PlanCase[] {
   return [...cases(20, ...exact, ...pairs), ...cases(maximum, ...exact)]
 }
 
-/** The payment report's, whose filters are numbers of UUIDs. */
+/** The cases of the payment report, whose filters are UUIDs by number. */
 export const REPORT_CASES: PlanCase[] = [{}, { subs_id: '7' }, { order_id: '7' }, { oneoff_id: '7' }].flatMap(
   (filters) =>
     [20, 500].map((limit) => ({
@@ -73,24 +73,24 @@ export const REPORT_CASES: PlanCase[] = [{}, { subs_id: '7' }, { order_id: '7' }
     })),
 )
 
-// Where the items of a list are the rows of another table.
+// Lists whose items are rows of another table.
 const TABLES: Record<string, string> = { replies: 'sessions' }
 
 const isFilter = (name: string) => !name.startsWith('updated_at')
 
-/** What a plan does that it must not: read a whole table, sort what grows, or read rows that are not of the page. */
+/** The faults of a plan: it reads a whole table, sorts a growing number of rows, or reads rows that are not on the page. */
 export function faultsOf({ table, filters, limit }: PlanCase, nodes: Node[]): string[] {
   const names = Object.keys(filters).filter(isFilter)
   const windowed = names.length < Object.keys(filters).length
   const selective = names.some((name) => SELECTIVE.includes(name))
-  // Funnels are few, and what is left out of them is passed over in order.
+  // Funnels are few; deleted ones are skipped in the order of the index.
   const maySift = table === 'funnels' || (windowed && names.some((name) => !WITH_WINDOW.includes(name)))
   const rules = {
     read: selective ? OF_A_PERSON : limit + 1,
     sort: selective ? OF_A_PERSON : limit + 1,
     sift: selective ? 2 * OF_A_PERSON : maySift ? Infinity : 0,
   }
-  // Of two filters one finds the rows, and the other sifts what was found.
+  // With two filters, one finds the rows by its index, and the other filters them.
   const may = names.length > 1 ? { read: Infinity, sort: Infinity, sift: Infinity } : rules
   return nodes.flatMap((node) => {
     const { 'Node Type': type, 'Relation Name': relation, 'Actual Loops': loops = 1 } = node

@@ -1,15 +1,15 @@
-// How PostgreSQL carries out what the program asks: statements are caught on their way to the database, then explained.
+// Records the statements that the program sends to the database, and explains their plans.
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { Param, Query, Statement } from '../../src/lib/pg/types.ts'
 
 export interface Caught {
   text: string
   params: readonly Param[]
-  /** Under which it is prepared, if it is. */
+  /** The name under which it is prepared, if it is. */
   name: string | undefined
 }
 
-/** A node of a plan, as EXPLAIN tells it; what was actual is known when it was carried out. */
+/** A node of a plan from EXPLAIN; the actual values are present after it was executed. */
 export interface Node {
   'Node Type': string
   'Relation Name'?: string
@@ -21,7 +21,7 @@ export interface Node {
   Plans?: Node[]
 }
 
-/** The same database, telling of every statement that it is asked. */
+/** The same database, which reports every statement. */
 export function watched(db: Db, tell: (caught: Caught) => void): Db {
   const note = (statement: string | Statement, params: readonly Param[] = []) =>
     tell({ name: undefined, ...(typeof statement === 'string' ? { text: statement } : statement), params })
@@ -46,7 +46,7 @@ export function watched(db: Db, tell: (caught: Caught) => void): Db {
   }
 }
 
-/** Every node of the statement's plan; with `analyze` it is carried out for that, and undone. */
+/** All nodes of the statement's plan; with `analyze` the statement is executed and rolled back. */
 export async function explain(
   db: Db,
   { text, params }: Pick<Caught, 'text' | 'params'>,

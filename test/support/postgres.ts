@@ -1,23 +1,22 @@
-// A database of its own for each test file: a clone of the migrated template that global-setup.ts made. Imports nothing of `src`,
-// for the simulation imports this before it replaces some of its files.
+// A database of its own for each test file: a clone of the migrated template of global-setup.ts. Imports nothing of `src`,
+// because the simulation imports this file before it replaces files there.
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 
 export interface FreshDatabase {
   url: string
-  /** Ends the connections that are still open, too. */
+  /** Also ends open connections. */
   drop(): Promise<void>
 }
 
-// PostgreSQL looks into every database now and then, and a template that is being looked at cannot be copied.
+// Autovacuum connects to every database now and then, and a template with a connection cannot be copied.
 const BUSY = '55006'
 const ATTEMPTS = 50
 
 let made = 0
 
 /**
- * An empty database with all migrations, or a copy of another one, to which nobody may be connected. Drop it in an
- * `after`.
+ * An empty database with all migrations, or a copy of another one, which must have no connections. Drop it in an `after`.
  */
 export async function freshDatabase(from?: { url: string }): Promise<FreshDatabase> {
   const server = process.env['TUNDISH_TEST_DATABASE']

@@ -1,4 +1,4 @@
-// The server as a program of its own, until a test stops it.
+// The server as a separate process, until a test stops it.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -11,16 +11,16 @@ export interface ServerProcess {
   url: string
   adminUrl: string
   process: ChildProcess
-  /** What it has logged so far, each line as an object. */
+  /** The lines of its log so far, as objects. */
   log: LogLine[]
-  /** Resolves with how it ended. */
+  /** Resolves with its exit code and signal. */
   ended: Promise<{ code: number | null; signal: string | null }>
   stop(): Promise<void>
 }
 
 export type LogLine = { msg?: string; worker?: number; pid?: number; [field: string]: unknown }
 
-/** Starts `tundish serve` with these settings alone, and waits until it is ready. `program` may be the launcher. */
+/** Starts `tundish serve` with only these settings, and waits until it is ready. `program` may be the launcher. */
 export async function startProcess(
   env: Record<string, string>,
   args: string[] = [],

@@ -1,4 +1,4 @@
-// The contract of payment providers as tests: every adapter runs them against its provider.
+// The contract of payment providers as tests, which every adapter runs against its provider.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
@@ -21,11 +21,11 @@ export interface Rig {
 /** Cards of the provider's test mode, by what they do. */
 export interface Cards {
   good: string
-  /** The most that one charge may be, in minor units. */
+  /** The maximum of one charge in minor units. */
   mostMinor: bigint
-  /** Card → the reason code it is declined with, each its own. */
+  /** The reason code of each declined card; all differ. */
   declined: Record<string, string>
-  /** Absent for a provider that cannot be made to fail: then only what works is tested. */
+  /** Undefined for a provider that cannot be made to fail; its failures are not tested. */
   faults?: Faults
 }
 

@@ -1,4 +1,4 @@
-// The contract of payment providers while they fail: lost answers, late charges, deadlines, outages.
+// The contract of payment providers during failures: lost responses, late charges, deadlines, outages.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,20 +9,20 @@ import { HandClock } from './hand-clock.ts'
 import { assertSettled, charged, chargeRequest, refundRequest } from './payments.ts'
 import type { Movements, Rig } from './provider-contract.ts'
 
-/** Cards that make the way to the provider, or the provider itself, fail. */
+/** Cards that make the connection to the provider, or the provider itself, fail. */
 export interface Faults {
   chargeThenDrop: string
   dropNoCharge: string
   /** Breaks the connection and charges about 300 ms later. */
   late: string
-  /** Charges, and answers after three seconds. */
+  /** Charges, and responds after three seconds. */
   slow: string
-  /** Charges well; breaks the connection on a refund, done or not. */
+  /** Charges normally; breaks the connection on a refund, whether or not it is made. */
   refundThenDrop: string
   refundDropped: string
 }
 
-/** What the tests of the contract share. */
+/** The shared setup of the tests. */
 export interface Contract {
   rig(): Rig
   driver(): Charging
@@ -44,7 +44,7 @@ function unknownOutcomeTests(driver: () => Charging, movements: Movements, good:
     assert.equal((await movements(request.reference)).length, 1)
   })
 
-  /** What a look-up returns of a payment that was never charged: with two steps it exists all the same. */
+  /** The outcome of a look-up of a payment that was never charged: with two steps the payment exists nevertheless. */
   const nothingYet = () => ({ outcome: driver().provider.traits.prepares ? 'unconfirmed' : 'not_found' })
 
   test('a charge whose request is lost is unknown, is not found, and cannot be made once it was refused', async () => {

@@ -1,17 +1,17 @@
-// A way to the database that a test can cut: a proxy on TCP before the server of a database URL.
+// A TCP proxy before the database of a URL, which a test can cut or freeze.
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export interface DatabaseProxy {
-  /** The database's URL, by way of the proxy. */
+  /** The URL of the database through the proxy. */
   url: string
   /** Breaks every connection and refuses new ones. */
   cut(): Promise<void>
   mend(): Promise<void>
-  /** Passes nothing on and accepts new connections, as a frozen server does. */
+  /** Accepts new connections and forwards nothing, like a frozen server. */
   freeze(): void
 }
 
-/** With `cutAt`, a connection breaks before what is sent to the database and matches goes on. */
+/** With `cutAt`, a connection is broken before data that matches is forwarded to the database. */
 export async function openProxy(databaseUrl: string, cutAt?: { pattern: RegExp | undefined }): Promise<DatabaseProxy> {
   const { hostname, port: serverPort, searchParams } = new URL(databaseUrl)
   const host = searchParams.get('host') ?? hostname

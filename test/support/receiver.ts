@@ -1,4 +1,4 @@
-// A webhook receiver on 127.0.0.1 that keeps what it got and answers as a test tells it.
+// A webhook receiver on 127.0.0.1 that records requests and responds as the test says.
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
@@ -10,7 +10,7 @@ export interface Arrival {
   at: number
 }
 
-/** What a receiver answers: a status, or whatever it does with the response itself. */
+/** The response of a receiver: a status, or a function that writes it. */
 export type Answer = (arrival: Arrival, response: ServerResponse) => number | undefined
 
 export async function startReceiver(answer: Answer = () => 204, port = 0) {
@@ -42,9 +42,9 @@ export async function startReceiver(answer: Answer = () => 204, port = 0) {
   }
 }
 
-/** Waits until `done` holds, looking every few milliseconds, at most `mostMs`; answers whether it does. */
-export async function eventually(done: () => boolean | Promise<boolean>, mostMs = 120_000): Promise<boolean> {
-  const end = performance.now() + mostMs
+/** Waits until `done` returns true, for `maxMs` at most; returns whether it did. */
+export async function eventually(done: () => boolean | Promise<boolean>, maxMs = 120_000): Promise<boolean> {
+  const end = performance.now() + maxMs
   for (;;) {
     if (await done()) return true
     if (performance.now() > end) return false

@@ -1,4 +1,4 @@
-// A proxy before an HTTP server that keeps every call with its answer, for tests that judge what went over the wire.
+// A proxy before an HTTP server that records every request with its response.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

@@ -1,4 +1,4 @@
-// A streaming replica of a test's cluster: its data folder copied while the primary runs, then started as a standby.
+// A streaming replica of a test's cluster: its data folder is copied while the primary runs, then started as a standby.
 import { execFileSync } from 'node:child_process'
 import {
   appendFileSync,
@@ -16,12 +16,12 @@ import pg from 'pg'
 import { type Cluster, openCluster, until } from './cluster.ts'
 
 export interface Replica extends Cluster {
-  /** Holds the replay of the primary's log, so that the replica grows old. */
+  /** Pauses the replay of the primary's log, so that the replica falls behind. */
   pause(): Promise<void>
   resume(): Promise<void>
-  /** Makes a server of its own of it. */
+  /** Promotes it to a primary. */
   promote(): Promise<void>
-  /** Waits until all that the primary has committed is replayed. */
+  /** Waits until all commits of the primary are replayed. */
   catchUp(): Promise<void>
 }
 
@@ -59,7 +59,7 @@ export async function openReplica(primary: Cluster): Promise<Replica> {
 }
 
 async function copy(primary: Cluster, folder: string): Promise<void> {
-  // The backup belongs to the connection that begins it.
+  // A backup ends with the connection that began it.
   const client = new pg.Client({ connectionString: primary.url })
   await client.connect()
   try {
@@ -82,7 +82,7 @@ async function copy(primary: Cluster, folder: string): Promise<void> {
   }
 }
 
-/** As root, PostgreSQL's files are another account's. */
+/** When run as root, PostgreSQL's files belong to another account. */
 function owned(data: string, name: string, content: string): void {
   const { uid, gid } = statSync(data)
   const path = join(data, name)

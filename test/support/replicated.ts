@@ -1,4 +1,4 @@
-// A primary with a replica and a server that reads from it; other servers beside it; and where reads have gone.
+// A primary with a replica and a server that reads from it; further servers; and which server each read used.
 import { randomBytes } from 'node:crypto'
 import { migrate } from '../../src/lib/pg/migrate.ts'
 import { type Cluster, openCluster, until } from './cluster.ts'
@@ -8,7 +8,7 @@ import { type Project, scrape, startTestServer, type TestServer } from './server
 export interface Replicated {
   primary: Cluster
   replica: Replica
-  /** Reads from the replica what is at most `maxLagMs` old; without, from the primary alone. */
+  /** A server that reads from the replica while it is at most `maxLagMs` behind; without `maxLagMs`, from the primary only. */
   serve(maxLagMs?: number): Promise<TestServer>
   close(): Promise<void>
 }
@@ -46,7 +46,7 @@ export const untilUsable = (server: TestServer, usable = true) =>
     return text.includes(`\ntundish_replica_usable ${usable ? 1 : 0}\n`)
   })
 
-/** What `work` had read where, and why there: `['replica fresh']`. */
+/** Where the reads of `work` went and why: `['replica fresh']`. */
 export async function readsOf(server: TestServer, work: () => Promise<unknown>): Promise<string[]> {
   const before = counted(await scrape(server))
   await work()
@@ -54,7 +54,7 @@ export async function readsOf(server: TestServer, work: () => Promise<unknown>):
   return [...after].flatMap(([name, n]) => Array.from({ length: n - (before.get(name) ?? 0) }, () => name)).sort()
 }
 
-/** A project as another server serves it. */
+/** The project, served by another server. */
 export const seenBy = (server: TestServer, { key }: Project): Pick<Project, 'get'> => ({
   get: (path, query) => server.api(query ? `${path}?${new URLSearchParams(query)}` : path, { key }),
 })

@@ -1,4 +1,4 @@
-// The program behind resident.ts: runs the command of each message with its environment, and returns what it printed.
+// The process behind resident.ts: runs the command of each message in its environment, and returns its output.
 import { fstatSync, readSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { runCommand } from '../../src/main.ts'
@@ -11,7 +11,7 @@ process.on('message', async ({ args, env }: { args: string[]; env: Record<string
 })
 process.on('disconnect', () => process.exit())
 process.send!('ready')
-// Commands that can be interrupted add a listener each.
+// Each interruptible command adds a listener.
 process.setMaxListeners(0)
 
 async function run(args: string[], env: Record<string, string>): Promise<Outcome> {
@@ -40,7 +40,7 @@ async function run(args: string[], env: Record<string, string>): Promise<Outcome
   return { code, stdout, stderr: writtenSince(from) }
 }
 
-/** Standard error is a file, for the log writes there past `process.stderr`. */
+/** Standard error is a file, because the log does not write through `process.stderr`. */
 function writtenSince(from: number): string {
   const bytes = Buffer.alloc(fstatSync(STDERR).size - from)
   readSync(STDERR, bytes, 0, bytes.length, from)

@@ -1,4 +1,4 @@
-// The command line without a program for each command: one runs them all, one after the other, for tests of many refusals.
+// Runs commands one after another in one resident process, for tests of many refusals.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, fstatSync, openSync, readSync, unlinkSync } from 'node:fs'
@@ -8,9 +8,9 @@ import { type Outcome, PATIENCE_MS, PROGRAM_ENV } from './cli.ts'
 
 interface Resident {
   child: ChildProcess
-  /** Rejects when the program ends, whatever it does then. */
+  /** Rejects when the program ends. */
   ended: Promise<never>
-  /** Remembers where in its standard error a command begins. */
+  /** Stores the position in standard error at which a command begins. */
   begin(): void
 }
 
@@ -18,8 +18,8 @@ let resident: Promise<Resident> | undefined
 let last: Promise<unknown> = Promise.resolve()
 
 /**
- * Runs `tundish ARGUMENTS...` as `tundish` of cli.ts does, but for the start of a program, and without standard input. It logs
- * nothing: a line is written up to 50 ms later, among what the next command prints.
+ * Runs `tundish ARGUMENTS...` like `tundish` of cli.ts, but without starting a program and without standard input. Logging is off,
+ * because a line is written up to 50 ms later, during the output of the next command.
  */
 export function tundishAgain(args: string[], env: Record<string, string> = {}): Promise<Outcome> {
   const outcome = last.then(() => run(args, { ...PROGRAM_ENV, LOG_LEVEL: 'silent', ...env }))
@@ -47,14 +47,14 @@ async function run(args: string[], env: Record<string, string>): Promise<Outcome
 }
 
 async function answerOf({ child, ended, begin }: Resident, command: object): Promise<Outcome> {
-  // It keeps this process running only while it has something to do.
+  // It keeps this process running only while it runs a command.
   child.ref()
   child.channel?.ref()
   const late = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS)
   try {
     const answer = once(child, 'message')
     begin()
-    // What cannot be sent any more shows as the end of the program.
+    // A failure to send is reported as the end of the program.
     answer.catch(() => {})
     child.send(command, () => {})
     const [outcome] = (await Promise.race([answer, ended])) as [Outcome]
@@ -66,10 +66,10 @@ async function answerOf({ child, ended, begin }: Resident, command: object): Pro
   }
 }
 
-/** What is sent before the child listens can be lost, so it says when it does. */
+/** Waits until the child listens: messages that are sent before may be lost. */
 async function start(): Promise<Resident> {
   const execArgv = ['--disable-warning=ExperimentalWarning']
-  // The child reads there what a command has written.
+  // The child reads the output of commands from this file.
   const stderr = join(tmpdir(), `tundish-resident-${process.pid}-${Date.now()}`)
   const descriptor = openSync(stderr, 'a+')
   const child = fork(new URL('resident-child.ts', import.meta.url), {
@@ -96,7 +96,7 @@ async function start(): Promise<Resident> {
   return { child, ended, begin }
 }
 
-/** What it has written since the last command began, such as an error that ended it. */
+/** The output since the last command began, such as an error that ended the program. */
 function lastWords(descriptor: number, from: number): string {
   const bytes = Buffer.alloc(fstatSync(descriptor).size - from)
   readSync(descriptor, bytes, 0, bytes.length, from)

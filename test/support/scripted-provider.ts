@@ -1,4 +1,4 @@
-// A payment provider that does what a test says, call by call; whatever is not said, nobody hears of.
+// A payment provider whose response to each call is set by the test.
 import type { Settled } from '../../src/providers/outcomes.ts'
 import { noDetails, type Provider, type Traits } from '../../src/providers/provider.ts'
 
@@ -44,7 +44,7 @@ export function verdict(outcome: 'succeeded' | 'failed', more: Partial<Settled> 
   return { outcome, reference: 'there', amountMinor: 1050n, currencyCode: 'USD', ...more, details }
 }
 
-/** Charges as asked, under our reference. */
+/** Charges the requested amount, with our reference. */
 export const honest: Partial<Provider> = {
   charge: async ({ reference, amountMinor, currencyCode }) =>
     verdict('succeeded', { reference, amountMinor, currencyCode }),

@@ -1,4 +1,4 @@
-// The real server in this process, on a port of its own over a fresh database, and calls to it as a client sends them.
+// The real server in this process, on a port and a fresh database of its own, and requests to it.
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
@@ -19,11 +19,11 @@ export interface Answer {
   status: number
   headers: IncomingHttpHeaders
   text: string
-  /** The body as JSON; undefined when there is none. */
+  /** The body as JSON; undefined if there is none. */
   body: Json
 }
 
-// What an answer holds is for the test to say; wrong access shows as undefined there.
+// The test knows the shape of a response; a wrong property is undefined.
 // biome-ignore lint/suspicious/noExplicitAny: the shape is what tests check.
 export type Json = any
 
@@ -31,9 +31,9 @@ export interface Call {
   /** Sent as `Service-Secret`. */
   key?: string
   method?: string
-  /** An object is sent as JSON, anything else as it is. */
+  /** An object is sent as JSON, anything else unchanged. */
   body?: object | string | Buffer
-  /** Names and values in turn, sent in this case and order. */
+  /** Names and values alternately, sent in this case and order. */
   headers?: string[]
 }
 
@@ -52,11 +52,11 @@ export interface TestServer {
   url: string
   adminUrl: string
   ledger: string
-  /** What another program needs in its environment to serve the same database. */
+  /** The environment for another program on the same database. */
   env: Record<string, string>
   /** The lines of the log so far. */
   logLines(): string[]
-  /** Any call to the listener; the path is sent as it is. */
+  /** A request to the listener; the path is sent unchanged. */
   call(path: string, call?: Call): Promise<Answer>
   /** A call to the data API. */
   api(path: string, call?: Call): Promise<Answer>
@@ -66,8 +66,8 @@ export interface TestServer {
 }
 
 /**
- * Serves a fresh database, or that of `DATABASE_URL` in `env`, which holds further settings as in the environment. What
- * serves sees the database through `view`.
+ * Serves a fresh database, or that of `DATABASE_URL` in `env`, which may contain further settings. The server uses the database
+ * wrapped by `view`.
  */
 export async function startTestServer(
   env: Record<string, string> = {},
@@ -121,7 +121,7 @@ export async function startTestServer(
   }
 }
 
-/** What the operator's listener tells of a server. */
+/** The metrics of a server, from the operator's listener. */
 export const scrape = async ({ adminUrl }: { adminUrl: string }) => (await fetch(`${adminUrl}/metrics`)).text()
 
 let made = 0
@@ -139,7 +139,7 @@ async function makeProject(app: App, api: TestServer['api'], organizationId?: st
   }
 }
 
-/** One request by node's own client, which leaves names of headers as they are. */
+/** Sends one request by Node's own client, which keeps the case of header names. */
 export function send(agent: Agent, url: string, path: string, { key, method, body, headers = [] }: Call) {
   const { hostname, port } = new URL(url)
   const json = typeof body === 'object' && !Buffer.isBuffer(body)
@@ -169,7 +169,7 @@ export function send(agent: Agent, url: string, path: string, { key, method, bod
   })
 }
 
-/** Sends these very bytes on a connection of their own and answers all that comes back until it ends. */
+/** Sends these bytes on a new connection and returns everything received until it ends. */
 export function sendBytes(url: string, bytes: string | Buffer): Promise<string> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-// A simulator for tests, on a ledger of its own, that can be stopped and started again at the same address.
+// A simulator with a ledger of its own, which can be stopped and restarted at the same address.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { startSimulator } from '../../src/simulator/server.ts'
 
 export const silent = pino({ level: 'silent' })
 
-/** Its ledger does not wait for the disk: it has to survive a process here, not a power failure. */
+/** The ledger is not synced to disk, because in tests it has to survive only the end of the process. */
 export async function openSimulator() {
   const folder = await mkdtemp(join(tmpdir(), 'tundish-simulator-'))
   const ledgerFile = join(folder, 'ledger.ndjson')

@@ -1,8 +1,8 @@
-// A project in which values are as unequal as in life: most rows share one, a few old ones have another.
+// A project with realistically skewed values: most rows have one value, a few old ones another.
 import type { Db } from '../../src/lib/pg/db.ts'
 
 const SIZE = 20_000
-/** So many of the oldest rows have the rare value. */
+/** The number of oldest rows with the rare value. */
 const RARE = 30
 
 /** Fills a project, and its organization's payment report. */
@@ -15,7 +15,7 @@ export async function fillSkewed(db: Db, { id, organizationId }: { id: string; o
   await db.query('analyze')
 }
 
-/** Many projects with next to nothing in them: by the average, no project has much. */
+/** Many almost empty projects, so that the average of rows per project is small. */
 export async function addSmallProjects(db: Db, organizationId: string, howMany = 500): Promise<void> {
   const of = (columns: string, values: string) =>
     `insert into ${columns.replace('(', '(project_id, ')} select 'small-' || n, ${values} from generate_series(1, ${howMany}) n`
@@ -46,12 +46,12 @@ export async function addSmallProjects(db: Db, organizationId: string, howMany =
 
 const OLD = `timestamptz '2020-01-01'`
 const AT = `timestamptz '2026-01-01' - (${SIZE} - n) * interval '1 minute'`
-// Changes come in another order than creations, so that the rows of one are scattered in the other.
+// The order of changes differs from that of creation, so that rows in one order are scattered in the other.
 const CHANGED = `${AT} + (n * 7919 % ${SIZE}) * interval '1 minute'`
 const often = (often: string, rare: string) => `case when n <= ${RARE} then '${rare}' else '${often}' end`
 const FUNNEL = often('funnel-1', 'funnel-rare')
 const rows = (howMany = SIZE) => `from generate_series(1, ${howMany}) n`
-// Most have one or two of a kind, somebody has a hundred.
+// Most people have one or two of each kind, one person has a hundred.
 const OWNER = `case when n between 1000 and 1100 then 7 else 1 + n / 2 end`
 const EMAIL = `'person' || ${OWNER} || '@example.com'`
 

@@ -1,4 +1,4 @@
-// A program that writes profiles of a project in slow transactions, as importers do, and says what it committed:
+// A program that writes profiles of a project in slow transactions, as importers do, and prints what it committed:
 // URL PROJECT NAME MILLISECONDS. Each line of its output is a list of [id, updated_at].
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openDb } from '../../src/lib/pg/db.ts'
@@ -6,10 +6,10 @@ import type { Query } from '../../src/lib/pg/types.ts'
 import { instantFromPg } from '../../src/lib/time.ts'
 
 const AT_ONCE = 4
-// Everybody writes to these, so that rows change again and again.
+// All writers write to these, so that rows change repeatedly.
 const SHARED = 12
 const LONGEST_PAUSE_MS = 350
-// Four pauses of half the longest. Whoever stood still for a moment still writes as often as others do in the time given.
+// Four pauses of half the longest on average. A slow machine still makes as many rounds as usual in the given time.
 const USUAL_TRANSACTION_MS = 700
 
 const pause = () => sleep(Math.random() * LONGEST_PAUSE_MS)
@@ -24,7 +24,7 @@ const UPSERT = `
 const [url, project, name, milliseconds] = process.argv.slice(2) as [string, string, string, string]
 const db = openDb({ url, applicationName: 'slow writer', connections: AT_ONCE })
 const end = performance.now() + Number(milliseconds)
-const leastRounds = Math.ceil(Number(milliseconds) / USUAL_TRANSACTION_MS)
+const minRounds = Math.ceil(Number(milliseconds) / USUAL_TRANSACTION_MS)
 
 class Regret extends Error {}
 
@@ -32,7 +32,7 @@ await Promise.all(Array.from({ length: AT_ONCE }, (_, n) => write(`${name}-${n}`
 await db.close()
 
 async function write(writer: string): Promise<void> {
-  for (let round = 0; round < leastRounds || performance.now() < end; round++) {
+  for (let round = 0; round < minRounds || performance.now() < end; round++) {
     const committed = await db
       .tx((query) => transaction(query, `${writer}-${round}`))
       .catch((error) => {
@@ -42,7 +42,7 @@ async function write(writer: string): Promise<void> {
   }
 }
 
-/** Takes its time before its stamps, between them, and before its end; one in eight changes its mind. */
+/** A transaction with pauses before its stamps, between them, and before its end; one in eight is rolled back. */
 async function transaction(query: Query, id: string) {
   await pause()
   const [{ base } = {}] = await query('select begin_write($1) as base', [project])

@@ -1,4 +1,4 @@
-// A Stripe account for tests of the adapter: the simulator with Stripe's API, the adapter for it, and the official client.
+// A Stripe account: the simulator with Stripe's API, the adapter for it, and the official client.
 import { StripeProvider } from '../../src/providers/stripe/stripe.ts'
 import type { StripeSimulatorOptions } from '../../src/simulator/stripe/server.ts'
 import { charging } from './charging.ts'

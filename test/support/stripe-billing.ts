@@ -10,7 +10,7 @@ export const MERCHANT = 'stripe-test'
 
 export type StripeBilling = Awaited<ReturnType<typeof startStripeBilling>>
 
-/** `notifies`: Stripe's events are sent to the billing API, signed. */
+/** With `notifies`, Stripe's events are sent to the billing API, signed. */
 export async function startStripeBilling(env: Record<string, string> = {}, options: ServerOptions = {}) {
   const stripe = await openStripeSimulator()
   const billing = await startBilling({ STRIPE_API_URL: stripe.url, ...env }, options)
@@ -37,12 +37,12 @@ export async function startStripeBilling(env: Record<string, string> = {}, optio
         },
       }
     },
-    /** What the account charged for an order: the payments that succeeded. */
+    /** The successful payments of the account for an order. */
     charged: async (orderId: string) =>
       (await stripe.ledger()).filter(
         ({ type, metadata }) => type === 'charge' && metadata['tundish_order'] === orderId,
       ),
-    /** Orders that succeeded here are payments that succeeded there, one each, of the same amount. */
+    /** Asserts that each successful order is one successful payment at Stripe, of the same amount. */
     async assertSameMoney() {
       const orders = await billing.db.query(
         `select order_id, status, amount::text as amount, currency_code from orders where psp = 'stripe'`,

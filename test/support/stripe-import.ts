@@ -1,4 +1,4 @@
-// Imports from Stripe for tests: a simulated account, a database with projects, and a run of the import between them.
+// Imports from Stripe: a simulated account, a database with projects, and a run of the import.
 import { randomBytes } from 'node:crypto'
 import type { Stripe } from 'stripe'
 import { holdImport } from '../../src/ingest/stripe/hold.ts'
@@ -80,10 +80,10 @@ export async function accountSums(stripe: Stripe): Promise<string[]> {
   return [...sums].map(([key, { count, sum }]) => `${key}: ${count} ${sum}`).sort()
 }
 
-// Stripe's decimals where ISO 4217 has others: krónur with two that are empty, ariary without.
+// Stripe's decimals where they differ from ISO 4217: krónur have two that are always zero, ariary have none.
 const SCALE: Record<string, number> = { ISK: 2, MGA: 0, JPY: 0, KWD: 3 }
 
-/** The same of what is stored here, from the report and in Stripe's units. */
+/** The same sums of the stored payments, from the report and in Stripe's units. */
 export async function storedSums({ imports }: StripeImports, project: Project): Promise<string[]> {
   const rows = await imports.rows(
     `select psp_transaction_type || ' ' || status as kind, to_char(psp_date at time zone 'UTC', 'YYYY-MM') as month,
@@ -115,7 +115,7 @@ export async function accountFees(stripe: Stripe): Promise<string[]> {
   return [...sums].map(([currency, sum]) => `${currency.toUpperCase()}: ${sum}`).sort()
 }
 
-/** The same of the finance report, which must know every fee. */
+/** The same of the finance report, which must have every fee. */
 export async function reportedFees(
   { imports }: StripeImports,
   project: Project,
@@ -143,7 +143,7 @@ export async function reportedFees(
 export const differences = (state: ImportState): Figure[] =>
   figuresOf(state.tally).filter(({ stripe, here }) => stripe.count !== here.count || stripe.minor !== here.minor)
 
-/** All records that an import stores, without the times at which it did, and their counts. */
+/** All records stored by an import, without the times of storing, and their counts. */
 export const storedRecords = (db: Db, organizationId: string, projectId: string) =>
   db.query(
     `select 'profile' as kind, id, row(created_at, email, phone, country, locale)::text as content

@@ -1,4 +1,4 @@
-// The simulator with Stripe's API for tests: on a ledger of its own, with the official client and the control interface.
+// The simulator with Stripe's API on a ledger of its own, with the official client and the control interface.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ export async function openStripeSimulator(more: Partial<StripeSimulatorOptions> 
     url,
     ledgerFile: options.ledgerFile,
     control,
-    /** The official client, which repeats nothing by itself. */
+    /** The official client, without its own retries. */
     client: (key = TEST_KEY) => stripeClient(url, key),
     ledger: async () => (await fetch(`${url}/_control/ledger`)).json() as Promise<StripeMovement[]>,
     stop: () => running.close(),

@@ -1,4 +1,4 @@
-// Stripe's own means of proof, where this machine has them: its mock server, and its OpenAPI document.
+// Stripe's mock server and OpenAPI document, if this machine has them.
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { until } from './cluster.ts'
 
-// The version whose embedded document is nearest to the API version that the adapter pins.
+// The version whose embedded document is closest to the API version of the adapter.
 const STRIPE_MOCK = 'github.com/stripe/stripe-mock@v0.203.0'
 
 export type Found<T> = { found: T } | { why: string }
 
-/** The program, built by Go on first use and kept; or the address in STRIPE_MOCK_URL. */
+/** The program, built by Go on first use and cached; or the address in STRIPE_MOCK_URL. */
 export function findStripeMock(): Found<{ url: string } | { program: string }> {
   const url = process.env['STRIPE_MOCK_URL']
   if (url) return { found: { url } }

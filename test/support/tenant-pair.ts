@@ -1,4 +1,4 @@
-// Two tenants with one of everything under names that tell whose it is, one that does not exist, and what a tenant holds.
+// Two tenants with one object of every kind, whose names show the tenant; names that do not exist; and all rows of a tenant.
 import { createHash, randomUUID } from 'node:crypto'
 import { createEndpoint } from '../../src/events/endpoints.ts'
 import { write } from '../../src/events/outbox.ts'
@@ -9,7 +9,7 @@ import { createKey } from '../../src/tenants/secret-keys.ts'
 import type { Billing } from './billing.ts'
 import { type Columns, insert } from './data.ts'
 
-/** The names of a tenant and of what it has. */
+/** The names of a tenant and its objects. */
 export interface Tenant {
   /** In every text of its data, and the id of its records. */
   mark: string
@@ -19,7 +19,7 @@ export interface Tenant {
   order: string
   event: string
   webhook: string
-  /** A living key beside the first ones; of the organization or the project, as the path says. */
+  /** A further valid key, of the organization or the project, depending on the path. */
   spareKey: string
 }
 
@@ -28,7 +28,7 @@ export interface TenantWithKeys extends Tenant {
   projectKey: string
 }
 
-/** A tenant's names for things that are nowhere; its organization and project are `ours`. */
+/** Names of objects that do not exist, in the organization and project of `ours`. */
 export function nobodyWithin(ours: Tenant): Tenant {
   const [order, event, webhook, spareKey] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()]
   return { ...ours, mark: 'nobody', customer: 'user-nobody', order, event, webhook, spareKey }
@@ -87,7 +87,7 @@ export async function makeTenant(billing: Billing, mark: string): Promise<Tenant
   return { ...names, organizationKey, projectKey, webhook, event, spareKey: '' }
 }
 
-/** The same tenant with an endpoint, an event of it, or a key that nothing has been done to, where the path names one. */
+/** The same tenant with a new endpoint, event or key, if the path names one. */
 export async function withFresh(billing: Billing, tenant: TenantWithKeys, path: string): Promise<TenantWithKeys> {
   const { app, db } = billing.server
   const fresh = { ...tenant }
@@ -102,7 +102,7 @@ export async function withFresh(billing: Billing, tenant: TenantWithKeys, path: 
   return fresh
 }
 
-/** A fingerprint of every row that bears the tenant's organization or project, in whatever table. */
+/** A fingerprint of each row with the tenant's organization or project, in all tables. */
 export async function contentsOf(db: Db, { organization, project }: Tenant): Promise<string> {
   const tables = await db.query<{ name: string; condition: string }>(OWNED_TABLES)
   if (tables.length < 20) throw new Error(`Only ${tables.length} tables belong to tenants?`)
@@ -117,7 +117,7 @@ export async function contentsOf(db: Db, { organization, project }: Tenant): Pro
   return createHash('sha256').update(all[0]!.rows!).digest('hex')
 }
 
-// How fast a key was used just now is not what a tenant holds.
+// Without the rate buckets of keys, which change with every request.
 const OWNED_TABLES = `
   select quote_ident(c.relname) as name, string_agg(
     format('t.%I = %s', a.attname, case when a.attname = 'project_id' then '$2' else '$1' end), ' or ') as condition

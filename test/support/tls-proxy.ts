@@ -1,4 +1,4 @@
-// TLS before a test's database, as PostgreSQL speaks it: a client asks for it in the clear, hears "S", and goes on encrypted.
+// A TLS proxy before a test's database: the client requests TLS in clear text, receives "S", and continues encrypted.
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
@@ -8,18 +8,18 @@ import { createSecureContext, TLSSocket } from 'node:tls'
 import { type Certificate, makeCertificate } from './certificate.ts'
 
 export interface TlsProxy {
-  /** The database by way of TLS; with `no-verify` instead, whoever answers is believed. */
+  /** The URL of the database over TLS; with `no-verify` the certificate is not checked. */
   url(sslmode?: 'verify-full' | 'no-verify', name?: 'localhost' | '127.0.0.1'): string
-  /** The same without the certificate that vouches for it. */
+  /** The same without the certificate of the authority. */
   untrustedUrl: string
-  /** How many connections were encrypted. */
+  /** The number of encrypted connections. */
   encrypted(): number
   close(): Promise<void>
 }
 
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f])
 
-/** A proxy on TCP before the server of a database URL; its certificate is that of `localhost`. */
+/** A TCP proxy before the server of a database URL, with a certificate for `localhost`. */
 export async function openTlsProxy(databaseUrl: string): Promise<TlsProxy> {
   const { hostname, port, searchParams } = new URL(databaseUrl)
   const host = searchParams.get('host') ?? hostname
@@ -57,7 +57,7 @@ export async function openTlsProxy(databaseUrl: string): Promise<TlsProxy> {
   }
 }
 
-/** Whoever does not ask for TLS is not served. */
+/** Clients that do not request TLS are not served. */
 function serve(
   { key, cert }: Certificate,
   take: (near: TLSSocket) => void,

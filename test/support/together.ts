@@ -1,4 +1,4 @@
-// Runs many test files in one process, so that the program they share is loaded and compiled once, not 160 times.
+// Runs many test files in one process, so that the program is loaded and compiled once, not 160 times.
 import { globSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { test } from 'node:test'
@@ -6,12 +6,12 @@ import { pathToFileURL } from 'node:url'
 
 const TESTS = join(import.meta.dirname, '..')
 
-// Slow ones are another run, and these need a process of their own.
+// Slow files have a run of their own, and `alone` files a process of their own.
 const APART = /\.(slow|alone)\.test\.ts$/
 
-// Far above what a file takes beside eight busy loops, and far below what a run may take.
+// Far longer than a file takes with eight busy loops beside it, and far shorter than a run may take.
 const FILE_MS = 15 * 60_000
-// For what ends by itself after the last test, such as connections that close.
+// Time for connections and the like to close after the last test.
 const END_MS = 120_000
 
 /**

@@ -1,4 +1,4 @@
-// A server under load while something is wrong with what it stands on, and the judge of what its clients heard.
+// A server under load during a failure of its database or disk, and checks of what its clients received.
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { migrate } from '../../src/lib/pg/migrate.ts'

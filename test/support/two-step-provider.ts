@@ -1,4 +1,4 @@
-// A payment provider in memory that prepares and confirms, as Stripe does; a test can have any call fail before or after.
+// A payment provider in memory that prepares and confirms, as Stripe does; a test can let any call fail before or after its effect.
 import { randomUUID } from 'node:crypto'
 import type { Settled } from '../../src/providers/outcomes.ts'
 import { noDetails, type Provider, type Traits } from '../../src/providers/provider.ts'

@@ -1,4 +1,4 @@
-// Charges at a provider that prepares and confirms, for tests: its process dies at a statement, and others take the order.
+// Charges at a provider that prepares and confirms: a process dies at a statement, and another one takes over its order.
 import { beforeEach } from 'node:test'
 import { oneOffCharge } from '../../src/billing/charge/charge.ts'
 import { type Order, ordersInProgress } from '../../src/billing/charge/orders.ts'

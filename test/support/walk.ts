@@ -1,4 +1,4 @@
-// A client's walk through a list, page by page, with what every page owes to the pages before it.
+// Walks through a list page by page, and checks the invariants between pages.
 import assert from 'node:assert/strict'
 import type { Json, Project } from './server.ts'
 

@@ -1,4 +1,4 @@
-// A supervisor with its workers on a database of their own, and clients that keep their connections and never stop asking.
+// A supervisor with its workers on a database of their own, and clients that send requests without pause on kept-alive connections.
 import { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Billing, type Organization, startBilling } from './billing.ts'
