@@ -5,6 +5,8 @@ import { comparedDays, type Figure, figuresAsOf, readFigures } from '../figures/
 import { addDays, DAY_MS } from '../lib/days.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { instantFromPg } from '../lib/time.ts'
+import { readHorizon } from '../lists/horizon.ts'
+import { readOrganizationHorizon } from '../lists/organization-horizon.ts'
 import { requireOrganization, requireProject } from './exist.ts'
 import { type FiguresRequest, query, questionOf, readQuery } from './figures-query.ts'
 import type { Act, Operation, Reading } from './operation.ts'
@@ -44,13 +46,16 @@ const response = Type.Object(
   { title: 'Figures', additionalProperties: false },
 )
 
-/** The response of the operation for these projects. */
+/**
+ * The response of the operation for these projects, whose horizon has just been advanced. `as_of` is read before the figures,
+ * so that no change before it can be missing in them.
+ */
 async function figuresOf({ db }: Pick<App, 'db'>, projects: readonly string[], request: FiguresRequest) {
+  const asOf = await figuresAsOf(db, projects)
   const [now] = await db.query(`select to_char(db_clock() at time zone 'UTC', 'YYYY-MM-DD') as today`)
   const question = questionOf(request, projects, now!.today!)
   const days = request.compare && comparedDays(question, request.compare)
-  const [asOf, figures, before] = await Promise.all([
-    figuresAsOf(db, projects),
+  const [figures, before] = await Promise.all([
     readFigures(db, question),
     days ? readFigures(db, { ...question, ...days }) : undefined,
   ])
@@ -90,6 +95,7 @@ const ofProject: Reading = {
   async run(app, { params, query }) {
     const request = readQuery(query)
     await requireProject(app.db.query, params.project_id!)
+    await readHorizon(app.db, params.project_id!)
     return figuresOf(app, [params.project_id!], request)
   },
 }
@@ -102,6 +108,7 @@ const ofOrganization: Reading = {
   async run(app, { params, query }) {
     const request = readQuery(query)
     await requireOrganization(app.db.query, params.organization_id!)
+    await readOrganizationHorizon(app.db, params.organization_id!)
     const rows = await app.db.query('select id from projects where organization_id = $1', [params.organization_id!])
     return figuresOf(
       app,

@@ -4,7 +4,8 @@ import { after, before, describe, test } from 'node:test'
 import { checkFigures } from '../../src/doctor/figures.ts'
 import { followProject } from '../../src/figures/follow.ts'
 import { startAdmin } from '../support/admin.ts'
-import { openEvents, PROJECT } from '../support/events.ts'
+import { until } from '../support/cluster.ts'
+import { ORGANIZATION, openEvents, PROJECT } from '../support/events.ts'
 
 describe('figures of a project', () => {
   let events: Awaited<ReturnType<typeof openEvents>>
@@ -40,6 +41,13 @@ describe('figures of a project', () => {
       { period: '2026-01-11', key: null, currency: 'USD', values: { revenue: 2.5 } },
     ])
   })
+
+  for (const place of [`projects/${PROJECT}`, `organizations/${ORGANIZATION}`])
+    test(`as_of moves on without changes and without readers of lists: ${place.split('/')[0]}`, async () => {
+      const asOf = async () => (await admin.call('GET', `/${place}/figures?metric=revenue`)).body.as_of as string
+      const first = await asOf()
+      await until('a later as_of', async () => (await asOf()) > first)
+    })
 
   test('a period is compared with as many days before', async () => {
     const { data, compared_with } = await ask('metric=revenue,sales&from=2026-02-01&to=2026-03-01&compare=previous')
