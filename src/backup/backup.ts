@@ -65,25 +65,27 @@ async function beginSnapshot({ query }: Session): Promise<Header> {
   for (let attempt = 1; attempt <= TRIES; attempt += 1) {
     const listed = await readCatalogue(query)
     if (!listed) throw new Refusal('There is nothing to back up: this database has no tables of Tundish.')
+    // Read before the snapshot is taken, so that whatever the backup lacks was committed after this instant.
+    const [clock] = await query('select db_clock() as at')
     await query('begin isolation level repeatable read, read only')
     await query(lockTables(listed, 'access share'))
     const found = await readCatalogue(query)
-    if (JSON.stringify(found) === JSON.stringify(listed)) return describe(query, listed)
+    if (JSON.stringify(found) === JSON.stringify(listed)) return describe(query, listed, instantFromPg(clock!.at!))
     await query('rollback')
   }
   throw new Refusal('The tables are being changed by a migration: make the backup when it has ended.')
 }
 
-async function describe(query: Session['query'], catalogue: Catalogue): Promise<Header> {
+async function describe(query: Session['query'], catalogue: Catalogue, made_at: string): Promise<Header> {
   const [row] = await query(
-    `select db_clock() as at, current_setting('server_version') as version,
+    `select current_setting('server_version') as version,
        (select value from instance where name = 'master key') as master_key`,
   )
   return {
     format: FORMAT,
     tundish: tundishVersion(),
     postgresql: row!.version!,
-    made_at: instantFromPg(row!.at!),
+    made_at,
     master_key: row!.master_key ?? null,
     ...catalogue,
   }

@@ -81,9 +81,13 @@ function summary({ header, rows, erasures, inProgress }: Restored): string {
     lines.push(
       `${inProgress} charges or refunds were in progress: their outcome is looked up at the provider; nothing is charged again.`,
     )
-  lines.push(`For charges made after the backup, run: tundish reconcile --since ${made_at}`)
+  lines.push(`For charges made after the backup, run: tundish reconcile --since ${reconcileSince(made_at)}`)
   return lines.join('\n')
 }
+
+/** An hour earlier, because the provider's clock may be behind. A charge that looks for its key there allows as much. */
+const reconcileSince = (madeAt: string) => new Date(Date.parse(madeAt) - HOUR_MS).toISOString()
+const HOUR_MS = 3_600_000
 
 const count = (rows: Record<string, number>): [tables: number, rows: number] => [
   Object.keys(rows).length,
