@@ -38,6 +38,12 @@ export function checkContentEncoding(encoding: string | undefined): void {
   )
 }
 
+/** Refuses a coding before chunked, such as `gzip, chunked`: Node only removes the chunks. Without chunked, Node refuses it. */
+export function checkTransferEncoding(encoding: string | undefined): void {
+  if (encoding === undefined || !/.chunked$/i.test(encoding)) return
+  throw new ApiError(400, 'invalid_http', `Transfer-Encoding must be chunked, got "${shorten(encoding, 64)}".`)
+}
+
 export function wrongMediaType(contentType = ''): ApiError {
   return new ApiError(
     415,

@@ -13,7 +13,7 @@ import { ApiError } from '../errors.ts'
 import { type JsonValue, roundNumbers } from '../json/read.ts'
 import type { ObjectSchema, Schema } from '../shape/schema.ts'
 import { SlotSet } from '../slot-set.ts'
-import { bodyCheck, checkContentEncoding, checkMediaType, noBody, parseBody } from './body.ts'
+import { bodyCheck, checkContentEncoding, checkMediaType, checkTransferEncoding, noBody, parseBody } from './body.ts'
 import { enforceBounds, type ListenerBounds, serverOptions } from './bounds.ts'
 import { handleBrokenRequests, takeOverNodesResponses } from './broken-requests.ts'
 import { DEFAULT_BODY_LIMIT_BYTES, sendError } from './error-responses.ts'
@@ -98,6 +98,7 @@ export function openListener(log: Logger, observe: Observe, options: ListenerOpt
   app.addHook('preParsing', (request, _reply, _payload, done) => {
     if (request.is404) throw nothingHere()
     checkContentEncoding(request.headers['content-encoding'])
+    checkTransferEncoding(request.headers['transfer-encoding'])
     done()
   })
   app.addHook('onResponse', (request, reply, done) => {

@@ -142,6 +142,24 @@ describe('a connection', { timeout: 60_000 }, () => {
     assert.deepEqual(statuses(await sendBytes(billing.server.url, get([], '1.0'))), [200])
   })
 
+  test('400 for a transfer coding besides chunked', async () => {
+    const call = async (coding: string) => {
+      const head = post(`Transfer-Encoding: ${coding}\r\nConnection: close`)
+        .replace('ORG', shop.id)
+        .replace('KEY', shop.key)
+      return sendBytes(billing.server.url, `${head}14\r\n{"external_id": "a"}\r\n0\r\n\r\n`)
+    }
+    assert.deepEqual(statuses(await call('Chunked')), [200])
+    for (const coding of ['gzip, chunked', 'identity, chunked']) {
+      const answer = await call(coding)
+      assert.deepEqual(statuses(answer), [400])
+      assert.ok(
+        answer.endsWith(JSON.stringify({ message: `Transfer-Encoding must be chunked, got "${coding}".` })),
+        answer,
+      )
+    }
+  })
+
   test('415 for a compressed body, whichever the endpoint; identity is none', async () => {
     const call = (path: string, encoding: string) =>
       billing.server.call(path, {
