@@ -1,9 +1,9 @@
 // npm run bench -- dashboard: the time of each page, the delay until changes are in the figures, charges while pages are loaded.
 import { loadavg } from 'node:os'
 import { rebuildFigures } from '../src/figures/follow.ts'
-import { createOperator } from '../src/tenants/operator-keys.ts'
 import { chargesBesidePages } from './dashboard-charges.ts'
 import { measureLag } from './dashboard-lag.ts'
+import { signIn, type Visitor, visit } from './dashboard-visitor.ts'
 import { generate, PROJECT } from './generate.ts'
 import { median, percentile, type Result } from './measure.ts'
 import type { Options } from './options.ts'
@@ -39,11 +39,6 @@ const MIN_VISITS = 20
 // CPU time is counted in hundredths of a second.
 const CPU_VISITS = 10
 const SCREENS = 3
-
-export interface Visitor {
-  adminUrl: string
-  cookie: string
-}
 
 /** The CPU milliseconds of our server and of PostgreSQL, which depend less on other load than the time. */
 type Cpu = (work: () => Promise<void>) => Promise<{ serverMs: number; postgresMs: number }>
@@ -106,26 +101,6 @@ async function startVisitor(rig: Rig): Promise<{ visitor: Visitor; cpu: Cpu }> {
     return { serverMs: (after[0] - before[0]) * 1000, postgresMs: (after[1] - before[1]) * 1000 }
   }
   return { visitor: await signIn(rig, `http://127.0.0.1:${adminPort}`), cpu }
-}
-
-export async function signIn({ app }: Rig, adminUrl: string): Promise<Visitor> {
-  const { key } = await app.db.tx((query) => createOperator(query, { name: 'bench', scope: 'write' }))
-  const response = await fetch(`${adminUrl}/sign-in`, {
-    method: 'POST',
-    redirect: 'manual',
-    headers: { origin: adminUrl, 'content-type': 'application/x-www-form-urlencoded' },
-    body: new URLSearchParams({ operator_key: key }),
-  })
-  return { adminUrl, cookie: response.headers.get('set-cookie')!.split(';')[0]! }
-}
-
-/** Returns the milliseconds until the whole page has arrived. */
-export async function visit({ adminUrl, cookie }: Visitor, path: string): Promise<number> {
-  const begunMs = performance.now()
-  const response = await fetch(adminUrl + path, { headers: { cookie } })
-  await response.text()
-  if (response.status !== 200) throw new Error(`${path} has the status ${response.status}.`)
-  return performance.now() - begunMs
 }
 
 /** Visits all pages in turn, again and again, each after a visit of the page that does not use the database. */
