@@ -45,10 +45,10 @@ test('the handle is committed before the confirmation is sent', async () => {
 })
 
 describe('a process that dies', () => {
-  test('before it prepared: cancelled without a word to the provider', async () => {
+  test('before it prepared: cancelled, for the provider does not know the key', async () => {
     await charge({ db: dying('claim orders', 'after') }).catch(() => {})
     assert.equal((await lookAgain()).status, 'cancelled')
-    assert.deepEqual(setup.there.calls, [])
+    assert.deepEqual(setup.there.calls, ['findByKey'])
   })
 
   for (const when of ['before', 'after'] as const) {
@@ -60,7 +60,7 @@ describe('a process that dies', () => {
       assert.deepEqual(setup.there.charged(), [])
       assert.deepEqual(
         [...setup.there.payments.values()].map(({ state }) => state),
-        [when === 'before' ? 'prepared' : 'cancelled'],
+        ['cancelled'],
       )
     })
   }
@@ -92,7 +92,7 @@ test('another process took the order while the payment was prepared: it is not c
     return prepared
   }
   await charge()
-  assert.deepEqual(setup.there.calls, ['prepare'])
+  assert.deepEqual(setup.there.calls, ['prepare', 'findByKey', 'refuse'])
   assert.equal((await order())!.status, 'cancelled')
 })
 

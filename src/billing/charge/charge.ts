@@ -120,8 +120,9 @@ async function make(context: BillingContext, { order, sentMs, restoredFrom }: Cl
 }
 
 /**
- * Prepares the payment, stores its handle, and only then confirms it: an order without a handle was never charged. A
- * database that was restored from a backup may have forgotten a charge, so there the provider is asked for the key first.
+ * Prepares the payment, stores its handle, and only then confirms it: an order without a handle was never charged, unless the
+ * database has lost the handle since. A database that was restored from a backup may have forgotten a charge, so there the provider
+ * is asked for the key first.
  */
 async function prepareAndConfirm(
   context: BillingContext,

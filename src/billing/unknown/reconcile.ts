@@ -38,14 +38,10 @@ export async function reconcile(context: BillingContext, since: string): Promise
 
 // While an organization has `restored_from`, every charge first asks the provider whether its key was charged already. It stays
 // while the comparison is incomplete ($2), and while no account was compared: the backup may be older than the connection of an
-// account that has charges. A provider that serves all organizations ($3) remembers keys for ever and does not count. It also stays
-// while an order of the backup is in progress without a handle: the backup may lack the handle, by which alone it is known later that
-// the payment was confirmed.
+// account that has charges. A provider that serves all organizations ($3) remembers keys for ever and does not count.
 const CLEAR_RESTORED = `
   update organizations set restored_from = null
-  where restored_from >= $1::timestamptz and not (id = any($2::text[])) and ($3 or id = any($4::text[]))
-    and not exists (select from orders o where o.organization_id = organizations.id and o.status = 'processing'
-      and o.provider_handle is null and o.created_at <= restored_from)`
+  where restored_from >= $1::timestamptz and not (id = any($2::text[])) and ($3 or id = any($4::text[]))`
 
 async function compareAccount(pass: Pass, since: string): Promise<void> {
   const { context, provider, at, result, incomplete } = pass

@@ -7,8 +7,9 @@ import type { BillingContext } from '../context.ts'
 import { noted } from './provider-calls.ts'
 
 /**
- * An order without a handle was never confirmed, and nobody waits for it any more: it is cancelled. In a database restored
- * from a backup the handle may be lost instead; there the provider is asked for the key.
+ * A payment is confirmed only after its handle was stored, so an order without a handle was never charged, unless the database has
+ * lost the handle: a backup may be older than it, and a failover may have lost its commit a moment ago, before this is noticed.
+ * Therefore the provider is asked for the key. An order that it does not know is cancelled, for no process waits for it any more.
  */
 export async function askForUnprepared(
   { db, ...context }: BillingContext,
@@ -16,16 +17,20 @@ export async function askForUnprepared(
   order: Order,
   signal?: AbortSignal,
 ): Promise<Settled | Refused | Pending | Prepared | Unknown> {
-  const { organization_id, payment_method_token, provider_customer } = order
-  const [organization] = await db.query(
-    "select restored_from - interval '1 hour' as restored_from from organizations where id = $1",
-    [organization_id],
-  )
-  const restoredFrom = organization?.restored_from ?? null
-  if (restoredFrom === null || !provider.findByKey) return { outcome: 'refused' }
+  if (!provider.findByKey) return { outcome: 'refused' }
+  const { organization_id, order_id, payment_method_token, provider_customer } = order
+  const [row] = await db.query<{ since: string }>(SINCE, [organization_id, order_id])
   const card = { token: payment_method_token, providerCustomer: provider_customer }
   const found = await noted({ db, ...context }, order, 'find_by_key', () =>
-    provider.findByKey!({ ...reference(order), ...card }, instantFromPg(restoredFrom), signal),
+    provider.findByKey!({ ...reference(order), ...card }, instantFromPg(row!.since), signal),
   )
   return found.outcome === 'not_found' ? { outcome: 'refused' } : found
+}
+
+// The key may have been charged before the order was made, by one that a restored backup has forgotten. Clocks may differ by some
+// minutes, and a charge may have been under way when the backup was made: hence the hour.
+const SINCE = {
+  name: 'find since when key may be charged',
+  text: `select least(o.created_at, g.restored_from) - interval '1 hour' as since
+         from orders o join organizations g on g.id = o.organization_id where o.organization_id = $1 and o.order_id = $2`,
 }
