@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { App } from '../app.ts'
 import { describeRoutes } from '../lib/http/describe.ts'
-import { openListener, refuseOtherMethods } from '../lib/http/listener.ts'
+import { type ListenerOptions, openListener, refuseOtherMethods } from '../lib/http/listener.ts'
 import { allowOwnHostsOnly } from '../lib/http/own-hosts.ts'
 import { describePages } from '../lib/http/reference-page.ts'
 import { serveAssets } from '../pages/assets.ts'
@@ -38,12 +38,15 @@ const TAGS = [
   { name: 'Audit', description: 'The log of the actions of operators.' },
 ]
 
-/** The operator's listener with every route, not yet listening; `mountPages` adds the pages for people. */
-export async function adminListener(
-  app: App,
-  mountPages: (scope: FastifyInstance, app: App) => Promise<void> = async () => {},
-): Promise<FastifyInstance> {
-  const listener = openListener(app.log, app.metrics.http, { censor: hideSecrets })
+/** The pages for people. */
+interface Pages extends Pick<ListenerOptions, 'pathNotFound'> {
+  mount: (scope: FastifyInstance, app: App) => Promise<void>
+}
+
+/** The operator's listener with every route, not yet listening. */
+export async function adminListener(app: App, pages?: Pages): Promise<FastifyInstance> {
+  const { mount, ...options } = pages ?? {}
+  const listener = openListener(app.log, app.metrics.http, { censor: hideSecrets, ...options })
   const { adminHost, adminHostNames } = app.config
   allowOwnHostsOnly(listener, [adminHost, ...adminHostNames], 'ADMIN_HOST_NAMES')
   await describeRoutes(listener, {
@@ -62,7 +65,7 @@ export async function adminListener(
     app.metrics.route(scope, app.providers)
   })
   listener.register((scope) => adminApi(scope, app), { prefix: '/admin/v1' })
-  listener.register((scope) => mountPages(scope, app))
+  if (mount) listener.register((scope) => mount(scope, app))
   await listener.ready()
   return listener
 }

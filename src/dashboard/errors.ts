@@ -33,6 +33,14 @@ export function showError({ log }: App, error: unknown, request: FastifyRequest,
   return sendDocument(request, reply, title, errorBody(title, sentence, nextSteps(status, request)))
 }
 
+/** A page for a path that does not exist, if a browser requests it; programs get the error body of the API. */
+export function pageNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
+  const { method, url, headers } = request
+  if (method !== 'GET' || url.startsWith('/admin/') || !headers.accept?.includes('text/html')) return undefined
+  const body = errorBody('Not found', 'This page does not exist.', nextSteps(404, request))
+  return sendDocument(request, reply.code(404), 'Not found', body)
+}
+
 function asRefusal(error: unknown): ApiError | undefined {
   if (error instanceof ApiError) return error
   const later = whyLater(error)

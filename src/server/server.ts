@@ -6,6 +6,7 @@ import { billingApi } from '../billing/api.ts'
 import { startSettling } from '../billing/unknown/settling.ts'
 import type { Config } from '../config.ts'
 import { dashboard } from '../dashboard/dashboard.ts'
+import { pageNotFound } from '../dashboard/errors.ts'
 import { eraseAtProviders } from '../erasure/at-provider.ts'
 import { deliverEvents } from '../events/dispatcher.ts'
 import { deleteOldDeliveries } from '../events/retention.ts'
@@ -51,7 +52,7 @@ export interface ServerOptions {
 /** Starts to serve. Throws a `UsageError` when a port is taken. */
 export async function startServer(app: App, { worker = true }: ServerOptions = {}): Promise<Server> {
   const listener = await publicListener(app)
-  const admin = await adminListener(app, dashboard)
+  const admin = await adminListener(app, { mount: dashboard, pathNotFound: pageNotFound })
   const url = await listen(listener, 'public', app.config)
   const adminUrl = await listen(admin, 'operator', app.config).catch(async (error) => {
     await listener.close()

@@ -115,6 +115,7 @@ export const RULES: Record<string, Rule> = {
   compareLedgers: everywhere,
   listErasures: list,
   getErasure: item,
+  listProjectProfiles: list,
   listProjectSubscriptions: filtered((it) => ({ product_id: it.mark })),
   listRefunds: list,
   listMoneyBack: list,

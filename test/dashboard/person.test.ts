@@ -65,6 +65,7 @@ test('sessions, subscriptions, payments and charges of a person are one history,
     '2026-01-01 10:00 Session began Sleep quiz, Brazil',
   ])
   assert.match(text, /19\.99 USD\s*<span class="quiet per">\/ month</)
+  assert.match(text, /<dt>Paid<\/dt><dd>39\.98 USD<\/dd>/)
 })
 
 test('a history begins where the records of each kind are complete', async () => {
@@ -122,4 +123,19 @@ test('a refused page or form keeps the navigation and says why; the search leads
   // As CSV the results are a table, also if there is only one person.
   assert.equal((await see('/people?q=eve&csv=found')).status, 200)
   assert.equal(rowsOf((await see(`/people/profile?project=${shop.id}`)).text, 'customers').length, 1)
+})
+
+test('a path that does not exist is a page for a browser, and an error of the API for a program', async () => {
+  const at = (path: string, headers: Record<string, string>) => dashboard.visit(path, { cookie, headers })
+  const page = await at('/nowhere', { accept: 'text/html,*/*;q=0.8' })
+  assert.equal(page.status, 404)
+  assert.match(page.text, /<h1>Not found<\/h1><p class="failed" role="alert">This page does not exist\./)
+  assert.match(page.headers.get('content-security-policy')!, /default-src 'none'/)
+  for (const [path, accept] of [
+    ['/nowhere', 'application/json'],
+    ['/admin/nowhere', 'text/html'],
+  ] as const) {
+    const { status, text } = await at(path, { accept })
+    assert.deepEqual([status, JSON.parse(text)], [404, { message: 'This path does not exist.' }])
+  }
 })

@@ -155,7 +155,7 @@ describe('tables of the demo', () => {
         near(moved[n], cents(back.filter((one) => one.month === month && one.type === type)), `${month} ${type}`)
   })
 
-  test('lists: subscriptions, filtered too, refunds and disputes, accounts, keys, projects', async () => {
+  test('lists: subscriptions, filtered too, people, refunds and disputes, accounts, keys, projects', async () => {
     const subscriptions = `select id from subscriptions where project_id = 'demo'`
     const newest = 'order by created_at desc, id desc limit 20'
     const page = (path: string, more = '') => demo.page(path, `${OF_DEMO}${more}`)
@@ -163,6 +163,15 @@ describe('tables of the demo', () => {
     assert.deepEqual(
       idsOf(await page('/subscriptions', '&status=unpaid'), 'subscriptions'),
       await column(`${subscriptions} and status = 'unpaid' ${newest}`),
+    )
+    const people = await demo.query(
+      `select coalesce(email, id) as who, coalesce((select status from subscriptions s
+         where s.project_id = 'demo' and s.profile_id = p.id order by created_at desc, id desc limit 1), '') as status
+       from profiles p where project_id = 'demo' ${newest}`,
+    )
+    assert.deepEqual(
+      rowsOf(await page('/people'), 'people').map(([who, state]) => ({ who, status: state })),
+      people,
     )
     const back = (types: string) =>
       column(`select r.trx_id from report_transactions r join customers c using (organization_id, external_id)

@@ -1,20 +1,18 @@
-// People: search by e-mail or any id.
+// People: the newest of the project, and the search by e-mail or any id.
 import type { Result } from '../call.ts'
-import { id, status, time } from '../format.ts'
-import { html } from '../html.ts'
+import { country, cut, id, language, status, time } from '../format.ts'
+import { html, type Piece } from '../html.ts'
+import { listed, pageLinks } from '../lists.ts'
+import { nameOfFunnel, namesOf } from '../numbers.ts'
 import { tableSection } from '../parts.ts'
 import { searchElsewhere } from '../shards.ts'
 import { cell, type Table } from '../sheet.ts'
-import type { Page } from '../shell.ts'
+import { noProject, type Page } from '../shell.ts'
 import { pathOf, type View } from '../view.ts'
 
 export async function people(view: View): Promise<Page | string> {
   const q = view.query.get('q')?.trim() ?? ''
-  if (q === '')
-    return {
-      title: 'People',
-      body: html`<div class="empty"><h2>Find a person</h2><p>Enter a full e-mail address or a full ID in the search above: the ID of a profile, customer, session, subscription, transaction, order, payment, refund, dispute or project, or the payment provider’s ID of a payment, refund or dispute.</p></div>`,
-    }
+  if (q === '') return { title: 'People', body: html`<p class="quiet">${HINT}</p>${await newest(view)}` }
   const { results }: Result = await view.call('search', { query: { q } })
   if (results.length === 0) return { title: 'People', body: nothingFound(view, q) }
   const only = onlyPage(view, results)
@@ -33,6 +31,33 @@ export async function people(view: View): Promise<Page | string> {
     ]),
   }
   return { title: 'People', body: tableSection(view, 'found', content) }
+}
+
+const HINT =
+  'Search for a full e-mail address or a full ID: of a profile, customer, session, subscription, transaction, order, payment, refund, dispute or project, or the payment provider’s ID of a payment, refund or dispute.'
+
+/** The list of the project's people. */
+async function newest(view: View): Promise<Piece> {
+  if (!view.project) return noProject(view)
+  const params = { project_id: view.project.id }
+  const [list, names] = await Promise.all([listed(view, 'people', 'listProjectProfiles', { params }), namesOf(view)])
+  const content: Table = {
+    caption: 'Newest people',
+    columns: ['Person', 'Newest subscription', 'Country', 'Language', 'Funnel', 'Created'].map((label) => ({ label })),
+    rows: list.data.map((one) => [
+      cell(
+        html`<a class="cut" href="${view.href(pathOf('people', one.id))}" title="${one.email ?? one.id}">${one.email ?? one.id}</a>`,
+        one.email ?? one.id,
+      ),
+      html`${one.subscription_status && status(one.subscription_status)} ${one.anonymized_at && status('erased')} ${one.preview && status('preview')}`,
+      one.country ? country(one.country) : '',
+      one.locale ? language(one.locale) : '',
+      cut(nameOfFunnel(names, one.funnel_id) ?? ''),
+      time(one.created_at),
+    ]),
+  }
+  const empty = html`<h3>No people yet</h3><p>Load profiles with <a href="/docs/guides/import">an import</a>.</p>`
+  return tableSection(view, 'people', content, { empty, below: pageLinks(view, list) })
 }
 
 const nothingFound = (view: View, q: string) =>

@@ -107,3 +107,12 @@ function orderMoments(view: View, one: Result): Moment[] {
 }
 
 const quiet = (text: string) => html`<span class="quiet">${text}</span>`
+
+/** The sum of a person's payments in each currency, without those in a sandbox. */
+export function paidOf({ transactions }: Result): Piece {
+  if (transactions.length >= MAX_RECORDS) return `${MAX_RECORDS} payments or more`
+  const sums = new Map<string, number>()
+  for (const { price, currency, sandbox } of transactions)
+    if (!sandbox) sums.set(currency, (sums.get(currency) ?? 0) + price)
+  return sums.size === 0 ? '–' : [...sums].map(([currency, sum], n) => [n > 0 && ', ', minorMoney(sum, currency)])
+}

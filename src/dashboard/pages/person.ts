@@ -8,7 +8,7 @@ import { amountCells, amountColumns, cell, minorCells, type Table } from '../she
 import { noProject, type Page } from '../shell.ts'
 import { organizationOf, pathOf, type View } from '../view.ts'
 import { orderTable } from './charges.ts'
-import { historyOf } from './person-history.ts'
+import { historyOf, paidOf } from './person-history.ts'
 import { reasonOf } from './refunds.ts'
 import { priceCells, priceColumns } from './subscriptions.ts'
 
@@ -33,6 +33,7 @@ export async function person(view: View): Promise<Page> {
         Country: profile.country ? country(profile.country) : '–',
         Language: profile.locale ? language(profile.locale) : '–',
         Funnel: nameOfFunnel(names, profile.funnel_id) ?? '–',
+        Paid: paidOf(found),
         Created: time(profile.created_at),
         Updated: time(profile.updated_at),
         ...(isErased && {

@@ -10,6 +10,8 @@ export interface ErrorOptions {
   log: Logger
   /** Removes secrets from a message. */
   censor: (text: string) => string
+  /** Responds to a request for a path that does not exist; undefined: with the usual body. */
+  pathNotFound?: ((request: FastifyRequest, reply: FastifyReply) => FastifyReply | undefined) | undefined
 }
 
 const MIB = 1024 * 1024
@@ -18,11 +20,12 @@ const MAX_DISCARDED_BYTES = 8 * MIB
 
 /** Sends the error response; an unexpected error is logged with the request id and hidden from the caller. */
 export function sendError(
-  { log, censor }: ErrorOptions,
+  { log, censor, pathNotFound }: ErrorOptions,
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
 ): void {
+  if (request.is404 && pathNotFound?.(request, reply)) return
   const answer = asApiError(error, request)
   if (answer.status >= 500) {
     const { id: request_id, tenant, trace } = request

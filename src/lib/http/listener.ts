@@ -16,7 +16,7 @@ import { SlotSet } from '../slot-set.ts'
 import { bodyCheck, checkContentEncoding, checkMediaType, checkTransferEncoding, noBody, parseBody } from './body.ts'
 import { enforceBounds, type ListenerBounds, serverOptions } from './bounds.ts'
 import { handleBrokenRequests, takeOverNodesResponses } from './broken-requests.ts'
-import { DEFAULT_BODY_LIMIT_BYTES, sendError } from './error-responses.ts'
+import { DEFAULT_BODY_LIMIT_BYTES, type ErrorOptions, sendError } from './error-responses.ts'
 import { installGracefulStop } from './graceful-stop.ts'
 import { readQuery } from './query.ts'
 import { type Trace, traceOf } from './trace.ts'
@@ -43,16 +43,14 @@ export interface Observe {
 // The length that Node allows for a request line, so that an id of any length gets its route's 404, after authentication.
 const MAX_PARAM_LENGTH = 16 * 1024
 
-export interface ListenerOptions {
+export interface ListenerOptions extends Partial<Omit<ErrorOptions, 'log'>> {
   /** By default those of the HTTP server. */
   bounds?: ListenerBounds
-  /** Removes secrets from a text for an error response or a log line. */
-  censor?: (text: string) => string
 }
 
 /** A listener with these conventions and no routes. */
 export function openListener(log: Logger, observe: Observe, options: ListenerOptions = {}): FastifyInstance {
-  const { bounds, censor = (text) => text } = options
+  const { bounds, censor = (text) => text, pathNotFound } = options
   const underWay = new SlotSet<ServerResponse>()
   const broken = handleBrokenRequests({
     log,
@@ -76,7 +74,7 @@ export function openListener(log: Logger, observe: Observe, options: ListenerOpt
   // Every method that Node parses, so that the uncommon ones get their 405, too.
   for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   readStrictly(app)
-  app.setErrorHandler((error, request, reply) => sendError({ log, censor }, error, request, reply))
+  app.setErrorHandler((error, request, reply) => sendError({ log, censor, pathNotFound }, error, request, reply))
   app.setNotFoundHandler(noRoute)
   const isLeaving = installGracefulStop(app, underWay)
   app.decorateRequest('tenant', undefined)
