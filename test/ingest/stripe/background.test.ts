@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { carryOutImports, refreshFromStripe } from '../../../src/ingest/stripe/background.ts'
+import type { Db } from '../../../src/lib/pg/db.ts'
+import type { Query } from '../../../src/lib/pg/types.ts'
 import { credentialsOf } from '../../../src/providers/account.ts'
 import { startAdmin } from '../../support/admin.ts'
 import { until } from '../../support/cluster.ts'
@@ -81,4 +83,29 @@ test('a key that Stripe refuses fails the import with a sentence, and starting i
   await stop()
   const { body } = await admin.call('GET', path('wrong'))
   assert.match(body.error, /^Stripe rejects the secret key/)
+})
+
+test('an import whose connection is lost during a commit is continued', async () => {
+  await admin.call('DELETE', path())
+  await connect('lost', TEST_KEY)
+  await admin.call('POST', path('lost'), {})
+  const { db } = events.app
+  let isLost = false
+  const connectOnce: Db['connect'] = async () => {
+    const connection = await db.connect()
+    const query: Query = async (statement, params) => {
+      const rows = await connection.query(statement, params)
+      if (statement !== 'commit' || isLost) return rows as never
+      isLost = true
+      throw new Error('Connection terminated unexpectedly')
+    }
+    return { ...connection, query }
+  }
+  const stop = carryOutImports({ ...events.app, db: { ...db, connect: connectOnce } })
+  await until(
+    'everything read',
+    async () => (await status('lost')) !== 'waiting' && (await status('lost')) !== 'running',
+  )
+  await stop()
+  assert.deepEqual([await status('lost'), isLost], ['done', true])
 })
