@@ -111,8 +111,8 @@ const statistics: Reading = {
             failing_since: nullable(dateTime, 'The first failure since the last success.'),
             attempts: count('Attempts.'),
             succeeded: count('Attempts with a 2xx response.'),
-            p50_ms: nullable(Type.Number(), 'Median duration of the attempts.'),
-            p95_ms: nullable(Type.Number(), '95th percentile of the duration.'),
+            p50_ms: nullable(Type.Integer(), 'Median duration of the attempts, in milliseconds.'),
+            p95_ms: nullable(Type.Integer(), '95th percentile of the duration, in milliseconds.'),
             waiting: count('Deliveries that have not succeeded yet.'),
             last_error: nullable(Type.String(), 'The error of the last failed attempt.'),
           },
@@ -150,8 +150,8 @@ const STATISTICS = `
   from webhook_endpoints e
   cross join lateral (
     select count(*) as attempts, count(*) filter (where a.status between 200 and 299) as succeeded,
-      percentile_cont(0.5) within group (order by a.duration_ms) as p50_ms,
-      percentile_cont(0.95) within group (order by a.duration_ms) as p95_ms
+      round(percentile_cont(0.5) within group (order by a.duration_ms)) as p50_ms,
+      round(percentile_cont(0.95) within group (order by a.duration_ms)) as p95_ms
     from webhook_deliveries d
     join webhook_attempts a using (project_id, event_id, endpoint_id)
     where d.project_id = e.project_id and d.endpoint_id = e.id and d.created_at > db_clock() - interval '7 days'

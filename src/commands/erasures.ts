@@ -30,7 +30,7 @@ export function register(program: Command): void {
       const unreadable: string[] = []
       const result = await reapply(db, config.erasureLedger, readLedgers(paths, unreadable))
       await addEntry(app, commandLine(), { action: 'erasures.reapplied', target: 'ledger', after: result })
-      const summary = `${result.erased} profiles erased, ${result.already_erased} were erased already, ${result.unknown} are not in this database.`
+      const summary = `Profiles erased: ${result.erased}. Erased before: ${result.already_erased}. Not in this database: ${result.unknown}.`
       return {
         json: { ...result, unreadable },
         text: [...unreadable, summary].join('\n'),

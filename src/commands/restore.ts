@@ -75,7 +75,7 @@ function summary({ header, rows, erasures, inProgress }: Restored): string {
   const { made_at } = header
   const lines = [
     `Restored ${tables} tables with ${total.toLocaleString('en')} rows as of ${made_at}.`,
-    `${erasures.erased} profiles erased again, ${erasures.already_erased} were erased already, ${erasures.unknown} are not in this database.`,
+    `Profiles erased again: ${erasures.erased}. Erased before: ${erasures.already_erased}. Not in this database: ${erasures.unknown}.`,
   ]
   if (inProgress > 0)
     lines.push(

@@ -14,7 +14,7 @@ import { type Ran, runOn } from '../shards/on-each.ts'
 import { readShards, type Shard, shardNamed } from '../shards/shard.ts'
 import { abortedWhenStopped, type Result, withApp, withSettings } from './command.ts'
 import { commandLine } from './operations.ts'
-import { table } from './text.ts'
+import { NOTHING, table } from './text.ts'
 
 export function register(program: Command): void {
   const group = program
@@ -88,7 +88,7 @@ async function describeMerged(ran: Ran[], words: readonly string[]): Promise<Res
   const failed = ran.filter(({ exitCode, output }) => exitCode !== 0 && output.trim() === '')
   for (const { shard, exitCode } of failed) process.stderr.write(`${shard}: ended with ${exitCode}.\n`)
   for (const [shard, cursor] of further) process.stderr.write(`There are more on ${shard}: --cursor ${cursor}\n`)
-  if (rows.length === 0) return { json: rows, text: 'There is nothing.' }
+  if (rows.length === 0) return { json: rows, text: NOTHING }
   const columns = (await columnsOf(words)) ?? rows.flatMap((row) => Object.keys(row))
   return { json: rows, text: table(rows, [...new Set(['shard', ...columns])]) }
 }

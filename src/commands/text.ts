@@ -1,23 +1,37 @@
 // Formats a response of the operator's API for a person: lists as tables, everything else as lines of names and values.
-import { isJsonObject, type JsonValue } from '../lib/json/read.ts'
+import { isJsonObject, JsonNumber, type JsonValue } from '../lib/json/read.ts'
 
 type Row = Record<string, unknown>
 
+export const NOTHING = 'Nothing found.'
+
 /**
  * The response as text. A list shows `columns`, by default all of its fields; where a table is wider than the terminal, each
- * row becomes lines of names and values. No value is cut.
+ * row becomes lines of names and values. No value is cut. Several lists and objects have their names above them.
  */
 export function describeResponse(response: Row, columns?: readonly string[], width = terminalWidth()): string {
-  const parts: string[] = []
-  const entries = Object.entries(response)
-  if (!entries.some(([name, value]) => isTable(name, value))) return lines(response)
-  for (const [name, value] of entries) {
-    if (isTable(name, value)) parts.push(value.length > 0 ? table(value, columns, width) : 'There is nothing.')
-    else if (name === 'pagination' && isObject(value)) parts.push(...further(value))
-    else parts.push(isObject(value) ? lines(value) : lines({ [name]: value }))
+  const { pagination, ...rest } = response
+  const fields = Object.entries(rest)
+  if (!fields.some(([name, value]) => isTable(name, value) || isLarge(value))) return lines(response)
+  const inside = fields.filter(([name, value]) => isTable(name, value) || isObject(value) || isEmptyList(value))
+  const simple = fields.filter((field) => !inside.includes(field) || isSmall(field[1]))
+  const parts = simple.length > 0 ? [lines(Object.fromEntries(simple))] : []
+  const large = inside.filter((field) => !simple.includes(field))
+  for (const [name, value] of large) {
+    const text = isObject(value) ? lines(value) : rowsAsText(value as Row[], columns, width)
+    parts.push(large.length === 1 && !isObject(value) ? text : `${name}:\n${text}`)
   }
-  return parts.join('\n\n')
+  return [...parts, ...(isObject(pagination) ? further(pagination) : [])].join('\n\n')
 }
+
+const rowsAsText = (rows: Row[], columns: readonly string[] | undefined, width: number) =>
+  rows.length > 0 ? table(rows, columns, width) : NOTHING
+
+/** An object that fits into one line, such as a period. */
+const isSmall = (value: unknown) => isObject(value) && Object.values(value).every(isScalar) && cell(value).length <= 40
+const isLarge = (value: unknown) => isObject(value) && !isSmall(value)
+const isScalar = (value: unknown) => value === null || typeof value !== 'object' || value instanceof JsonNumber
+const isEmptyList = (value: unknown) => Array.isArray(value) && value.length === 0
 
 /** Unlimited in a pipe or a file. */
 const terminalWidth = () => process.stdout.columns ?? Number.POSITIVE_INFINITY
@@ -29,7 +43,7 @@ function further({ next_cursor }: Row): string[] {
 function lines(object: Row): string {
   const width = Math.max(0, ...Object.keys(object).map((name) => name.length))
   return Object.entries(object)
-    .map(([name, value]) => `${name.padEnd(width)}  ${show(value)}`)
+    .map(([name, value]) => `${name.padEnd(width)}  ${isSmall(value) ? cell(value) || '-' : showLong(value, width)}`)
     .join('\n')
 }
 
@@ -58,8 +72,20 @@ function cell(value: unknown): string {
 
 function show(value: unknown): string {
   if (value === null || value === undefined || value === '') return '-'
+  if (value instanceof JsonNumber) return value.text
+  if (isTexts(value)) return value.join(', ')
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
+
+/** Sentences in a list have a line each, below one another. */
+function showLong(value: unknown, indent: number): string {
+  return isTexts(value) && value.some((text) => text.includes(' '))
+    ? value.join(`\n${' '.repeat(indent)}${GAP}`)
+    : show(value)
+}
+
+const isTexts = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === 'string')
 
 const isObject = (value: unknown): value is Row => isJsonObject(value as JsonValue)
 // An empty list is shown as a list of rows only under these names; an endpoint's kinds are no rows.

@@ -8,7 +8,7 @@ export interface Keys {
   organization: string | undefined
 }
 
-const NO_KEY = '(none: make one with "tundish keys regenerate")'
+const NO_KEY = '(none: run "tundish keys regenerate")'
 
 export function welcome(
   { config, notice }: Pick<App, 'config' | 'notice'>,
@@ -19,6 +19,7 @@ export function welcome(
     'Data API': `${url}/public/v1`,
     'Billing API': `${url}/demo/v1`,
     Reference: `${url}/docs`,
+    Guides: `${url}/docs/guides`,
     ...(adminUrl && { 'Operator API': `${adminUrl}/admin/v1, described at ${adminUrl}/docs` }),
     Data: config.databaseUrl ? 'the database of DATABASE_URL' : config.dataDir,
   }
@@ -63,7 +64,7 @@ function billingCalls(url: string, key: string): string[] {
   const assets = call('/my_assets', `'{"external_id":"ada"}'`)
   const order = `$(${assets} | grep -oE '"order_id":"[^"]+' | cut -d'"' -f4 | head -n 1)`
   return [
-    'Charge a saved card with play money (run it twice: nothing is charged again); see what was bought; pay it back:',
+    'Charge a saved card at the simulator (run it twice: the second call charges nothing), list what the customer owns, refund it:',
     '',
     call('/payment/one_off_charge', `'${JSON.stringify(charge)}'`),
     '',
@@ -71,7 +72,7 @@ function billingCalls(url: string, key: string): string[] {
     '',
     call('/payment/refund', `'{"external_id":"ada","order_id":"'${order}'"}'`),
     '',
-    'The customer "grace" has a card at the merchant account stripe-demo: charges go through the Stripe adapter to a simulator.',
+    'The card of the customer "grace" is charged through the Stripe adapter, at a simulator with Stripe’s API.',
   ]
 }
 

@@ -87,7 +87,7 @@ test('a long installation says every few seconds how much is there', { skip: !PI
   const { run } = checkout(t)
   const { status, stderr } = run([], { NPM_TAKES: '4' })
   assert.equal(status, 0)
-  assert.match(stderr, /\n(tundish: \d+ MB are there\.\n)+$/)
+  assert.match(stderr, /\n(tundish: \d+ MB so far\.\n)+$/)
 })
 
 test('two first starts at once install once', { skip: !PINNED }, async (t) => {

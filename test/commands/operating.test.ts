@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { operationsOf } from '../../src/admin/groups.ts'
@@ -57,7 +59,7 @@ test('an endpoint is made, set, listed and removed', async () => {
 
 test('an empty list in a setting is printed as [], an empty list of objects as a sentence', async () => {
   const said = async (...args: string[]) => (await tundishAgain(args, env)).stdout
-  const nothing = /There is nothing\./
+  const nothing = /Nothing found\./
   const account = await said('merchant-account', 'set', 'simulator', 'none-yet', '--org', ORGANIZATION)
   assert.match(account, /^currencies +\[\]$/m)
   assert.doesNotMatch(account, nothing)
@@ -169,4 +171,31 @@ test('every change is in the audit log with the account that made it; tampering 
   const doctor = await tundishAgain(['doctor'], env)
   assert.equal(doctor.code, 1)
   assert.match(doctor.stdout, /^FAILED +audit +Entry 2 was changed/m)
+})
+
+test('fields of a response are one block, and several lists have their names above them', async () => {
+  const said = async (...args: string[]) => (await tundishAgain(args, env)).stdout
+  const figures = await said(
+    'figures',
+    'show',
+    'sales',
+    '--project',
+    PROJECT,
+    '--from',
+    '2026-01-01',
+    '--to',
+    '2026-02-01',
+  )
+  assert.match(figures, /^from +2026-01-01\nto +2026-02-01\ncompared_with +-\nas_of +\S+\n\nperiod +key /)
+  const file = join(env['DATA_DIR']!, 'person.ndjson')
+  const person = { id: 'pro_ada', created_at: '2026-01-31T09:00:00Z', email: 'ada@example.com' }
+  await writeFile(file, JSON.stringify({ record: 'profile', data: person }))
+  assert.equal((await tundishAgain(['import', '--project', PROJECT, file], env)).code, 0)
+  const shown = await said('profile', 'show', person.id, '--project', PROJECT)
+  assert.match(shown, /^profile:\nid +pro_ada\n/)
+  for (const list of ['sessions', 'orders', 'declined_payments'])
+    assert.match(shown, new RegExp(`\n\n${list}:\nNothing found\\.\n`), list)
+  await tundishAgain(['profile', 'erase', person.id, '--project', PROJECT], env)
+  const receipt = await said('profile', 'receipt', person.id, '--project', PROJECT)
+  assert.match(receipt, /^removed +E-mail address, .+\n {13}IP addresses, .+\n/m)
 })

@@ -50,7 +50,7 @@ test('lists of organizations and projects, and a search, are one list with the s
 
 test('a table has the columns of the list, the shard first', async () => {
   const { code, stdout } = await run(['--merge'], 'audit', 'list')
-  assert.deepEqual([code, stdout], [0, 'There is nothing.\n'])
+  assert.deepEqual([code, stdout], [0, 'Nothing found.\n'])
   const { stdout: table } = await run(['--merge'], 'search', PERSON)
   assert.match(table, /^shard {2}kind +organization_id .*\nnorth {2}customer .*\nsouth {2}customer .*\n$/)
 })

@@ -107,7 +107,7 @@ function newPatience(): Patience {
     logProgress(log, problem) {
       const nowMs = performance.now()
       if (nowMs < logMs) return
-      log.info(`Waiting for PostgreSQL since ${Math.round((nowMs - begunMs) / 1000)} s: ${problem}.`)
+      log.info(`Still waiting for PostgreSQL after ${Math.round((nowMs - begunMs) / 1000)} s: ${problem}.`)
       logMs = nowMs + LOG_EVERY_MS
     },
   }

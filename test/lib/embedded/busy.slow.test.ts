@@ -34,6 +34,6 @@ for (const [moment, reached] of [
     await embedded.close()
     rmSync(base, { recursive: true, force: true })
     assert.match(said[0]!, /^Making the database in .*\. This takes some seconds, and minutes on a busy machine\.$/)
-    assert.match(said[1]!, /^Waiting for PostgreSQL since 5 s: .+\.$/)
+    assert.match(said[1]!, /^Still waiting for PostgreSQL after 5 s: .+\.$/)
   })
 }
