@@ -103,9 +103,22 @@ const SUMS = {
 } satisfies Record<string, Sum>
 
 const QUOTIENTS = {
-  arpu: { ...ratio(sales, 'revenue', 'people', 'Average revenue per user: revenue divided by people.'), unit: 'money' },
+  arpu: {
+    ...ratio(
+      sales,
+      'revenue',
+      'people',
+      'Average revenue per user: revenue divided by the people whose first session began.',
+    ),
+    unit: 'money',
+  },
   arppu: {
-    ...ratio(sales, 'revenue', 'payers', 'Average revenue per paying user: revenue divided by payers.'),
+    ...ratio(
+      sales,
+      'revenue',
+      'payers',
+      'Average revenue per paying user: revenue divided by payers, who are counted once in each month.',
+    ),
     unit: 'money',
   },
   revenue_per_session: { ...ratio(sales, 'revenue', 'sessions', 'Revenue divided by sessions.'), unit: 'money' },
