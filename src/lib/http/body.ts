@@ -13,7 +13,7 @@ interface Finding {
   instancePath: string
   params: Record<string, unknown>
   /** The schema that has the keyword. */
-  parentSchema: { properties?: object }
+  parentSchema: { properties?: object; additionalProperties?: unknown }
 }
 
 /** Refuses a body with a Content-Type other than JSON in UTF-8; none is fine. */
@@ -70,7 +70,8 @@ function refuseNumber(text: string, error: NumberRangeError): void {
   const field = pathOfNumber(text, error)
   if (!field) return
   const got = shorten(text.slice(error.start, error.end), 64)
-  throw new ApiError(400, 'invalid_property', `${shorten(field, 64)} ${error.rule}, got ${got}.`)
+  const place = field.startsWith('[') ? `body${field}` : field
+  throw new ApiError(400, 'invalid_property', `${shorten(place, 64)} ${error.rule}, got ${got}.`)
 }
 
 export function noBody(): ApiError {
@@ -107,20 +108,29 @@ const ajv = addFormats.default(
 ajv.addFormat('date-time', (text) => timeProblem(text) === undefined)
 
 function refusal({ instancePath: path, keyword, params, parentSchema }: Finding, value: unknown): ApiError {
+  const found = at(value, path)
+  const known = Object.keys(parentSchema.properties ?? {})
   if (keyword === 'required') {
+    // It may be the required property with a typing error.
+    const unknown = Object.keys(found as object).find((key) => !known.includes(key))
+    if (unknown !== undefined && parentSchema.additionalProperties === false)
+      return unknownProperty(path, unknown, known)
     return new ApiError(400, 'property_required', `${name(`${path}/${params.missingProperty}`)} is required.`)
   }
   if (keyword === 'additionalProperties') {
-    const unknown = shorten(name(`${path}/${params.additionalProperty}`), 64)
-    const known = Object.keys(parentSchema.properties ?? {})
-    const names = known.length > 0 ? `: the properties are ${known.join(', ')}` : ''
-    return new ApiError(400, 'unknown_property', `Unknown property "${unknown}"${names}.`)
+    return unknownProperty(path, params.additionalProperty as string, known)
   }
-  const found = at(value, path)
   const isTime = keyword === 'format' && params.format === 'date-time'
   const phrase = isTime ? timeProblem(found as string) : phraseOf(keyword, params)
   const got = keyword === 'minItems' || keyword === 'maxItems' ? (found as unknown[]).length : describe(found)
   return new ApiError(400, 'invalid_property', `${name(path)} ${phrase}, got ${got}.`)
+}
+
+/** `path` is that of the object. */
+function unknownProperty(path: string, key: string, known: string[]): ApiError {
+  const unknown = path === '' ? key : `${name(path)}.${key}`
+  const names = known.length > 0 ? `: the properties are ${known.join(', ')}` : ''
+  return new ApiError(400, 'unknown_property', `Unknown property "${shorten(unknown, 64)}"${names}.`)
 }
 
 /** The rule of date-times that the text breaks, or undefined. */
