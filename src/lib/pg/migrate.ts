@@ -1,7 +1,9 @@
 // Migrates a database: runs the pending files of migrations/, each in a transaction, under one lock.
 import { readdir, readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { UsageError } from '../errors.ts'
+import { isLockTimeout } from './errors.ts'
 import { connectionOf } from './hosts.ts'
 import { settleRole } from './pooler.ts'
 
@@ -39,7 +41,7 @@ export async function migrate(url: string, roleSettings: Record<string, string> 
     const known = await migrations()
     refuseNewer(seen, known)
     const missing = known.filter(({ version }) => !seen.has(version))
-    for (const migration of missing) await apply(client, migration)
+    for (const migration of missing) await applyPatiently(client, migration)
     await settleRole(client, roleSettings)
     return missing.map(({ version }) => version)
   } finally {
@@ -126,9 +128,27 @@ function refuseNewer(seen: Map<number, { name: string; breaking: boolean }>, kno
   throw new UsageError(`The database was migrated by a newer Tundish: ${names}. Run that version, or restore a backup.`)
 }
 
+// A migration that waits for a table makes all later statements on that table wait behind it. A backup or an import may keep a table
+// for hours, so the migration gives up after a second, and tries again after a pause.
+const LOCK_TIMEOUT_MS = 1_000
+const SHORTEST_PAUSE_MS = 1_000
+const LONGEST_PAUSE_MS = 30_000
+
+async function applyPatiently(client: pg.Client, migration: Migration): Promise<void> {
+  for (let pauseMs = SHORTEST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+    try {
+      return await apply(client, migration)
+    } catch (error) {
+      if (!isLockTimeout(error)) throw error
+    }
+    await sleep(pauseMs)
+  }
+}
+
 async function apply(client: pg.Client, { version, name, breaking, sql }: Migration): Promise<void> {
   await client.query('begin')
   try {
+    await client.query(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`)
     await client.query(sql)
     await client.query('insert into schema_migrations (version, name, breaking) values ($1, $2, $3)', [
       version,

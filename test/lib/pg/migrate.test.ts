@@ -1,4 +1,4 @@
-// Several processes migrate one database: one does it, the others wait for it, however long it takes.
+// Several processes migrate one database: one does it, the others wait for it, however long it takes. Statements wait for none.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { migrate, migrations } from '../../../src/lib/pg/migrate.ts'
@@ -22,6 +22,23 @@ test('a migration that waits has more time than the statement timeout of its rol
     .then((error) => assert.equal(error, undefined))
     .finally(() => held.release(true))
   assert.deepEqual(await migrating, [])
+})
+
+test('a migration that waits for a table does not keep others from using it', async () => {
+  await fresh.db.query('alter table webhook_endpoints drop column removed_at')
+  await fresh.db.query('delete from schema_migrations where version = 44')
+  const reader = await fresh.db.connect()
+  await reader.query('begin')
+  await reader.query('select from webhook_endpoints')
+  const migrating = migrate(fresh.url)
+  try {
+    await untilLocked(fresh.db.query, 'webhook_endpoints')
+    await fresh.db.query('update webhook_endpoints set url = url')
+  } finally {
+    await reader.query('commit')
+    reader.release()
+  }
+  assert.deepEqual(await migrating, [44])
 })
 
 test('every migration has a number of its own', async () => {
