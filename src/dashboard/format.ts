@@ -135,6 +135,7 @@ const TONES: Record<string, string> = {
   unpaid: 'warn',
   cancelled: 'warn',
   warning: 'warn',
+  behind: 'warn',
   failed: 'poor',
   failing: 'poor',
   expired: 'flat',

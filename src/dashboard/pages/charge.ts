@@ -91,6 +91,8 @@ const DETAILS: Record<string, string> = {
   psp: 'provider',
   psp_transaction_id: 'ID at the provider',
   looks: 'lookups at the provider',
+  refund_id: 'refund',
+  call: 'request',
 }
 
 function timelineOf(view: View, timeline: Result[], currency: string): Piece {
@@ -106,9 +108,9 @@ function timelineOf(view: View, timeline: Result[], currency: string): Piece {
   })}</ol>`
 }
 
-/** The values of a step. Refunds have no currency of their own: theirs is that of the charge. */
+/** The values of a step. Refunds have no currency of their own: theirs is that of the charge. The sequence of an event is on its page. */
 function detailOf(detail: Record<string, Result>, currency: string): Piece {
-  const { duration_ms, outcome, status: state, amount, currency_code, looks, ...rest } = detail
+  const { duration_ms, outcome, status: state, amount, currency_code, looks, sequence: _sequence, ...rest } = detail
   const others = Object.entries({ ...rest, ...(looks > 0 && { looks }) }).filter(
     ([, value]) => value !== null && value !== '' && value !== false,
   )

@@ -39,6 +39,7 @@ export async function erasures(view: View): Promise<Page> {
     ]),
   }
   const pending = list.data.filter((one: Result) => one.at_provider_pending > 0).length
+  const isPart = list.next !== undefined || view.query.has('cursor')
   const agree = ledgers.missing_in_database === 0 && ledgers.missing_in_file === 0
   return {
     title: 'Erasures',
@@ -46,7 +47,7 @@ export async function erasures(view: View): Promise<Page> {
       ${facts({
         'In the last seven days': number(state.erasures_of_week),
         'In total': number(state.erasures),
-        'Pending at a payment provider': pending === 0 ? 'none on this page' : plural(pending, 'person', 'people'),
+        'Pending at a payment provider': html`${pending === 0 ? 'none' : plural(pending, 'person', 'people')}${isPart && ' on this page'}`,
         'Erasure ledgers (all projects)': agree
           ? html`${status('ok')} Database and file agree: ${plural(ledgers.in_database, 'erasure')}.`
           : html`${status('warning')} ${plural(ledgers.missing_in_database, 'erasure')} missing in the database, ${number(ledgers.missing_in_file)} in the file. See <a href="${view.href('/doctor')}">Doctor</a> for what to do.`,

@@ -1,5 +1,6 @@
 // Operations: the sync horizon and its readers, the audit log, and the doctor's findings.
 import type { Finding } from '../../doctor/finding.ts'
+import { DAY_S } from '../../lib/days.ts'
 import { allOf, type Result } from '../call.ts'
 import { findingsOf } from '../findings.ts'
 import { duration, id, number, status, time } from '../format.ts'
@@ -29,7 +30,10 @@ export async function sync(view: View): Promise<Page> {
       one.list,
       time(one.last_seen_at),
       time(one.window_to),
-      cell(duration(one.behind_seconds), one.behind_seconds),
+      cell(
+        html`${duration(one.behind_seconds)}${one.behind_seconds > DAY_S && html` ${status('behind')}`}`,
+        one.behind_seconds,
+      ),
       cell(number(one.rows_of_day), one.rows_of_day),
     ]),
   }
@@ -44,7 +48,7 @@ export async function sync(view: View): Promise<Page> {
         'Figures up to date as of': time(state.figures_as_of),
       })}
       <p class="quiet">All changes before the horizon are visible to readers, and none will be added before it. A long import holds it back until it commits.</p>
-      ${tableSection(view, 'readers', content, { empty: html`<h3>No readers in the last 30 days</h3><p>This page lists clients that sync with <code>filter[updated_at.from]</code>. <a href="/docs/guides/data-api">How to sync</a>.</p>` })}`,
+      ${tableSection(view, 'readers', content, { note: readers.data.length > 0 && 'Those that are furthest behind first. Behind: by more than a day.', empty: html`<h3>No readers in the last 30 days</h3><p>This page lists clients that sync with <code>filter[updated_at.from]</code>. <a href="/docs/guides/data-api">How to sync</a>.</p>` })}`,
   }
 }
 
