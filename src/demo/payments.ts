@@ -5,7 +5,9 @@ import { inCents } from './catalogue.ts'
 import { iso, type Line } from './people.ts'
 import { uuid } from './random.ts'
 
-export const MERCHANT = 'moonrise-eu'
+/** The merchant accounts by their region. */
+export const ACCOUNTS = { eu: 'moonrise-eu', us: 'moonrise-us' }
+const AMERICAN = ['USD', 'BRL']
 
 export const DECLINES = {
   insufficient_funds: 52,
@@ -48,6 +50,7 @@ interface Payment {
 export function payment(random: Random, { external_id, ms, price, currency, token }: Payment, more: object = {}): Line {
   const card = token === 'pm_card_mastercard' ? ['mastercard', '555555', '4444'] : ['visa', '424242', '4242']
   const stamp = iso(ms)
+  const region = AMERICAN.includes(currency) ? 'us' : 'eu'
   const data = {
     external_id,
     order_id: uuid(random, ms),
@@ -59,9 +62,9 @@ export function payment(random: Random, { external_id, ms, price, currency, toke
     currency_code: currency,
     status: 'succeeded',
     integration_type: 'server_to_server',
-    region: 'eu',
+    region,
     psp: 'simulator',
-    psp_merchant_id: MERCHANT,
+    psp_merchant_id: ACCOUNTS[region],
     psp_transaction_id: `sim_${random.integer(1e9, 9e9)}`,
     psp_transaction_type: 'sale',
     psp_status: 'succeeded',

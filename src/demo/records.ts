@@ -2,7 +2,7 @@
 import { DAY_MS } from '../lib/days.ts'
 import { openRandom } from '../lib/seeded-random.ts'
 import { experimentRecords, funnelRecords, guideRecord, PLANS, productRecord } from './catalogue.ts'
-import { MERCHANT, payment } from './payments.ts'
+import { ACCOUNTS, payment } from './payments.ts'
 import { iso, type Line, makePerson } from './people.ts'
 import { subscriptionLines } from './subscriptions.ts'
 
@@ -46,10 +46,8 @@ export function* demoRecords(now: number): Iterable<Line> {
   for (const data of experimentRecords(ago)) yield { record: 'experiment', data }
   for (const plan of PLANS) yield { record: 'product', data: productRecord(plan, ago(740)) }
   yield { record: 'product', data: guideRecord(ago(400)) }
-  yield {
-    record: 'merchant_account',
-    data: { psp: 'simulator', psp_merchant_id: MERCHANT, region: 'eu', currencies: [] },
-  }
+  for (const [region, psp_merchant_id] of Object.entries(ACCOUNTS))
+    yield { record: 'merchant_account', data: { psp: 'simulator', psp_merchant_id, region, currencies: [] } }
   let ada: string | undefined
   for (let n = 1; n <= PEOPLE; n += 1) {
     const person = makePerson(random, n, now)

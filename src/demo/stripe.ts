@@ -1,4 +1,4 @@
-// The demo's second merchant account: charges go through the Stripe adapter to a simulator with Stripe's API.
+// The demo's merchant account at Stripe: charges go through the Stripe adapter to a simulator with Stripe's API.
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { App } from '../app.ts'

@@ -141,6 +141,7 @@ describe('tables of the demo', () => {
     const shown = rowsOf(text, 'providers').map(([key, ...cells]) => [key!, ...cells.slice(0, 3).map(Number)])
     assert.deepEqual(shown, grouped(attempts, 'provider', outcomes))
     const accounts = rowsOf(text, 'accounts')
+    assert.equal(accounts.length, 2)
     assert.deepEqual(
       accounts.map(([key, , ...cells]) => [key!, ...cells.slice(0, 3).map(Number)]),
       grouped(attempts, 'account', outcomes),
