@@ -1,4 +1,4 @@
-// Checks the OpenAPI documents of both listeners with Redocly's recommended rules, without a server and without a request to anybody.
+// Checks the OpenAPI documents of both listeners with Redocly's recommended rules, without a server and without network access.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

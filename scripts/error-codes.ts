@@ -7,7 +7,7 @@ import { OPERATOR_CODES, PUBLIC_CODES } from '../src/records/error-codes.ts'
 const DESCRIBED = { ...OPERATOR_CODES, ...PUBLIC_CODES }
 const TABLES = /error-codes[.]ts$/
 
-/** What is wrong, a sentence each. */
+/** The mistakes, one sentence each. */
 export function faults(root: string): string[] {
   const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts') && !TABLES.test(name))

@@ -1,4 +1,4 @@
-// Checks the floors of the house: imports go down only, slices of one floor do not know each other, nothing goes in circles.
+// Checks the layers of src, called floors: imports go down only, folders of one floor do not import each other, no circles.
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +9,7 @@ import {
   type IRegularForbiddenRuleType as Rule,
 } from 'dependency-cruiser'
 
-// From the ground up: a folder imports from the floors below its own. Why: docs/decisions/0003-floors.md.
+// From the lowest floor up: a folder may import from the floors below its own. Reasons: docs/decisions/0003-floors.md.
 export const FLOORS: Readonly<Record<string, string[]>> = {
   lib: ['lib'],
   ground: ['config.ts', 'tenants', 'records', 'providers', 'simulator'],
@@ -27,15 +27,15 @@ export const FLOORS: Readonly<Record<string, string[]>> = {
   main: ['main.ts'],
 }
 
-// Folders of one floor that may use a neighbour: the folder, and whom it may use.
+// Exceptions within a floor: a folder, and the folders of its floor that it may import.
 const ALLOWED: Record<string, string[]> = {
-  // An adapter and the log speak of tenants and settings.
+  // They need the types of tenants and settings.
   tenants: ['config.ts', 'records'],
   providers: ['config.ts', 'tenants', 'records'],
   simulator: ['config.ts'],
-  // The demo's data comes in as everybody's does.
+  // The demo imports its data like any other.
   demo: ['ingest'],
-  // A worker serves.
+  // A worker is a server.
   workers: ['server'],
 }
 
@@ -49,15 +49,15 @@ const rules: Rule[] = [
   rule('to no floor', { path: everywhere }, { path: everywhere, pathNot: paths(above(-1)) }),
   rule('circle', { path: everywhere }, { circular: true }),
   rule('tools', { path: everywhere }, { path: '^(test|bench|scripts)/' }),
-  // The sync is a client of a server that may be elsewhere.
+  // The sync is a client of a server, which may run elsewhere.
   rule('client', { path: everywhere, pathNot: '^src/(sync|commands)/' }, { path: '^clients/' }),
-  // npm start installs no development tools; types alone are erased, and those of a provider check its simulator.
+  // npm start installs no development packages. Imports of types are erased, and a provider's types check its simulator.
   rule('development', { path: everywhere }, { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] }),
   rule('undeclared', { path: everywhere }, { dependencyTypes: ['npm-no-pkg', 'npm-unknown'] }),
 ]
 
 const OPTIONS: ICruiseOptions = {
-  // TypeScript 7 cannot be its parser; with none at all the tool reads nothing, and finds nothing wrong.
+  // TypeScript 7 cannot be its parser. Without a parser the tool would read nothing and report nothing.
   parser: 'swc',
   tsPreCompilationDeps: true,
   doNotFollow: { path: 'node_modules' },
@@ -87,13 +87,13 @@ function rule(name: string, from: Rule['from'], to: Rule['to']): Rule {
   return { name, severity: 'error', from, to }
 }
 
-/** The breaches of the rules in `root`/src, a line each. Throws when the modules were not really read. */
+/** The breaches of the rules in `root`/src, one line each. Throws if the modules were not read. */
 export async function breaches(root: string): Promise<string[]> {
   const { output } = await cruise(['src'], { ...OPTIONS, baseDir: root })
   const { modules, summary } = output as ICruiseResult
   const files = (await readdir(join(root, 'src'), { recursive: true })).filter((name) => name.endsWith('.ts'))
   const importing = modules.filter(({ source, dependencies }) => source.startsWith('src/') && dependencies.length > 0)
-  // Few modules import nothing at all; a reader that understands nothing finds no imports anywhere.
+  // Few modules have no imports. If most have none, they were not parsed.
   if (importing.length < files.length * 0.7) {
     throw new Error(`Only ${importing.length} of ${files.length} modules show imports: they were not read.`)
   }

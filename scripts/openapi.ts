@@ -1,4 +1,4 @@
-// Prints the OpenAPI document of a listener, made from its routes; no server and no database is needed: [public|operator]
+// Prints the OpenAPI document of a listener, generated from its routes without a server or database: [public|operator]
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { adminListener } from '../src/admin/listener.ts'
@@ -17,7 +17,7 @@ import { fixedProviders } from '../test/support/fixed-providers.ts'
 
 export const SIDES = { public: publicListener, operator: adminListener }
 
-/** A listener with every route, on a database that is connected to at the first query, which never comes. */
+/** A listener with every route. Its database is never connected, because no query is sent. */
 export async function unconnectedListener(side: keyof typeof SIDES = 'public'): Promise<FastifyInstance> {
   const databaseUrl = 'postgresql://127.0.0.1:9/nowhere'
   const db = openDb({ url: databaseUrl, applicationName: 'tundish' })

@@ -7,7 +7,7 @@ import { parseSync } from '@swc/core'
 const FILE_LIMIT = 250
 const FUNCTION_LIMIT = 60
 
-// Longer on purpose. A name that is no longer too long is an error too, so that these lists do not outlive their reason.
+// Exceptions. One that is not needed any more is an error too, so that these lists stay current.
 const LONG_FILES: Readonly<Record<string, string>> = {}
 const LONG_FUNCTIONS: Readonly<Record<string, string>> = {
   'src/app.ts#openApp': 'The parts in the order they are opened, each with its close.',
@@ -45,7 +45,7 @@ interface Node {
 const FUNCTION =
   /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression|MethodProperty|ClassMethod|PrivateMethod|Constructor)$/
 
-/** The functions of a source text. A function without a name of its own has that of the nearest named thing around it. */
+/** The functions of a source text. An anonymous function has the name of the nearest named construct around it. */
 export function functionsOf(file: string, source: string): Size[] {
   // Spans count bytes from the start of everything parsed so far: the added semicolon marks where this text begins.
   const marked = Buffer.from(`;${source}`)
@@ -89,7 +89,7 @@ function measure(root: string): { files: Size[]; functions: Size[] } {
   return { files, functions }
 }
 
-/** What is too long or needlessly excepted, a sentence each. */
+/** Files and functions that are too long, and needless exceptions, one sentence each. */
 export function faults(root: string): string[] {
   const { files, functions } = measure(root)
   return [...tooLong(files, FILE_LIMIT, LONG_FILES), ...tooLong(functions, FUNCTION_LIMIT, LONG_FUNCTIONS)]

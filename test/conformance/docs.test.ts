@@ -1,4 +1,4 @@
-// Reads the docs beside the program: what the one knows, the other tells, and no link leads nowhere.
+// Compares the docs with the program: every setting, command, option and dependency is documented, and every link works.
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
@@ -51,17 +51,17 @@ describe('the docs', () => {
     const declared = Object.keys({ ...dependencies, ...tools, ...optionalDependencies })
     const rows = [...read('docs/dependencies.md').matchAll(/^\| `([^`]+)` \| (.+) \|$/gm)]
     assert.deepEqual(sorted(rows.map(([, name]) => name!)), sorted(declared))
-    // Each in the section of its kind.
+    // Each dependency is in the section of its kind.
     const running = matches(/## For running\n[^#]+/.exec(read('docs/dependencies.md'))![0], /^\| `([^`]+)`/gm)
     assert.deepEqual(sorted(running), sorted(Object.keys(dependencies)))
     for (const [, name, reason] of rows) assert.ok(reason!.length >= 9, `${name} has no reason`)
   })
 
-  test('what is declared for running is used', () => {
+  test('each runtime dependency is used', () => {
     const sources = files('src', '.ts').map(read).join('\n')
     const { dependencies } = JSON.parse(read('package.json'))
     const unused = Object.keys(dependencies).filter(
-      // What the browser gets is served as the file that it is.
+      // Files for the browser are not imported but served.
       (name) => ![`from '${name}'`, `import('${name}')`, `resolve('${name}`].some((use) => sources.includes(use)),
     )
     assert.deepEqual(unused, [])
@@ -96,18 +96,18 @@ describe('the docs', () => {
 
   const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', ...files('docs', '.md')]
   for (const page of pages) {
-    test(`every link of ${page} leads somewhere`, () => {
+    test(`every link of ${page} works`, () => {
       const dead = matches(read(page), /\]\(([^)\s]+)\)/g).filter((link) => !leadsSomewhere(page, link))
       assert.deepEqual(dead, [])
     })
   }
 })
 
-test('every file of the source that a page names is there', () => {
+test('every source file that a page names exists', () => {
   const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...files('docs', '.md')]
   const named = pages.flatMap((page) => {
     const paths = matches(read(page), /`((?:src|lib|test|scripts|bench|migrations|deploy)\/[\w./-]+\.\w+)`/g)
-    // RECORD, NOUN and NAME stand for any.
+    // RECORD, NOUN and NAME are placeholders.
     const real = paths.filter((path) => !/[A-Z]{4}/.test(path))
     return real.map((path) => ({ page, path: path.startsWith('lib/') ? `src/${path}` : path }))
   })
@@ -130,7 +130,7 @@ function leadsSomewhere(page: string, link: string): boolean {
   }
 }
 
-/** The anchor that a heading gets on the usual hosts. */
+/** The anchor of a heading on GitHub and similar hosts. */
 function slug(heading: string): string {
   return heading
     .toLowerCase()

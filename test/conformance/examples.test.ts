@@ -1,4 +1,4 @@
-// The examples of the README and of the reference, sent to the demo as they are written there.
+// Sends the examples of the README and of the reference to the demo, unchanged.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -46,7 +46,7 @@ async function answerOf(call: string, more: Record<string, string> = {}): Promis
   return JSON.parse(stdout)
 }
 
-test('every call of the README is answered as its comment says', async () => {
+test('every call of the README has the response that its comment describes', async () => {
   const examples = examplesIn('First calls')
   assert.ok(examples.length >= 9)
   let order = ''
@@ -60,7 +60,7 @@ test('every call of the README is answered as its comment says', async () => {
   }
 })
 
-test('the example of a charge in the reference succeeds at the demo, and its example answer says so', async () => {
+test('the example of a charge in the reference succeeds, like its example response', async () => {
   const { body: description } = await server.call('/openapi.json')
   const { requestBody, responses } = description.paths['/{org_id}/v1/payment/one_off_charge'].post
   const answer = await server.call('/demo/v1/payment/one_off_charge', {
@@ -79,7 +79,7 @@ test('search finds the demo’s Ada by the address that the guides use', async (
   assert.ok(data.some(({ status }: Json) => status === 'active'))
 })
 
-/** The object that the examples of a schema's properties make. */
+/** The object of the examples of a schema's properties. */
 function exampleOf(description: Json, schema: Json): Json {
   const known = schema.$ref ? description.components.schemas[schema.$ref.split('/').at(-1)] : schema
   const properties = Object.entries<Json>(known.properties).map(([name, one]) => [name, one.examples?.[0]])

@@ -1,4 +1,4 @@
-// The check of exports finds a value that no other file imports, however the others are imported.
+// scripts/exports.ts finds exported values that no other file imports, and counts every form of import.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { unusedExports } from '../../scripts/exports.ts'
@@ -13,7 +13,7 @@ test('an exported function that only its own file uses is found', () => {
   assert.deepEqual(unused(sources), ['src/a.ts#unused'])
 })
 
-test('a constant taken apart, a class and a re-export are found', () => {
+test('a destructured constant, a class and a re-export are found', () => {
   const sources = {
     'src/a.ts': 'export const { first, second: renamed } = { first: 1, second: 2 }\nexport class Third {}\n',
     'src/b.ts': "export { first } from './a.ts'\n",
@@ -21,7 +21,7 @@ test('a constant taken apart, a class and a re-export are found', () => {
   assert.deepEqual(unused(sources), ['src/a.ts#Third', 'src/a.ts#renamed', 'src/b.ts#first'])
 })
 
-test('imports under another name, by a test, of a namespace and on demand count', () => {
+test('renamed imports, imports by a test, of a namespace and on demand count', () => {
   const sources = {
     'src/a.ts': 'export const one = 1\nexport const two = 2\n',
     'src/b.ts': 'export const three = 3\n',

@@ -1,4 +1,4 @@
-// The check of the floors looks: each planted breach is found, and a tree that it cannot read is no tree without breaches.
+// scripts/floors.ts finds every planted breach, and fails for a tree that it cannot read.
 import assert from 'node:assert/strict'
 import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import { breaches } from '../../scripts/floors.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-// Each plants files of its own, so that one reading of the tree finds all of them.
+// Each breach has files of its own, so that one run finds all of them.
 const PLANTED: [breach: string, files: Record<string, string>][] = [
   ['up from lib', { 'lib/up.ts': "export { openApp } from '../app.ts'" }],
   ['up from lib', { 'lib/type-up.ts': "export type { App } from '../app.ts'" }],

@@ -1,4 +1,4 @@
-// What browsers are told of our pages, on both listeners; and that no secret is compared in a time that tells of it.
+// The security headers of pages on both listeners; and secrets are compared in constant time.
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
@@ -29,11 +29,11 @@ for (const side of ['public', 'operator'] as const) {
       assert.equal(headers['referrer-policy'], 'no-referrer')
     })
 
-    test('everything outside the APIs is what its type says, and open to no other origin', async () => {
+    test('everything outside the APIs has `nosniff`, and allows no other origin', async () => {
       const paths = ['/docs', '/docs/reference.js', '/openapi.json', ...(side === 'operator' ? ['/metrics'] : [])]
       for (const url of paths) {
         const { statusCode, headers } = await listener.inject({ url, headers: { origin: 'https://example.com' } })
-        // Without a database there are no numbers; the type holds for whatever is answered.
+        // Without a database there are no metrics, but the headers are the same.
         assert.ok(statusCode === 200 || url === '/metrics', url)
         assert.equal(headers['x-content-type-options'], 'nosniff', url)
         const open = Object.keys(headers).filter((name) => name.startsWith('access-control'))
@@ -65,13 +65,13 @@ describe('comparing secrets', () => {
 })
 
 const WORD = String.raw`(?:\w+[?!]?\.)*\w*(?:secret|hmac|signature|password|digest|hash|fingerprint|bearer)\w*`
-// Whether there is one at all is no comparison of bytes.
+// A check whether a secret is present does not compare bytes.
 const COMPARES = new RegExp(
   String.raw`\b${WORD}\s*[!=]==(?!\s*(?:undefined|null)\b)|[!=]==\s*${WORD}|\.equals\(|Buffer\.compare\(`,
   'i',
 )
 
-/** Where bytes are compared plainly, and why nobody learns a secret of it. */
+/** Plain comparisons, and why they do not reveal a secret. */
 const HARMLESS: [place: string, reason: string][] = [
   ['src/app.ts: if (row!.value !== seal.fingerprint)', 'both are ours; no caller brings one'],
   ['src/app.ts: if (row?.value !== next.fingerprint)', 'both are ours; no caller brings one'],

@@ -1,4 +1,4 @@
-// The check of sizes measures functions as an editor shows them, whatever stands before them in the file.
+// scripts/sizes.ts counts the lines of functions as an editor shows them, whatever precedes them in the file.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { functionsOf } from '../../scripts/sizes.ts'
@@ -6,7 +6,7 @@ import { functionsOf } from '../../scripts/sizes.ts'
 describe('the sizes of functions', () => {
   const sizes = (source: string) => functionsOf('a.ts', source).map(({ name, lines }) => `${name} ${lines}`)
 
-  test('count from the first word to the closing brace, behind comments in any letters', () => {
+  test('count from the first word to the closing brace, after comments with any characters', () => {
     const source =
       '// ü, 日本語\n\nexport function first(): number {\n  return 1\n}\n\n/** … */\nfunction second() {}\n'
     assert.deepEqual(sizes(source), ['a.ts#first 3', 'a.ts#second 1'])

@@ -1,4 +1,4 @@
-// Every statement names its tenant, so that it can be sent to the server that has it; exceptions are in a list with reasons.
+// Every statement names its tenant, so that it can be routed to the tenant's server; a list has the exceptions with reasons.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { tenantTables } from './statements/judge.ts'

@@ -1,4 +1,4 @@
-// The sync recipe of docs/data-api.md, run as it stands there: first everything, then what changed, then nothing.
+// Runs the sync recipe of docs/data-api.md unchanged: first everything, then the changes, then nothing.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -46,7 +46,7 @@ test('the recipe brings everything once, then each change once', async () => {
   assert.deepEqual(await sync(), [])
 })
 
-/** What the recipe prints; the horizon may lag by a second. */
+/** The output of the recipe; the horizon may lag by a second. */
 async function sync(): Promise<string[]> {
   await sleep(1_100)
   const env = { PATH: process.env['PATH'], API: `${server.url}/public/v1`, KEY: project.key }

@@ -1,4 +1,4 @@
-// Every operation that the two listeners describe keeps two tenants apart and opens to its own key alone; none is left out.
+// Every described operation of both listeners isolates tenants and accepts only its own key; none is left out.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { unconnectedListener } from '../../scripts/openapi.ts'
@@ -42,7 +42,7 @@ test('every operation has a rule, and every rule an operation', () => {
   assert.deepEqual(operations.map(({ id }) => id).sort(), Object.keys(RULES).sort())
 })
 
-test('every path that is served is described, and with every method it takes', async () => {
+test('every served path is described, with all its methods', async () => {
   const served: string[] = []
   for (const side of ['public', 'operator'] as const) {
     const listener = await unconnectedListener(side)
@@ -53,7 +53,7 @@ test('every path that is served is described, and with every method it takes', a
   const undescribed = [...UNDESCRIBED, '/metrics']
   assert.deepEqual([...new Set(served)].filter((path) => !undescribed.includes(path)).sort(), [...described].sort())
   for (const { api, path } of operations) {
-    // A fixed path takes the methods of a path whose parameter matches it, too.
+    // A fixed path also accepts the methods of a path whose parameter matches it.
     const methods = operations
       .filter((one) => one.api === api && asPattern(one.path).test(path))
       .map(({ method }) => method)
@@ -63,7 +63,7 @@ test('every path that is served is described, and with every method it takes', a
   }
 })
 
-test('every operation answers only to its own key', async (t) => {
+test('every operation accepts only its own key', async (t) => {
   for (const operation of operations) {
     if (RULES[operation.id]?.open) continue
     await t.test(operation.id, async () => {
@@ -103,13 +103,13 @@ test('every operation keeps one tenant’s objects from another', async (t) => {
   }
 })
 
-/** Which part of a request names the object: each part of the path alone, or the query and the body. */
+/** The part of a request that names the object: each parameter of the path alone, or the query and the body. */
 type Naming = string
 
 function namings({ path }: MatrixOperation, { query, body, foreign }: Rule): Naming[] {
   if (foreign.like === 'unnamed') return []
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!).filter((name) => !(name in TENANT_PARAMS))
-  // A body that is the same whomever it is about names nothing.
+  // A body that is the same for every tenant names no object.
   const speaks = (it: Tenant) =>
     JSON.stringify([query?.(it), body?.(it, ours)]).replace(/"idempotency_key":"[^"]+"/g, '')
   return [...inPath, ...(speaks(ours) === speaks(theirs) ? [] : ['content'])]
@@ -138,7 +138,7 @@ async function checkOwn(operation: MatrixOperation, rule: Rule, us: Tenant, them
   if (rule.everywhere) return
   const leaked = namesOf(them).filter((name) => text.includes(name))
   assert.deepEqual(leaked, [], text)
-  // Else an empty answer would hide that nothing is told apart.
+  // Otherwise an empty response could hide that tenants are not isolated.
   if (operation.method === 'GET')
     assert.ok(
       namesOf(us).some((name) => text.includes(name)),
@@ -146,7 +146,7 @@ async function checkOwn(operation: MatrixOperation, rule: Rule, us: Tenant, them
     )
 }
 
-/** The data API accepts the key of the other tenant, and returns what is theirs. */
+/** The data API accepts the key of the other tenant, and returns that tenant's objects. */
 async function checkOtherKey(operation: MatrixOperation, us: Tenant, them: Tenant) {
   const { status, text } = await send({ ...request(operation, them), key: theirs.projectKey })
   assert.equal(status, 200, text)
@@ -173,7 +173,7 @@ const OBJECT_PARAMS: Record<string, keyof Tenant> = {
   key_id: 'spareKey',
 }
 
-/** The path for `us`; the parameter that is `naming`, with the name that `it` has for it. */
+/** The path for `us`, in which the parameter `naming` has the name of the object of `it`. */
 function fill(path: string, us: Tenant, it: Tenant = us, naming?: Naming): string {
   return path.replace(/\{(\w+)\}/g, (_, name: string) => {
     if (name in TENANT_PARAMS) return us[TENANT_PARAMS[name as keyof typeof TENANT_PARAMS]]
@@ -193,7 +193,7 @@ function request(operation: MatrixOperation, us: Tenant, it: Tenant = us, naming
 const namesOf = ({ mark, project, order, event, webhook, spareKey }: Tenant) =>
   [mark, project, order, event, webhook, spareKey].filter((name) => name !== '')
 
-/** An answer without the names that the question held. */
+/** A response without the names that the request contained. */
 function masked(text: string, { mark, customer, order, event, webhook, spareKey }: Tenant): string {
   const names = [order, event, webhook, spareKey, customer, mark].filter((name) => name !== '')
   return names.reduce((rest, name) => rest.replaceAll(name, '…'), text)

@@ -1,27 +1,27 @@
-// What each operation of the three interfaces owes to tenants, by its operationId: the table behind tenant-matrix.test.ts.
+// The rule of tenant isolation for each operation of the three interfaces, by its operationId: the table of tenant-matrix.test.ts.
 import { randomUUID } from 'node:crypto'
 import type { Tenant } from '../support/tenant-pair.ts'
 
-/** What is answered to one tenant who names another's object. */
+/** The response to a tenant that names another tenant's object. */
 export type Foreign =
-  /** This status, in the very words that are said of something that does not exist, and nothing is changed. */
+  /** This status with the same message as for an object that does not exist; nothing is changed. */
   | { like: 'absent'; status: 400 | 404 | 200 }
-  /** Ids are the tenant's own: it gets an object of its own under that id, and the other's stays as it is. */
+  /** Ids are per tenant: it gets an object of its own with that id, and the other's is unchanged. */
   | { like: 'own' }
-  /** The id is one for all tenants: it is taken. Only operators may try. */
+  /** Ids are shared by all tenants: the id is taken. Only for operators. */
   | { like: 'taken'; status: 409 }
-  /** Nothing but the tenant is named. */
+  /** The request names only the tenant. */
   | { like: 'unnamed' }
 
 export interface Rule {
   foreign: Foreign
-  /** Speaks of all tenants at once, for the operator of the installation. */
+  /** Concerns all tenants, for the operator of the installation. */
   everywhere?: boolean
-  /** The status for the tenant's own objects, where a success needs more than the database; else 200. */
+  /** The status for the tenant's own objects if a success needs more than the database; by default 200. */
   own?: number
-  /** Needs no key, and knows no tenant. */
+  /** Needs no key and has no tenant. */
   open?: boolean
-  /** Names objects of `it`; the caller is `ours`. */
+  /** The request names objects of `it`; the caller is `ours`. */
   query?: (it: Tenant) => Record<string, string>
   body?: (it: Tenant, ours: Tenant) => object | string
 }
@@ -31,11 +31,11 @@ const unnamed: Foreign = { like: 'unnamed' }
 
 /** The path names an object. */
 const item: Rule = { foreign: absent(404) }
-/** All of the tenant's, and nothing else. */
+/** All objects of the tenant, and nothing else. */
 const list: Rule = { foreign: unnamed }
 const everywhere: Rule = { foreign: unnamed, everywhere: true }
 const open: Rule = { foreign: unnamed, open: true }
-/** A list by somebody else's object is empty. */
+/** A list filtered by another tenant's object is empty. */
 const filtered = (query: Rule['query']): Rule => ({ foreign: absent(200), query })
 const set = (body: object): Rule => ({ foreign: unnamed, body: () => body })
 
@@ -44,7 +44,7 @@ const everyFunnel = { metric: 'sessions', by: 'funnel', from: '2020-01-01', to: 
 export const RULES: Record<string, Rule> = {
   getLiveness: open,
   getReadiness: open,
-  // The provider's signature proves who sends it: tests in test/notifications.
+  // The provider's signature authenticates it; see test/notifications.
   receiveProviderNotification: open,
 
   listFunnels: filtered((it) => ({ 'filter[alias]': it.mark })),
@@ -176,9 +176,9 @@ export const RULES: Record<string, Rule> = {
   },
 }
 
-/** A refund that leaves something for the next one. */
+/** A refund of a part, so that the next one is possible. */
 const partOfIt = () => ({ amount: '1.00', idempotency_key: randomUUID() })
 
-// From before everything to after everything, within three years.
+// A period with all data, within three years.
 const dayFrom = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10)
 const ALWAYS = { from: dayFrom(-700), to: dayFrom(2) }

@@ -1,16 +1,16 @@
-// Numbers what a process sends to PostgreSQL and receives from it, and kills the process at one of these borders.
+// Numbers the sends to PostgreSQL and receives from it in a process, and kills the process at one of these borders.
 import { Socket } from 'node:net'
 
 export interface Borders {
-  /** How many were crossed since `arm`. */
+  /** The number of borders crossed since `arm`. */
   crossed: number
-  /** Counts anew, and kills the process at this border, from 1; 0: it lives on. */
+  /** Restarts the count, and kills the process at this border, from 1; 0 does not kill it. */
   arm(dieAt: number): void
 }
 
 /**
- * Watches every connection to PostgreSQL that this process opens. A border is before something is sent, and before
- * something that came is read: the process dies with its statement not sent, or done and not known.
+ * Watches every connection to PostgreSQL that this process opens. There is a border before each send, and before received data
+ * is read: the process dies before its statement is sent, or after it is executed without knowing its result.
  */
 export function watchBorders(): Borders {
   let dieAt = 0

@@ -1,5 +1,5 @@
 // npm run crash-matrix [-- simulator|stripe|works|'title of a work']: kills a process at every point of every scenario, and
-// judges what is left.
+// checks the result.
 import { globalSetup, globalTeardown } from '../support/global-setup.ts'
 import { describe, Matrix, scenariosOf } from './matrix.ts'
 import type { ProviderName } from './stand.ts'
@@ -7,7 +7,7 @@ import type { Row } from './victim.ts'
 import { ROWS } from './victims.ts'
 import { WorkMatrix } from './work-matrix.ts'
 
-// A restore crosses hundreds of borders: as many are tried, spread over all of them.
+// A restore crosses hundreds of borders: this many of them are tried, evenly spread.
 const MAX_BORDERS = 60
 
 await globalSetup()

@@ -1,4 +1,4 @@
-// The crash matrix: a process dies at a point of a charge or refund, and what is left must come right by itself.
+// The crash matrix: a process dies at a point of a charge or refund, and the system must recover without help.
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Organization, settled } from '../support/billing.ts'
 import { openStand, type ProviderName, type Stand } from './stand.ts'
 
-/** What the request is, at which provider and with which card. */
+/** The kind of request, the provider and the card. */
 export interface Scenario {
   provider: ProviderName
   kind: 'charge' | 'refund'
@@ -63,9 +63,9 @@ export const scenariosOf = (provider: ProviderName): Scenario[] =>
 
 // Short, so that leases end soon: half a second for a call, and a second more.
 const SETTINGS = { PROVIDER_TIMEOUT_MS: '500' }
-// A late charge comes in 2.5 s; a lost process's lease ends after 1.5 s; then a look, a second look 5 s later.
+// A late charge arrives after 2.5 s; the lease of a dead process ends after 1.5 s; then a look, and a second one 5 s later.
 const SETTLED_WITHIN_MS = 120_000
-// What is written behind the answer is written at once.
+// Writes after the response follow at once.
 const LIVES_ON_MS = 5_000
 const ATTEMPTS = 3
 
@@ -74,11 +74,11 @@ interface Running {
   url: string
 }
 
-/** A customer whose request met its end, and how to ask for it again. */
+/** A customer whose request was cut off, and how to repeat it. */
 interface Victim {
   it: Case
   user: string
-  /** The very request that was cut off. */
+  /** Repeats the request that was cut off. */
   again(): ReturnType<Organization['post']>
   orderId: string | undefined
 }
@@ -95,7 +95,7 @@ export class Matrix {
     this.#shop = stand.shop
   }
 
-  /** The process that survives serves the same database and settles. */
+  /** The surviving process, which serves the same database and settles. */
   static async open(provider: ProviderName): Promise<Matrix> {
     return new Matrix(await openStand(provider, SETTINGS))
   }
@@ -106,7 +106,7 @@ export class Matrix {
     await this.#stand.stop()
   }
 
-  /** The points that this request crosses when nobody dies. */
+  /** The points that this request crosses if no process dies. */
   async points(scenario: Scenario): Promise<Case[]> {
     const { child, url } = await this.#process()
     await this.#request({ ...scenario, point: 0, name: '' }, url)
@@ -118,8 +118,8 @@ export class Matrix {
   }
 
   /**
-   * Lets a process die there. On a disk that stands still for half a second the provider's time-out leads elsewhere: then
-   * another process tries.
+   * Lets a process die at the point. If a slow disk makes the provider's call time out, the request does not reach the point, and
+   * another process tries again.
    */
   async crash(it: Case): Promise<void> {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
@@ -135,12 +135,12 @@ export class Matrix {
     assert.fail(`${describe(it)}: the process lived on`)
   }
 
-  /** What every victim finds, once all has settled without help. */
+  /** Checks all victims after everything has settled without help. */
   async judge(): Promise<void> {
     await this.#comeToRest()
     const passerBy = await this.#stand.customer('pm_card_visa')
     for (const victim of this.#victims) {
-      // Else the circuit opens: many who died before their claim now begin a charge of which nothing is heard.
+      // Otherwise the circuit opens: many that died before their claim now begin a charge without a response.
       const { body } = await this.#shop.charge(passerBy)
       assert.equal(body.checkout_status, 'succeeded', 'a good card in between')
       await this.#judgeOne(victim).catch((error: Error) => {
@@ -162,9 +162,9 @@ export class Matrix {
     }
   }
 
-  /** The replay tells the truth, and the ledger, the consumables, the report and the events agree with it. */
+  /** The replayed outcome is right, and the ledger, the consumables, the report and the events agree with it. */
   async #judgeOne({ it, user, again, orderId }: Victim): Promise<void> {
-    // A victim that died before its claim begins only now, and the provider may not know it either.
+    // A request that died before its claim begins only now, and the provider may not have it either.
     const askLater = async () => {
       await this.#stand.passTime()
       return again()
@@ -190,7 +190,7 @@ export class Matrix {
       events.map(({ type }) => type),
       [`${it.kind}.${status}`],
     )
-    // Over all of the customer's orders: the money moved once, or not at all.
+    // Over all orders of the customer the money moved once, or not at all.
     const all = await this.#stand.db.query('select order_id from orders where external_id = $1', [user])
     assert.equal(all.length, 1, 'orders')
     if (orderId !== undefined) assert.equal(body.order_id, orderId)
@@ -211,7 +211,7 @@ export class Matrix {
     return { it, user, orderId, again: () => this.#shop.post(path as string, body as object) }
   }
 
-  /** A fresh process; the one after it starts meanwhile. */
+  /** A new process; the next one is started at the same time. */
   async #process(): Promise<Running> {
     const next = this.#next ?? this.#spawn()
     this.#next = this.#spawn()

@@ -5,7 +5,7 @@ import { aroundCalls } from '../../src/providers/around-calls.ts'
 import type { Provider, Providers } from '../../src/providers/provider.ts'
 import type { KeyCache } from '../../src/tenants/key-cache.ts'
 
-// Long enough for the provider to have taken the call.
+// Long enough for the provider to receive the call.
 const MIDDLE_MS = 60
 
 export class Points {
@@ -13,12 +13,12 @@ export class Points {
   readonly #signal: NodeJS.Signals
   #last = 0
 
-  /** With SIGKILL nothing is finished and nothing answered; with SIGSTOP not before SIGCONT. */
+  /** SIGKILL ends the process; SIGSTOP freezes it until SIGCONT. */
   constructor(signal: NodeJS.Signals = 'SIGKILL') {
     this.#signal = signal
   }
 
-  /** Counts anew, and sends the signal at this point, from 1. */
+  /** Restarts the count, and sends the signal at this point, from 1. */
   arm(last: number): void {
     this.names.length = 0
     this.#last = last
@@ -48,7 +48,7 @@ export class Points {
       ...db,
       query: around(db.query),
       read: (statement, params) => this.#around(nameOf(statement), () => db.read(statement, params)),
-      // `after` the work is right before the commit, unless that went along with its last statements.
+      // `after` the work is directly before the commit, unless the commit was sent with the last statements.
       tx: (work) =>
         this.#around('transaction', () =>
           db.tx((query, commit) =>
@@ -63,7 +63,7 @@ export class Points {
     }
   }
 
-  /** Those of connected accounts are opened when they are first asked for. */
+  /** Providers of connected accounts are opened at their first use. */
   providers(providers: Providers): Providers {
     const known = new Map<Provider, Provider>()
     const wrap = (provider: Provider) => {
@@ -81,7 +81,7 @@ export class Points {
     }
   }
 
-  /** A call has a point in its middle too: sent, and not heard of yet. */
+  /** A call also has a point in its middle: sent, and without a response yet. */
   #provider(provider: Provider): Provider {
     return aroundCalls(provider, (call, run) =>
       this.#around(call, async () => {

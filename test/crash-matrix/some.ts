@@ -1,15 +1,15 @@
-// A part of the crash matrix of a provider: of each scenario some points, so that every scenario and point has its turn.
+// A part of the crash matrix of a provider: some points of each scenario, so that every scenario and every point is tried.
 import type { TestContext } from 'node:test'
 import { type Case, describe, Matrix, scenariosOf } from './matrix.ts'
 import type { ProviderName } from './stand.ts'
 
-// These go every way that a request can go.
+// These scenarios cover all paths of a request.
 const CHOSEN: Record<ProviderName, string[]> = {
   simulator: ['pm_card_visa', 'sim_charge_then_drop', 'sim_drop_no_charge', 'sim_late_300ms', 'sim_refund_then_drop'],
   stripe: ['pm_card_visa', 'pm_card_chargeDeclined', 'pm_sim_confirm_late_300ms', 'pm_sim_refund_drop_after'],
 }
-// With each of them the points around the calls to the provider and the storing of the handle; of all other points every
-// one has its turn with one of them.
+// Each scenario is tried with the points around the provider's calls and the storing of the handle. Every other point is tried
+// with one scenario.
 const AROUND_THE_CALL = /^(before|amid|after) (charge|refund|prepare|confirm|store handle of prepared payment)$/
 
 export async function killSome(t: TestContext, provider: ProviderName): Promise<void> {
@@ -20,7 +20,7 @@ export async function killSome(t: TestContext, provider: ProviderName): Promise<
   for (const scenario of scenariosOf(provider).filter(({ token }) => CHOSEN[provider].includes(token))) {
     const points = await matrix.points(scenario)
     const others = points.filter(({ name }) => !AROUND_THE_CALL.test(name) && !seen.has(`${scenario.kind} ${name}`))
-    // One in several, so that the next scenario has its share.
+    // One in several; the next scenario takes the others.
     const share = others.filter((_, n) => n % 3 === 0)
     cases.push(...points.filter(({ name }) => AROUND_THE_CALL.test(name)), ...share)
     for (const { name } of share) seen.add(`${scenario.kind} ${name}`)

@@ -1,4 +1,4 @@
-// What the crash matrix needs of a provider: an organization whose customers have cards there, and its ledger.
+// The providers of the crash matrix: each with an organization whose customers have cards there, and its ledger.
 import type { Db } from '../../src/lib/pg/db.ts'
 import { type Organization, startBilling } from '../support/billing.ts'
 import { startStripeBilling } from '../support/stripe-billing.ts'
@@ -12,9 +12,9 @@ export interface Stand {
   env: Record<string, string>
   /** The id of a new customer with a card of this token. */
   customer(token: string, profileId?: string): Promise<string>
-  /** How many times money moved for an order or a refund. */
+  /** The number of movements of money for an order or a refund. */
   movements(type: 'charge' | 'refund', id: string): Promise<number>
-  /** Lets the minutes pass that lie between two looks at a refund that the provider does not know. */
+  /** Skips the minutes between two looks at a refund that the provider does not know. */
   passTime(): Promise<void>
   stop(): Promise<void>
 }

@@ -1,4 +1,4 @@
-// What a work of the crash matrix is done on.
+// The interface of a victim: the objects on which a piece of work of the crash matrix runs.
 import type { Installation } from '../support/backup.ts'
 import type { Billing, Organization } from '../support/billing.ts'
 import type { Arrival } from '../support/receiver.ts'
@@ -18,14 +18,14 @@ export interface Ground {
 
 export interface Victim {
   subject: Subject
-  /** What a process that was killed may leave. */
-  left?(): Promise<void>
-  /** What holds when another process has done the work. */
-  done(): Promise<void>
+  /** Checks what the killed process has left, and ends its leases. */
+  afterKill?(): Promise<void>
+  /** Checks the state after another process has done the work. */
+  checkResult(): Promise<void>
   remove?(): Promise<void>
 }
 
-/** The work, and how to make a victim of it. */
+/** A piece of work, and how to create a victim for it. */
 export interface Row {
   title: string
   work: string

@@ -39,19 +39,19 @@ export async function unimported({ billing }: Ground, live: boolean): Promise<Vi
   }
   return {
     subject: { project, text: fileOf(), live: String(live) },
-    async left() {
+    async afterKill() {
       const [profiles, transactions] = await count()
       assert.ok(profiles === 0 || profiles === RECORDS, `${profiles} profiles are left of an import`)
       assert.equal(transactions, profiles)
     },
-    async done() {
+    async checkResult() {
       assert.deepEqual(await count(), [RECORDS, RECORDS])
       assert.deepEqual(await counted(db, project), [RECORDS, RECORDS])
     },
   }
 }
 
-/** The totals of profiles and of transactions, as the counters have them. */
+/** The totals of profiles and of transactions in the counters. */
 async function counted(db: Db, project: string): Promise<number[]> {
   const rows = await db.query(
     `select sum(n) as n from counts where project_id = $1 and field = '' and list = any('{profiles,transactions}')
@@ -64,17 +64,17 @@ async function counted(db: Db, project: string): Promise<number[]> {
 const bad = (findings: { level: string; message: string }[]) =>
   findings.filter(({ level }) => level !== 'ok').map(({ message }) => message)
 
-/** A project whose counters and figures have not been worked on since an import. */
+/** A project whose counters and figures were not updated since an import. */
 export async function unswept(ground: Ground, work: 'counts' | 'figures'): Promise<Victim> {
   const { billing } = ground
   const { subject } = await unimported(ground, false)
   await doWork('import', billing.server.env, subject)
   return {
     subject,
-    async left() {
+    async afterKill() {
       assert.deepEqual(await counted(billing.db, subject.project!), [RECORDS, RECORDS])
     },
-    async done() {
+    async checkResult() {
       assert.deepEqual(await counted(billing.db, subject.project!), [RECORDS, RECORDS])
       if (work === 'counts') return
       assert.deepEqual(bad(await checkFigures(billing.db)), [])
@@ -108,11 +108,11 @@ export async function unerased({ billing, shop }: Ground): Promise<Victim> {
   }
   return {
     subject: { project: shop.projectId, profile },
-    async left() {
+    async afterKill() {
       await isErased()
       await agree()
     },
-    async done() {
+    async checkResult() {
       assert.ok(await isErased())
       await agree()
       const [entry] = await db.query('select 1 as one from erasures where profile_id = $1', [profile])
@@ -128,11 +128,11 @@ export async function unrestored({ source, backup }: Ground): Promise<Victim> {
   const whole = await kept(source.db)
   return {
     subject: { ...(env as Subject), file: backup, ledger: source.ledger },
-    async left() {
+    async afterKill() {
       const n = await rows()
       assert.ok(n === 0 || n === whole.profiles!.length, `${n} profiles are left of a restore`)
     },
-    async done() {
+    async checkResult() {
       assert.ok(ledger.length > 0)
       assert.deepEqual(await kept(db), whole)
     },

@@ -18,14 +18,14 @@ export async function undelivered({ billing, receiver }: Ground): Promise<Victim
   const id = event!.id!
   return {
     subject: { event: id },
-    async left() {
-      // The lease of the killed process passes.
+    async afterKill() {
+      // Ends the lease of the killed process.
       await db.query(
         `update webhook_deliveries set next_attempt_at = db_clock() where event_id = $1 and status = 'pending'`,
         [id],
       )
     },
-    async done() {
+    async checkResult() {
       const arrived = receiver.arrivals.filter(({ path }) => url.endsWith(path)).map(({ headers }) => headers)
       assert.ok(arrived.length > 0, 'it never arrived')
       for (const headers of arrived) assert.equal(headers['webhook-id'], id)
@@ -61,10 +61,10 @@ export async function unforgotten(ground: Ground): Promise<Victim> {
   }
   return {
     subject,
-    async left() {
+    async afterKill() {
       assert.ok((await attempts()).includes('2'), 'an attempt of yesterday is kept')
     },
-    async done() {
+    async checkResult() {
       assert.deepEqual(await attempts(), ['2'])
       const [kept] = await db.query('select 1 as one from events where id = $1', [event])
       assert.ok(kept, 'events stay')

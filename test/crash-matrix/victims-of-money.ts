@@ -1,18 +1,23 @@
-// Charges and refunds whose outcome is not known.
+// Charges and refunds whose outcome is unknown.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { until } from '../support/cluster.ts'
 import type { Ground, Victim } from './victim.ts'
 
-/** A charge that succeeds: victim after victim the provider fails, until no charge of the account would begin. */
+/** Charges successfully, so that the failing charges of many victims do not open the circuit of the account. */
 async function keepCircuitClosed({ shop }: Ground): Promise<void> {
   const user = await shop.customer({ token: 'pm_card_visa' })
   const charge = async () => (await shop.charge(user, { idempotency_key: randomUUID() })).status === 200
   await until('the circuit to be closed', charge)
 }
 
-/** A movement of money whose outcome is not known, due now. */
-export async function lost(ground: Ground, token: string, kind: 'charge' | 'refund', end: string): Promise<Victim> {
+/** A charge or refund whose outcome is unknown, and whose look is due. */
+export async function unknownOutcome(
+  ground: Ground,
+  token: string,
+  kind: 'charge' | 'refund',
+  end: string,
+): Promise<Victim> {
   const { billing, shop } = ground
   await keepCircuitClosed(ground)
   const user = await shop.customer({ token, profileId: `pro_${randomUUID()}` })
@@ -20,7 +25,7 @@ export async function lost(ground: Ground, token: string, kind: 'charge' | 'refu
   const first = await charge()
   const refund = () => shop.refund(user, first.body.order_id, { idempotency_key: 'r' })
   if (kind === 'refund') assert.equal((await refund()).body.refund_status, 'processing')
-  /** As when its lease has passed. */
+  /** Ends its lease. */
   const becomeDue = async () => {
     for (const table of ['orders', 'refunds'])
       await billing.db.query(
@@ -31,8 +36,8 @@ export async function lost(ground: Ground, token: string, kind: 'charge' | 'refu
   await becomeDue()
   return {
     subject: { user, since: '2020-01-01T00:00:00Z' },
-    left: becomeDue,
-    async done() {
+    afterKill: becomeDue,
+    async checkResult() {
       const { body } = await (kind === 'charge' ? charge() : refund())
       assert.equal(kind === 'charge' ? body.checkout_status : body.refund_status, end, JSON.stringify(body))
       const id = kind === 'charge' ? body.order_id : body.refund_id

@@ -25,7 +25,7 @@ async function connected({ billing }: Ground): Promise<Organization> {
   return shop
 }
 
-/** An import that a server has to carry out. */
+/** An import for the background work of a server. */
 async function begun(ground: Ground): Promise<{ name: ImportName; subject: Subject }> {
   const { id, projectId } = await connected(ground)
   const name = { organizationId: id, projectId, merchantId: MERCHANT }
@@ -35,7 +35,7 @@ async function begun(ground: Ground): Promise<{ name: ImportName; subject: Subje
 
 const recordsOf = (db: Db, { organizationId, projectId }: ImportName) => storedRecords(db, organizationId, projectId)
 
-/** What an import stores that nothing disturbs. */
+/** The records that an undisturbed import stores. */
 const wholes = new WeakMap<Ground, Promise<Awaited<ReturnType<typeof recordsOf>>>>()
 
 async function importWhole(ground: Ground) {
@@ -51,12 +51,12 @@ export async function unimportedAccount(ground: Ground): Promise<Victim> {
   const { name, subject } = await begun(ground)
   return {
     subject,
-    async left() {
+    async afterKill() {
       const known = new Set(whole.map((row) => `${row.kind} ${row.id}`))
       const strange = (await recordsOf(db, name)).filter((row) => !known.has(`${row.kind} ${row.id}`))
       assert.deepEqual(strange, [], 'rows that the account does not have')
     },
-    async done() {
+    async checkResult() {
       const state = (await findState(db.query, name))!
       assert.deepEqual([state.status, state.error, differences(state)], ['done', null, []])
       assert.ok(whole.length > 0)
@@ -81,14 +81,14 @@ export async function unerasedAtProvider(ground: Ground): Promise<Victim> {
   assert.deepEqual(await queued(), [{ done: 'f', why: null }])
   return {
     subject: { profile: profileId },
-    async left() {
-      // The lease of the killed process passes.
+    async afterKill() {
+      // Ends the lease of the killed process.
       await db.query(
         'update provider_erasures set next_attempt_at = db_clock() where profile_id = $1 and done_at is null',
         [profileId],
       )
     },
-    async done() {
+    async checkResult() {
       assert.deepEqual(await queued(), [{ done: 't', why: null }])
       const there = (await client.customers.retrieve(card.customer)) as { email?: string | null; name?: string | null }
       assert.deepEqual([there.email || null, there.name || null], [null, null])

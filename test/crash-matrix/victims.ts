@@ -1,19 +1,19 @@
-// The rows of the crash matrix beside requests: each a work, and what it is done on.
+// All work of the crash matrix besides requests, each with its victims.
 import type { Row } from './victim.ts'
 import { unerased, unimported, unrestored, unswept } from './victims-of-data.ts'
 import { undelivered, unforgotten } from './victims-of-events.ts'
-import { lost } from './victims-of-money.ts'
+import { unknownOutcome } from './victims-of-money.ts'
 import { unerasedAtProvider, unimportedAccount } from './victims-of-stripe.ts'
 
 const charge = (title: string, work: string, token: string, end: string): Row => ({
   title: `${title} (${token})`,
   work,
-  make: (ground) => lost(ground, token, 'charge', end),
+  make: (ground) => unknownOutcome(ground, token, 'charge', end),
 })
 const refund = (title: string, work: string, token: string, end: string): Row => ({
   title: `${title} (${token})`,
   work,
-  make: (ground) => lost(ground, token, 'refund', end),
+  make: (ground) => unknownOutcome(ground, token, 'refund', end),
 })
 
 export const ROWS: Row[] = [

@@ -1,4 +1,4 @@
-// A process that does one work of the crash matrix and dies at the border it is told; else it sends how many there were.
+// A process that does one piece of work of the crash matrix, and dies at a given border; otherwise it reports the number of borders.
 import { watchBorders } from './borders.ts'
 import { openWork, type Subject } from './works.ts'
 

@@ -1,4 +1,4 @@
-// The crash matrix beside requests: a process is killed at a border of its work, another one does it again, all is judged.
+// The crash matrix for work besides requests: a process is killed at a border, another one repeats the work, the result is checked.
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,7 +9,7 @@ import type { Ground, Row } from './victim.ts'
 import { makeBackup } from './victims-of-data.ts'
 import { doWork } from './works.ts'
 
-// Of the account that is imported: its lists have something of each kind.
+// The size of the imported account: its lists have objects of each kind.
 const CUSTOMERS = 25
 
 export class WorkMatrix {
@@ -22,7 +22,7 @@ export class WorkMatrix {
   }
 
   static async open(): Promise<WorkMatrix> {
-    // Only the processes of the matrix work in the background.
+    // Only the processes of the matrix do background work.
     const stripe = await openStripeSimulator({ demoCustomers: CUSTOMERS })
     const settings = { WEBHOOK_ALLOW_PRIVATE: 'true', STRIPE_API_URL: stripe.url }
     const billing = await startBilling(settings, { worker: false })
@@ -39,7 +39,7 @@ export class WorkMatrix {
     return this.#close()
   }
 
-  /** The borders to die at, spread over all that the work crosses. */
+  /** The borders to die at, evenly spread over those that the work crosses. */
   async borders(row: Row, most: number): Promise<number[]> {
     const victim = await row.make(this.#ground)
     const child = await this.#spawn(row)
@@ -48,14 +48,14 @@ export class WorkMatrix {
     const [{ crossed }] = (await Promise.race([once(child, 'message'), died])) as [{ crossed: number }]
     died.catch(() => {})
     child.kill('SIGKILL')
-    await victim.done()
+    await victim.checkResult()
     await victim.remove?.()
     assert.ok(crossed > 0, `${row.title} crossed no border: PostgreSQL is not reached by a socket of the file system`)
     const chosen = Math.min(most, crossed)
     return Array.from({ length: chosen }, (_, n) => 1 + Math.floor((n * (crossed - 1)) / Math.max(1, chosen - 1)))
   }
 
-  /** Kills a process there, and judges; returns whether it died. What crosses fewer borders this time has done its work. */
+  /** Kills a process at a border and checks the result; returns whether it died. If it crosses fewer borders, it finishes its work. */
   async crash(row: Row, dieAt: number): Promise<boolean> {
     const victim = await row.make(this.#ground)
     try {
@@ -66,9 +66,9 @@ export class WorkMatrix {
       child.kill('SIGKILL')
       const [code, signal] = await ended
       assert.equal(signal, 'SIGKILL', `it ended with ${code}`)
-      await victim.left?.()
+      await victim.afterKill?.()
       await doWork(row.work, this.#ground.billing.server.env, victim.subject)
-      await victim.done()
+      await victim.checkResult()
       return first === 'died'
     } catch (error) {
       throw new Error(`${row.title}, killed at border ${dieAt}: ${(error as Error).message}`, { cause: error })

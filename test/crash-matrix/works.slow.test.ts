@@ -1,4 +1,4 @@
-// A part of the crash matrix beside requests: each work is killed at some of its borders.
+// A part of the crash matrix for work besides requests: a process is killed at some borders of each piece of work.
 import { test } from 'node:test'
 import { ROWS } from './victims.ts'
 import { WorkMatrix } from './work-matrix.ts'
@@ -10,7 +10,7 @@ test('a process killed in background work, an import, an erasure, a restore or a
   t.after(() => matrix.close())
   for (const row of ROWS)
     await t.test(row.title, async () => {
-      // The first and the last border leave nothing open; those between them are tried.
+      // Nothing is open at the first and the last border; some of the others are tried.
       for (const border of (await matrix.borders(row, BORDERS + 2)).slice(1, -1)) await matrix.crash(row, border)
     })
 })

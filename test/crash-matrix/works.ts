@@ -1,4 +1,4 @@
-// The work of the crash matrix beside requests, each run to its end: background work, imports, erasures, restores, reconcile.
+// The work of the crash matrix besides requests: background work, imports, erasures, restores, reconciliations.
 import { Readable } from 'node:stream'
 import { type App, openApp } from '../../src/app.ts'
 import { restore } from '../../src/backup/restore.ts'
@@ -21,7 +21,7 @@ import { until } from '../support/cluster.ts'
 export const ACTOR = { kind: 'tundish', id: 'crash matrix', source: 'here' } as const
 const PATIENCE_MS = 60_000
 
-/** What a work is about: ids and texts of its victim, and for a restore the settings of the database. */
+/** The ids and texts of the victim, and for a restore the settings of the database. */
 export type Subject = Record<string, string>
 
 /** Runs until a statement finds no row. */
@@ -79,7 +79,7 @@ const WORKS: Record<string, Work> = {
   reconcile: (app, { since }) => reconcile({ ...app, providerTimeoutMs: app.config.providerTimeoutMs }, since!),
 }
 
-/** Restores a backup; a database that holds it already refuses. */
+/** Restores a backup; a database that has it already refuses. */
 async function restoreOnce(env: NodeJS.ProcessEnv, { file, ledger }: Subject): Promise<void> {
   const config = readConfig(env)
   const progress = { at() {}, moved() {}, end() {} }
@@ -104,7 +104,7 @@ export async function openWork(name: string, env: NodeJS.ProcessEnv): Promise<Op
   return { run: (subject) => WORKS[name]!(app, subject), close: app.close }
 }
 
-/** Does a work to its end, as a process does that lives. */
+/** Does a piece of work to its end. */
 export async function doWork(name: string, env: NodeJS.ProcessEnv, subject: Subject): Promise<void> {
   const work = await openWork(name, env)
   await work.run(subject).finally(work.close)

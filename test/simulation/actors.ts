@@ -1,4 +1,4 @@
-// What happens beside purchases: imports, erasures, operators who reconcile and resolve, readers of the sync and the report.
+// Actors besides customers: imports, erasures, operators who reconcile and resolve, readers of the sync and the report.
 import { Readable } from 'node:stream'
 import type { Audit } from '../../src/audit/audit.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
@@ -31,7 +31,7 @@ export interface Stage {
 
 const ACTOR = { kind: 'tundish', id: 'simulation', source: 'simulation' } as const
 
-/** Reads the horizon of a project again and again, as those do who follow a feed. */
+/** Reads the horizon of a project again and again, like a client that follows changes. */
 export async function follow(stage: Stage, project: string, times: number): Promise<void> {
   const { scheduler } = stage
   for (let n = 0; n < times; n++) {
@@ -40,7 +40,7 @@ export async function follow(stage: Stage, project: string, times: number): Prom
   }
 }
 
-/** Lets one thing happen to the shop, on one of the processes. */
+/** Runs one random action on the shop, on one of the processes. */
 export async function happen(stage: Stage): Promise<void> {
   const { random } = stage.scheduler
   const project = random.pick(stage.shop.projects)
@@ -52,7 +52,7 @@ export async function happen(stage: Stage): Promise<void> {
   else await onServer(stage, `erase in ${project}`, (server) => eraseOne(stage, server, project))
 }
 
-/** Runs on a process that is up; what is refused, lost or dies is part of the play, any other error is a bug. */
+/** Runs on a live process. Refusals, lost connections and dead processes are expected; any other error is a bug. */
 export async function onServer(stage: Stage, what: string, work: (server: Server) => Promise<unknown>): Promise<void> {
   const { scheduler, running, violated } = stage
   if (running().size === 0) return
@@ -69,7 +69,7 @@ export async function onServer(stage: Stage, what: string, work: (server: Server
   )
 }
 
-/** A reader asks for the horizon of a project: from now on it counts on it. */
+/** A reader requests the horizon of a project, and relies on it from now on. */
 async function sync({ invariants, scheduler, violated }: Stage, { context }: Server, project: string) {
   const before = invariants.promised(project)
   const horizon = await readHorizon({ ...context.db, read: context.db.readLong }, project)
@@ -77,7 +77,7 @@ async function sync({ invariants, scheduler, violated }: Stage, { context }: Ser
   if (broken) violated(broken)
 }
 
-/** A feed or a piece of history: profiles, subscriptions, transactions, customers, payments that name orders of ours. */
+/** An import of changes or of history: profiles, subscriptions, transactions, customers, payments of our orders. */
 async function bring({ scheduler, shop, ledger }: Stage, { context }: Server, project: string) {
   const { random } = scheduler
   const at = instantOf(random.between(0, Math.max(0, scheduler.nowMs - 1)))
@@ -116,7 +116,7 @@ async function bring({ scheduler, shop, ledger }: Stage, { context }: Server, pr
 
 const line = (record: string, data: object) => ({ record, data })
 
-/** An imported payment that claims to be one of our orders, with another charge's name at the provider. */
+/** An imported payment with the id of one of our orders, and with the provider's reference of another charge. */
 const payment = (externalId: string, orderId: string, at: string, n: number) =>
   line('payment', {
     external_id: externalId,
@@ -138,7 +138,7 @@ async function eraseOne({ scheduler, shop, audit, erasureLedger }: Stage, { cont
   await erase({ db: context.db, audit, erasureLedger }, ACTOR, project, [profile!])
 }
 
-/** An operator who has looked at the provider's own pages ends what is in progress, as it is there. */
+/** An operator who knows the outcome from the provider's dashboard resolves what is in progress. */
 async function endByHand({ scheduler, database, shop, ledger }: Stage, { context }: Server) {
   const [row] = await scheduler.asStep(() => database.ask(scheduler.nowMs, STUCK, [shop.organization]))
   if (!row) return

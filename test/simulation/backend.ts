@@ -1,17 +1,17 @@
-// One real connection to PostgreSQL, used by one simulated connection after the other: it keeps what was prepared.
+// A real connection to PostgreSQL, used by simulated connections one after another. It keeps prepared statements.
 import type { Socket } from 'node:net'
 import pg from 'pg'
 import { clientConfig } from '../../src/lib/pg/client-config.ts'
 import { codeOf, type Message, MessageReader, message, textAt } from './messages.ts'
 
-/** What a statement of a simulated connection consists of: from its first message to its execute, its sync, or both. */
+/** The messages of one statement of a simulated connection, from the first to its execute, its sync, or both. */
 export type Unit = Message[]
 
 const SYNC = message('S')
 const FLUSH = message('H')
-// What ends the answer to a unit that is not followed by a sync: done, nothing to do, enough rows, or an error.
+// The messages that end the response to a unit without a sync: done, empty query, limit of rows, or an error.
 const ENDS_EXECUTE = 'CIsE'
-// A query of the simple protocol also stops where it wants to copy.
+// A query of the simple protocol also pauses at a COPY.
 const ENDS_QUERY = 'ZGHW'
 
 export class Backend {
@@ -22,10 +22,10 @@ export class Backend {
   #answer: Message[] = []
   #isEnd: (type: string) => boolean = () => false
   #isCopying = false
-  /** Answers up to so many ends of transactions are those of the simulation's own statements. */
+  /** The number of transaction ends whose responses belong to the simulation's own statements. */
   #toSkip = 0
   #done: ((answer: Message[]) => void) | undefined
-  /** `I` outside of a transaction, `T` in one, `E` in one that failed. */
+  /** `I` outside a transaction, `T` in one, `E` in a failed one. */
   state = 'I'
 
   private constructor(pid: number, socket: Socket) {
@@ -46,8 +46,8 @@ export class Backend {
   }
 
   /**
-   * Runs a unit; the answer is what the simulated connection receives. Resolves late when the unit waits for a lock. `before`
-   * are statements of the simulation, sent with it and run in a transaction of their own: only outside of one.
+   * Runs a unit, and resolves with the messages for the simulated connection; later if the unit waits for a lock. `before` are
+   * statements of the simulation that run first, in a transaction of their own: only outside a transaction.
    */
   async run(unit: Unit, before?: string): Promise<Message[]> {
     if (before !== undefined) {
@@ -68,7 +68,7 @@ export class Backend {
     return isKnown ? [{ type: '1', bytes: message('1') }, ...ordered] : ordered.filter(({ type }) => type !== '3')
   }
 
-  /** The text of a statement; of one that was prepared before, by its name. */
+  /** The text of a statement; for a prepared one, found by its name. */
   #textOf(unit: Unit): string {
     for (const { type, bytes } of unit) {
       if (type === 'P') return textAt(bytes, 5 + Buffer.byteLength(textAt(bytes, 5)) + 1)
@@ -81,12 +81,12 @@ export class Backend {
     return ''
   }
 
-  /** Sends what needs no answer, such as the rows of a copy. */
+  /** Sends messages without a response, such as the rows of a COPY. */
   send({ bytes }: Message): void {
     this.#socket.write(bytes)
   }
 
-  /** Ends whatever a simulated connection has left behind. Nothing may be running. */
+  /** Rolls back what a simulated connection has left open. No statement may be running. */
   async reset(): Promise<void> {
     if (this.#isCopying) await this.#ask(message('f', 'the client has gone'), (type) => type === 'Z')
     await this.#ask(SYNC, (type) => type === 'Z')
@@ -123,7 +123,7 @@ export class Backend {
 
   #take(bytes: Buffer): void {
     for (const one of this.#reader.read(bytes)) {
-      // Notices and changed settings are nobody's answer.
+      // Notices and changed settings are not part of a response.
       if ('NSA'.includes(one.type)) continue
       if (this.#toSkip > 0) {
         if (one.type === 'E') throw new Error(`PostgreSQL refused what sets the time: ${codeOf(one)}.`)
@@ -148,14 +148,14 @@ function endOf(last: string): (type: string) => boolean {
   return (type) => ENDS_EXECUTE.includes(type)
 }
 
-/** Rows without an order come as the plan has them, and plans differ with statistics: a seed must not depend on that. */
+/** Sorts rows without an order: their order depends on the plan, and so on statistics, on which a seed must not depend. */
 function sortRows(answer: Message[]): Message[] {
   const rows = answer.filter(({ type }) => type === 'D').sort((one, other) => Buffer.compare(one.bytes, other.bytes))
   let next = 0
   return answer.map((one) => (one.type === 'D' ? rows[next++]! : one))
 }
 
-/** The error in an answer, if there is one. */
+/** The error in a response, if there is one. */
 export const errorIn = (answer: Message[]) => {
   const error = answer.find(({ type }) => type === 'E')
   return error && codeOf(error)

@@ -1,4 +1,4 @@
-// A backup of the whole database and its restore, by the product's own statements; only the rows take a shorter way.
+// A backup of the whole database and its restore, with the product's own statements except for copying rows.
 import { existsSync } from 'node:fs'
 import { type Catalogue, columnList, readCatalogue } from '../../src/backup/catalogue.ts'
 import { keepClocks, raiseClocks } from '../../src/backup/clocks.ts'
@@ -10,13 +10,13 @@ import { readLedgers } from '../../src/erasure/ledger-files.ts'
 import type { Query } from '../../src/lib/pg/types.ts'
 import { instantOf } from './virtual-clock.ts'
 
-/** The rows of every table at one instant, as PostgreSQL writes them. */
+/** The rows of every table at one instant, as text from PostgreSQL. */
 export interface Backup {
   atMs: number
   rows: Map<string, string>
 }
 
-/** Reads all tables in one statement, so that they are of one instant. */
+/** Reads all tables in one statement, and so at one instant. */
 export async function takeBackup(query: Query, atMs: number): Promise<Backup> {
   const { tables } = await catalogueOf(query)
   const each = tables.map(({ name }) => `select '${name}' as name, array_agg(t::text) as rows from public.${name} t`)
@@ -28,7 +28,7 @@ export async function takeBackup(query: Query, atMs: number): Promise<Backup> {
 export async function loadBackup(query: Query, { rows }: Backup): Promise<void> {
   const { tables } = await catalogueOf(query)
   await query(`truncate ${tables.map(({ name }) => `public.${name}`).join(', ')}`)
-  // The order of the tables does not matter then: no reference is checked.
+  // Then references are not checked, and the order of the tables does not matter.
   await query('set local session_replication_role = replica')
   for (const { name, columns } of tables) {
     const text = rows.get(name)
@@ -59,7 +59,7 @@ export async function restoreBackup(query: Query, backup: Backup, erasureLedger:
 
 let catalogue: Catalogue | undefined
 
-/** Of the tables, which no seed changes. */
+/** The columns of the tables, which no seed changes. */
 async function catalogueOf(query: Query): Promise<Catalogue> {
   if (catalogue) return catalogue
   catalogue = await readCatalogue(query)

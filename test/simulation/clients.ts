@@ -1,4 +1,4 @@
-// Clients as our guide tells them to be: one key for each purchase, the same request again until the answer is final.
+// Clients that follow our guide: one key for each purchase, the same request again until its response is final.
 import type { ChargeAnswer } from '../../src/billing/charge/answer.ts'
 import { oneOffCharge } from '../../src/billing/charge/charge.ts'
 import type { ChargeRequest } from '../../src/billing/charge/request.ts'
@@ -11,13 +11,13 @@ import type { Random } from './random.ts'
 import type { Process, Scheduler } from './scheduler.ts'
 import { isLoss } from './session.ts'
 
-/** A process that answers requests. */
+/** A process that serves requests. */
 export interface Server {
   process: Process
   context: BillingContext
 }
 
-// A client gives up waiting for an answer after this long, and asks again.
+// The timeout of a request; then the client sends it again.
 const PATIENCE_MS = 10_000
 const LONGEST_PAUSE_MS = 300_000
 
@@ -35,7 +35,7 @@ export class Clients {
   readonly #organization: string
   readonly #running: () => ReadonlySet<Server>
   readonly #violated: (text: string) => void
-  /** How many backups were restored. */
+  /** The number of restored backups. */
   #restores = 0
 
   constructor(
@@ -51,7 +51,7 @@ export class Clients {
     this.#violated = violated
   }
 
-  /** All purchases and refunds once more, with their keys: after a restored backup nobody may pay or get back twice. */
+  /** Repeats all purchases and refunds with their keys: after a restored backup, no customer may be charged or refunded twice. */
   async repeat(): Promise<void> {
     this.#restores += 1
     const again = async ({ customer, key, minor, refunds }: Purchase) => {
@@ -63,7 +63,7 @@ export class Clients {
     await Promise.all(this.#purchases.map(again))
   }
 
-  /** A customer's purchase, and perhaps refunds of it, by a client that tries again until it knows. */
+  /** Makes a customer's purchase, and perhaps refunds it; the client retries until it knows the outcome. */
   async shop(customer: string, key: string): Promise<void> {
     const minor = this.#random.between(1, 9)
     const refunds: RefundRequest[] = []
@@ -72,7 +72,7 @@ export class Clients {
     const attempts = isImpatient
       ? [this.#buy(customer, key, minor), this.#buy(customer, key, minor)]
       : [this.#buy(customer, key, minor)]
-    // A backup that is restored between two answers may have forgotten the order of the first.
+    // A backup that is restored between two responses may lack the order of the first.
     const noted = attempts.map(async (attempt) => ({ answer: await attempt, restores: this.#restores }))
     const [first, other] = await Promise.all(noted)
     const { answer } = first!
@@ -86,7 +86,7 @@ export class Clients {
     }
   }
 
-  /** Asks until the answer is final; then it must stay so. */
+  /** Repeats the request until the response is final; then it must not change. */
   async #buy(customer: string, key: string, minor: number): Promise<ChargeAnswer> {
     const request: ChargeRequest = {
       externalId: customer,
@@ -121,7 +121,7 @@ export class Clients {
   }
 
   async #repay(request: RefundRequest): Promise<void> {
-    // A refund may be refused for good: a client does not try for ever.
+    // A refund may be refused permanently, so the client does not retry forever.
     for (let tries = 0; tries < 6; tries++) {
       const answer = await this.#ask(`refund ${request.idempotencyKey ?? 'of all'}`, (context) =>
         refund(context, this.#organization, request),
@@ -131,7 +131,7 @@ export class Clients {
     }
   }
 
-  /** One request to one process; undefined when it brought nothing. */
+  /** Sends one request to one process; undefined without a response. */
   async #ask<T>(what: string, call: (context: BillingContext) => Promise<T>): Promise<T | undefined> {
     if (this.#running().size === 0) return undefined
     const { process, context } = this.#random.pick([...this.#running()])

@@ -1,4 +1,4 @@
-// The real PostgreSQL on virtual time: the product's own connections, their statements one at a time in the scheduler's order.
+// The real PostgreSQL on virtual time, with the product's own connections, whose statements run one at a time as scheduled.
 import pg from 'pg'
 import { type Db, openDb } from '../../src/lib/pg/db.ts'
 import type { NamedRow, Param, Query, Statement } from '../../src/lib/pg/types.ts'
@@ -9,25 +9,25 @@ import { Session, type Shared } from './session.ts'
 import { SimulatedSocket } from './socket.ts'
 import { FORGET, SEARCH_PATH, SETUP, setBeginning, setTime, WAITS } from './virtual-clock.ts'
 
-/** What may go wrong between a process and its database, each the probability for one statement. */
+/** The faults between a process and its database: for each its probability for one statement. */
 export interface DatabaseFaults {
   /** The connection breaks before the statement arrives. */
   before: number
-  /** The statement is done, and the connection breaks before its answer arrives. */
+  /** The statement is executed, and the connection breaks before its response arrives. */
   after: number
-  /** The statement is done, and the process dies before it receives the answer. */
+  /** The statement is executed, and the process dies before it receives the response. */
   crash: number
 }
 
-// Its statements are planned once, for tables of any size.
+// Statements are planned once, for tables of any size.
 const MONITOR = ['set synchronous_commit = off', 'set plan_cache_mode = force_generic_plan', 'set enable_seqscan = off']
 
-// Of one process: a few, so that its requests also wait for one another.
+// The connections of one process: few, so that its requests also wait for each other.
 const CONNECTIONS = 4
 
 export class Database {
   readonly #url: string
-  /** Asks for the simulation itself, beside all simulated connections. */
+  /** The simulation's own connection, besides the simulated ones. */
   readonly #monitor: pg.Client
   readonly #idle: Backend[] = []
   readonly #all: Backend[] = []
@@ -35,7 +35,7 @@ export class Database {
   readonly #empty: Backup
   #timeMs = 0
   #sessions = new Set<Session>()
-  /** Whether locks may have become free since blocked statements were looked at. */
+  /** Whether locks may have become free since the blocked statements were checked. */
   #hasChanged = false
   #lookedUpTo = 0
 
@@ -58,7 +58,7 @@ export class Database {
     return new Database(url, monitor, empty)
   }
 
-  /** Forgets what the seed before has left; a seed that restores a backup begins with empty tables. */
+  /** Removes the state of the previous seed; a seed that restores a backup begins with empty tables. */
   async begin(isEmpty = false): Promise<void> {
     await this.#endAll()
     await this.setTime(0)
@@ -72,7 +72,7 @@ export class Database {
     return takeBackup(queryOf(this.#monitor), nowMs)
   }
 
-  /** Restores a backup at one go, when every process is dead. */
+  /** Restores a backup in one step, while all processes are dead. */
   async restore(nowMs: number, backup: Backup, erasureLedger: string): Promise<void> {
     await this.#endAll()
     await this.setTime(nowMs)
@@ -80,7 +80,7 @@ export class Database {
     await restoreBackup(queryOf(this.#monitor), backup, erasureLedger)
   }
 
-  /** A statement of the simulation itself: at once, and it never fails. */
+  /** Runs a statement of the simulation itself, immediately and without faults. */
   async ask(nowMs: number, statement: Statement, params: readonly Param[] = []): Promise<NamedRow[]> {
     await this.setTime(nowMs)
     return (await this.#monitor.query({ ...statement, values: params as unknown[] })).rows
@@ -120,7 +120,7 @@ export class Database {
     })
   }
 
-  /** After each step: statements whose lock is free go on, and what dead processes left behind is rolled back. */
+  /** After each step: statements whose lock became free continue, and transactions of dead processes are rolled back. */
   async settle(): Promise<void> {
     for (let isMoving = true; isMoving; ) {
       isMoving = false
@@ -148,7 +148,7 @@ export class Database {
     await this.#monitor.query(setTime(ms))
   }
 
-  /** The statements that a connection runs before a transaction which begins at this time. */
+  /** The statements that a connection runs before a transaction that begins at this time. */
   #beginAt(ms: number): string {
     if (ms === this.#timeMs) return setBeginning(ms)
     this.#timeMs = ms
@@ -168,7 +168,7 @@ export class Database {
   }
 
   async #acquire(): Promise<Backend> {
-    // The one used last, which has planned most statements.
+    // The most recently used one, which has planned the most statements.
     const idle = this.#idle.pop()
     if (idle) return idle
     const backend = await Backend.open(this.#url, SEARCH_PATH)
@@ -196,7 +196,7 @@ export class Database {
     await this.#monitor.query('select pg_catalog.pg_cancel_backend($1)', [pid])
   }
 
-  /** Whether a statement began to wait since the last look for circles. */
+  /** Whether a statement began to wait since the last check for deadlocks. */
   #newlyBlocked(): boolean {
     const latest = Math.max(0, ...[...this.#sessions].map((one) => (one.isBlocked ? one.blockedAt : 0)))
     const isNew = latest > this.#lookedUpTo
@@ -204,7 +204,7 @@ export class Database {
     return isNew
   }
 
-  /** Ends the wait that closed a circle, as PostgreSQL does; it is always the one that began to wait last. */
+  /** Fails a statement of a deadlock, as PostgreSQL does; always the one that began to wait last. */
   async #breakDeadlock(): Promise<boolean> {
     const blocked = [...this.#sessions].filter(({ isBlocked }) => isBlocked)
     if (blocked.length < 2) return false

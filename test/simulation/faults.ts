@@ -1,4 +1,4 @@
-// What goes wrong in a seed: statements and calls by chance, and processes that die or stand still.
+// The faults of a seed: failing statements and calls, and processes that die or freeze.
 import type { Server } from './clients.ts'
 import type { DatabaseFaults } from './database.ts'
 import type { NetworkFaults } from './provider.ts'
@@ -16,7 +16,7 @@ export const CALM: DatabaseFaults & NetworkFaults = {
   partial: 0.05,
 }
 
-/** How often each fault happens in a seed. */
+/** The probability of each fault in a seed. */
 export function faultsOf(random: Random): Partial<DatabaseFaults & NetworkFaults> {
   const some = (most: number) => (random.chance(0.5) ? random.next() * most : 0)
   return {
@@ -29,7 +29,7 @@ export function faultsOf(random: Random): Partial<DatabaseFaults & NetworkFaults
   }
 }
 
-/** Now and then a process dies, or stands still for longer than its leases last. */
+/** Sometimes kills a process, or freezes it for longer than its leases. */
 export function strike(scheduler: Scheduler, running: ReadonlySet<Server>, deadlineMs: number): void {
   const { random } = scheduler
   const chance = random.next()

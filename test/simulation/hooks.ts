@@ -1,4 +1,4 @@
-// What a simulation puts in the place of source files: counted ids, no measuring of real time, on demand one planted bug.
+// Replaces source files for a simulation: counted ids, no measuring of real time, and optionally one planted bug.
 import { readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -13,7 +13,7 @@ const REPLACED: Record<string, string> = {
 
 const loaded = new Set<string>()
 
-/** Throws if a file of the source was imported before `replaceSources`: then it has real ids and measures real time. */
+/** Throws if a source file was imported before `replaceSources`, because then it uses real ids and real time. */
 export function checkReplaced(): void {
   if (!loaded.has(`${SOURCE}lib/pg/db.ts`)) throw new Error('The source was imported before replaceSources was called.')
 }

@@ -1,4 +1,4 @@
-// What must hold in an organization after every transaction of a simulation, and what must hold when all has come to rest.
+// The invariants of an organization after every transaction of a simulation, and at its end.
 import type { Database } from './database.ts'
 import type { Ledger, Movement } from './ledger.ts'
 import { moneyRules } from './money-rules.ts'
@@ -6,7 +6,7 @@ import { type Broken, first } from './rules.ts'
 import type { Shop } from './shops.ts'
 import { type OrderState, type Picture, type Promised, type RefundState, readStamped, type State } from './state.ts'
 
-/** What a reader was told of a project: its horizon, and the rows that were stamped before it then. */
+/** A horizon of a project that a reader received, and the rows with earlier stamps at that time. */
 interface Told extends Promised {
   rows: Set<string>
 }
@@ -27,12 +27,12 @@ export class Invariants {
     this.#ledger = ledger
   }
 
-  /** The first rule that is broken, in words. */
+  /** The sentence about the first broken rule. */
   check(state: State, { stamped }: Picture, isAtRest: boolean): string | undefined {
     return this.#findViolation(state, isAtRest) ?? this.#sync(stamped)
   }
 
-  /** A reader that had heard of the horizon `before` was told this one: what is stamped before it is what can be seen now, for ever. */
+  /** A reader that knew the horizon `before` received this one: from now on, the rows stamped before it must not change. */
   async promise(nowMs: number, project: string, horizon: string, before: string): Promise<string | undefined> {
     if (before > horizon) return `the horizon of ${project} went back from ${before} to ${horizon}`
     if (this.promised(project) > horizon) return undefined
@@ -41,19 +41,19 @@ export class Invariants {
     return undefined
   }
 
-  /** The last horizons that readers were told. */
+  /** The last horizons that readers received. */
   promises(): Promised[] {
     return [...this.#promised.values()].map(({ project, horizon }) => ({ project, horizon }))
   }
 
-  /** The last horizon that a reader was told. */
+  /** The last horizon that a reader received. */
   promised(project: string): string {
     return this.#promised.get(project)?.horizon ?? ''
   }
 
   /**
-   * A backup was restored: it may have forgotten what was final, and brings back rows that readers have seen in a newer form.
-   * What comes from now on is behind every horizon and every row of the report that was served.
+   * A backup was restored: it may lack final outcomes, and have older versions of rows that readers have seen. Later stamps are
+   * after every horizon and every row of the report that was served.
    */
   restored({ stamps }: State, { stamped }: Picture): void {
     this.#final.clear()
@@ -73,7 +73,7 @@ export class Invariants {
     ])
   }
 
-  /** Erased is erased, also after a restored backup. */
+  /** Erased profiles stay erased, also after a restored backup. */
   #erased({ erased }: State): Broken {
     const now = new Set(erased)
     const back = [...this.#gone].find((person) => !now.has(person))
@@ -89,7 +89,7 @@ export class Invariants {
     const open = mine.filter((refund) => refund.status !== 'failed')
     const done = mine.filter((refund) => refund.status === 'succeeded')
     const hard = (refunds: RefundState[]) => sum(refunds.filter(({ soft }) => !soft))
-    // The provider may have paid back what a soft refund counts as refunded, in a time that a restored backup has lost.
+    // The provider may have refunded the amount of a soft refund, in a period that a restored backup has lost.
     const claimed = open.some(({ adopted }) => adopted) ? hard(open) : sum(open)
     return first([
       () => this.#stays(order_id, status),
@@ -124,14 +124,14 @@ export class Invariants {
     ])
   }
 
-  /** Final is final. */
+  /** Final outcomes do not change. */
   #stays(id: string, status: string): Broken {
     const before = this.#final.get(id)
     if (status !== 'processing') this.#final.set(id, status)
     return before !== undefined && before !== status && `${id} was ${before} and became ${status}`
   }
 
-  /** Our word and the provider's. */
+  /** Our outcomes agree with the provider's. */
   #agrees(type: Movement['type'], key: string, status: string, isAtRest: boolean, isInTwoSteps = true): Broken {
     const known = this.#ledger.find(type, key)
     const truth = known === undefined ? 'nothing' : known.state === 'settled' ? known.verdict.outcome : known.state
@@ -139,7 +139,7 @@ export class Invariants {
       status === 'processing' ||
       status === truth ||
       (truth === 'refused' && status === (type === 'charge' ? 'cancelled' : 'failed')) ||
-      // Prepared at the most, and its handle was never stored: no process can confirm it.
+      // At most prepared, and its handle was never stored, so no process can confirm it.
       (truth === 'prepared' && status === 'cancelled') ||
       (truth === 'nothing' && status === 'cancelled' && isInTwoSteps) ||
       // A refund that the provider never received, at a provider that cannot refuse one.
@@ -148,7 +148,7 @@ export class Invariants {
     return isAtRest && status === 'processing' && `a ${type} is still processing`
   }
 
-  /** Rows come later than all that were there before. */
+  /** New rows have later stamps than all earlier rows. */
   #report({ stamps }: State): Broken {
     const fresh = stamps.slice(this.#rows)
     const isBehind = fresh.some((stamp) => stamp <= this.#lastStamp)
@@ -157,7 +157,7 @@ export class Invariants {
     return isBehind && 'a row of the report appeared behind one already served'
   }
 
-  /** Each success of a linked customer makes one transaction, of its amount; the totals count them all. */
+  /** Each success of a linked customer has one transaction with its amount; the totals count all of them. */
   #transactions({ totals, orders }: State): Broken {
     const linked = new Set(this.#shop.customers.filter(({ profile }) => profile !== null).map((one) => one.externalId))
     return first(
@@ -172,10 +172,10 @@ export class Invariants {
     )
   }
 
-  /** Nothing appears before a horizon that a reader was told. */
+  /** No row appears before a horizon that a reader received. */
   #sync(stamped: Picture['stamped']): string | undefined {
     for (const [project, { horizon, rows }] of this.#promised) {
-      // A horizon told since the last commit was told with the rows of now.
+      // A horizon that was received since the last commit has the current rows.
       for (const stamp of stamped.get(project) ?? [])
         if (!rows.has(stamp)) return `${stamp} appeared before the horizon ${horizon} of ${project}`
     }
@@ -183,7 +183,7 @@ export class Invariants {
   }
 }
 
-/** One row for the charge and one for each settled refund that moved money, with their very amounts. */
+/** One row for the charge and one for each settled refund that moved money, with the exact amounts. */
 function reportOf({ status, minor, rows }: OrderState, refunds: RefundState[]): Broken {
   const isReported = status === 'succeeded' || status === 'failed'
   const due = [

@@ -1,4 +1,4 @@
-// What the payment providers of a seed know: one movement a key, prepared payments, refusals.
+// The state of the payment providers of a seed: one movement for each key, prepared payments, refusals.
 import type { Conflict, NotFound, Prepared, Refused, Settled, Unconfirmed } from '../../src/providers/outcomes.ts'
 import {
   type ChargeRequest,
@@ -16,9 +16,9 @@ export interface Movement {
   key: string
   reference: string
   amountMinor: bigint
-  /** The provider's name of it. */
+  /** The provider's reference of it. */
   transactionId: string
-  /** Of a refund: the provider's name of the charge that it pays back. */
+  /** For a refund: the provider's reference of the refunded charge. */
   charge: string | undefined
   atMs: number
 }
@@ -37,21 +37,21 @@ interface Payment {
   verdict: Settled | Refused | undefined
 }
 
-/** How long the provider of two steps remembers a key. */
+/** How long the two-step provider remembers a key. */
 export const KEY_LIFE_MS = 24 * 3600 * 1000
 
-/** How a charge ends that nothing disturbs. */
+/** The outcome of a charge without faults. */
 export interface Fate {
   isDeclined: boolean
-  /** The provider approves a cent less than asked. */
+  /** The provider approves a cent less than requested. */
   isPartial: boolean
 }
 
 export class Ledger {
   readonly movements: Movement[] = []
-  /** By type and key: what the last payment or refund under the key became. */
+  /** By type and key: the outcome of the last payment or refund with the key. */
   readonly #entries = new Map<string, Entry>()
-  /** Prepared payments by their handles: several of one key when the provider had forgotten the key between them. */
+  /** Prepared payments by their handles; a key has several if the provider had forgotten it in between. */
   readonly #payments = new Map<string, Payment>()
 
   find(type: Type, key: string): Entry | undefined {
@@ -76,7 +76,7 @@ export class Ledger {
     return this.#settle(nowMs, request, fate)
   }
 
-  /** The first of two steps: the payment exists, and no money moves. A key is remembered for a day. */
+  /** The first of two steps: creates the payment without moving money. A key is remembered for a day. */
   prepare(nowMs: number, request: ChargeRequest): Prepared | Conflict {
     const known = [...this.#payments.values()].find(
       (one) => one.request.key === request.key && nowMs - one.atMs < KEY_LIFE_MS,
@@ -89,7 +89,7 @@ export class Ledger {
     return { outcome: 'prepared', handle }
   }
 
-  /** The second step, by the handle alone. A declined payment is cancelled, so that it can never be confirmed again. */
+  /** The second step, by the handle. A declined payment is cancelled, so that it can never be confirmed again. */
   confirm(nowMs: number, handle: string, fate: Fate): Settled | Refused {
     const payment = this.#payments.get(handle)!
     payment.verdict ??= this.#settle(nowMs, payment.request, fate)
@@ -110,7 +110,7 @@ export class Ledger {
     return payment.verdict
   }
 
-  /** The payment made under a key since an instant, the one that charged before others. */
+  /** The payment with a key since an instant; one that charged is preferred. */
   findByKey(key: string, since: string): Prepared | Settled | NotFound {
     const found = [...this.#payments.values()].filter(
       (one) => one.request.key === key && instantOf(one.atMs) >= since && one.verdict?.outcome !== 'refused',
@@ -152,7 +152,7 @@ export class Ledger {
       }))
   }
 
-  /** What a provider tells a reconciliation. */
+  /** The movements that a provider lists for a reconciliation. */
   list(psp: string, since: string): Told[] {
     return this.movements
       .filter((one) => one.psp === psp && instantOf(one.atMs) >= since)

@@ -1,4 +1,4 @@
-// npm run simulate: plays many seeds, prints the story of any that breaks a rule; --seed plays one again, --restores only
+// npm run simulate: runs many seeds, and prints the steps of any that breaks a rule; --seed repeats one, --restores runs only
 // those that restore a backup.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -16,11 +16,11 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     mutant: { type: 'string' },
     jobs: { type: 'string', default: '1' },
-    // Only the seeds in which a backup is restored.
+    // Only seeds that restore a backup.
     restores: { type: 'boolean', default: false },
   },
 })
-// What a process that died in the simulation held stays in memory, some megabytes a seed: many seeds take several programs.
+// The memory of dead simulated processes is not freed, some megabytes for each seed, so many seeds need several programs.
 const SEEDS_A_PROGRAM = 100
 
 const first = Number(values.seed ?? values.from)
@@ -36,7 +36,7 @@ try {
   await globalTeardown()
 }
 
-/** Several programs, --jobs of them at a time, until one finds a violation. */
+/** Runs several programs, --jobs at a time, until one finds a violation. */
 async function playInPrograms(): Promise<number> {
   const begun = performance.now()
   let next = first

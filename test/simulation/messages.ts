@@ -1,4 +1,4 @@
-// Messages of PostgreSQL's wire protocol, as far as the simulation has to tell them apart.
+// The messages of PostgreSQL's wire protocol that the simulation has to distinguish.
 
 /** One message: its type and all of its bytes. */
 export interface Message {
@@ -6,11 +6,11 @@ export interface Message {
   bytes: Buffer
 }
 
-/** Cuts a stream of bytes into messages. */
+/** Splits a stream of bytes into messages. */
 export class MessageReader {
   #rest: Buffer = Buffer.alloc(0)
 
-  /** The messages that are complete with these bytes. */
+  /** Adds bytes, and returns the messages that are now complete. */
   read(bytes: Buffer): Message[] {
     this.#rest = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes])
     const messages: Message[] = []
@@ -24,7 +24,7 @@ export class MessageReader {
   }
 }
 
-/** A message of this type with these parts: text ends with a zero byte. */
+/** A message of this type with these parts; texts end with a zero byte. */
 export function message(type: string, ...parts: (string | Buffer)[]): Buffer {
   const body = Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(`${part}\0`) : part)))
   const head = Buffer.alloc(5)

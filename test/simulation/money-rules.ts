@@ -1,9 +1,9 @@
-// The provider's movements of money against our orders and refunds, one by one.
+// Compares the provider's movements of money with our orders and refunds, one by one.
 import type { Ledger, Movement } from './ledger.ts'
 import { type Broken, first } from './rules.ts'
 import type { State } from './state.ts'
 
-/** Every movement of money is one of ours, still in progress or succeeded, and none is there twice. */
+/** Every movement of money belongs to one of our charges or refunds, in progress or succeeded, and none exists twice. */
 export function moneyRules({ orders, refunds }: State, ledger: Ledger): (() => Broken)[] {
   const purchases = new Map(orders.map((order) => [order.provider_key, order]))
   const ours = new Set(refunds.map(({ provider_key }) => provider_key))
@@ -32,7 +32,7 @@ export function moneyRules({ orders, refunds }: State, ledger: Ledger): (() => B
   ]
 }
 
-/** Money that moved for no order of any organization. Reconcile hands an operator a refund of more than is left to pay back. */
+/** Movements without an order in any organization. Reconcile reports a refund of more than the remaining amount to an operator. */
 export function strayMoney(states: State[], ledger: Ledger): Broken {
   const orders = states.flatMap((state) => state.orders)
   const keys = new Set([...orders, ...states.flatMap(({ refunds }) => refunds)].map((one) => one.provider_key))

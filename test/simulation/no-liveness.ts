@@ -1,4 +1,4 @@
-// In the place of src/lib/pg/liveness.ts, which measures silence in real time: a slow machine would change what a seed does.
+// Replaces src/lib/pg/liveness.ts, which measures silence in real time, so that a slow machine does not change the course of a seed.
 import type { Liveness } from '../../src/lib/pg/liveness.ts'
 
 export function openLiveness(): Liveness {

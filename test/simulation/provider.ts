@@ -1,4 +1,4 @@
-// The payment provider as a process sees it: behind a network that loses requests, delays them, and loses answers.
+// The payment provider as a process sees it: behind a network that loses or delays requests and loses responses.
 import type { Settled, Unknown } from '../../src/providers/outcomes.ts'
 import type { Provider, Reference, RefundRequest, Traits } from '../../src/providers/provider.ts'
 import { oneStep } from '../support/scripted-provider.ts'
@@ -10,15 +10,15 @@ export interface NetworkFaults {
   lost: number
   /** It arrives late, perhaps long after its caller has given up. */
   late: number
-  /** The answer never arrives, or late. */
+  /** The response never arrives, or late. */
   unanswered: number
   /** The card is declined. */
   declined: number
-  /** A cent less than asked is approved. */
+  /** A cent less than requested is approved. */
   partial: number
 }
 
-/** The calls that processes are making for charges they claimed: within the deadline no other process may end them. */
+/** The current calls of processes for charges they claimed: within the deadline no other process may end these charges. */
 export class OwnersCalls {
   readonly #open = new Map<string, { process: Process; untilMs: number }>()
 
@@ -46,12 +46,12 @@ export interface Behind {
   violated(text: string): void
 }
 
-/** A provider of one step and one of two, each for all merchant accounts. */
+/** A one-step and a two-step provider, each for all merchant accounts. */
 export function providersOf(behind: Behind): Provider[] {
   const { process, scheduler, ledger, owners, faults, deadlineMs, violated } = behind
   const { random } = scheduler
 
-  /** One call: a request and an answer, each with a fate of its own, and the deadline. */
+  /** One call: a request and a response, each with its own faults, and the deadline. */
   function call<T>(name: string, handle: () => T): Promise<T | Unknown> {
     return new Promise((resolve) => {
       const answer = (value: T | Unknown) => {

@@ -1,4 +1,4 @@
-// A seed in which all processes stop, a backup is restored, and customers and operators go on from what it holds.
+// A seed in which all processes stop, a backup is restored, and customers and operators continue from it.
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
 import { follow, onServer, type Stage } from './actors.ts'
 import type { Backup } from './backup.ts'
@@ -15,18 +15,18 @@ export interface Plan {
   tenants: readonly Tenant[]
   /** Kills every process. */
   stopAll(): void
-  /** Called when the database is restored, before anything else happens. */
+  /** Called directly after the database is restored. */
   restored(): Promise<void>
 }
 
-// The backup is taken while customers shop, and lost is what they do after it.
+// The backup is taken during purchases; those after it are lost.
 const BACKUP_WITHIN_MS = 20_000
 const RESTORED_WITHIN_MS = 60_000
-// Longer than the provider of two steps remembers a key.
+// Longer than the two-step provider remembers a key.
 const DAYS_MS = 26 * 3600 * 1000
-// An operator reconciles until the mark of the restore is cleared, which takes until every key was repeated.
+// An operator reconciles until the mark of the restore is cleared, when every key was repeated.
 const MAX_RECONCILIATIONS = 40
-// How often each project is read by a follower afterwards.
+// How often a follower reads each project afterwards.
 const FOLLOWED = 4
 
 /** Plans a backup and its restore, soon after or days later. */

@@ -1,8 +1,8 @@
-// How a rule of the simulation says that it is broken.
+// The error of a broken rule of the simulation.
 
 export type Broken = string | false | undefined
 
-/** What the first broken rule says. */
+/** The sentence about the first broken rule. */
 export function first(rules: (() => Broken)[]): string | undefined {
   for (const rule of rules) {
     const finding = rule()

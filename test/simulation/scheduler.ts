@@ -1,4 +1,4 @@
-// The seeded scheduler: everything that waits (for the database, the network, the time) waits here, and one goes on at a time.
+// The seeded scheduler: everything that waits (for the database, the network, or time) waits here, and one event runs at a time.
 import type { Clock } from '../../src/lib/clock.ts'
 import type { Random } from './random.ts'
 
@@ -7,12 +7,12 @@ interface Step {
   /** Milliseconds of virtual time before which it cannot happen. */
   atMs: number
   process: Process | undefined
-  /** Whoever only looks for what is due: not before there is something. */
+  /** For a search for due work: it does not run before some work is due. */
   isPoll: boolean
   run: () => Promise<void> | void
 }
 
-/** What crashes, pauses and has a clock of its own. */
+/** A simulated process, which can crash and freeze, and has a clock of its own. */
 export class Process {
   readonly name: string
   isAlive = true
@@ -27,7 +27,7 @@ export class Process {
     })
   }
 
-  /** From now on nothing of it goes on: whatever it waits for never comes. */
+  /** Ends it: nothing that it waits for happens any more. */
   crash(): void {
     this.isAlive = false
     this.#tellCrash()
@@ -37,10 +37,10 @@ export class Process {
 export class Scheduler {
   readonly random: Random
   nowMs = 0
-  /** When the next thing in the database is due; until then, looking for it would find nothing and is left out. */
+  /** When the next work in the database is due; searches for due work are skipped until then. */
   dueMs = Number.POSITIVE_INFINITY
   readonly #steps = new Set<Step>()
-  /** What happened, for the story of a failed seed. */
+  /** The steps so far, to be printed for a failed seed. */
   readonly story: string[] = []
 
   constructor(random: Random) {
@@ -51,7 +51,7 @@ export class Scheduler {
     this.story.push(`${String(this.nowMs).padStart(7)} ms  ${text}`)
   }
 
-  /** Lets `run` happen once, `afterMs` from now or at any later time. */
+  /** Schedules `run` once, `afterMs` from now or later. */
   add(process: Process | undefined, afterMs: number, run: Step['run'], isPoll = false): Step {
     const step = { atMs: this.nowMs + afterMs, process, run, isPoll }
     this.#steps.add(step)
@@ -62,7 +62,7 @@ export class Scheduler {
     this.#steps.delete(step)
   }
 
-  /** Runs asynchronous work of the simulation itself as a step, so that nothing else happens meanwhile. */
+  /** Runs asynchronous work of the simulation itself as one step, during which nothing else runs. */
   asStep<T>(work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => this.add(undefined, 0, () => work().then(resolve, reject)))
   }
@@ -86,7 +86,7 @@ export class Scheduler {
     }
   }
 
-  /** Lets one thing happen that can happen now; false when there is none. */
+  /** Runs one of the events that can run now; returns false if there is none. */
   async step(): Promise<boolean> {
     const ready: Step[] = []
     for (const step of this.#steps) {
@@ -101,12 +101,12 @@ export class Scheduler {
     return true
   }
 
-  /** Whether something can happen now. */
+  /** Whether an event can run now. */
   isReady(): boolean {
     return [...this.#steps].some((step) => step.process?.isAlive !== false && this.#readyMs(step) <= this.nowMs)
   }
 
-  /** The next instant at which something can happen; undefined when nothing ever will. */
+  /** The next instant at which an event can run; undefined if there is none. */
   nextMs(): number | undefined {
     const alive = [...this.#steps].filter(({ process }) => process?.isAlive !== false)
     const next = Math.min(...alive.map((step) => this.#readyMs(step)).filter((ms) => ms > this.nowMs))
@@ -118,12 +118,12 @@ export class Scheduler {
   }
 }
 
-// A batch is sent when the event loop comes round, its answer is read in the next round, and so on.
+// A batch is sent in the next turn of the event loop, its response is read in the one after that, and so on.
 const ROUNDS = 3
-// What Node calls requests to the file system that are under way.
+// Node's name for pending requests to the file system.
 const FILES = /FSReq|CloseReq/i
 
-/** Resolves to true when everything that follows from a step without waiting has happened, files included. */
+/** Resolves to true when everything has happened that follows from a step without waiting, including file operations. */
 export async function settleDown(rounds = ROUNDS): Promise<true> {
   for (let round = 0; round < rounds; round++) {
     await new Promise((resolve) => setImmediate(resolve))

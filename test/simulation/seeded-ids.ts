@@ -1,9 +1,9 @@
-// Ids in the place of src/lib/ids.ts: counted, so that a seed that is played again makes the same ones.
+// Replaces src/lib/ids.ts by counted ids, so that a repeated seed creates the same ones.
 
 let series = 0
 let count = 0
 
-/** Begins the ids of a seed, which no other seed makes. */
+/** Starts the ids of a seed, which differ from those of all other seeds. */
 export function beginIds(seed: number): void {
   series = seed
   count = 0

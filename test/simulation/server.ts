@@ -12,7 +12,7 @@ import { isLoss } from './session.ts'
 export interface Start extends Behind {
   database: Database
   faults: DatabaseFaults & NetworkFaults
-  /** The organization that has accounts of the provider of two steps. */
+  /** The organization with accounts at the two-step provider. */
   organizationId: string
   /** Called when a transaction has ended. */
   changed(): void
@@ -36,7 +36,7 @@ export function startServer(start: Start): Server {
   return { process, context }
 }
 
-/** One that remembers keys for ever serves all organizations; the other belongs to one, as a connected account does. */
+/** The provider that remembers keys forever serves all organizations; the other belongs to one, as a connected account does. */
 function providersFor({ organizationId, ...behind }: Start): Providers {
   const providers = providersOf(behind)
   return {

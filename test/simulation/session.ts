@@ -1,4 +1,4 @@
-// One connection of a simulated process: runs its statements on a real one, step by step, and lets things go wrong.
+// A connection of a simulated process: runs its statements on a real connection, step by step, with faults.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SHARED_LOCK_TIMEOUT } from '../../src/lib/batching.ts'
 import { type Backend, errorIn, type Unit } from './backend.ts'
@@ -11,12 +11,12 @@ export interface Shared {
   process: Process
   scheduler: Scheduler
   faults: DatabaseFaults
-  /** Called when a transaction has ended: its changes are visible now, and its locks free. */
+  /** Called when a transaction has ended: its changes are visible, and its locks are free. */
   changed(): void
   acquire(): Promise<Backend>
   release(backend: Backend): Promise<void>
   setTime(ms: number): Promise<void>
-  /** The statements that come before a transaction which begins at this time. */
+  /** The statements to run before a transaction that begins at this time. */
   beginAt(ms: number): string
   isWaiting(pid: number): Promise<boolean>
   cancel(pid: number): Promise<void>
@@ -26,10 +26,10 @@ export interface Shared {
 const STATEMENT_TIMEOUT_MS = 30_000
 const LOCK_TIMEOUT_MS = Number.parseInt(SHARED_LOCK_TIMEOUT, 10)
 const IDLE_IN_TRANSACTION_MS = 5_000
-// A statement that has not answered after this long may be waiting for a lock; then PostgreSQL is asked.
+// A statement without a response after this time may be waiting for a lock; then the simulation queries PostgreSQL.
 const QUICK_MS = 2
 
-// The first statement of an import, whose statements have no limit of time.
+// The first statement of an import, whose statements have no timeout.
 const IMPORT = 'select set_config(name, case name'
 
 type Fate = 'fine' | 'lost before' | 'lost after' | 'died after'
@@ -45,7 +45,7 @@ let waits = 0
 
 export class Session implements Link {
   socket!: SimulatedSocket
-  /** Counts up: which of several began to wait for a lock last. */
+  /** A counter, to find the statement that began to wait for a lock last. */
   blockedAt = 0
   isOver = false
   readonly #shared: Shared
@@ -57,9 +57,9 @@ export class Session implements Link {
   #hasFailed = false
   #isBroken = false
   #isImport = false
-  /** Whether the transaction has a limit for each wait for a lock. */
+  /** Whether the transaction has a lock timeout. */
   #hasLockTimeout = false
-  /** What PostgreSQL had not received when the process died is never run. */
+  /** Statements that PostgreSQL had not received when the process died never run. */
   #isCut: boolean | undefined
   #limit: ReturnType<Scheduler['add']> | undefined
 
@@ -78,7 +78,7 @@ export class Session implements Link {
   ready(): void {
     if (this.#isScheduled || this.#blocked || this.isOver) return
     this.#isScheduled = true
-    // PostgreSQL runs what it has received, whatever becomes of the process that sent it.
+    // PostgreSQL runs what it has received, even if the process has died.
     this.#shared.scheduler.add(undefined, 0, () => this.#step())
   }
 
@@ -87,8 +87,8 @@ export class Session implements Link {
   }
 
   /**
-   * Between steps: takes the answer of a statement that waits for its lock no longer, and ends what is dead or broken. Whether
-   * it did.
+   * Between steps: takes the response of a statement that no longer waits for its lock, and ends dead or broken connections.
+   * Returns whether it did anything.
    */
   async goOn(): Promise<boolean> {
     if (this.isOver) return false
@@ -109,7 +109,7 @@ export class Session implements Link {
     return true
   }
 
-  /** PostgreSQL notices that the client has gone: whatever it left open is rolled back. */
+  /** PostgreSQL detects that the client is gone, and rolls back its open transaction. */
   async end(): Promise<void> {
     if (this.isOver) return
     this.isOver = true
@@ -169,7 +169,7 @@ export class Session implements Link {
     this.#limit = this.#shared.scheduler.add(undefined, ms, end)
   }
 
-  /** The answer, or undefined while the statement waits for a lock. */
+  /** The response, or undefined while the statement waits for a lock. */
   async #answerOf({ answer }: Running): Promise<Message[] | undefined> {
     for (;;) {
       const quick = await Promise.race([answer, sleep(QUICK_MS, undefined)])
@@ -198,13 +198,13 @@ export class Session implements Link {
     if (isAnswered) {
       const answers = this.#answers.splice(0)
       if (process.isAlive) scheduler.add(process, 0, () => this.socket.answer(answers))
-      // A copy that waits for its rows is not idle.
+      // A COPY that waits for its rows is not idle.
       if (this.#isInTransaction && !isCopying) this.#limitIdling()
     }
     if (this.socket.next()) this.ready()
   }
 
-  /** PostgreSQL ends a transaction whose client keeps it waiting for too long. */
+  /** PostgreSQL ends a transaction that is idle for too long. */
   #limitIdling(): void {
     const { scheduler, process } = this.#shared
     this.#limit = scheduler.add(undefined, IDLE_IN_TRANSACTION_MS, () => {
@@ -218,7 +218,7 @@ export class Session implements Link {
     this.#limit = undefined
   }
 
-  /** The connection breaks; the process hears of it when it goes on. */
+  /** Breaks the connection; the process is notified when it runs again. */
   #break(): void {
     const { scheduler, process } = this.#shared
     this.#isBroken = true
@@ -237,7 +237,7 @@ function fateOf(chance: number, { before, after, crash }: DatabaseFaults): Fate 
 
 const LOSS = 'Connection terminated unexpectedly'
 
-/** Whether it is an error of the kind that this database makes on purpose. */
+/** Whether it is an error that the simulated database causes deliberately. */
 export const isLoss = (error: Error) =>
   /^(Connection terminated|timeout exceeded|Client has encountered a connection error)/.test(error.message)
 

@@ -1,13 +1,13 @@
-// The tenants of a seed: two organizations, three projects, merchant accounts of the same name, customers with cards.
+// The tenants of a seed: two organizations, three projects, merchant accounts with the same name, customers with cards.
 import type { Database } from './database.ts'
 import { ONE_STEP, TWO_STEPS } from './provider.ts'
 
 export interface Customer {
   externalId: string
   project: string
-  /** The profile it is linked to at first. */
+  /** The profile to which it is linked at first. */
   profile: string | null
-  /** `m2` is an account of the provider that charges in two steps. */
+  /** `m2` is an account of the two-step provider. */
   merchant: 'm1' | 'm2'
 }
 
@@ -17,7 +17,7 @@ export interface Shop {
   customers: Customer[]
 }
 
-/** The names of a seed are its own: all seeds share one database. */
+/** The names contain the seed, because all seeds share one database. */
 export function shopsOf(seed: number): Shop[] {
   const one = `sim-${seed}-one`
   const two = `sim-${seed}-two`

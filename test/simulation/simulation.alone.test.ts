@@ -1,4 +1,4 @@
-// A few seeds of the simulation, and proof that a seed plays again the same way. More: simulation.slow.test.ts.
+// A few seeds of the simulation, and proof that a seed is repeatable. More: simulation.slow.test.ts.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { type FreshDatabase, freshDatabase } from '../support/postgres.ts'

@@ -8,8 +8,7 @@ const run = promisify(execFile)
 const main = new URL('main.ts', import.meta.url).pathname
 
 const SEEDS = 60
-// One for each part of the path: the lease, the look, the sync's promise, the consumable, the sums of refunds. All others:
-// npm run mutants.
+// One bug for each part: the lease, the look, the sync guarantee, the consumable, the sums of refunds. All others: npm run mutants.
 const PLANTED = [
   'lease-forgotten',
   'cancelled-without-refusal',

@@ -1,10 +1,10 @@
-// The connection of a simulated process to PostgreSQL: what it writes is cut into statements, each a step of the scheduler.
+// The socket of a simulated process to PostgreSQL: splits what is written into statements, each a step of the scheduler.
 import { Duplex } from 'node:stream'
 import type { Unit } from './backend.ts'
 import { type Message, MessageReader, message, textAt } from './messages.ts'
 
 export interface Link {
-  /** Asked for the first statement, and for each one after the answer to the one before it. */
+  /** Called for the first statement, and for each next one after the response to the previous one. */
   ready(): void
   /** The client has closed the connection. */
   closed(): void
@@ -26,7 +26,7 @@ export class SimulatedSocket extends Duplex {
     this.#link = link
   }
 
-  // What pg asks of a socket.
+  // The methods of a socket that pg uses.
 
   connect(): this {
     setImmediate(() => this.emit('connect'))
@@ -70,7 +70,7 @@ export class SimulatedSocket extends Duplex {
     return this.#units[0]
   }
 
-  /** Takes the next statement off, and with it the sync that follows it. */
+  /** Removes and returns the next statement with the sync that follows it. */
   shift(): Unit {
     const unit = this.#units.shift()!
     const following = this.#units[0]
@@ -78,10 +78,10 @@ export class SimulatedSocket extends Duplex {
     return isFollowedBySync ? [...unit, ...this.#units.shift()!] : unit
   }
 
-  /** Leaves out what PostgreSQL would pass over after an error: all up to the next sync. */
+  /** Skips what PostgreSQL skips after an error: everything up to the next sync. */
   skipToSync(): void {
     while (this.#units.length > 0 && this.#units[0]!.at(-1)!.type !== 'S') this.#units.shift()
-    // The sync stands alone: what came before it in its statement is passed over too.
+    // Only the sync remains: the messages before it in its statement are skipped, too.
     if (this.#units.length > 0) this.#units[0] = [this.#units[0]!.at(-1)!]
   }
 
@@ -103,7 +103,7 @@ export class SimulatedSocket extends Duplex {
   }
 }
 
-/** What the story calls a statement: its name, or how it begins. */
+/** The label of a statement in the list of steps: its name, or its first words. */
 export function nameOf(unit: Unit): string {
   for (const { type, bytes } of unit) {
     if (type === 'P') {

@@ -1,9 +1,9 @@
-// What the database holds of the organizations of a seed, read in one statement, for the invariants.
+// The state of a seed's organizations in the database, read in one statement, for the invariants.
 import type { Database } from './database.ts'
 import type { Shop } from './shops.ts'
 import { instantOf } from './virtual-clock.ts'
 
-/** An order as the database has it, with all that was written because of it. Amounts are in cents. */
+/** An order with everything that was written because of it. Amounts are in cents. */
 export interface OrderState {
   order_id: string
   external_id: string
@@ -20,7 +20,7 @@ export interface OrderState {
   /** The amounts of its consumables, and how many of them are active. */
   consumables: number[]
   active: number
-  /** Rows of the report: what they are, and the cents. */
+  /** Rows of the report: type and cents. */
   rows: { type: string; status: string; minor: number }[]
   /** The events of the order and of its consumable, in their order. */
   events: string[]
@@ -41,35 +41,35 @@ export interface RefundState {
 export interface State {
   orders: OrderState[]
   refunds: RefundState[]
-  /** Per project: how many transactions there are, how many the totals say, and the prices of those that charges made. */
+  /** By project: the number of transactions, their total in the counters, and the prices of those created by charges. */
   totals: { project: string; transactions: number; counted: number; prices: number[] }[]
-  /** Of the rows that Tundish wrote. */
+  /** Only rows written by Tundish, not imported ones. */
   stamps: string[]
-  /** Profiles that are erased, and hold nothing of the person. */
+  /** Erased profiles without personal data. */
   erased: string[]
-  /** The instant, in milliseconds of virtual time, at which something in progress is due; null when nothing is in progress. */
+  /** When the next charge or refund in progress is due, in milliseconds of virtual time; null if none is in progress. */
   due_ms: number | null
 }
 
-/** A horizon of a project that a reader was told. */
+/** A horizon of a project that a reader received. */
 export interface Promised {
   project: string
   horizon: string
 }
 
-/** All that the rules look at. */
+/** The input of the rules. */
 export interface Picture {
-  /** In the order of the shops. */
+  /** The organizations, in the order of the shops. */
   states: State[]
-  /** By project: the rows that are stamped before the horizon that its readers were told. */
+  /** By project: the rows stamped before the horizon that its readers received. */
   stamped: Map<string, Set<string>>
 }
 
-/** Reads what is committed. While nothing more is committed, it returns what it read before. */
+/** Reads the committed state. Returns the previous one if nothing was committed since. */
 export class Reader {
   readonly #database: Database
   readonly #tenants: string
-  /** The transactions whose changes the picture shows. */
+  /** The transactions whose changes are included. */
   #seen: string | null = null
   #picture: Picture | undefined
 

@@ -1,4 +1,4 @@
-// PostgreSQL on virtual time: the functions and views of time that our statements use, in a schema that is looked at first.
+// PostgreSQL on virtual time: the time functions and views that our statements use, in a schema that comes first in the search path.
 
 export const SEARCH_PATH = 'simulated,pg_catalog,public'
 
@@ -24,10 +24,10 @@ export const SETUP = [
    select pid, datid, datname, backend_type, usename, state,
      case when xact_start is not null then ${sinceOf('application_name')} end as xact_start
    from pg_catalog.pg_stat_activity`,
-  // The session ends waits for locks itself, on virtual time.
+  // The simulation implements lock timeouts itself, on virtual time.
   `create function simulated.set_config(name text, value text, is_local boolean) returns text language sql volatile as
    $$ select case when name = 'lock_timeout' then value else pg_catalog.set_config(name, value, is_local) end $$`,
-  // No seed depends on what the seeds before it have changed.
+  // Otherwise a seed could depend on the changes of earlier seeds.
   'create view simulated.pg_stat_user_tables as select * from pg_catalog.pg_stat_user_tables where false',
 ]
 
@@ -37,16 +37,16 @@ export const setTime = (ms: number) => `select pg_catalog.setval('simulated.pres
 /** Sets the instant at which the next transaction of the connection begins. */
 export const setBeginning = (ms: number) => `set application_name = '${BEGUN}${instantOf(ms)}'`
 
-/** What earlier seeds left in the database is older than any reconciliation of a later one looks. */
+/** Makes the data of earlier seeds older than any reconciliation of a later one reaches back. */
 export const FORGET = [
   ...['orders', 'refunds'].map(
     (table) => `update ${table} set settled_at = '2000-01-01' where settled_at > '2000-01-01'`,
   ),
-  // Whether any are fresh is asked for all projects.
+  // The sweep checks all projects for fresh counts.
   'delete from counts',
 ]
 
-/** Connections that wait for others, each with those. */
+/** The connections that wait for locks, each with those that hold them. */
 export const WAITS = `
   select pid, pids from (select pid, pg_catalog.pg_blocking_pids(pid) as pids from unnest($1::int[]) pid) each
   where pids <> '{}'`

@@ -1,4 +1,4 @@
-// One seed: shops with customers, processes that serve them, clients that try again, operators, imports, erasures, and faults.
+// One seed: shops with customers, processes that serve them, clients that retry, operators, imports, erasures, and faults.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,23 +24,23 @@ import { Reader } from './state.ts'
 export interface Outcome {
   seed: number
   steps: number
-  /** The broken rule; undefined when all held. */
+  /** The broken rule; undefined if all held. */
   violation: string | undefined
   story: string[]
 }
 
 const DEADLINE_MS = 2_000
-// More than any seed needs: a seed that needs more does not come to rest.
+// More than any seed needs; a seed that reaches it does not terminate.
 const MAX_STEPS = 20_000
-// Faults end after this many steps, so that everything can come to rest.
+// Faults end after this many steps, so that the seed can end.
 const ROUGH_STEPS = 500
-// What is broken stays broken: not every commit has to be looked at.
+// A broken rule stays broken, so not every commit has to be checked.
 const CHECKED = 0.3
-// In so many seeds a backup is restored.
+// The part of the seeds that restore a backup.
 const RESTORED = 0.25
-// How often each project is read by a follower.
+// How often a follower reads each project.
 const FOLLOWED = 12
-// How often something else than a purchase happens.
+// The number of actions other than purchases.
 const HAPPENINGS = { least: 2, most: 7, withinMs: 60_000 }
 
 export async function simulate(database: Database, seed: number): Promise<Outcome> {
@@ -49,7 +49,7 @@ export async function simulate(database: Database, seed: number): Promise<Outcom
   const folder = mkdtempSync(join(tmpdir(), 'tundish-simulation-'))
   const world = new World(database, seed, folder)
   const { now } = performance
-  // Programs measure spans by this clock, and a seed must not depend on how fast the machine is.
+  // The program measures time by this clock, and a seed must not depend on the speed of the machine.
   performance.now = () => world.nowMs
   try {
     await world.prepare()
@@ -87,7 +87,7 @@ class World {
   readonly #audit: Audit
   #processes = 0
   #isDirty = false
-  /** In half of the seeds statements take time, in the others many happen in one millisecond. */
+  /** In half of the seeds statements take time; in the others many run in one millisecond. */
   readonly #isTimePassing: boolean
   #violation: string | undefined
 
@@ -120,7 +120,7 @@ class World {
     if (isRestored) planRestore({ tenants, stopAll: () => this.#stopAll(), restored: () => this.#restored() })
   }
 
-  /** Customers shop, and other things happen. */
+  /** Runs purchases and other actions. */
   #open({ shop, invariants }: Tenant): { stage: Stage; clients: Clients } {
     const violated = (text: string) => this.#violate(text)
     const running = () => this.#running
@@ -159,7 +159,7 @@ class World {
     return { seed: this.#seed, steps, violation: this.#violation, story: this.#scheduler.story }
   }
 
-  /** Frees what the processes hold. */
+  /** Frees the resources of the processes. */
   end(): void {
     for (const { process, context } of this.#started) {
       process.crash()
@@ -167,7 +167,7 @@ class World {
     }
   }
 
-  /** One thing happens now, or time goes on to the next; false when all is at rest. */
+  /** Runs one event, or advances the time to the next; returns false if there is none. */
   async #goOn(): Promise<boolean> {
     const isSlow = this.#random.chance(0.01)
     if (this.#isTimePassing && this.#random.chance(0.5)) this.#scheduler.nowMs += this.#random.between(1, 4)
@@ -175,7 +175,7 @@ class World {
       await this.#database.settle()
       return true
     }
-    // A connection that is being opened takes more rounds of the event loop than a statement.
+    // Opening a connection takes more turns of the event loop than a statement.
     await settleDown(20)
     if (!isSlow && this.#scheduler.isReady()) return true
     const { nowMs } = this.#scheduler
@@ -209,7 +209,7 @@ class World {
     this.#violation ??= text
   }
 
-  /** As for a restore: what was on its way to the database never arrives. */
+  /** As before a restore: what was being sent to the database never arrives. */
   #stopAll(): void {
     this.#isDirty = true
     for (const one of this.#running) crash(this.#scheduler, one.process)
@@ -220,7 +220,7 @@ class World {
     Object.assign(this.#faults, CALM)
   }
 
-  /** Starts a process; when it dies, another one starts in its place a while later. */
+  /** Starts a process; some time after it dies, another one replaces it. */
   #start(): void {
     const process = new Process(`process ${++this.#processes}`)
     const { random } = this.#scheduler

@@ -1,4 +1,4 @@
-// Statements that do not name their tenant, or do what one server must do alone: the reason of each, by the file that sends it.
+// Statements that do not name their tenant, or that need a single server: the reason of each, by the file that sends it.
 import type { Rule } from './rules.ts'
 
 const QUEUE =
@@ -44,7 +44,7 @@ export const EXCEPTIONS: Readonly<Record<string, Partial<Record<Rule, string>>>>
   'src/tenants/tenants.ts': { tenant: 'A new tenant must not have the id of another one anywhere.' },
 }
 
-/** The same for what many files do, by the rule and the table or function. */
+/** The same for statements of many files, by the rule and the table or function. */
 export const EVERYWHERE: Readonly<Record<string, string>> = {
   'clock in set: db_clock':
     'Stamps come from the clock of the server that has the rows, also behind a router. Citus alone forbids it.',

@@ -1,4 +1,4 @@
-// Judges the statements of a test run, as collect.mjs has noted them.
+// Checks the statements of a test run, which collect.mjs has recorded.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { migrations } from '../../../src/lib/pg/migrate.ts'
@@ -9,7 +9,7 @@ export interface Judgement {
   /** Distinct statements of the program, and the files that sent them. */
   statements: number
   files: Set<string>
-  /** What has no exception: a sentence each, with the statement. */
+  /** Breaches without an exception: a sentence for each, with the statement. */
   breaches: string[]
   /** Exceptions that no statement needed. */
   needless: string[]
@@ -58,7 +58,7 @@ interface Noted {
   origin: string
 }
 
-/** Each once; those of the tests themselves are left out. */
+/** The distinct statements, without those of the tests themselves. */
 function notedIn(folder: string): Noted[] {
   const lines = readdirSync(folder).flatMap((file) => readFileSync(join(folder, file), 'utf8').split('\n'))
   return [...new Set(lines)]
@@ -66,7 +66,7 @@ function notedIn(folder: string): Noted[] {
     .filter(({ origin }) => origin !== 'test')
 }
 
-/** The tables that have a tenant's column, by the migrations. */
+/** The tables with a tenant's column, from the migrations. */
 export async function tenantTables(): Promise<Set<string>> {
   const text = (await migrations()).map(({ sql }) => sql).join('\n')
   const tables = text.matchAll(/^create table (\w+) \((.*?)\n\)/gms)

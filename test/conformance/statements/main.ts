@@ -1,4 +1,4 @@
-// npm run statements -- [FILES]: runs the tests and says which statements a router by tenant could not place.
+// npm run statements -- [FILES]: runs the tests and prints the statements that could not be routed by tenant.
 import { runAndJudge } from './run.ts'
 
 const files = process.argv.slice(2)
@@ -7,6 +7,6 @@ const { statements, files: senders, breaches, needless, code } = await runAndJud
 const all = files.length === 0
 process.stdout.write(`${statements} statements of ${senders.size} files; the tests ended with ${code}.\n`)
 for (const breach of breaches) process.stdout.write(`\n${breach}\n`)
-// Some files leave some exceptions unused.
+// A run of some files does not use all exceptions.
 if (all) for (const one of needless) process.stdout.write(`\nThis exception is not needed: ${one}\n`)
 process.exitCode = code !== 0 || breaches.length > 0 || (all && needless.length > 0) ? 1 : 0

@@ -1,11 +1,11 @@
-// What a router of statements to servers by tenant needs of each: that it names its tenant, and does nothing across tenants.
+// The rules for statements that are routed to servers by tenant: each names its tenant, and does nothing across tenants.
 import { loadModule, parseSync } from 'libpg-query'
 
 export type Rule = 'tenant' | 'lock' | 'empty select' | 'clock in set' | 'insert beside read'
 
 export interface Breach {
   rule: Rule
-  /** The table, or the function. */
+  /** The table or function. */
   what: string
 }
 
@@ -14,7 +14,7 @@ await loadModule()
 // biome-ignore lint/suspicious/noExplicitAny: the parser's tree has some hundred kinds of nodes.
 type Node = any
 
-/** A relation of a statement; only tables of tenants have to be bound. */
+/** A relation of a statement; only tables of tenants must be bound to a tenant. */
 interface Relation {
   table: string | undefined
   bound: boolean
@@ -29,11 +29,11 @@ interface Scope {
 }
 
 const TENANT_COLUMNS = new Set(['organization_id', 'project_id'])
-// Their own id names the tenant.
+// Their own id identifies the tenant.
 const TENANTS = new Set(['organizations', 'projects'])
 const NOT_STABLE = new Set(['db_clock', 'clock_timestamp', 'now', 'gen_random_uuid', 'random', 'nextval', 'safe_until'])
 
-/** Every breach of one text, which may hold several statements. Throws when it cannot be parsed. */
+/** The breaches of a text, which may contain several statements. Throws if it cannot be parsed. */
 export function breachesOf(text: string, tenantTables: ReadonlySet<string>): Breach[] {
   const found: Breach[] = []
   if (text.trim() === '') return []
@@ -53,7 +53,7 @@ function check(
   const { withClause, larg, rarg, selectStmt } = statement as Node
   const known = new Set(ctes)
   for (const { CommonTableExpr: cte } of withClause?.ctes ?? []) {
-    // A recursive one reads itself.
+    // A recursive expression reads itself.
     if (withClause.recursive) known.add(cte.ctename)
     check(cte.ctequery, outer, known, tables, found)
     known.add(cte.ctename)
@@ -88,7 +88,7 @@ function checkScope(kind: string, statement: Node, scope: Scope, tables: Readonl
     checkInside(part, scope, tables, found)
 }
 
-/** Checks the statements within an expression; a statement ends the search, since it looks into itself. */
+/** Checks the statements within an expression; the search does not descend into them, because each checks its own parts. */
 function checkInside(node: Node, scope: Scope, tables: ReadonlySet<string>, found: Breach[]): void {
   if (node === null || typeof node !== 'object') return
   if (Array.isArray(node)) {
@@ -136,7 +136,7 @@ function addRelations(
   }
 }
 
-/** The parts of a condition of which each must hold. */
+/** The parts of a condition that are joined by `and`. */
 function conjuncts(condition: Node): Node[] {
   const { BoolExpr: bool } = condition ?? {}
   return bool?.boolop === 'AND_EXPR' ? bool.args.flatMap(conjuncts) : condition ? [condition] : []
@@ -161,7 +161,7 @@ function bind(condition: Node, scope: Scope): void {
 const partsOf = (node: Node): Node[] => (node?.RowExpr ? node.RowExpr.args.map(bare) : [bare(node)])
 const bare = (node: Node): Node => (node?.TypeCast ? bare(node.TypeCast.arg) : node)
 
-/** The tenant column on one side takes what is on the other: a value, another relation of this scope, or an outer one. */
+/** Binds the tenant column on one side to the other side: a value, another relation of this scope, or an outer one. */
 function equate(side: Node, other: Node, scope: Scope): void {
   for (const relation of relationsOf(side, scope)) {
     const column = other?.ColumnRef
@@ -176,7 +176,7 @@ function equate(side: Node, other: Node, scope: Scope): void {
   }
 }
 
-/** The tables of this scope whose tenant this column is. */
+/** The tables of this scope whose tenant column this is. */
 function relationsOf(node: Node, scope: Scope): Relation[] {
   const fields = node?.ColumnRef?.fields
   const name = fields?.at(-1)?.String?.sval
@@ -194,7 +194,7 @@ function connect(one: Relation, other: Relation): void {
   other.same.add(one)
 }
 
-/** What has the tenant of a bound relation is bound as well. */
+/** Relations with the same tenant as a bound relation are bound as well. */
 function spread({ relations }: Scope): void {
   const waiting = [...relations.values()].filter(({ bound }) => bound)
   for (let one = waiting.pop(); one; one = waiting.pop()) {
@@ -212,7 +212,7 @@ function functionsIn(node: Node): string[] {
   return [...own, ...Object.values(node).flatMap(functionsIn)]
 }
 
-/** One statement is one snapshot on one server, and is not on several: what it inserts it may then see. */
+/** On one server a statement is one snapshot. On several it is not, and may see the rows that it inserts. */
 function insertsBesideReads(statement: Node, tables: ReadonlySet<string>, found: Breach[]): void {
   const parts: Node[] = [...statement.withClause.ctes, { ...statement, withClause: undefined }]
   for (const [n, part] of parts.entries()) {

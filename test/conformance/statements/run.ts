@@ -1,4 +1,4 @@
-// Runs test files and notes every statement that the program sends meanwhile, in all processes.
+// Runs test files and records every statement that the program sends during the run, in all processes.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -12,7 +12,7 @@ const COLLECT = join(import.meta.dirname, 'collect.mjs')
 export async function runAndJudge(args: string[]): Promise<Judgement & { code: number }> {
   const folder = mkdtempSync(join(tmpdir(), 'tundish-statements-'))
   try {
-    // A run within a test would otherwise report to that one.
+    // Otherwise a run within a test would report to that test.
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     const child = spawn(join(ROOT, 'bin/test'), args, {
       cwd: ROOT,
