@@ -6,6 +6,7 @@ import { hasAccount } from '../ingest/stripe/start.ts'
 import { beginState, findState, type ImportState, listStates, stopState } from '../ingest/stripe/state.ts'
 import { ApiError } from '../lib/errors.ts'
 import { Type } from '../lib/shape/schema.ts'
+import { shorten } from '../lib/text.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
 import { absent, requireProject } from './exist.ts'
 import type { Input, Operation } from './operation.ts'
@@ -167,7 +168,9 @@ function readSince(given: string): string {
   try {
     return readInstant(given)
   } catch (error) {
-    throw error instanceof TimeError ? new ApiError(400, 'invalid_property', `since ${error.message}.`) : error
+    throw error instanceof TimeError
+      ? new ApiError(400, 'invalid_property', `since ${error.message}, got "${shorten(given, 64)}".`)
+      : error
   }
 }
 

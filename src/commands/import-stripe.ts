@@ -12,6 +12,7 @@ import { chooseAccount, openSource, openWithKey, requireProjectOf } from '../ing
 import { beginState, type ImportName, type StripeImportOptions } from '../ingest/stripe/state.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { causeOf, isUnavailable } from '../lib/pg/errors.ts'
+import { shorten } from '../lib/text.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
 import { type Result, untilStopped, withSettings } from './command.ts'
 import { commandLine } from './operations.ts'
@@ -153,7 +154,7 @@ function readSince(given: string | undefined): string | null {
   try {
     return readInstant(given)
   } catch (error) {
-    throw error instanceof TimeError ? new UsageError(`--since ${error.message}.`) : error
+    throw error instanceof TimeError ? new UsageError(`--since ${error.message}, got "${shorten(given, 64)}".`) : error
   }
 }
 

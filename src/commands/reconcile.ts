@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import type { Difference, NotCompared } from '../billing/unknown/compare.ts'
 import { reconcile } from '../billing/unknown/reconcile.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
+import { shorten } from '../lib/text.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
 import { ProviderError } from '../providers/provider.ts'
 import { action } from './command.ts'
@@ -44,7 +45,7 @@ function instantOf(text: string): string {
   try {
     return readInstant(text)
   } catch (error) {
-    if (error instanceof TimeError) throw new UsageError(`--since ${error.message}.`)
+    if (error instanceof TimeError) throw new UsageError(`--since ${error.message}, got "${shorten(text, 64)}".`)
     throw error
   }
 }

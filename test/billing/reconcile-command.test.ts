@@ -162,7 +162,9 @@ describe('reconcile', () => {
   test('0 when all agree; 1 when the provider cannot be asked; 2 for what is no time', async () => {
     const future = new Date(Date.now() + 3_600_000).toISOString()
     assert.equal((await run('reconcile', '--since', future)).code, 0)
-    assert.equal((await run('reconcile', '--since', 'yesterday')).code, 2)
+    const { code: usage, stderr: sentence } = await run('reconcile', '--since', 'yesterday')
+    assert.equal(usage, 2)
+    assert.match(sentence, /^--since must be an RFC 3339 date-time such as \S+, got "yesterday"\.\n$/)
     assert.equal((await run('reconcile')).code, 2)
     await billing.simulator.stop()
     const { code, stderr } = await run('reconcile', '--since', all)

@@ -76,7 +76,11 @@ test('what cannot be imported is refused in one sentence', async () => {
     [['--merchant-account', 'x'], 1, /^Merchant account "x" is not connected to Stripe/],
     [['--key-file', wrong], 1, /^Stripe rejects the secret key/],
     [['--key-file', env['DATA_DIR']!], 1, /cannot be read/],
-    [['--key-file', keyFile, '--since', 'yesterday'], 2, /^--since must be an RFC 3339 date-time/],
+    [
+      ['--key-file', keyFile, '--since', 'yesterday'],
+      2,
+      /^--since must be an RFC 3339 date-time such as \S+, got "yesterday"\.$/m,
+    ],
     [['--key-file', keyFile, '--dry-run', '--follow'], 2, /exclude each other/],
     [['--key-file', keyFile, '--project', other.id], 1, /has no project/],
   ]
