@@ -1,4 +1,5 @@
 // The log: JSON lines into a file or a pipe, readable lines on a terminal.
+import { writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import { type DestinationStream, type Logger, pino } from 'pino'
 import { maskDigits } from './card-data.ts'
@@ -19,11 +20,16 @@ export function openLog(level: string, to: 1 | 2 | DestinationStream = 1, base: 
 const BATCHED = { sync: false, minLength: 3584, maxWrite: 4096 }
 const FLUSH_MS = 50
 
+// How long the end of the process waits for a reader that takes nothing.
+const FULL_PIPE_MS = 100
+const MAX_FULL_PIPE_WAITS = 50
+
 /** A closed terminal (EIO) is ignored, so that the program can still stop gracefully. */
 function openOutput(dest: 1 | 2): DestinationStream {
   const terminal = isatty(dest)
   const mode = terminal ? { sync: true } : BATCHED
   const output = pino.destination({ dest, ...mode })
+  output.flushSync = () => writeRest(dest, output as never)
   output.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EIO') throw error
     Object.assign(output, { write: () => {}, flush: () => {}, flushSync: () => {}, end: () => {} })
@@ -31,6 +37,35 @@ function openOutput(dest: 1 | 2): DestinationStream {
   if (!terminal) return flushedSoon(output)
   const stream = dest === 1 ? process.stdout : process.stderr
   return { write: (line) => output.write(readableLine(line, stream)) }
+}
+
+/** The parts of sonic-boom's stream that `writeRest` depends on. */
+interface Waiting {
+  _bufs: string[]
+  /** What is left of the last chunk; the thread pool writes it while `_writing`. */
+  _writingBuf: string
+  _writing: boolean
+  _len: number
+}
+
+/**
+ * Writes the lines that wait when the process ends. sonic-boom's own `flushSync` repeats a failed write for ever: without a
+ * reader, or on a full disk, the process would never end.
+ */
+function writeRest(fd: number, output: Waiting): void {
+  const own = output._writing ? '' : output._writingBuf
+  let rest = Buffer.from(own + output._bufs.join(''))
+  output._bufs.length = 0
+  if (!output._writing) output._writingBuf = ''
+  output._len = Buffer.byteLength(output._writingBuf)
+  for (let waits = 0; rest.length > 0; ) {
+    try {
+      rest = rest.subarray(writeSync(fd, rest))
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN' || ++waits > MAX_FULL_PIPE_WAITS) return
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, FULL_PIPE_MS)
+    }
+  }
 }
 
 /** Lines that wait are written after 50 ms. pino's own periodic flush makes a system call each time, also without any line. */
