@@ -15,23 +15,24 @@ export function table(view: View, name: string, content: Table, { empty, hideCap
   view.tables.set(name, content)
   const { caption, columns, rows } = content
   if (rows.length === 0) return html`<div class="empty" id="${name}">${empty ?? html`<p>Nothing here yet.</p>`}</div>`
-  const isEven = columns.every((one, n) => n === 0 || one.number || one.csvOnly)
+  const shown = [...columns.keys()].filter((n) => isShown(view, columns[n]!))
+  const isEven = shown.every((n) => n === 0 || columns[n]!.number)
   return html`<div class="scroll${isEven && ' even'}" tabindex="0" role="region" aria-label="${caption}"><table id="${name}">
     <caption class="${hideCaption ? 'hidden' : ''}">${caption}</caption>
-    <thead><tr>${columns.map(headOf)}</tr></thead>
-    <tbody>${rows.map((row) => html`<tr>${row.map((one, n) => cellOf(one, columns[n]!))}</tr>\n`)}</tbody>
+    <thead><tr>${shown.map((n) => headOf(columns[n]!))}</tr></thead>
+    <tbody>${rows.map((row) => html`<tr>${shown.map((n) => cellOf(row[n], columns[n]!))}</tr>\n`)}</tbody>
   </table></div>`
 }
 
-const headOf = ({ label, number, bar, csvOnly, sum }: Column) =>
-  csvOnly
-    ? ''
-    : bar
-      ? html`<td class="bars"></td>`
-      : html`<th scope="col" class="${number ? 'number' : ''}"${sum && html` data-sum`}>${label}</th>`
+/** A column of buttons is empty for a key that may not use them. */
+const isShown = ({ mayWrite }: View, { csvOnly, actions }: Column) => !csvOnly && (mayWrite || !actions)
 
-function cellOf(one: Cell | Piece, { number, bar, csvOnly }: Column): Piece {
-  if (csvOnly) return ''
+const headOf = ({ label, number, bar, sum }: Column) =>
+  bar
+    ? html`<td class="bars"></td>`
+    : html`<th scope="col" class="${number ? 'number' : ''}"${sum && html` data-sum`}>${label}</th>`
+
+function cellOf(one: Cell | Piece, { number, bar }: Column): Piece {
   const { shown, value } = isCell(one) ? one : { shown: one, value: undefined }
   const data = value === undefined || value === null ? '' : html` data-value="${value}"`
   const look = number ? (value === 0 ? 'number zero' : 'number') : bar ? 'bars' : ''

@@ -91,6 +91,7 @@ test('a key that may only read sees every page and no form of a change', async (
       ['/theme', '/sign-out'],
       path,
     )
+    assert.doesNotMatch(text, />Actions</, path)
   }
   for (const path of Object.keys(actions)) {
     const { status } = await dashboard.visit(filled(path), { cookie: reader.cookie, form: { name: 'x' } })

@@ -30,7 +30,7 @@ export async function charge(view: View): Promise<Page> {
           ? html`${id(order.consumable_id)} ${status(order.consumable_active ? 'active' : 'revoked')}`
           : '–',
       })}
-      ${form}
+      ${form && html`<div class="row">${form}</div>`}
       ${section('Timeline', timelineOf(view, timeline, order.currency_code))}
       ${order.client_metadata && section('Metadata', html`<pre>${JSON.stringify(order.client_metadata, null, 2)}</pre>`)}`,
   }

@@ -54,8 +54,9 @@ const list = (moments: Moment[]) =>
 
 function momentsOf(view: View, found: Result, names: Names): Moment[] {
   const { profile, sessions, subscriptions, transactions, declined_payments, money_back, orders } = found
+  // The payment report may name subscriptions by ids of the payment provider.
   const productOf = (id: string | null): string =>
-    subscriptions.find((one: Result) => one.id === id)?.product_name ?? id ?? ''
+    subscriptions.find((one: Result) => one.id === id)?.product_name ?? ''
   return [
     ...(profile.anonymized_at ? [{ at: profile.anonymized_at, what: 'Erased' }] : []),
     ...sessions.map((one: Result) => ({
