@@ -108,10 +108,6 @@ export function success(description: string, schema: Schema, withHorizon = false
 }
 
 const commonHeaders = {
-  'X-Request-Id': {
-    type: 'string',
-    description: "The caller's request id if it sent one, else the server's; the server's log has it.",
-  },
   RateLimit: {
     type: 'string',
     description: 'What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit.',

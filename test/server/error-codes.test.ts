@@ -89,6 +89,6 @@ describe('X-Error-Code', () => {
     >[])
       for (const { responses } of Object.values(path))
         for (const [status, { headers = {} }] of Object.entries(responses))
-          assert.equal('X-Error-Code' in headers, Number(status) >= 400)
+          assert.deepEqual(['X-Request-Id' in headers, 'X-Error-Code' in headers], [true, Number(status) >= 400])
   })
 })

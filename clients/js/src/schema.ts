@@ -3325,6 +3325,8 @@ export interface components {
     parameters: never;
     requestBodies: never;
     headers: {
+        /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
+        "X-Request-Id": string;
         /** @description Why the request was refused: a stable code for programs. The introduction lists them. */
         "X-Error-Code": "body_incomplete" | "body_required" | "invalid_host" | "invalid_http" | "invalid_json" | "invalid_parameter" | "invalid_property" | "invalid_query_string" | "invalid_url" | "parameter_required" | "property_required" | "repeated_parameter" | "unknown_parameter" | "unknown_property" | "path_not_found" | "method_not_allowed" | "request_timeout" | "body_too_large" | "uri_too_long" | "unsupported_media_type" | "unsupported_content_encoding" | "expectation_failed" | "headers_too_large" | "internal_error" | "database_timeout" | "database_unavailable" | "server_busy" | "write_conflict" | "invalid_cursor" | "unauthorized" | "object_not_found" | "rate_limited" | "profiles_not_found" | "amount_above_what_is_left" | "amount_not_positive" | "amount_too_many_decimals" | "charge_reference_unknown" | "idempotency_key_required" | "idempotency_key_reused" | "invalid_amount" | "nothing_left_to_refund" | "order_not_charged_here" | "order_not_succeeded" | "provider_not_set_up" | "refund_in_progress" | "unknown_order" | "provider_unavailable" | "amount_above_maximum" | "amount_too_large" | "card_data_in_metadata" | "charge_in_progress" | "currency_not_offered" | "metadata_too_large" | "no_saved_card" | "no_successful_payment" | "not_accepted_by_provider" | "one_off_charge_disabled" | "unknown_currency" | "unknown_customer" | "invalid_signature" | "audit_log_busy" | "master_key_replaced" | "migrations_pending";
     };
@@ -3344,6 +3346,7 @@ export interface operations {
             /** @description Yes. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3353,6 +3356,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3374,6 +3378,7 @@ export interface operations {
             /** @description Yes. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3383,6 +3388,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3393,6 +3399,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -3433,8 +3440,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
-                    "X-Request-Id"?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
                     /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
@@ -3452,6 +3458,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3462,6 +3469,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3472,6 +3480,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -3484,6 +3493,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3494,6 +3504,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -3520,8 +3531,7 @@ export interface operations {
             /** @description The funnel. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
-                    "X-Request-Id"?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
                     /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
@@ -3535,6 +3545,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3545,6 +3556,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3555,6 +3567,7 @@ export interface operations {
             /** @description The object does not exist, or belongs to another tenant. */
             404: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3565,6 +3578,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -3577,6 +3591,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3587,6 +3602,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -3619,8 +3635,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
-                    "X-Request-Id"?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
                     /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
@@ -3638,6 +3653,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3648,6 +3664,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3658,6 +3675,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -3670,6 +3688,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3680,6 +3699,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -3716,8 +3736,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
-                    "X-Request-Id"?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
                     /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
@@ -3735,6 +3754,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3745,6 +3765,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3755,6 +3776,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -3767,6 +3789,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3777,6 +3800,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -3803,8 +3827,7 @@ export interface operations {
             /** @description The profile. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
-                    "X-Request-Id"?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
                     /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
@@ -3818,6 +3841,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3828,6 +3852,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3838,6 +3863,7 @@ export interface operations {
             /** @description The object does not exist, or belongs to another tenant. */
             404: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3848,6 +3874,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -3860,6 +3887,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3870,6 +3898,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -3897,8 +3926,7 @@ export interface operations {
             /** @description The profiles are anonymized. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
-                    "X-Request-Id"?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
                     /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
@@ -3912,6 +3940,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3922,6 +3951,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3932,6 +3962,7 @@ export interface operations {
             /** @description The object does not exist, or belongs to another tenant. */
             404: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3942,6 +3973,7 @@ export interface operations {
             /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
             413: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3952,6 +3984,7 @@ export interface operations {
             /** @description The body is not application/json. */
             415: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3962,6 +3995,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -3974,6 +4008,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -3984,6 +4019,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4020,8 +4056,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
-                    "X-Request-Id"?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
                     /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
@@ -4039,6 +4074,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4049,6 +4085,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4059,6 +4096,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4071,6 +4109,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4081,6 +4120,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4107,8 +4147,7 @@ export interface operations {
             /** @description The session. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
-                    "X-Request-Id"?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
                     /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
@@ -4122,6 +4161,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4132,6 +4172,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4142,6 +4183,7 @@ export interface operations {
             /** @description The object does not exist, or belongs to another tenant. */
             404: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4152,6 +4194,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4164,6 +4207,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4174,6 +4218,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4200,8 +4245,7 @@ export interface operations {
             /** @description The replies. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
-                    "X-Request-Id"?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
                     /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
@@ -4215,6 +4259,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4225,6 +4270,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4235,6 +4281,7 @@ export interface operations {
             /** @description The object does not exist, or belongs to another tenant. */
             404: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4245,6 +4292,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4257,6 +4305,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4267,6 +4316,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4301,8 +4351,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
-                    "X-Request-Id"?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
                     /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
@@ -4320,6 +4369,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4330,6 +4380,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4340,6 +4391,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4352,6 +4404,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4362,6 +4415,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4408,8 +4462,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
-                    "X-Request-Id"?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
                     /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
@@ -4427,6 +4480,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4437,6 +4491,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4447,6 +4502,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4459,6 +4515,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4469,6 +4526,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4495,8 +4553,7 @@ export interface operations {
             /** @description The subscription. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
-                    "X-Request-Id"?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
                     /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
@@ -4510,6 +4567,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4520,6 +4578,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4530,6 +4589,7 @@ export interface operations {
             /** @description The object does not exist, or belongs to another tenant. */
             404: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4540,6 +4600,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4552,6 +4613,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4562,6 +4624,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4594,8 +4657,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
-                    "X-Request-Id"?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
                     /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
@@ -4613,6 +4675,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4623,6 +4686,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4633,6 +4697,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4645,6 +4710,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4655,6 +4721,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4681,8 +4748,7 @@ export interface operations {
             /** @description The product. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
-                    "X-Request-Id"?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
                     /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
@@ -4696,6 +4762,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4706,6 +4773,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4716,6 +4784,7 @@ export interface operations {
             /** @description The object does not exist, or belongs to another tenant. */
             404: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4726,6 +4795,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4738,6 +4808,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4748,6 +4819,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4782,8 +4854,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
-                    "X-Request-Id"?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
                     /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
@@ -4801,6 +4872,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4811,6 +4883,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4821,6 +4894,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4833,6 +4907,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4843,6 +4918,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4873,8 +4949,7 @@ export interface operations {
             /** @description A line for each record. */
             200: {
                 headers: {
-                    /** @description The caller's request id if it sent one, else the server's; the server's log has it. */
-                    "X-Request-Id"?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description What the key has left: `r` requests now, and more after `t` seconds. Absent if the key has no limit. */
                     RateLimit?: string;
                     /** @description What the key may send: `q` requests at once, and as many again in every `w` seconds. */
@@ -4892,6 +4967,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4902,6 +4978,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4912,6 +4989,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4924,6 +5002,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4934,6 +5013,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -4970,6 +5050,7 @@ export interface operations {
             /** @description The notification is handled, or was before. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4979,6 +5060,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4989,6 +5071,7 @@ export interface operations {
             /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
             413: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -4999,6 +5082,7 @@ export interface operations {
             /** @description The body is not application/json. */
             415: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5009,6 +5093,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -5021,6 +5106,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5031,6 +5117,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -5064,6 +5151,7 @@ export interface operations {
             /** @description The outcome of the charge. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5073,6 +5161,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5083,6 +5172,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5093,6 +5183,7 @@ export interface operations {
             /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
             413: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5103,6 +5194,7 @@ export interface operations {
             /** @description The body is not application/json. */
             415: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5113,6 +5205,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -5125,6 +5218,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5135,6 +5229,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -5168,6 +5263,7 @@ export interface operations {
             /** @description The outcome of the refund. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5177,6 +5273,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5187,6 +5284,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5197,6 +5295,7 @@ export interface operations {
             /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
             413: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5207,6 +5306,7 @@ export interface operations {
             /** @description The body is not application/json. */
             415: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5217,6 +5317,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -5229,6 +5330,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5239,6 +5341,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -5272,6 +5375,7 @@ export interface operations {
             /** @description What the customer owns. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5281,6 +5385,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5291,6 +5396,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5301,6 +5407,7 @@ export interface operations {
             /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
             413: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5311,6 +5418,7 @@ export interface operations {
             /** @description The body is not application/json. */
             415: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5321,6 +5429,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -5333,6 +5442,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5343,6 +5453,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -5376,6 +5487,7 @@ export interface operations {
             /** @description The next rows. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5385,6 +5497,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5395,6 +5508,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5405,6 +5519,7 @@ export interface operations {
             /** @description The body is larger than the server accepts: 1 MiB unless configured otherwise. */
             413: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5415,6 +5530,7 @@ export interface operations {
             /** @description The body is not application/json. */
             415: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5425,6 +5541,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -5437,6 +5554,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5447,6 +5565,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -5485,6 +5604,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now. */
                     "X-Sync-Horizon"?: string;
                     /** @description Only if commits that you have read were lost: delete what you stored with `updated_at` at or after this instant, and read everything again. */
@@ -5498,6 +5618,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5508,6 +5629,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5518,6 +5640,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -5530,6 +5653,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5540,6 +5664,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -5578,6 +5703,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now. */
                     "X-Sync-Horizon"?: string;
                     /** @description Only if commits that you have read were lost: delete what you stored with `updated_at` at or after this instant, and read everything again. */
@@ -5591,6 +5717,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5601,6 +5728,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5611,6 +5739,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -5623,6 +5752,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5633,6 +5763,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -5671,6 +5802,7 @@ export interface operations {
             /** @description A page of the list. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     /** @description Only with an `updated_at` filter: every change stamped before this instant is visible now. */
                     "X-Sync-Horizon"?: string;
                     /** @description Only if commits that you have read were lost: delete what you stored with `updated_at` at or after this instant, and read everything again. */
@@ -5684,6 +5816,7 @@ export interface operations {
             /** @description The request is malformed or breaks a rule. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5694,6 +5827,7 @@ export interface operations {
             /** @description The secret key is missing, misnamed, wrong or revoked. */
             401: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5704,6 +5838,7 @@ export interface operations {
             /** @description Too many requests: wait as long as `Retry-After` says. */
             429: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;
@@ -5716,6 +5851,7 @@ export interface operations {
             /** @description Internal error. The log has it under the request id. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     [name: string]: unknown;
                 };
@@ -5726,6 +5862,7 @@ export interface operations {
             /** @description A service that the server depends on cannot be reached: try again after `Retry-After` seconds. */
             503: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     "X-Error-Code": components["headers"]["X-Error-Code"];
                     /** @description Seconds to wait. */
                     "Retry-After"?: number;

@@ -1,4 +1,4 @@
-// Collects the OpenAPI description of a listener from its routes, and adds what all error responses have in common.
+// Collects the OpenAPI description of a listener from its routes, and adds what all responses have in common.
 import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 import type { Schema } from '../shape/schema.ts'
@@ -33,11 +33,11 @@ export async function describeRoutes(listener: FastifyInstance, description: Des
       },
       servers: [{ url: '/', description: 'This server.' }],
       tags,
-      components: { securitySchemes: securitySchemes as never, headers: { [HEADER]: codeHeader(errorCodes) } },
+      components: { securitySchemes: securitySchemes as never, headers: commonHeaders(errorCodes) },
     },
     transformObject: (document) => {
       if (!('openapiObject' in document)) return document.swaggerObject
-      referToCodes(document.openapiObject)
+      referToHeaders(document.openapiObject)
       describeQueryRules(document.openapiObject)
       describeOptionalBodies(document.openapiObject)
       const whole = { ...document.openapiObject, ...(webhooks && { webhooks }) }
@@ -46,13 +46,21 @@ export async function describeRoutes(listener: FastifyInstance, description: Des
   })
 }
 
-const HEADER = 'X-Error-Code'
+const ID_HEADER = 'X-Request-Id'
+const CODE_HEADER = 'X-Error-Code'
 
-function codeHeader(errorCodes: ErrorCodes) {
+function commonHeaders(errorCodes: ErrorCodes) {
   return {
-    description: 'Why the request was refused: a stable code for programs. The introduction lists them.',
-    required: true,
-    schema: { type: 'string' as const, enum: Object.keys(errorCodes) },
+    [ID_HEADER]: {
+      description: "The caller's request id if it sent one, else the server's; the server's log has it.",
+      required: true,
+      schema: { type: 'string' as const },
+    },
+    [CODE_HEADER]: {
+      description: 'Why the request was refused: a stable code for programs. The introduction lists them.',
+      required: true,
+      schema: { type: 'string' as const, enum: Object.keys(errorCodes) },
+    },
   }
 }
 
@@ -60,13 +68,14 @@ interface Document {
   paths?: Record<string, Record<string, { responses?: Record<string, { headers?: object }> }>> | object
 }
 
-/** Adds the header to every error response. Routes cannot refer to a component themselves: the plugin copies headers. */
-function referToCodes({ paths = {} }: Document): void {
+/** Adds the headers to every response. Routes cannot refer to a component themselves: the plugin copies headers. */
+function referToHeaders({ paths = {} }: Document): void {
   for (const path of Object.values(paths)) {
     for (const { responses = {} } of Object.values(path) as { responses?: Record<string, { headers?: object }> }[]) {
       for (const [status, response] of Object.entries(responses)) {
-        if (Number(status) < 400) continue
-        response.headers = { [HEADER]: { $ref: `#/components/headers/${HEADER}` }, ...response.headers }
+        const names = Number(status) < 400 ? [ID_HEADER] : [ID_HEADER, CODE_HEADER]
+        const common = names.map((name) => [name, { $ref: `#/components/headers/${name}` }])
+        response.headers = { ...Object.fromEntries(common), ...response.headers }
       }
     }
   }
@@ -118,5 +127,5 @@ function codesAsMarkdown(errorCodes: ErrorCodes): string {
   const rows = Object.entries(errorCodes).map(
     ([code, { status, meaning }]) => `| \`${code}\` | ${status} | ${meaning} |`,
   )
-  return `## Error codes\n\nEvery error response has one of these codes in the header \`${HEADER}\`.\n\n| code | status | meaning |\n|---|---|---|\n${rows.join('\n')}`
+  return `## Error codes\n\nEvery error response has one of these codes in the header \`${CODE_HEADER}\`.\n\n| code | status | meaning |\n|---|---|---|\n${rows.join('\n')}`
 }
