@@ -2,6 +2,7 @@
 import { finished, PassThrough, Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import type { App } from '../app.ts'
+import { PATIENCE } from '../ingest/slots.ts'
 import { ApiError, Refusal } from '../lib/errors.ts'
 import { refuseOtherMethods } from '../lib/http/listener.ts'
 import { problems } from '../lib/http/problems.ts'
@@ -73,7 +74,8 @@ export function importRoute(scope: FastifyInstance, app: App): void {
         await requireProject(app.db.query, project_id)
         const { body } = request
         const stream = () => (body ? openBody(body) : Readable.from([]))
-        const options = { projectId: project_id, live, emitEvents, dryRun: dry_run, skipBadLines: skip_bad_lines }
+        const flags = { live, emitEvents, dryRun: dry_run, skipBadLines: skip_bad_lines }
+        const options = { projectId: project_id, ...flags, patience: PATIENCE }
         const importing = importAudited(app, actorOf(request, app), options, [{ name: 'body', stream }])
         return importing.catch(throwAsApiError).finally(() => body && dropRest(body))
       },

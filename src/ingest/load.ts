@@ -2,6 +2,7 @@
 import pg from 'pg'
 import type { App } from '../app.ts'
 import { Refusal } from '../lib/errors.ts'
+import type { Patience } from '../lib/fair-queue.ts'
 import type { Db } from '../lib/pg/db.ts'
 import { isUnavailable, sqlState } from '../lib/pg/errors.ts'
 import type { Kind } from '../records/record.ts'
@@ -12,6 +13,7 @@ import { passHistory } from './payments.ts'
 import { readSources, type Source } from './reading.ts'
 import { countRejected, firstRejected, type Reject, type RejectedLine, rejectedLines } from './rejected.ts'
 import { type Connection, endTurn, keepTurn, openSession, waitForTurn } from './session.ts'
+import { inSlot } from './slots.ts'
 import { type StagedKind, Staging } from './staging.ts'
 import { gatherStatistics } from './statistics.ts'
 
@@ -30,6 +32,8 @@ export interface ImportOptions {
   skipBadLines?: boolean
   /** Receives the skipped lines, before anything is written. */
   saveRejected?: (lines: AsyncIterable<RejectedLine>) => Promise<void>
+  /** How long it may wait for other imports of this process before it reads a line. Without it, for ever. */
+  patience?: Patience
   signal?: AbortSignal
   onProgress?: (progress: Progress) => void
 }
@@ -64,12 +68,21 @@ export interface ImportResult {
  * Throws a `Refusal` if the project does not exist and when the import is aborted, and `Interrupted` if it may be repeated.
  */
 export async function importRecords(
+  app: Pick<App, 'db' | 'log'>,
+  options: ImportOptions,
+  sources: Iterable<Source> | AsyncIterable<Source>,
+): Promise<ImportResult> {
+  const organizationId = await findOrganization(app.db, options.projectId)
+  return inSlot(app.db, organizationId, () => importInSession(app, organizationId, options, sources), options.patience)
+}
+
+async function importInSession(
   { db, log }: Pick<App, 'db' | 'log'>,
+  organizationId: string,
   options: ImportOptions,
   sources: Iterable<Source> | AsyncIterable<Source>,
 ): Promise<ImportResult> {
   const { projectId, signal } = options
-  const organizationId = await findOrganization(db, projectId)
   const connection = await openSession(db)
   const breakOff = () => void connection.client.end()
   signal?.addEventListener('abort', breakOff)

@@ -80,6 +80,10 @@ const OPERATOR: ErrorCodes = {
   },
   host_not_allowed: { status: 421, meaning: '`Host` is not a name of this server: `ADMIN_HOST_NAMES` lists them.' },
   too_many_keys: { status: 409, meaning: 'The owner has the most keys it may have: revoke one first.' },
+  too_many_imports: {
+    status: 503,
+    meaning: 'Too many imports are in progress in this process. Try again after `Retry-After` seconds.',
+  },
   audit_log_busy: {
     status: 503,
     meaning: 'Too many changes wait for the audit log. Try again after `Retry-After` seconds.',

@@ -91,9 +91,12 @@ test('a database connection that is lost while it reads: nothing, and an error',
   const project = await imports.project()
   async function* slow() {
     yield Buffer.from(textOf(profiles(2000)))
-    await imports.rows(
-      `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and query like '%import_%'`,
-    )
+    await until('the import to send its first lines', async () => {
+      const ended = await imports.rows(
+        `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and query like '%import_%'`,
+      )
+      return ended.length > 0
+    })
     for (let n = 0; n < 20; n++) yield Buffer.from(textOf(profiles(2000)))
   }
   const source = { name: 'file', stream: () => Readable.from(slow()) }
