@@ -108,7 +108,7 @@ export const merchantAccounts: Operation[] = [
   list({
     id: 'listMerchantAccounts',
     command: 'merchant-account list',
-    columns: ['psp', 'psp_merchant_id', 'region', 'currencies', 'updated_at'],
+    columns: ['psp', 'psp_merchant_id', 'sandbox', 'key_last4', 'region', 'updated_at'],
     path: '/organizations/:organization_id/merchant-accounts',
     tag: 'Tenants',
     summary: 'List merchant accounts',

@@ -63,9 +63,7 @@ function checkMasterKey({ masterKey, dataDir }: Config, { master_key }: Header):
   const present = masterKey ?? masterKeyIn(dataDir)
   const seal = present && openSeal(present)
   if (master_key === null || seal?.fingerprint === master_key) return seal
-  const problem = present
-    ? 'The master key here is not the one that opens the keys in the backup'
-    : 'The master key that opens the keys in the backup is not here'
+  const problem = present ? 'The master key is not that of the backup' : 'The master key of the backup is missing'
   throw new Refusal(
     `${problem}: set MASTER_KEY to the one of that installation, or copy its master.key to ${masterKeyPath(dataDir)}, and restore again.`,
   )
@@ -115,7 +113,7 @@ async function refuseUnlessReplacing(query: Query, replace: boolean, filled: str
   if (!replace) {
     const some = filled.slice(0, 3).join(', ')
     throw new Refusal(
-      `This database holds data already (${some}${filled.length > 3 ? ', …' : ''}): restore into an empty one, or add --replace to lose what it holds.`,
+      `This database holds data already (${some}${filled.length > 3 ? ', …' : ''}): restore into an empty one, or add --replace to delete its data.`,
     )
   }
   // A charge that a running server is making would lose its order.

@@ -50,7 +50,7 @@ function summary({ header, rows }: Backup): string {
 
 function reminder({ masterKey, dataDir, erasureLedger }: Config, file: string): string {
   const key = masterKey ? 'MASTER_KEY' : `${dataDir}/master.key`
-  return `${file} is not encrypted. Keep ${key}, which opens the keys in it, and ${erasureLedger} in other places.`
+  return `${file} is not encrypted. Keep ${key}, which decrypts the keys in it, and ${erasureLedger} in other places.`
 }
 
 const total = (rows: Record<string, number> | undefined) =>

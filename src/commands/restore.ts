@@ -33,7 +33,7 @@ export function register(program: Command): void {
     const ledgers = await findLedgers(config, erasures)
     if (ledgers.length === 0 && !withoutErasures)
       throw new Refusal(
-        `There is no ledger of erasures at ${config.erasureLedger}, so people who were erased since the backup would come back: name it with --erasures, or add --without-erasures if there never was one.`,
+        `There is no ledger of erasures at ${config.erasureLedger}, so people who were erased since the backup would come back: name it with --erasures, or add --without-erasures if nobody was erased since.`,
       )
     const progress = showProgress(process.stderr)
     const restored = await restore(config, {

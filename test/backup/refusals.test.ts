@@ -99,12 +99,12 @@ describe('a file', () => {
 })
 
 describe('the master key', () => {
-  test('must be the one that opens the keys in the backup', async () => {
+  test('must be that of the backup', async () => {
     const before = await contents(target.db)
     const env = { ...target.env, MASTER_KEY: randomBytes(32).toString('base64') }
     const { code, stderr } = await tundish(['restore', file, '--without-erasures'], env)
     assert.equal(code, 1)
-    assert.match(stderr, /The master key here is not the one .+: set MASTER_KEY to the one of that installation/)
+    assert.match(stderr, /The master key is not that of the backup: set MASTER_KEY to the one of that installation/)
     assert.deepEqual(await contents(target.db), before)
   })
 
@@ -112,7 +112,7 @@ describe('the master key', () => {
     const folder = join(source.folder, 'new')
     const { code, stderr } = await tundish(['restore', file, '--without-erasures'], { DATA_DIR: folder })
     assert.equal(code, 1)
-    assert.match(stderr, /is not here: set MASTER_KEY to .+, or copy its master.key to .+new\/master.key/)
+    assert.match(stderr, /is missing: set MASTER_KEY to .+, or copy its master.key to .+new\/master.key/)
     assert.ok(!existsSync(folder))
   })
 })
