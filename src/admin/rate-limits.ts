@@ -1,9 +1,10 @@
 // Rate limits: requests a second of an organization's key, or of each key of a project.
 import { DECLARED_ONLY } from '../lib/http/rule-phrases.ts'
+import type { Query } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { setRateLimit } from '../limits/setting.ts'
 import { requireOrganization, requireProject } from './exist.ts'
-import type { Change } from './operation.ts'
+import type { Change, Input } from './operation.ts'
 
 const body = Type.Object(
   {
@@ -23,42 +24,42 @@ const response = Type.Object(
   { title: 'RateLimit', additionalProperties: false },
 )
 
+/** What the operations for organizations and projects have in common. */
+const about = { method: 'PUT', tag: 'Tenants', body, response } as const
+
 const ofOrganization: Change = {
+  ...about,
   id: 'setOrganizationRateLimit',
   command: 'org set',
-  method: 'PUT',
   path: '/organizations/:organization_id/rate-limit',
-  tag: 'Tenants',
   summary: 'Set the rate limit of the keys of an organization',
-  body,
-  response,
   async change(query, { params, body }) {
-    const { organization_id: id } = params as { organization_id: string }
-    await requireOrganization(query, id)
-    const { before, after } = await setRateLimit(query, { organization: id }, body.rate_limit as string)
-    return { entry: entry(`organization ${id}`, before, after), result: { rate_limit: after } }
+    await requireOrganization(query, params.organization_id!)
+    return change(query, 'organization', params.organization_id!, body)
   },
 }
 
 const ofProject: Change = {
+  ...about,
   id: 'setProjectRateLimit',
   command: 'project set',
-  method: 'PUT',
   path: '/projects/:project_id/rate-limit',
-  tag: 'Tenants',
   summary: 'Set the rate limit of the keys of a project',
-  body,
-  response,
   async change(query, { params, body }) {
-    const { project_id: id } = params as { project_id: string }
-    await requireProject(query, id)
-    const { before, after } = await setRateLimit(query, { project: id }, body.rate_limit as string)
-    return { entry: entry(`project ${id}`, before, after), result: { rate_limit: after } }
+    await requireProject(query, params.project_id!)
+    return change(query, 'project', params.project_id!, body)
   },
 }
 
 export const rateLimits = [ofOrganization, ofProject]
 
-function entry(target: string, before: string, after: string) {
-  return { action: 'rate_limit.set', target, before: { rate_limit: before }, after: { rate_limit: after } }
+async function change(query: Query, owner: 'organization' | 'project', id: string, body: Input['body']) {
+  const { before, after } = await setRateLimit(query, owner, id, body.rate_limit as string)
+  const entry = {
+    action: 'rate_limit.set',
+    target: `${owner} ${id}`,
+    before: { rate_limit: before },
+    after: { rate_limit: after },
+  }
+  return { entry, result: { rate_limit: after } }
 }

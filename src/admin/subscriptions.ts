@@ -2,10 +2,9 @@
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, integer, shape, text } from '../lib/shape/shape.ts'
 import { fold } from '../lib/text.ts'
+import { STATUSES } from '../records/subscription.ts'
 import { equals, list, ofProject } from './list.ts'
 import type { Operation } from './operation.ts'
-
-const STATUSES = ['created', 'trialing', 'active', 'paused', 'cancelled', 'expired', 'unpaid']
 
 /** The fields of a subscription about its product and price, from the table `alias`. */
 export const termsOf = (alias: string) => ({

@@ -11,11 +11,12 @@ const BURST_S = 5
 /** Sets the limit of an organization's key, or of each key of an existing project; returns the old and the new one. */
 export async function setRateLimit(
   query: Query,
-  owner: { organization: string } | { project: string },
+  owner: 'organization' | 'project',
+  id: string,
   text: string,
 ): Promise<{ before: string; after: string }> {
   const after = readRate(text)
-  const [table, id] = 'project' in owner ? ['projects', owner.project] : ['organizations', owner.organization]
+  const table = `${owner}s`
   const [old] = await query(`select rate_limit, rate_limit_burst from ${table} where id = $1 for no key update`, [id])
   await query(`update ${table} set rate_limit = $2, rate_limit_burst = $3 where id = $1`, [
     id,
