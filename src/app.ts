@@ -89,8 +89,8 @@ export async function openApp(config: Config, options: OpenOptions = {}): Promis
     options.signal?.throwIfAborted()
     const databaseUrl = embedded?.url ?? config.databaseUrl!
     const { directDatabaseUrl: directUrl, statementTimeoutMs } = config
-    const settings = settingsOf({ statementTimeoutMs })
-    const migrated = await reachable(directUrl ? migrate(directUrl, settings) : migrate(databaseUrl))
+    const settings = directUrl ? settingsOf({ statementTimeoutMs }) : {}
+    const migrated = await reachable(migrate(directUrl ?? databaseUrl, settings, (sentence) => log.warn(sentence)))
     const { read, plain: connections } = options.connections ?? { read: 3, plain: config.databaseConnections ?? 12 }
     const db = openDb({
       url: databaseUrl,

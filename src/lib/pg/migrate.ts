@@ -21,9 +21,14 @@ const OLDEST_POSTGRES = 150000
 /**
  * Migrates the database at `url` and returns the versions that were applied. Also sets `roleSettings` on the role, for
  * connections through a pooler. Throws a `UsageError` when the server is too old, when a new database is not
- * encoded in UTF8, or when the schema is newer than this program in a breaking way.
+ * encoded in UTF8, or when the schema is newer than this program in a breaking way. `waiting` is called with a sentence each time a
+ * migration gives way to other connections.
  */
-export async function migrate(url: string, roleSettings: Record<string, string> = {}): Promise<number[]> {
+export async function migrate(
+  url: string,
+  roleSettings: Record<string, string> = {},
+  waiting: (sentence: string) => void = () => {},
+): Promise<number[]> {
   const client = new pg.Client({
     ...connectionOf(url),
     application_name: 'tundish migrate',
@@ -41,7 +46,7 @@ export async function migrate(url: string, roleSettings: Record<string, string> 
     const known = await migrations()
     refuseNewer(seen, known)
     const missing = known.filter(({ version }) => !seen.has(version))
-    for (const migration of missing) await applyPatiently(client, migration)
+    for (const migration of missing) await applyPatiently(client, migration, waiting)
     await settleRole(client, roleSettings)
     return missing.map(({ version }) => version)
   } finally {
@@ -134,13 +139,21 @@ const LOCK_TIMEOUT_MS = 1_000
 const SHORTEST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 30_000
 
-async function applyPatiently(client: pg.Client, migration: Migration): Promise<void> {
+async function applyPatiently(
+  client: pg.Client,
+  migration: Migration,
+  waiting: (sentence: string) => void,
+): Promise<void> {
   for (let pauseMs = SHORTEST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
     try {
       return await apply(client, migration)
     } catch (error) {
       if (!isLockTimeout(error)) throw error
     }
+    const { version, name } = migration
+    waiting(
+      `Migration ${version} (${name}) needs a table that another connection keeps: trying again in ${pauseMs / 1000} s.`,
+    )
     await sleep(pauseMs)
   }
 }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { migrate, migrations } from '../../../src/lib/pg/migrate.ts'
+import { until } from '../../support/cluster.ts'
 import { setUpDb } from '../../support/db.ts'
 import { untilLocked } from '../../support/locks.ts'
 
@@ -30,15 +31,21 @@ test('a migration that waits for a table does not keep others from using it', as
   const reader = await fresh.db.connect()
   await reader.query('begin')
   await reader.query('select from webhook_endpoints')
-  const migrating = migrate(fresh.url)
+  const sentences: string[] = []
+  const migrating = migrate(fresh.url, {}, (sentence) => sentences.push(sentence))
   try {
     await untilLocked(fresh.db.query, 'webhook_endpoints')
     await fresh.db.query('update webhook_endpoints set url = url')
+    await until('a sentence', () => sentences.length > 0)
   } finally {
     await reader.query('commit')
     reader.release()
   }
   assert.deepEqual(await migrating, [44])
+  assert.match(
+    sentences[0]!,
+    /^Migration 44 \(removed_endpoints\) needs a table that another connection keeps: trying again in 1 s\.$/,
+  )
 })
 
 test('every migration has a number of its own', async () => {
