@@ -33,7 +33,9 @@ export async function oneOffCharge(
 ): Promise<ChargeAnswer> {
   const claimed = await claimAllowed(context, organizationId, request)
   if (!claimed.isNew) return answerFor(request, claimed.order, true)
-  return answerFor(request, await make(context, claimed), false)
+  const order = await make(context, claimed)
+  // An adopted charge was made by an earlier request with the key, whose order is lost.
+  return answerFor(request, order, order.is_adopted === 't')
 }
 
 /**

@@ -12,6 +12,8 @@ export type Status = 'processing' | 'succeeded' | 'failed' | 'cancelled'
 
 /** An order as its row says. */
 export type Order = {
+  /** The provider had charged under its key before the order was made; set where that was just found, no column. */
+  is_adopted?: 't'
   organization_id: string
   order_id: string
   external_id: string

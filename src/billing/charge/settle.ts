@@ -51,7 +51,7 @@ export function settleAdopted(
     const asked = { order, verdict, because: null, note, isAdopted: true }
     const { orders, done } = await settleAll(query, () => {}, [asked], null)
     for (const { order: settled } of done) await more(query, settled)
-    return orders[0]!
+    return { ...orders[0]!, is_adopted: 't' }
   })
 }
 
