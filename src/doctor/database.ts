@@ -29,7 +29,7 @@ export async function checkServer(db: Db): Promise<Finding[]> {
   }
   if (major > NEWEST_TESTED) {
     const fix = `It should work; tested versions are ${OLDEST} to ${NEWEST_TESTED}.`
-    findings.push(warning('database', `PostgreSQL ${version} is newer than this program.`, fix))
+    findings.push(warning('database', `PostgreSQL ${version} is newer than the tested versions.`, fix))
   }
   return findings.length > 0 ? findings : [ok('database', `PostgreSQL ${version}, role ${role}.`)]
 }
@@ -115,7 +115,7 @@ export async function checkSync(db: Db): Promise<Finding[]> {
   if (findings.length > 0) return findings
   const visible =
     sees_all === 't'
-      ? 'Every writer is visible'
-      : `Every writer of the role ${role} is visible; use this role for all processes`
+      ? 'X-Sync-Horizon advances: every writing transaction is visible'
+      : `X-Sync-Horizon advances: every writing transaction of the role ${role} is visible. Use this role for all processes`
   return [ok('sync', `${visible}.`)]
 }

@@ -28,7 +28,9 @@ export async function checkFigures(db: Db): Promise<Finding[]> {
     const message = `The figures of ${count(late.length, 'project')} are more than ${BEHIND} behind (${late[0]!.project_id}).`
     findings.push(warning('figures', message, 'Check that a server or "tundish worker" runs, and see its log.'))
   }
-  return findings.length > 0 ? findings : [ok('figures', `${count(compared, 'day')} compared with the records.`)]
+  return findings.length > 0
+    ? findings
+    : [ok('figures', `The figures of ${count(compared, 'day')} agree with the records.`)]
 }
 
 /** Compares within one snapshot; leaves out days that are marked, or whose changes may not be processed yet. */
