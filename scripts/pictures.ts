@@ -16,6 +16,8 @@ const PICTURES: Record<string, { path: string; height: number }> = {
   today: { path: '/?period=30d', height: 860 },
   funnel: { path: '/funnels/fun_sleep?period=90d', height: 860 },
   revenue: { path: '/revenue?period=12m', height: 860 },
+  // The search leads to the page of this person.
+  person: { path: '/people?q=user_270', height: 860 },
 }
 const FOLDER = fileURLToPath(new URL('../docs/pictures/', import.meta.url))
 const WIDTH = 1280

@@ -21,7 +21,7 @@ const see = (path: string, form?: Record<string, string>) => dashboard.visit(pat
 /** The moments of the history as texts. */
 function momentsOf(html: string): string[] {
   const history = /<h2>History<\/h2>.*?<\/section>/s.exec(html)?.[0] ?? ''
-  return [...history.matchAll(/<li>(.*?)<\/li>/gs)].map(([, one]) =>
+  return [...history.matchAll(/<li[^>]*>(.*?)<\/li>/gs)].map(([, one]) =>
     one!
       .replace(/<[^>]*>/g, ' ')
       .replace(/\s+/g, ' ')

@@ -11,6 +11,8 @@ interface Moment {
   at: string
   what: string
   detail?: Piece
+  /** The color of the dot, if the moment is not a good one. */
+  tone?: 'poor' | 'warn' | undefined
 }
 
 // Earlier moments are collapsed: the newest ones are what a customer asks about.
@@ -49,7 +51,8 @@ const instantOf = ({ created_at, trx_created_at }: Result): string => created_at
 
 const list = (moments: Moment[]) =>
   html`<ol class="timeline">${moments.map(
-    ({ at, what, detail }) => html`<li>${time(at)} <strong>${what}</strong> <span>${detail}</span></li>`,
+    ({ at, what, detail, tone }) =>
+      html`<li${tone && html` class="${tone}"`}>${time(at)} <strong>${what}</strong> <span>${detail}</span></li>`,
   )}</ol>`
 
 function momentsOf(view: View, found: Result, names: Names): Moment[] {
@@ -73,16 +76,20 @@ function momentsOf(view: View, found: Result, names: Names): Moment[] {
     ...declined_payments.map((one: Result) => ({
       at: one.trx_created_at,
       what: 'Payment declined',
+      tone: 'poor' as const,
       detail: html`${money(one.amount, one.currency_code)} ${quiet(reasonOf(one))} ${quiet(productOf(one.subscription_id))}`,
     })),
     ...money_back.map((one: Result) => ({
       at: one.trx_created_at,
       what: words(one.psp_transaction_type),
+      tone: MONEY_BACK_TONES[one.psp_transaction_type],
       detail: html`${money(one.amount, one.currency_code)} ${quiet(reasonOf(one))}`,
     })),
     ...orders.flatMap((one: Result) => orderMoments(view, one)),
   ]
 }
+
+const MONEY_BACK_TONES: Record<string, Moment['tone']> = { refund: 'warn', chargeback: 'poor' }
 
 function subscriptionMoments({ created_at, cancelled_at, period_ends_at, status, product_name }: Result): Moment[] {
   const now = new Date().toISOString()
