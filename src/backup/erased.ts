@@ -1,6 +1,6 @@
 // Erases persons again who were erased since the backup, before the restored rows are visible; then both ledgers agree.
 import type { Config } from '../config.ts'
-import { type Erasure, reapply } from '../erasure/erasure.ts'
+import { type Erasure, reapplyIn } from '../erasure/erasure.ts'
 import { Refusal } from '../lib/errors.ts'
 import type { Query } from '../lib/pg/types.ts'
 import { instantFromPg } from '../lib/time.ts'
@@ -47,9 +47,9 @@ export async function gatherErased(query: Query, ledgers: Ledger[], config: Conf
  * Erases the collected persons again, in the caller's transaction. An erasure that only one of the two ledgers has is added
  * to the other; those in our file are not written there again.
  */
-export async function eraseAgain({ query, db }: Session, config: Config) {
+export async function eraseAgain({ query }: Session, config: Config) {
   for (const statement of AGREE) await query(statement)
-  return reapply({ ...db, tx: (work) => work(query, () => {}) }, config.erasureLedger, gathered(query))
+  return reapplyIn((work) => work(query), config.erasureLedger, gathered(query))
 }
 
 const ENTER = `

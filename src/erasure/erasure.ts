@@ -76,10 +76,22 @@ const AWAIT_CUSTOMER = 'select from customers where organization_id = $1 and ext
  * Repeats the erasures of a ledger, project by project, for profiles that exist here and are not erased. Returns how many
  * were erased now, were erased already, and are unknown here.
  */
-export async function reapply(db: Db, ledgerPath: string, entries: AsyncIterable<Erasure>) {
+export function reapply(db: Db, ledgerPath: string, entries: AsyncIterable<Erasure>) {
+  const inTransaction: InTransaction = (work) =>
+    db.tx(async (query) => {
+      await endWhenStalled(query)
+      return work(query)
+    })
+  return reapplyIn(inTransaction, ledgerPath, entries)
+}
+
+type InTransaction = <T>(work: (query: Query) => Promise<T>) => Promise<T>
+
+/** The same in transactions of the caller's. */
+export async function reapplyIn(inTransaction: InTransaction, ledgerPath: string, entries: AsyncIterable<Erasure>) {
   const result = { erased: 0, already_erased: 0, unknown: 0 }
   for await (const [projectId, batch] of batches(entries)) {
-    const [found, fresh] = await db.tx((query) => reapplyBatch(query, ledgerPath, projectId, batch))
+    const [found, fresh] = await inTransaction((query) => reapplyBatch(query, ledgerPath, projectId, batch))
     result.erased += fresh
     result.already_erased += found - fresh
     result.unknown += batch.length - found

@@ -1,18 +1,15 @@
 // An import whose process is frozen holds up erasures, syncs and other imports for seconds only, and writes nothing.
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
 import { importRecords } from '../../src/ingest/load.ts'
 import { readHorizon } from '../../src/lists/horizon.ts'
-import { PATIENCE_MS, PROGRAM_ENV, program } from '../support/cli.ts'
 import { until } from '../support/cluster.ts'
+import { freezeAtLock, holding } from '../support/frozen.ts'
 import { type Line, line, textOf } from '../support/imports.ts'
-import { untilLocked } from '../support/locks.ts'
 import { type Project, startTestServer, type TestServer } from '../support/server.ts'
 
 const STOOD_STILL =
@@ -32,39 +29,17 @@ after(async () => {
 const importHere = ({ id }: Project, lines: Line[]) =>
   importRecords(server.app, { projectId: id }, [{ name: 'file', stream: () => Readable.from([textOf(lines)]) }])
 
-/** Runs `lock` in a transaction that is committed when the returned function is called. */
-async function holding(lock: string, params: string[]): Promise<() => Promise<void>> {
-  const { query, release } = await server.db.connect()
-  await query('begin')
-  await query(lock, params)
-  return async () => {
-    await query('commit')
-    release()
-  }
-}
-
-/** Starts `tundish import`, and freezes it when it waits for a lock in a statement with `part` in its text. */
 async function frozen(project: Project, lines: Line[], part: string) {
   const file = join(folder, `${project.id}.ndjson`)
   await writeFile(file, textOf(lines))
-  const [command, args] = program('import', '--project', project.id, file)
-  const env = { ...PROGRAM_ENV, ...server.env }
-  const child: ChildProcess = spawn(command, args, { env, stdio: ['ignore', 'ignore', 'pipe'], timeout: PATIENCE_MS })
-  const stderr = text(child.stderr!)
-  const ended = new Promise<number | null>((resolve) => child.on('close', resolve))
-  await untilLocked(server.db.query, part)
-  child.kill('SIGSTOP')
-  return async () => {
-    child.kill('SIGCONT')
-    return { code: await ended, stderr: await stderr }
-  }
+  return freezeAtLock(server.db, ['import', '--project', project.id, file], server.env, part)
 }
 
 test('frozen in its transaction', async () => {
   const project = await server.project()
   await importHere(project, [line.product(), line.profile({ email: 'ada@example.com' })])
   // Persons are locked first.
-  const release = await holding('select from products where project_id = $1 for update', [project.id])
+  const release = await holding(server.db, 'select from products where project_id = $1 for update', [project.id])
   const lines = [line.product({ name: 'Other' }), line.profile({ email: 'other@example.com' })]
   const thaw = await frozen(project, lines, 'import_product')
   await release()
@@ -91,7 +66,7 @@ test('frozen in its transaction', async () => {
 
 test('frozen while it waits for its turn', async () => {
   const project = await server.project()
-  const release = await holding('select pg_advisory_xact_lock(7486, hashtext($1))', [project.organizationId])
+  const release = await holding(server.db, 'select pg_advisory_xact_lock(7486, hashtext($1))', [project.organizationId])
   const thaw = await frozen(project, [line.profile()], 'pg_advisory_lock')
   await release()
   assert.equal((await importHere(project, [line.product()])).written, 1)
