@@ -102,7 +102,7 @@ export const FUNNELS: readonly Funnel[] = [
   { id: 'fun_schlaf', title: 'Schlafprofil für Eltern', alias: 'schlafprofil', version: 2, share: 15 },
 ]
 
-/** `ago` returns the date-time so many days before now. */
+/** `ago` returns the date-time this many days before now. */
 export function funnelRecords(ago: (days: number) => string): object[] {
   const live = FUNNELS.map(({ share: _share, ...funnel }, n) => ({
     ...funnel,

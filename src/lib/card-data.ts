@@ -39,7 +39,7 @@ export function findCardNumber(value: JsonValue): string | undefined {
 
 /**
  * Replaces every card number in a text by asterisks, wherever it is; as a bare number in JSON it becomes `null`, so
- * that a line of JSON stays one. Other numbers pass where the rule can tell them: UUIDs, anything of under 12 or over 19
+ * that a line of JSON stays one. Other numbers pass if the rule can recognize them: UUIDs, anything of under 12 or over 19
  * digits in one piece, what begins or ends unlike a card (times, ULIDs, counters); an id of 13 to 19 digits with a known
  * prefix is masked once in ten.
  */

@@ -1,4 +1,4 @@
-// Writes the rows of a table as a file: JSON lines, CSV or Parquet. Memory stays flat whatever the number of rows.
+// Writes the rows of a table as a file: JSON lines, CSV or Parquet. Memory does not grow with the number of rows.
 import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'

@@ -95,14 +95,14 @@ test('an entry and its change are both committed, or neither', async () => {
   assert.deepEqual((await verify()).wrong, [])
 })
 
-test('an entry that was announced and not committed is no loss', async () => {
+test('an entry that was announced and not committed is not reported as missing', async () => {
   const line = JSON.stringify({ sequence: '11', hash: 'ab'.repeat(32), committed: false })
   appendFileSync(auditHeadsPath(events.app.config), `${line}\n{"sequence":"12","ha`)
   assert.deepEqual((await verify()).wrong, [])
   appendFileSync(auditHeadsPath(events.app.config), '\n')
 })
 
-test('the key of the chain is not in the database: another master key makes no valid log', async () => {
+test('the key of the chain is not in the database: with another master key the log is invalid', async () => {
   const { openSeal } = await import('../../src/lib/secrets.ts')
   const stranger = openSeal(Buffer.alloc(32, 7))
   const verdict = await verifyAudit(events.app.db, stranger, auditHeadsPath(events.app.config))

@@ -41,7 +41,7 @@ describe('as root', { skip: !ROOT }, () => {
   const ownersIn = (folder: string) =>
     Object.fromEntries(readdirSync(folder).map((name) => [name, lstatSync(join(folder, name)).uid]))
 
-  test('all that the first command makes in DATA_DIR belongs to its owner', async () => {
+  test('everything that the first command creates in DATA_DIR belongs to the folder’s owner', async () => {
     const folder = folderOfNobody('embedded')
     const ledger = join(base, 'ledger.ndjson')
     writeFileSync(
@@ -65,7 +65,7 @@ describe('as root', { skip: !ROOT }, () => {
     assert.deepEqual(new Set(Object.values(owners)), new Set([NOBODY]))
   })
 
-  test('a DATA_DIR that is missing belongs to the owner of the folder above, and so does all that is in it', async () => {
+  test('a new DATA_DIR and its content belong to the owner of the folder above', async () => {
     const home = folderOfNobody('service')
     const folder = join(home, 'a/data')
     const { code, stderr } = await tundish(['org', 'create', 'acme'], { DATA_DIR: folder })

@@ -67,7 +67,7 @@ test('one JSON document, with the key on standard input and since a time', async
   assert.ok(months.every((month: string) => month >= since.slice(0, 7)))
 })
 
-test('what cannot be imported is refused in one sentence', async () => {
+test('one sentence for each refused import', async () => {
   const other = await imports.project()
   const wrong = join(folder, 'wrong')
   writeFileSync(wrong, 'sk_live_realkey123')

@@ -168,7 +168,7 @@ test('a dry run leaves no file', async () => {
   assert.equal(existsSync(`${path}.rejected.ndjson`), false)
 })
 
-test('2 or 1 and one sentence for what cannot be imported', async () => {
+test('2 or 1 and one sentence for a refused import', async () => {
   const path = file('once.ndjson', good)
   mkdirSync(join(folder, 'folder'))
   const refused: [string[], number, RegExp][] = [

@@ -100,7 +100,7 @@ describe('master.key', () => {
   })
 })
 
-test('a master.key that cannot be written to its end is not there, and the next start makes one', async () => {
+test('a master.key that cannot be written completely is not created, and the next start creates one', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'tundish-master-key-'))
   const secrets = join(import.meta.dirname, '../../src/lib/secrets.ts')
   const script = `import { makeMasterKeyIn } from ${JSON.stringify(secrets)}; makeMasterKeyIn(${JSON.stringify(folder)})`

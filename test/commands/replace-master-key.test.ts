@@ -53,7 +53,7 @@ const addEntry = (app: App) =>
     result: undefined,
   }))
 
-test('2 without a new key, with one that is none, and with the current one', async () => {
+test('2 without a new key, with an invalid one, and with the current one', async () => {
   for (const [args, input, sentence] of [
     [[], '', /^MASTER_KEY is set: give the new key with --to FILE/],
     [['--to', '-'], 'c2hvcnQ=\n', /^--to must hold 32 bytes in base64 and nothing else/],
@@ -65,7 +65,7 @@ test('2 without a new key, with one that is none, and with the current one', asy
   }
 })
 
-test('refused beside another process; then everything opens with the new key, and a process with the old one audits nothing', async (t) => {
+test('refused while another process runs; then everything is decrypted with the new key, and a process with the old one adds no audit entry', async (t) => {
   const app = await openApp(readConfig(settings(FIRST)), { log: openLog('silent') })
   t.after(() => app.close())
   await app.db.query(

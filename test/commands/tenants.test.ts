@@ -109,7 +109,7 @@ describe('organizations, projects and keys', () => {
     })
   }
 
-  test('keys regenerate makes another key, which with an overlap says until when the old one lives', async () => {
+  test('keys regenerate creates another key, and with an overlap prints until when the old one is valid', async () => {
     const { secret_key: first } = await json('org', 'create', 'rotating')
     const second = await json('keys', 'regenerate', '--org', 'rotating')
     assert.match(second.secret_key, KEY)

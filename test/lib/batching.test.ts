@@ -140,7 +140,7 @@ describe('kinds that share lanes', () => {
     )
   })
 
-  test('what exceeds one turn queues again behind the others', async () => {
+  test('calls beyond one batch queue again behind the other kinds', async () => {
     const { runs, claim, settle } = kinds()
     const answers = [...Array.from({ length: 100 }, (_, n) => claim(db, `a${n}`)), settle(db, 'a')]
     await endAll(runs)
@@ -153,7 +153,7 @@ describe('kinds that share lanes', () => {
 })
 
 describe('a batch that fails', () => {
-  test('is tried again one by one, so that one cannot spoil another’s', async () => {
+  test('is tried again one by one, so that one call cannot fail another', async () => {
     const { runs, double } = doubling((items) => (items.includes(6) ? new Error('six is bad') : undefined))
     const answers = [2, 4, 6, 8].map((item) => double(db, item).catch((error: Error) => error.message))
     await endAll(runs)
@@ -164,7 +164,7 @@ describe('a batch that fails', () => {
     )
   })
 
-  test('is tried again for each tenant on its own, so that one cannot spoil or delay another’s', async () => {
+  test('is tried again for each tenant separately, so that one cannot fail or delay another', async () => {
     const { runs, double } = doubling((items) => (items.includes(6) ? new Error('six is bad') : undefined))
     const answers = [1, 6, 3].map((item) => double(db, item).catch((error: Error) => error.message))
     await soon()

@@ -31,7 +31,7 @@ test('no statement in lib names a table of the migrations', () => {
   )
 })
 
-test('no file in lib speaks of funnels, charges, webhooks and the like, or knows their prefixes', () => {
+test('no file in lib mentions funnels, charges, webhooks and the like, or their prefixes', () => {
   const found = sources.flatMap(({ name, text }) =>
     [...text.matchAll(NOUNS), ...text.matchAll(PREFIXES)]
       .map(([word]) => word)

@@ -24,7 +24,7 @@ const position: fc.Arbitrary<Position> = fc.record(
 )
 
 describe('a cursor', () => {
-  test('brings back any position, in at most 256 characters that need no encoding', () => {
+  test('contains any position, in at most 256 characters that need no encoding', () => {
     fc.assert(
       fc.property(position, fc.string(), (one, binding) => {
         const cursor = writeCursor(one, binding)

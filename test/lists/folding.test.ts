@@ -27,7 +27,7 @@ function expanding(): string[] {
   return letters.filter((letter) => letter.isWellFormed() && letter !== 'ı' && foldedInFull(letter).length > 1)
 }
 
-describe('what was folded in full', () => {
+describe('text that was folded by an older version', () => {
   let server: TestServer
   let project: Project
   before(async () => {

@@ -34,7 +34,7 @@ describe('a sync by windows', () => {
     await done
   }
 
-  test('misses nothing and repeats nothing; by the clock alone it would', async () => {
+  test('misses nothing and repeats nothing, which reading by the clock alone would not ensure', async () => {
     const project = await server.project()
     const written = new Written()
     const [good, open, naive] = [new Follower(project), new Follower(project), new Follower(project)]

@@ -60,7 +60,7 @@ describe('every answer', () => {
       )
     })
 
-    test('even when the request was no HTTP', async () => {
+    test('even if the request was not HTTP', async () => {
       for (const [bytes, status] of [
         ['NONSENSE\r\n\r\n', 400],
         ['GET / HTTP/1.1\r\nHost: x\r\nBad Name: x\r\n\r\n', 400],
@@ -161,7 +161,7 @@ describe('every answer', () => {
     })
   })
 
-  test('500 says nothing of what is inside; the log says it by the request id', async () => {
+  test('500 reveals no internals; the log has them under the request id', async () => {
     await server.db.query('alter table products rename to products_away')
     const answer = await call('GET', '/products', ['X-Request-Id', 'broken'])
     await server.db.query('alter table products_away rename to products')

@@ -89,7 +89,7 @@ describe('a body', () => {
     })
   }
 
-  test('32 levels are read, and judged by the schema', async () => {
+  test('32 levels are read, and validated by the schema', async () => {
     const answer = await post(`{"profile_ids": ${'['.repeat(31)}${']'.repeat(31)}}`)
     assert.deepEqual([answer.status, answer.body.message], [400, 'profile_ids[0] must be a string, got an array.'])
   })

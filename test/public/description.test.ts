@@ -49,7 +49,7 @@ describe('the description of the data API', () => {
   const kindOf = ({ path }: Operation) => path.split('/')[3]!.replace(/s$/, '')
   const at = ({ path }: Operation, id: string) => path.replace('{id}', id).slice('/public/v1'.length)
 
-  test('every route that is served is described, and nothing else', async () => {
+  test('exactly the served routes are described', async () => {
     const listener = await unconnectedListener()
     const served = servedPaths(listener.printRoutes({ commonPrefix: false }))
     await listener.close()
@@ -80,7 +80,7 @@ describe('the description of the data API', () => {
     ])
   })
 
-  test('200: what is answered is what is declared, full and unknown', async () => {
+  test('200: responses match their declarations, with all fields and with nulls', async () => {
     for (const operation of operations.filter(({ method }) => method === 'GET')) {
       for (const id of operation.path.includes('{id}') ? [kindOf(operation), 'unknown'] : ['']) {
         const answer = await project.get(at(operation, id))
@@ -118,7 +118,7 @@ describe('the description of the data API', () => {
     }
   })
 
-  test('400, 401 and 404 are declared wherever they are answered', async () => {
+  test('400, 401 and 404 are declared wherever they are returned', async () => {
     for (const operation of operations) {
       const { method } = operation
       const path = at(operation, 'nobody')

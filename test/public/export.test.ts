@@ -60,7 +60,7 @@ describe('the export', () => {
     assert.match(all.at(-1).horizon, /^20\d\d-.+Z$/)
   })
 
-  test('windows one after the other hold each record once', async () => {
+  test('successive windows have each record once', async () => {
     const [first, second] = [await lines({ to: AT }), await lines({ from: AT })]
     assert.deepEqual([records(first).length, first.at(-1)], [0, { horizon: AT }])
     assert.equal(records(second).length, records(await lines()).length)
@@ -74,7 +74,7 @@ describe('the export', () => {
     assert.deepEqual(ids(third, 'profile'), ['p-7'])
   })
 
-  test('a cursor resumes behind the lines before it, in the window of the first answer', async () => {
+  test('a cursor resumes after the lines before it, in the window of the first response', async () => {
     const whole = await lines()
     const cuts = whole.flatMap(({ cursor }, n) => (cursor === undefined ? [] : [n]))
     assert.ok(cuts.length > 8)

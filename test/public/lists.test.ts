@@ -66,12 +66,12 @@ describe('a list', () => {
       }
     })
 
-    test(`/${list}: empty, it is a page of nothing`, async () => {
+    test(`/${list}: an empty list is a page without items`, async () => {
       const empty = await server.project()
       assert.equal((await empty.get(`/${list}`)).text, '{"data":[],"pagination":{"has_more":false,"total":0}}')
     })
 
-    test(`/${list}: the id of an item is a cursor too, and the total is counted anew`, async () => {
+    test(`/${list}: the id of an item is a cursor too, and the total is counted again`, async () => {
       const at = 11
       const answer = await project.get(`/${list}`, { cursor: NEWEST_FIRST[at] as string, limit: '5' })
       const next = await project.get(`/${list}`, { cursor: answer.body.pagination.next_cursor, limit: '100' })
@@ -100,7 +100,7 @@ describe('a list', () => {
       assert.equal(until.length, 9)
     })
 
-    test(`/${list}: updated_at.from at or behind updated_at.to is empty, not an error`, async () => {
+    test(`/${list}: updated_at.from at or after updated_at.to gives an empty list, not an error`, async () => {
       for (const to of ['2026-02-01T00:00:00.000001Z', '2026-01-01T00:00:00Z']) {
         const window = { 'filter[updated_at.from]': '2026-02-01T00:00:00.000001Z', 'filter[updated_at.to]': to }
         const [page] = await Array.fromAsync(pages(project, `/${list}`, window))
@@ -108,7 +108,7 @@ describe('a list', () => {
       }
     })
 
-    test(`/${list}: no id is a cursor with an updated_at filter`, async () => {
+    test(`/${list}: an id is no cursor with an updated_at filter`, async () => {
       const message = await refusal(`/${list}`, { ...LONG_AGO, cursor: NEWEST_FIRST[0] as string })
       assert.equal(message, 'cursor must be a next_cursor of this list with the same filters, unchanged.')
     })
@@ -144,7 +144,7 @@ describe('a list', () => {
     assert.equal((await project.get('/funnels', { cursor: undeleted, 'filter[deleted]': 'false' })).status, 200)
   })
 
-  test('a cursor changed in any way is 400', async () => {
+  test('400 for a cursor that was changed in any way', async () => {
     const { next_cursor: cursor } = (await project.get('/products', { limit: '3' })).body.pagination
     for (let at = 0; at < cursor.length; at++) {
       const changed = cursor.slice(0, at) + (cursor[at] === 'A' ? 'B' : 'A') + cursor.slice(at + 1)
@@ -168,7 +168,7 @@ describe('a list', () => {
     await refusal('/products', { cursor: 'only-theirs' })
   })
 
-  test('the item of a cursor may be deleted or changed: the walk goes on after its position', async () => {
+  test('a walk continues after the position of an item that was deleted or changed', async () => {
     const [gone, changed] = [NEWEST_FIRST[4] as string, NEWEST_FIRST[9] as string]
     const seen: string[] = []
     for await (const { items } of pages(project, '/transactions', { limit: '5' })) {
@@ -185,7 +185,7 @@ describe('a list', () => {
 
   for (const query of [{}, { 'filter[profile_id]': rows[0]?.id }, { 'filter[status]': 'active' }, LONG_AGO]) {
     const filters = query as Record<string, string>
-    test(`the total is that of the walk's beginning, while rows come: ${Object.keys(query)[0] ?? 'no filter'}`, async () => {
+    test(`the total stays that of the beginning of the walk while rows are added: ${Object.keys(query)[0] ?? 'no filter'}`, async () => {
       const crowd = await server.project()
       await insert(server.db, crowd, full())
       let made = 0

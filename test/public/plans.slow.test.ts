@@ -58,7 +58,7 @@ describe('the plans of all lists', () => {
     assert.equal(tables.size, 7)
   })
 
-  test('a page that is all there is needs no count, and what one person has a short one', async () => {
+  test('a page with the whole list needs no count, and a list of one person a short one', async () => {
     const changed = { 'updated_at.from': '2025-12-30T00:00:00Z', 'updated_at.to': '2025-12-30T06:00:00Z' }
     const ask = async (filters: PlanCase['filters'], limit: number) => {
       let body: Json
@@ -87,7 +87,7 @@ describe('the plans of all lists', () => {
     assert.equal(named(several), 0, JSON.stringify(several))
   })
 
-  test('no index that an import has to keep is without use', async () => {
+  test('every index of the imported tables is used', async () => {
     for (const [what, ask] of Object.entries(OTHER_USES)) await note(what, await catching(ask))
     const tables = [...new Set(KINDS.map(({ table }) => table)), 'counts']
     const indexes = await server.db.query(

@@ -87,7 +87,7 @@ describe('a large page', { timeout: PATIENCE_MS }, () => {
     for (const { id, integrations } of data) assert.equal(integrations.x, mark(n, Number(id.split('-')[1])), id)
   }
 
-  test('comes whole to clients that read it late, while others are served', async () => {
+  test('arrives completely at clients that read late, while others are served', async () => {
     const limits = [PROFILES, 3, 100]
     const slow = await Promise.all(Array.from({ length: 12 }, (_, n) => ask(n % 3, limits)))
     for (let round = 0; round < 10; round++) {
@@ -136,7 +136,7 @@ describe('a large page, alone on its connection', { timeout: PATIENCE_MS }, () =
     return length > SIZE && text.length - text.indexOf('\r\n\r\n') - 4 === length
   }
 
-  test('comes whole to a client that reads slowly, for longer than SEND_TIMEOUT_MS', () =>
+  test('arrives completely at a client that reads slowly, for longer than SEND_TIMEOUT_MS', () =>
     onAnyMachine(async (timeoutMs) => {
       const socket = await askAlone({ SEND_TIMEOUT_MS: String(timeoutMs) })
       const begun = performance.now()
@@ -144,7 +144,7 @@ describe('a large page, alone on its connection', { timeout: PATIENCE_MS }, () =
       return isWhole(text) && performance.now() - begun > 2 * timeoutMs
     }))
 
-  test('comes whole when the server itself stood still for longer than SEND_TIMEOUT_MS', () =>
+  test('arrives completely even if the server itself was frozen for longer than SEND_TIMEOUT_MS', () =>
     onAnyMachine(async (timeoutMs) => {
       const socket = await askAlone({ SEND_TIMEOUT_MS: String(timeoutMs) })
       // The server has noticed that something is left to send.
@@ -181,7 +181,7 @@ describe('a large page, alone on its connection', { timeout: PATIENCE_MS }, () =
   const standStill = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
   for (const more of ['', 'Connection: close\r\n']) {
-    test(`comes whole to a client that reads it late, while the server stops${more && ', with Connection: close'}`, async () => {
+    test(`arrives completely at a client that reads late, while the server stops${more && ', with Connection: close'}`, async () => {
       const { socket, stopped } = await askAndStop({ REQUEST_TIMEOUT_MS: String(PATIENCE_MS) }, more)
       await sleep(1500)
       const chunks: Buffer[] = []

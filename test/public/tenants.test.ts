@@ -51,7 +51,7 @@ describe('two tenants', () => {
     }
   })
 
-  test('lists show and count only what is ours', async () => {
+  test('lists show and count only our objects', async () => {
     for (const operation of reads.filter(({ path }) => !path.includes('{id}'))) {
       const { text, body } = await ours.get(pathOf(operation))
       assert.ok(!text.includes(SECRET), operation.path)
@@ -61,7 +61,7 @@ describe('two tenants', () => {
     }
   })
 
-  test('filters by what is theirs find nothing', async () => {
+  test('filters by their objects find nothing', async () => {
     for (const operation of reads) {
       for (const { name, schema } of operation.parameters.filter(({ name }) => name.startsWith('filter['))) {
         if (schema.type !== 'string' || schema.format || schema.enum) continue
@@ -74,7 +74,7 @@ describe('two tenants', () => {
     }
   })
 
-  test('their objects are answered exactly like those that do not exist', async () => {
+  test('their objects have the same responses as objects that do not exist', async () => {
     for (const operation of reads.filter(({ path }) => path.includes('{id}'))) {
       const [real, none] = [await ours.get(pathOf(operation, SECRET)), await ours.get(pathOf(operation, 'nobody'))]
       assert.deepEqual([real.status, real.text], [404, none.text.replace('nobody', SECRET)])

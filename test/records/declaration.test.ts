@@ -29,7 +29,7 @@ test('a list without counters, or with a filter whose counter is not kept, does 
   )
 })
 
-test('what an erasure removes and what is counted are columns of the table', async () => {
+test('erased and counted fields are columns of the table', async () => {
   for (const { table, erased } of KINDS) {
     const rows = await imports.rows('select attname as name from pg_attribute where attrelid = $1::regclass', [table])
     const columns = rows.map(({ name }) => name)

@@ -21,7 +21,7 @@ export const OUT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
       'It reads metrics, and the refunds in progress of all organizations, which is refused in front of all shards.',
   },
   'test/public/answers.test.ts': {
-    'even when the request was no HTTP': 'HAProxy refuses it itself, with its own 400, without X-Request-Id.',
+    'even if the request was not HTTP': 'HAProxy refuses it itself, with its own 400, without X-Request-Id.',
   },
   'test/public/bodies.test.ts': {
     '413 above 1 MiB in chunks, without Content-Length':

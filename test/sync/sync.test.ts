@@ -51,7 +51,7 @@ const TARGETS: Record<string, { to: () => Promise<string>; format?: string; skip
 
 describe('a copy', () => {
   for (const [name, { to, format, skip }] of Object.entries(TARGETS)) {
-    test(`${name}: everything, then what changed, and the erased are erased${skip ? ` (skipped: ${skip})` : ''}`, {
+    test(`${name}: everything, then the changes, and erased people are erased${skip ? ` (skipped: ${skip})` : ''}`, {
       skip: skip !== undefined,
     }, async () => {
       const project = await filled(server)
@@ -102,14 +102,14 @@ describe('a copy', () => {
   })
 })
 
-describe('a sync that cannot be', () => {
+describe('a sync that is refused', () => {
   const refused = async (args: string[], settings: Record<string, string>, code: number, sentence: RegExp) => {
     const outcome = await tundishAgain(['sync', ...args], settings)
     assert.deepEqual([outcome.code, outcome.stdout], [code, ''], outcome.stderr)
     assert.match(outcome.stderr, sentence)
   }
 
-  test('2 without a key, for an address that is none, for a target that is none', async () => {
+  test('2 without a key, for an invalid address, and for an invalid target', async () => {
     const to = ['--to', `sqlite:${join(folder, 'never.sqlite')}`]
     await refused(to, { SYNC_URL: server.url }, 2, /SYNC_KEY or with --key-file/)
     await refused([...to, '--url', 'ftp://x'], { SYNC_KEY: 'x' }, 2, /--url must be an address/)
@@ -131,7 +131,7 @@ describe('a sync that cannot be', () => {
     await refused(to, { SYNC_URL: elsewhere, SYNC_KEY: project.key }, 1, /This copy is of http:\/\/127/)
   })
 
-  test('1 and a sentence for a file that is no copy, and for a folder whose files have another format', async () => {
+  test('1 and a sentence for a file that is not a copy, and for a folder with files of another format', async () => {
     const settings = { SYNC_URL: server.url, SYNC_KEY: (await filled(server)).key }
     writeFileSync(join(folder, 'text.sqlite'), 'This is a text, and no database.')
     const isNone = /^The file of the copy cannot be used \(file is not a database\)\.\n$/

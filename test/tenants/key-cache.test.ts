@@ -38,7 +38,7 @@ describe('the key cache', () => {
   const settle = () => server.db.read({ text: 'select pg_sleep(0.02)' }, []).then(() => new Promise(setImmediate))
   const tenant = () => ({ organization_id: project.organizationId, project_id: project.id })
 
-  test('asks once for a key that comes again within half a second', async () => {
+  test('loads a key once that is used again within half a second', async () => {
     assert.partialDeepStrictEqual(await keys.lookUp(project.key), tenant())
     clock.advance(499)
     for (let n = 0; n < 100; n++) assert.partialDeepStrictEqual(await keys.lookUp(project.key), tenant())
@@ -71,7 +71,7 @@ describe('the key cache', () => {
     assert.equal(asked, 6)
   })
 
-  test('does not wait for the answer while it may still trust the last', async () => {
+  test('returns the cached value without waiting while it is fresh', async () => {
     await keys.lookUp(project.key)
     clock.advance(999)
     fail = true
@@ -108,7 +108,7 @@ describe('the key cache', () => {
     assert.equal(asked, 2)
   })
 
-  test('forgets a key once a refresh finds it dead', async () => {
+  test('forgets a key once a refresh finds it revoked', async () => {
     const { secret_key: key } = await regenerateKey(server.db, server.app.seal, { project: project.id })
     await keys.lookUp(key)
     await regenerateKey(server.db, server.app.seal, { project: project.id })

@@ -56,7 +56,7 @@ describe('authentication of the data API', () => {
     })
   }
 
-  test('401 before anything is said about path, query, method or body', async () => {
+  test('401 before path, query, method or body are checked', async () => {
     const calls: [path: string, method?: string, body?: string, headers?: string[]][] = [
       ['/nothing'],
       ['/'],

@@ -16,7 +16,7 @@ after(() => workers.close())
 const LONG = { timeout: 240_000 }
 const restarted = 'All workers are new.'
 
-test('under load no request fails, also when asked for twice, and long ones are waited for', LONG, async () => {
+test('under load no request fails, also with two restarts at once, and long requests are finished', LONG, async () => {
   const { shop, process: supervisor } = workers
   const old = workers.pids()
   assert.equal(old.length, 2)
@@ -79,7 +79,7 @@ test('a new worker that cannot serve replaces no other', async () => {
   await billing.db.query('delete from schema_migrations where version = 9999')
 })
 
-test('a process without workers says that it has none, and goes on', async () => {
+test('a process without workers logs that it has none, and continues', async () => {
   const server = await startProcess(workers.billing.server.env)
   server.process.kill('SIGHUP')
   for (let n = 0; !server.log.some(({ msg }) => msg?.startsWith('SIGHUP restarts the workers')); n++) {

@@ -139,7 +139,7 @@ describe('metrics', LONG, () => {
     }
   })
 
-  test('never fall: what a worker has counted stays when it is replaced, and when it is killed', async () => {
+  test('never fall: the counts of a worker stay when it is replaced or killed', async () => {
     workers.process.kill('SIGHUP')
     await workers.hears('All workers are new.')
     assert.deepEqual(lookups(await scrape()), [40])

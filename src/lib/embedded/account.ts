@@ -85,7 +85,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** initdb asks for the account's name, so a number that no account has is of no use. */
+/** The account of a name or number; undefined if there is none. initdb needs an account with a name. */
 async function lookUp(nameOrUid: string): Promise<Account | undefined> {
   const uid = await run('id', ['-u', nameOrUid])
   const gid = await run('id', ['-g', nameOrUid])

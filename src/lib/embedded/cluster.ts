@@ -93,7 +93,7 @@ async function initialize(home: Home, programs: string, draft: string, making: I
     `--pwfile=${making.passwordFile}`,
     '--auth=scram-sha-256',
     '--encoding=UTF8',
-    // The same sort order and letters on every machine, whatever its C library.
+    // The same sort order and letters on every machine, with any C library.
     '--locale=C',
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',

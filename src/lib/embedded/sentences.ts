@@ -4,7 +4,7 @@ import { UsageError } from '../errors.ts'
 
 const OTHERWISE = 'or set DATABASE_URL to a PostgreSQL server of your own'
 
-/** A file-system error under `dataDir` as a `UsageError`; anything else is returned as it came. */
+/** A file-system error under `dataDir` as a `UsageError`; anything else is returned unchanged. */
 export function fileSentence(error: unknown, dataDir: string): unknown {
   const { code, syscall, path = dataDir } = error as NodeJS.ErrnoException
   switch (code) {

@@ -9,7 +9,7 @@ import { BadLine, eachItem, type Type } from './fields.ts'
 /** Any text; only the length of a line limits it. */
 export const text: Type = { read: readText }
 
-/** An indexed text: at most so many Unicode characters, because PostgreSQL limits the size of an index entry. */
+/** An indexed text of at most `max` Unicode characters, because PostgreSQL limits the size of an index entry. */
 export function label(max = 256): Type {
   return {
     read(value) {
@@ -53,7 +53,7 @@ export const uuid: Type = {
   },
 }
 
-/** A string of exactly so many digits. */
+/** A string of exactly `count` digits. */
 export function digits(count: number): Type {
   const pattern = new RegExp(`^[0-9]{${count}}$`)
   return {

@@ -83,7 +83,7 @@ describe('what is JSON', () => {
   })
 })
 
-describe('what is refused although many parsers take it', () => {
+describe('JSON that is refused although many parsers accept it', () => {
   test('a name twice in one object, at any depth and however it is written', () => {
     assert.equal(refusal('{"a":1,"b":2,"a":1}'), 'column 14: the name "a" appears twice in one object')
     assert.equal(refusal('[{"x":{"a":1,"\\u0061":2}}]'), 'column 14: the name "a" appears twice in one object')

@@ -52,7 +52,7 @@ describe('a transaction', () => {
     assert.deepEqual(await notes(), [1, 2, 3])
   })
 
-  test('of which one statement fails does nothing, says why, and leaves the connection as good as new', async () => {
+  test('of which one statement fails changes nothing, throws its error, and leaves the connection usable', async () => {
     const failing = (n: number) =>
       fresh.db.tx((query) => Promise.all([note(query, n), query('select 1 / $1::int', [0]), note(query, n + 1)]))
     for (let n = 10; n < 20; n += 2) {
@@ -61,7 +61,7 @@ describe('a transaction', () => {
     }
   })
 
-  test('of which one value cannot be written does nothing either', async () => {
+  test('of which one value cannot be serialized changes nothing either', async () => {
     const unwritable = { toPostgres: () => assert.fail('unwritable') } as unknown as string
     const failing = fresh.db.tx((query) =>
       Promise.all([note(query, 30), query('select $1', [unwritable]), note(query, 31)]),
@@ -78,7 +78,7 @@ describe('a transaction', () => {
     assert.deepEqual(await notes(), [1, 2, 3, 4, 5, 6])
   })
 
-  test('sends its beginning with its first statement, and what is asked together at one go with one sync', async () => {
+  test('sends its begin with its first statement, and concurrent statements together with one sync', async () => {
     const sent: string[] = []
     // The proxy shows its pattern every piece that goes to the database.
     const proxy = await openProxy(fresh.url, { pattern: { test: (text: string) => !sent.push(text) } as RegExp })
@@ -148,7 +148,7 @@ describe('a statement with a name', () => {
     'Three 3': String(n),
   })
 
-  test('answers rows by its columns each time, on each connection, also when it found nothing at first or failed', async () => {
+  test('returns rows by column name each time, on each connection, also if it found nothing or failed before', async () => {
     const ask = (query: Query, ...given: number[]) => query(numbers, [given.map(String)])
     const divided = (error: unknown) => sqlState(error) === '22012'
     for (let time = 0; time < 3; time += 1) {
@@ -167,14 +167,14 @@ describe('a statement with a name', () => {
     }
   })
 
-  test('that answers no rows can be run again', async () => {
+  test('that returns no rows can be run again', async () => {
     await fresh.db.query('create table counted (n int)')
     const add = { name: 'add', text: 'insert into counted values ($1)' }
     for (let n = 1; n <= 3; n += 1) assert.deepEqual(await fresh.db.query(add, [n]), [])
     assert.deepEqual(await fresh.db.query('select sum(n) as n from counted'), [{ n: '6' }])
   })
 
-  test('whose columns were changed meanwhile fails, and answers nothing under a wrong name', async () => {
+  test('whose columns were changed fails instead of returning values under wrong names', async () => {
     const one = openDb({ url: fresh.url, applicationName: 'test', connections: 1 })
     await one.query('create table named (a int, b int); insert into named values (1, 2)')
     const all = { name: 'all', text: 'select * from named' }

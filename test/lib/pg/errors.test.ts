@@ -50,7 +50,7 @@ test('a connection that an administrator ended', async () => {
   await other.close()
 })
 
-test('a transaction that was ended because its process stood still', async () => {
+test('a transaction that was ended because its process was frozen', async () => {
   const error = await failure(
     fresh.db.tx(async (query) => {
       await query('set local idle_in_transaction_session_timeout = 50')

@@ -25,7 +25,7 @@ describe('reads that are sent together', () => {
     assert.deepEqual(sizes, [8, 8, 4])
   })
 
-  test('are all answered when several of them fail, named or not', async () => {
+  test('all get a result when several of them fail, named or not', async () => {
     const asked = Array.from({ length: 40 }, (_, n) =>
       n % 5 === 0 ? read('select 1 / 0') : read(`select 'x${n % 3}'`, `x${n % 3}`),
     )
@@ -35,7 +35,7 @@ describe('reads that are sent together', () => {
     assert.deepEqual(await outcomes([read("select 'x1'", 'x1'), read("select 'x2'", 'x2')]), [['x1'], ['x2']])
   })
 
-  test('are all answered when the value of one cannot be written', async () => {
+  test('all get a result when the value of one cannot be serialized', async () => {
     const unwritable = { toPostgres: () => assert.fail('unwritable') } as unknown as string
     const bad = assert.rejects(fresh.db.read({ text: 'select $1' }, [unwritable]), /unwritable/)
     assert.deepEqual(await outcomes([read('select 1'), read('select 2', 'two')]), [['1'], ['2']])

@@ -40,7 +40,7 @@ describe(`behind PgBouncer in transaction mode${noPgBouncer ? ` (skipped: ${noPg
     assert.equal((await walk({ get }, '/profiles', sync)).length, 61)
   })
 
-  test('returns each caller its own result, however many call and however much they send', async () => {
+  test('returns each caller its own result, with many concurrent callers and large parameters', async () => {
     const ask = async (n: number) => {
       // Longer than any buffer on the way.
       const email = `person-${n % 60}@example.com${' '.repeat(n % 3 === 0 ? 8000 : 0)}`
@@ -54,7 +54,7 @@ describe(`behind PgBouncer in transaction mode${noPgBouncer ? ` (skipped: ${noPg
     for (let round = 0; round < 5; round++) await Promise.all(Array.from({ length: 100 }, (_, n) => ask(n)))
   })
 
-  test('keeps transactions apart, each of which sends much at one go', async () => {
+  test('isolates transactions that send many statements at once', async () => {
     const { db } = billing
     const add = (n: number) =>
       db.tx(async (query) => {

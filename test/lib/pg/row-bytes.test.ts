@@ -92,7 +92,7 @@ describe('a row', () => {
     assert.equal(thing.writeList([], '[', ']').toString(), '[]')
   })
 
-  test('is refused where a time is none of the years 1 to 9999', async () => {
+  test('is refused if a time is not in the years 1 to 9999', async () => {
     for (const time of ['infinity', '-infinity', '10000-01-01 00:00:00+00', '0044-03-15 00:00:00+00 BC']) {
       const [row] = await fresh.db.read({ text: `select ${thing.columns}` }, [null, true, 'id', time, null, null, ''])
       assert.throws(() => thing.write(row!), /Bug: the database wrote the time/, time)

@@ -90,7 +90,7 @@ describe('the command line refuses', { timeout: 60_000 }, () => {
     assert.equal(stderr.trim().split('\n').length, 1, stderr)
   }
 
-  test('a database whose certificate has no trusted authority, unless it is told to trust it', async () => {
+  test('a database whose certificate has no trusted authority, unless its authority is configured', async () => {
     await refused(
       proxy.untrustedUrl,
       /^The database of DATABASE_URL cannot be trusted \(self-signed certificate\): .+sslrootcert/,

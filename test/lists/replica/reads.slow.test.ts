@@ -100,7 +100,7 @@ describe('reads from a replica', { timeout: 180_000 }, () => {
     )
   })
 
-  test('what is older than READ_MAX_LAG_MS is read at the primary, until the replica has caught up', async () => {
+  test('reads go to the primary while the replica is more than READ_MAX_LAG_MS behind', async () => {
     await scene.replica.pause()
     const id = await add()
     // Proof that the replica is what the patient one reads.
@@ -112,7 +112,7 @@ describe('reads from a replica', { timeout: 180_000 }, () => {
     assert.deepEqual(await readsOf(strict, async () => assert.equal(await newest(strict), id)), ['replica fresh'])
   })
 
-  test('what the replica has not got yet is found at the primary', async () => {
+  test('an object that the replica lacks is found at the primary', async () => {
     await scene.replica.pause()
     const id = await add()
     const reads = await readsOf(patient, async () => {
@@ -184,7 +184,7 @@ describe('reads from a replica', { timeout: 180_000 }, () => {
     }
   })
 
-  test('a walk that begins on the replica goes on there once it has passed the beginning', async () => {
+  test('a walk that begins on the replica continues there once the replica has passed its beginning', async () => {
     const { body } = await seenBy(patient, project).get('/profiles', { limit: '10' })
     const cursor = body.pagination.next_cursor
     const goesOn = async () => {
@@ -194,7 +194,7 @@ describe('reads from a replica', { timeout: 180_000 }, () => {
     await until('the walk to go on at the replica', goesOn)
   })
 
-  test('a horizon is never promised by a replica that has not replayed what lies before it', async () => {
+  test('no horizon is returned by a replica that has not replayed everything before it', async () => {
     const sync = (server: TestServer) =>
       seenBy(server, project).get('/profiles', { 'filter[updated_at.from]': '2026-01-01T00:00:00Z', limit: '500' })
     await sync(other)
@@ -214,7 +214,7 @@ describe('reads from a replica', { timeout: 180_000 }, () => {
     assert.deepEqual(await readsOf(patient, () => sync(patient)), ['primary late'])
   })
 
-  test('keys, charges and erasures ask the primary alone', async () => {
+  test('keys, charges and erasures use only the primary', async () => {
     await scene.replica.pause()
     const { id, secret_key } = await createProject(other.db, other.app.seal, {
       id: 'made-later',
@@ -226,7 +226,7 @@ describe('reads from a replica', { timeout: 180_000 }, () => {
     assert.equal(erased.status, 200, erased.text)
   })
 
-  test('the doctor tells of a replica that follows, of one that does not, and of a server that is none', async () => {
+  test('the doctor reports a replica that follows, one that does not, and a server that is not a replica', async () => {
     const examine = async (url = scene.replica.url) => {
       const { stdout } = await tundish(['doctor', '--json'], { ...patient.env, READ_DATABASE_URL: url })
       const { findings } = JSON.parse(stdout) as { findings: Finding[] }
