@@ -43,9 +43,11 @@ async function run(operation: Operation, app: App, input: Partial<Input>): Promi
   }
 }
 
-/** A 400 is bad usage, except where it is a refusal of the billing API. */
+/** A 400 is bad usage, except where the billing API refuses what is well-formed, by the state of the order. */
 const isBadUsage = (operation: Operation, { status, code }: ApiError) =>
-  status === 400 && (!('act' in operation) || Object.hasOwn(HTTP_CODES, code))
+  status === 400 && (!('act' in operation) || Object.hasOwn(HTTP_CODES, code) || MALFORMED.has(code))
+
+const MALFORMED = new Set(['invalid_amount', 'amount_not_positive', 'idempotency_key_required'])
 
 /** Registers a group whose commands are all operations, or a single operation that has the group's name. */
 export async function addGroup(program: Command, name: string, description: string): Promise<void> {

@@ -22,6 +22,21 @@ test('order show and its --json write amounts with all decimals', async () => {
   assert.match(json.stdout, /"amount":7\.00,"currency_code":"USD","amount_refunded":0\.00,/)
 })
 
+test('order refund: 2 for an amount that is none or without a key, 1 for more than is left', async () => {
+  const { order_id } = (await shop.charge(await shop.customer(), { amount: '7' })).body
+  const refund = (...more: string[]) => run('order', 'refund', order_id, '--org', shop.id, ...more)
+  for (const [code, ...args] of [
+    [2, '--amount', '1e1', '--idempotency-key', 'k'],
+    [2, '--amount', '0', '--idempotency-key', 'k'],
+    [2, '--amount', '1'],
+    [1, '--amount', '7.01', '--idempotency-key', 'k'],
+  ] as [number, ...string[]][]) {
+    const outcome = await refund(...args)
+    assert.deepEqual([outcome.code, outcome.stdout], [code, ''], args.join(' '))
+    assert.match(outcome.stderr, /^(amount|idempotency_key) .+\.\n$/)
+  }
+})
+
 describe('charges resolve', () => {
   const lost = async () => {
     const user = await shop.customer({ token: 'sim_drop_no_charge' })
