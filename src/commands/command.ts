@@ -10,6 +10,7 @@ import { whyNot } from '../lib/files.ts'
 import { openLog } from '../lib/log.ts'
 import { errorForLog } from '../lib/log-error.ts'
 import { causeOf, isUnavailable } from '../lib/pg/errors.ts'
+import { printable } from '../lib/text.ts'
 import { rejectWhenAborted } from '../lib/when-aborted.ts'
 import { hideSecrets } from '../tenants/hide-secrets.ts'
 
@@ -100,7 +101,7 @@ export function withSettings(command: Command, run: (config: Config, ...args: un
     await guard(async () => {
       const result = await run(readConfig(process.env), ...given)
       if (json) process.stdout.write(`${JSON.stringify(result.json)}\n`)
-      else if (result.text !== '') process.stdout.write(`${result.text}\n`)
+      else if (result.text !== '') process.stdout.write(`${printable(result.text)}\n`)
       process.exitCode = result.exitCode ?? 0
     })
   })
@@ -128,7 +129,7 @@ export async function guard(run: () => Promise<void>): Promise<void> {
     const known = aboutFile(error) ?? aboutDatabase(error) ?? error
     if (known instanceof pg.DatabaseError) return printDatabaseError(known)
     if (!(known instanceof UsageError || known instanceof Refusal)) throw error
-    process.stderr.write(`${hideSecrets(known.message)}\n`)
+    process.stderr.write(`${printable(hideSecrets(known.message))}\n`)
     process.exitCode = known instanceof UsageError ? EXIT_USAGE : EXIT_REFUSED
     // Otherwise an open handle of the command, standard input for example, would keep the program running.
     if (known instanceof Interrupted) process.exit()

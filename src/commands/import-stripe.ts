@@ -12,7 +12,7 @@ import { chooseAccount, openSource, openWithKey, requireProjectOf } from '../ing
 import { beginState, type ImportName, type StripeImportOptions } from '../ingest/stripe/state.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { causeOf, isUnavailable } from '../lib/pg/errors.ts'
-import { shorten } from '../lib/text.ts'
+import { printable, shorten } from '../lib/text.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
 import { type Result, untilStopped, withSettings } from './command.ts'
 import { commandLine } from './operations.ts'
@@ -110,17 +110,16 @@ async function carryOut(
       process.stderr.write(
         `The import continues where it stopped: ${tally.read} objects are stored, ${from} are next.\n`,
       )
-    const onRejected = (line: string) => process.stderr.write(`${line}\n`)
     await runImport(app, held, source, state, {
       signal,
-      onRejected,
+      onRejected: printLine,
       onProgress: ({ step, status, tally }) => progress.update(status === 'following' ? 'following' : step, tally.read),
     })
     progress.stop()
     const report = reportOf(state.tally)
     const { read, rejected, differences } = report
     await writeEntry(app, name, 'stripe_import.ended', { read, rejected, differences: differences.length })
-    for (const line of report.rejects) process.stderr.write(`${line}\n`)
+    report.rejects.forEach(printLine)
     return { json: { status: state.status, ...report }, text: describeReport(report, state) }
   } finally {
     progress.stop()
@@ -142,12 +141,14 @@ async function check(
   const progress = showProgress()
   const options = { since: since ?? undefined, signal, onProgress: progress.update }
   const { tally, result } = await dryRun(app, source, { ...name, externalIdKey }, options).finally(progress.stop)
-  for (const { reason } of result.rejects) process.stderr.write(`${reason}\n`)
+  for (const { reason } of result.rejects) printLine(reason)
   const rejected = tally.rejected + result.rejected
   const report = reportOf({ ...tally, rejected, erased: result.erased })
   const { differences: _differences, ...rest } = report
   return { json: { status: 'dry_run', ...rest }, text: describeReport(report, { isDry: true }) }
 }
+
+const printLine = (line: string) => void process.stderr.write(`${printable(line)}\n`)
 
 function readSince(given: string | undefined): string | null {
   if (given === undefined) return null

@@ -7,6 +7,7 @@ import type { App } from '../app.ts'
 import type { ImportResult, RejectedLine, Source } from '../ingest/load.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { causeOf, isUnavailable } from '../lib/pg/errors.ts'
+import { printable } from '../lib/text.ts'
 import { fileTrouble, type Result, untilStopped, withSettings } from './command.ts'
 import { showProgress } from './import-progress.ts'
 import { registerStripe } from './import-stripe.ts'
@@ -155,7 +156,7 @@ async function close(handle: FileHandle | undefined): Promise<void> {
 
 function report(result: ImportResult, options: Options, paths: string[]): Result {
   const { rejects, stopped, ...numbers } = result
-  for (const { source, line, reason } of rejects) process.stderr.write(`${source}:${line}: ${reason}\n`)
+  for (const { source, line, reason } of rejects) process.stderr.write(`${printable(`${source}:${line}: ${reason}`)}\n`)
   const rest = result.rejected - rejects.length
   if (rest > 0) process.stderr.write(`... and ${rest} more bad lines.\n`)
   if (stopped) process.stderr.write('The rest was not read.\n')

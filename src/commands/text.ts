@@ -1,5 +1,6 @@
 // Formats a response of the operator's API for a person: lists as tables, everything else as lines of names and values.
 import { isJsonObject, JsonNumber, type JsonValue } from '../lib/json/read.ts'
+import { printable } from '../lib/text.ts'
 
 type Row = Record<string, unknown>
 
@@ -73,14 +74,17 @@ function cell(value: unknown): string {
 function show(value: unknown): string {
   if (value === null || value === undefined || value === '') return '-'
   if (value instanceof JsonNumber) return value.text
-  if (isTexts(value)) return value.join(', ')
-  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+  if (isTexts(value)) return oneLine(value.join(', '))
+  return oneLine(typeof value === 'object' ? JSON.stringify(value) : String(value))
 }
+
+/** A line break in a value would look like the end of its row. */
+const oneLine = (text: string) => printable(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t')
 
 /** Sentences in a list have a line each, below one another. */
 function showLong(value: unknown, indent: number): string {
   return isTexts(value) && value.some((text) => text.includes(' '))
-    ? value.join(`\n${' '.repeat(indent)}${GAP}`)
+    ? value.map(oneLine).join(`\n${' '.repeat(indent)}${GAP}`)
     : show(value)
 }
 

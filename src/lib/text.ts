@@ -59,6 +59,17 @@ export function isName(text: string, max: number): boolean {
   return text.trim() !== '' && countCharacters(text) <= max && !hasControlCharacters(text)
 }
 
+/**
+ * The text for a terminal: characters that would control it, or change the direction of what follows, as `\u001b`. People may
+ * have typed them as their e-mail address. Line feeds and tabs stay.
+ */
+export function printable(text: string): string {
+  return text.replace(CONTROLS, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+// Except for the line feed and the tab: all of Cc, separators of lines and paragraphs, and Unicode's explicit directional formatting.
+const CONTROLS = /(?![\n\t])\p{Cc}|[\u2028-\u202e\u2066-\u2069]/gu
+
 /** At most `max` characters of the text, ending with `…` if truncated: for quoting input. */
 export function shorten(text: string, max: number): string {
   if (text.length <= max) return text
