@@ -131,13 +131,14 @@ function openPool(config: pg.ClientConfig, max: number, kept = 0): pg.Pool {
   const pool = new pg.Pool({ ...config, max, min: kept, idleTimeoutMillis: 60_000 })
   // An idle connection that breaks is replaced at its next use; without a listener the program would end here.
   pool.on('error', ignore)
+  // The end of a connection can arrive with its last response, before the caller has the client.
+  pool.on('connect', (client) => client.on('error', ignore))
   return pool
 }
 
 /** Runs `work` on a connection of the pool; it is closed after a failure that is not an error of PostgreSQL. */
 async function withClient<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect()
-  client.on('error', ignore)
   let broken: Error | undefined
   try {
     return await work(client)
@@ -145,22 +146,13 @@ async function withClient<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Pro
     if (sqlState(error) === undefined || isReadOnly(error)) broken = error as Error
     throw error
   } finally {
-    client.removeListener('error', ignore)
     client.release(broken)
   }
 }
 
 async function connectTo(pool: pg.Pool) {
   const client = await pool.connect()
-  client.on('error', ignore)
-  return {
-    client,
-    query: queryOn(client),
-    release(destroy = false) {
-      client.removeListener('error', ignore)
-      client.release(destroy)
-    },
-  }
+  return { client, query: queryOn(client), release: (destroy = false) => client.release(destroy) }
 }
 
 function queryOn(client: pg.PoolClient, guarded?: Guarded): Query {
