@@ -2,6 +2,7 @@
 import type { App } from '../app.ts'
 import { type Actor, addEntry } from '../audit/audit.ts'
 import { type ImportOptions, type ImportResult, importRecords, type Source } from '../ingest/load.ts'
+import { refuseLeaving } from '../tenants/leaving.ts'
 
 export async function importAudited(
   app: App,
@@ -12,6 +13,7 @@ export async function importAudited(
   const target = `project ${options.projectId}`
   const writeEntry = (action: string, after: object) => addEntry(app, actor, { action, target, after })
   const { live = false, emitEvents = false, dryRun = false, skipBadLines = false } = options
+  await refuseLeaving(app.db.query, { project_id: options.projectId })
   await writeEntry('import.begun', { live, emit_events: emitEvents, dry_run: dryRun, skip_bad_lines: skipBadLines })
   const result = await importRecords(app, options, sources)
   const { rejects: _rejects, ...counts } = result

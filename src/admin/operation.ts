@@ -4,6 +4,7 @@ import { type Actor, addEntry, audited, type Entry } from '../audit/audit.ts'
 import { ApiError, Refusal, UsageError } from '../lib/errors.ts'
 import type { Query } from '../lib/pg/types.ts'
 import type { ObjectSchema, Schema } from '../lib/shape/schema.ts'
+import { refuseLeaving } from '../tenants/leaving.ts'
 
 /** The input of a call: parameters of the path, the query and the body as their schemas read them. */
 export interface Input {
@@ -61,11 +62,15 @@ export async function perform(operation: Operation, app: App, actor: Actor, inpu
   try {
     if (isReading(operation)) return await operation.run(app, input)
     if ('change' in operation) {
-      const result = await audited(app, actor, (query) => operation.change(query, input, app))
+      const result = await audited(app, actor, async (query) => {
+        await refuseLeaving(query, input.params)
+        return operation.change(query, input, app)
+      })
       // The change may concern a key or its rate limit.
       app.keys.forget()
       return result
     }
+    await refuseLeaving(app.db.query, input.params)
     await addEntry(app, actor, operation.entry(input))
     return await operation.act(app, input, actor)
   } catch (error) {

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { audited } from '../audit/audit.ts'
 import { UsageError } from '../lib/errors.ts'
 import { webhookSecret } from '../tenants/key-text.ts'
+import { refuseLeaving } from '../tenants/leaving.ts'
 import { regenerateKey, within } from '../tenants/tenants.ts'
 import { action } from './command.ts'
 import { addOperations, commandLine } from './operations.ts'
@@ -22,6 +23,7 @@ export async function register(program: Command): Promise<void> {
       if ((org === undefined) === (project === undefined)) throw new UsageError('Give either --org or --project.')
       const seconds = overlap === undefined ? 0 : readSpan('--overlap', overlap)
       const made = await audited(app, commandLine(), async (query) => {
+        await refuseLeaving(query, { organization_id: org, project_id: project })
         const result = await regenerateKey(within(query), app.seal, { organization: org, project }, seconds)
         const target = project === undefined ? `organization ${org}` : `project ${project}`
         const after = { previous_expires_at: result.previous_expires_at }

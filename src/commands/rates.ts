@@ -6,6 +6,7 @@ import { readRates } from '../billing/effects/rate-files.ts'
 import { storeRates } from '../billing/effects/store-rates.ts'
 import { Refusal } from '../lib/errors.ts'
 import { whyNot } from '../lib/files.ts'
+import { refuseLeaving } from '../tenants/leaving.ts'
 import { requireOrganization } from '../tenants/tenants.ts'
 import { action } from './command.ts'
 import { commandLine } from './operations.ts'
@@ -20,6 +21,7 @@ export function register(program: Command): void {
     async (app, file: string, { org }: { org?: string }) => {
       const { db } = app
       if (org !== undefined) await requireOrganization(db.query, org)
+      await refuseLeaving(db.query, { organization_id: org })
       const read = readRates(await contentOf(file), file)
       const days = [...new Set(read.map(({ day }) => day))].sort()
       const result = {

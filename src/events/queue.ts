@@ -2,6 +2,7 @@
 import type { Db } from '../lib/pg/db.ts'
 import type { Statement } from '../lib/pg/types.ts'
 import { instantFromPg } from '../lib/time.ts'
+import { LEAVING_PROJECTS } from '../tenants/leaving.ts'
 import { readRetryAfter, waitAfter } from './schedule.ts'
 import type { Outcome } from './send.ts'
 
@@ -54,7 +55,8 @@ const ANYTHING_DUE = {
 /**
  * Takes due deliveries: the first of each endpoint before the second of any, so that the backlog of one endpoint does not
  * delay another. Taking a delivery moves its due time past the lease. While little is due, only the endpoints of what is due are
- * looked at, so that thousands of idle ones cost nothing.
+ * looked at, so that thousands of idle ones cost nothing. Those of an organization that is leaving are left out: its keys have
+ * ended here, and the other shard delivers.
  */
 export async function take(db: Db, { failing, limit, perEndpoint, busy }: Lane): Promise<Taken[]> {
   if (limit <= 0) return []
@@ -88,7 +90,7 @@ const TAKE: Statement = {
     select project_id, endpoint_id from webhook_deliveries
     where status = 'pending' and next_attempt_at <= (select at from now) order by next_attempt_at limit $7
   ),
-  endpoints as materialized (
+  candidates as materialized (
     select e.project_id, e.id from (
       select distinct project_id, endpoint_id from first_due where (select count(*) from first_due) < $7
     ) f cross join lateral (
@@ -100,6 +102,7 @@ const TAKE: Statement = {
     select project_id, id from webhook_endpoints
     where (select count(*) from first_due) = $7 and enabled and (failing_since is not null) = $1
   ),
+  endpoints as materialized (select * from candidates where project_id <> all (${LEAVING_PROJECTS})),
   due as materialized (
     select d.* from endpoints e
     left join unnest($4::uuid[], $5::int[]) as busy (endpoint_id, n) on busy.endpoint_id = e.id

@@ -1,6 +1,6 @@
 // Batches concurrent calls of the same kind into one statement and one commit, without making tenants wait for each other.
 import type { Db } from './pg/db.ts'
-import { isLockTimeout, isUnavailable } from './pg/errors.ts'
+import { isLockTimeout, isMoving, isUnavailable } from './pg/errors.ts'
 
 interface Kind<Item, Result> {
   /** The tenant of an item. Items of all tenants are batched, but no tenant waits long for another's locks, or fails with it. */
@@ -94,7 +94,7 @@ class Batches {
       })
     } catch (error) {
       const isAlone = calls.length === 1
-      if (isUnavailable(error)) for (const { reject } of calls) reject(error)
+      if (isUnavailable(error) && !isMoving(error)) for (const { reject } of calls) reject(error)
       else if (lane === this.#shared && (!isAlone || isLockTimeout(error))) this.#setApart(work, calls)
       else if (isAlone) calls[0]!.reject(error)
       else for (const one of calls) await this.#run(lane, work, [one])

@@ -54,6 +54,6 @@ async function sameSchema(from: Connection, to: Connection): Promise<void> {
     throw new Refusal('The shards have different migrations: run the same version of Tundish on both.')
 }
 
-async function has({ query }: Connection, organization: string): Promise<boolean> {
+export async function has({ query }: Connection, organization: string): Promise<boolean> {
   return (await query('select 1 from organizations where id = $1', [organization])).length > 0
 }

@@ -34,6 +34,10 @@ export async function connectTo(shard: Shard, signal?: AbortSignal): Promise<Con
   const query = (async (text: string, params: unknown[] = []) =>
     (await client.query<NamedRow>(text, params)).rows) as unknown as Query
   for (const setting of ['statement_timeout', 'idle_in_transaction_session_timeout']) await query(`set ${setting} = 0`)
+  // What one shard deletes, the other must not lose in a crash.
+  await query(
+    `select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`,
+  )
   signal?.removeEventListener('abort', destroy)
   return { shard, client, query, close: () => client.end().catch(() => {}), destroy }
 }

@@ -83,6 +83,8 @@ async function untilCopied(from: Connection, to: Connection, name: string): Prom
   for (;;) {
     const { left, copying, failures } = await progressOf(to, name)
     if (left === '0') return
+    // So that no balancer closes the idle connection, and one that is lost is noticed before the copy ends.
+    await from.query('select 1')
     if (copying || left !== last.left) last = { left, failures, atMs: performance.now() }
     if (failures - last.failures >= MAX_FAILURES && performance.now() - last.atMs > STALLED_MS)
       throw new Refusal(

@@ -1,11 +1,10 @@
 // Gives up a move: the old shard serves the organization again, and nothing of the move is left.
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { isUnavailable } from '../lib/pg/errors.ts'
-import { isReserved, releaseIds } from '../tenants/reserved-ids.ts'
+import { isReserved, releaseIds, reservedProjects } from '../tenants/reserved-ids.ts'
 import { alone, hereOrThere } from './admission.ts'
 import { type Connection, connectTo, inTransaction, removeRows, skipForeignKeyChecks, withBoth } from './connection.ts'
 import { dropSource, endCopy } from './copy-ahead.ts'
-import { projectsOf } from './hold.ts'
 import { giveKeysBack, hasArrived, type Mark, readMarks, removeMark } from './mark.ts'
 import type { Shard } from './shard.ts'
 import { tenantTables } from './tenant-tables.ts'
@@ -66,7 +65,8 @@ export async function takeBackAll(
   await endCopy(source, target, organization)
   // Without the reservation, as after a restore there, the rows may be those of others.
   if (!(await isReserved(target.query, organization))) return true
-  const tables = await tenantTables(source.query, organization, await projectsOf(source, organization))
+  // Not the projects on the old shard, which another process may have moved away meanwhile.
+  const tables = await tenantTables(source.query, organization, await reservedProjects(target.query, organization))
   await removeRows(
     target,
     tables.filter(({ ahead }) => ahead),

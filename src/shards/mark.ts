@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Query } from '../lib/pg/types.ts'
 import { instantFromPg } from '../lib/time.ts'
+import { closedName, markName } from '../tenants/leaving.ts'
 
 export interface Mark {
   /** Of this move alone, to tell what it brought from anything else with the same name. */
@@ -13,8 +14,6 @@ export interface Mark {
   keys: Record<string, string | null>
 }
 
-const nameOf = (organization: string) => `move ${organization}`
-
 /** The marks on a shard, by organization. */
 export async function readMarks(query: Query): Promise<Map<string, Mark>> {
   const rows = await query(`select substr(name, 6) as id, value from instance where name like 'move %'`)
@@ -24,7 +23,7 @@ export async function readMarks(query: Query): Promise<Map<string, Mark>> {
 /** Sets the mark: directories refuse requests of the organization from then on, and callers try again. */
 export async function setMark(query: Query, organization: string, to: string): Promise<Mark> {
   const mark: Mark = { id: randomUUID(), to, keys: {} }
-  await query('insert into instance (name, value) values ($1, $2)', [nameOf(organization), JSON.stringify(mark)])
+  await query('insert into instance (name, value) values ($1, $2)', [markName(organization), JSON.stringify(mark)])
   return mark
 }
 
@@ -33,6 +32,8 @@ export async function setMark(query: Query, organization: string, to: string): P
  * request changes it here, also when the program that moves it ends. Call it in a transaction.
  */
 export async function fence(query: Query, organization: string, { id, to }: Mark): Promise<Mark> {
+  // An operator's change that did not see the mark ends first.
+  await query('select 1 from organizations where id = $1 for update', [organization])
   const keys = await query(
     `select id, expires_at from secret_keys
      where organization_id = $1 and (expires_at is null or expires_at > db_clock()) for update`,
@@ -40,7 +41,7 @@ export async function fence(query: Query, organization: string, { id, to }: Mark
   )
   const ends = keys.map(({ id, expires_at }) => [id!, expires_at && instantFromPg(expires_at)])
   const mark: Mark = { id, to, keys: Object.fromEntries(ends) }
-  await query('update instance set value = $2 where name = $1', [nameOf(organization), JSON.stringify(mark)])
+  await query('update instance set value = $2 where name = $1', [markName(organization), JSON.stringify(mark)])
   await query(
     `update secret_keys set expires_at = db_clock()
      where organization_id = $1 and (expires_at is null or expires_at > db_clock())`,
@@ -58,8 +59,16 @@ export async function giveKeysBack(query: Query, organization: string, { keys }:
   )
 }
 
+/**
+ * Closes the organization on the shard that it leaves, until the mark is removed: no change begins there, also if the locks
+ * of this program are lost while the other shard commits.
+ */
+export async function close(query: Query, organization: string): Promise<void> {
+  await query(`insert into instance (name, value) values ($1, '')`, [closedName(organization)])
+}
+
 export async function removeMark(query: Query, organization: string): Promise<void> {
-  await query('delete from instance where name = $1', [nameOf(organization)])
+  await query('delete from instance where name = any($1)', [[markName(organization), closedName(organization)]])
 }
 
 const arrivalOf = (organization: string) => `moved ${organization}`

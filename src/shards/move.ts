@@ -4,6 +4,7 @@ import { Refusal, UsageError } from '../lib/errors.ts'
 import { isUnavailable } from '../lib/pg/errors.ts'
 import { releaseIds } from '../tenants/reserved-ids.ts'
 import { alone, readProjects, reserve } from './admission.ts'
+import { raiseClocks, readClocks, shiftQueues } from './clocks.ts'
 import {
   brokenOff,
   type Connection,
@@ -15,9 +16,11 @@ import {
   withBoth,
 } from './connection.ts'
 import { checkReplication, endCopy, finishCopy, startCopy } from './copy-ahead.ts'
+import { lackingOf } from './difference.ts'
 import { markOf, takeBack, takeBackAll } from './give-up.ts'
 import { hold, projectsOf, untilCharged } from './hold.ts'
-import { fence, giveKeysBack, hasArrived, type Mark, noteArrival, removeArrival, removeMark, setMark } from './mark.ts'
+import { close, fence, giveKeysBack, hasArrived, type Mark, noteArrival, setMark } from './mark.ts'
+import { removeOrganization } from './remove-organization.ts'
 import type { Shard } from './shard.ts'
 import { type TenantTable, tenantTables } from './tenant-tables.ts'
 
@@ -82,6 +85,7 @@ async function moveAll(moving: Moving): Promise<Moved> {
     const fenced = await inTransaction(source, () => fence(source.query, organization, mark))
     await sleep(TRUSTED_MS)
     await untilCharged(source, organization)
+    await close(source.query, organization)
     return await cutOver(moving, fenced, startMs)
   } catch (error) {
     await giveUp(moving).catch((second) => {
@@ -102,29 +106,44 @@ async function cutOver(moving: Moving, mark: Mark, startMs: number): Promise<Mov
     if (projects.length > 0) await finishCopy(source, target, organization)
     await endCopy(source, target, organization)
     await say('Copying the rest')
-    const [now] = await source.query('select db_clock() as at')
+    const clocks = await readClocks(source, target)
     await inTransaction(target, async () => {
       await copyRest(source, target, tables)
       await giveKeysBack(target.query, organization, mark)
-      await raiseClocks(target, organization, projects, now!.at!)
+      await raiseClocks(target, organization, projects, clocks)
+      await shiftQueues(target, organization, projects, clocks)
       rows = await compare(source, target, tables)
       await releaseIds(target.query, organization)
       await noteArrival(target.query, organization, mark)
+      // Fails if its locks are lost: then another process may have given the move up.
+      await source.query('select 1')
     })
     stoodStillMs = performance.now() - startMs
     await say('Waiting for the directories')
     await sleep(NOTICE_MS)
     await say('Removing the old rows')
-    await removeAll(source, tables, organization)
+    await stillThere(target, organization, mark)
+    await removeOrganization(source, tables, organization)
   })
   return { rows, stoodStillMs }
 }
 
+/** Refuses where the new shard does not have the organization any more, as after a restore: the old rows are the only ones. */
+async function stillThere(target: Connection, organization: string, mark: Mark): Promise<void> {
+  if (await hasArrived(target.query, organization, mark)) return
+  throw new Refusal(`"${organization}" is not on ${target.shard.name} any more: its rows stay where they were.`)
+}
+
 /** A move whose organization is on the new shard already: only the old rows are left. */
 async function finish(source: Connection, target: Connection, { organization }: Move): Promise<Moved> {
+  const { charges, refunds } = await inTransaction(target, () => lackingOf(source, target, organization))
+  if (charges + refunds > 0)
+    throw new Refusal(
+      `"${organization}" is on ${target.shard.name}, which lacks ${charges} charges and ${refunds} refunds that ${source.shard.name} has: "tundish shards remove ${organization} --from ${source.shard.name}" names them.`,
+    )
   const tables = await tenantTables(source.query, organization, await projectsOf(source, organization))
   const rows = [...(await countRows(target, tables)).values()].reduce((sum, n) => sum + n, 0)
-  await inTransaction(source, () => removeAll(source, tables, organization))
+  await inTransaction(source, () => removeOrganization(source, tables, organization))
   await endCopy(source, target, organization)
   return { rows, stoodStillMs: 0 }
 }
@@ -137,19 +156,6 @@ async function giveUp(moving: Moving): Promise<void> {
 }
 
 const isExpected = (error: unknown) => isUnavailable(error) || error instanceof UsageError || error instanceof Refusal
-
-/** Nothing is stamped earlier than on the old shard, whatever the clock of the new one says. */
-async function raiseClocks({ query }: Connection, organization: string, projects: string[], at: string): Promise<void> {
-  await query(
-    'update project_clocks set floor = greatest(floor, $2::timestamptz, db_clock()) where project_id = any($1)',
-    [projects, at],
-  )
-  await query(
-    `update organization_clocks set last_trx_created_at = greatest(last_trx_created_at, $2::timestamptz)
-     where organization_id = $1`,
-    [organization, at],
-  )
-}
 
 /** Copies the tables that were not copied ahead. Empty ones are left out: `compare` finds a row that was added since. */
 async function copyRest(source: Connection, target: Connection, tables: readonly TenantTable[]): Promise<void> {
@@ -164,13 +170,4 @@ async function compare(source: Connection, target: Connection, tables: readonly 
   if (other)
     throw new Error(`Bug: ${other.name} has ${there.get(other.name)} rows there and ${here.get(other.name)} here.`)
   return [...here.values()].reduce((sum, n) => sum + n, 0)
-}
-
-async function removeAll(source: Connection, tables: readonly TenantTable[], organization: string): Promise<void> {
-  await source.query('delete from key_usage where key_id in (select id from secret_keys where organization_id = $1)', [
-    organization,
-  ])
-  await removeRows(source, tables)
-  await removeMark(source.query, organization)
-  await removeArrival(source.query, organization)
 }

@@ -65,6 +65,15 @@ export async function readReserved(query: Query): Promise<{ organizations: strin
   return { organizations: ids('organization'), projects: ids('project') }
 }
 
+/** The ids of projects that are reserved for this organization. */
+export async function reservedProjects(query: Query, organization: string): Promise<string[]> {
+  const rows = await query(
+    `select substr(name, 18) as id from instance where name like 'arriving project %' and value = $1`,
+    [organization],
+  )
+  return rows.map(({ id }) => id!)
+}
+
 export async function releaseIds(query: Query, organization: string): Promise<void> {
   await query(`delete from instance where name like 'arriving %' and value = $1`, [organization])
 }

@@ -1,75 +1,15 @@
 // Moves that break off: whatever is in the way, nothing is lost on either shard, and a sentence says how to go on.
 import assert from 'node:assert/strict'
-import { createHash, randomBytes } from 'node:crypto'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { createHash } from 'node:crypto'
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import pg from 'pg'
-import { move as moveBetween } from '../../src/shards/move.ts'
-import { readShards, shardNamed } from '../../src/shards/shard.ts'
-import { fillShop } from '../failover/shop.ts'
 import { tundish } from '../support/cli.ts'
-import type { Cluster } from '../support/cluster.ts'
 import type { Json } from '../support/server.ts'
-import { openLogicalCluster, settingsOf } from './installation.ts'
+import { setUpPair } from './pair.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'tundish-broken-move-'))
-const settings = join(folder, 'settings')
-const clusters = {} as Record<'a' | 'b', Cluster>
-
-before(async () => {
-  mkdirSync(settings)
-  const masterKey = randomBytes(32).toString('base64')
-  for (const name of ['a', 'b'] as const) {
-    clusters[name] = await openLogicalCluster()
-    const env = settingsOf(join(folder, name), clusters[name], masterKey, '')
-    const lines = Object.entries(env).map(([key, value]) => `${key}='${value}'\n`)
-    writeFileSync(join(settings, `${name}.env`), lines.join(''))
-    await fillShop(env, name === 'a' ? 'shop' : 'other')
-  }
-})
-after(async () => {
-  for (const cluster of Object.values(clusters)) await cluster.remove()
-  rmSync(folder, { recursive: true, force: true })
-})
-
-const run = (from: string, to: string, ...more: string[]) =>
-  tundish(['shards', 'move', 'shop', '--in', settings, '--from', from, '--to', to, ...more])
-const on = (shard: string, ...words: string[]) => tundish([...words, '--env-file', join(settings, `${shard}.env`)])
-
-/** Moves the shop from a to b, and does `work` before this step. Returns when each step began. */
-async function moveWhile(step: string, work: () => Promise<unknown>): Promise<Map<string, number>> {
-  const shards = readShards(settings)
-  const steps = new Map<string, number>()
-  const say = async (one: string) => {
-    steps.set(one, performance.now())
-    if (one === step) await work()
-  }
-  await moveBetween({ organization: 'shop', from: shardNamed(shards, 'a'), to: shardNamed(shards, 'b'), say })
-  return steps
-}
-
-const numberOf = async (shard: 'a' | 'b', rows: string) =>
-  Number((await clusters[shard].query(`select count(*) as n from ${rows}`))[0]!['n'])
-
-/** The shop as it was, with two valid keys, and nothing of a move. */
-async function assertServedBy(shard: 'a' | 'b'): Promise<void> {
-  assert.equal(await numberOf(shard, `profiles where project_id = 'shop-app'`), 4)
-  assert.equal(await numberOf(shard, `customers where organization_id = 'shop'`), 4)
-  assert.equal(await numberOf(shard, `secret_keys where organization_id = 'shop' and expires_at is null`), 2)
-  for (const one of ['a', 'b'] as const) await assertNothingLeft(one)
-}
-
-async function assertNothingLeft(shard: 'a' | 'b'): Promise<void> {
-  const left = [
-    'pg_replication_slots',
-    'pg_subscription',
-    'pg_publication',
-    `instance where name ~ '^(move|arriving) '`,
-  ]
-  for (const rows of left) assert.equal(await numberOf(shard, rows), 0, `${shard}: ${rows}`)
-}
+const { folder, settings, clusters, run, on, moveWhile, numberOf, assertServedBy, assertNothingLeft } = setUpPair()
 
 const HOW = 'If that was broken off, run the move again, or with --give-up.'
 const SLOT = `tundish_move_${createHash('sha256').update('shop').digest('hex').slice(0, 16)}`
@@ -77,11 +17,11 @@ const SLOT = `tundish_move_${createHash('sha256').update('shop').digest('hex').s
 test('another organization with its id, which appears on the other shard meanwhile, is not taken for it', async () => {
   const appear = () => clusters.b.query(`insert into organizations (id, name) values ('shop', 'Another')`)
   await assert.rejects(moveWhile('Stopping requests', appear), /organizations_pkey/)
-  await assertServedBy('a')
   const { code, stderr } = await run('a', 'b')
   assert.equal(code, 1)
   assert.equal(stderr, 'There is an organization "shop" on b already.\n')
   await clusters.b.query(`delete from organizations where id = 'shop'`)
+  await assertServedBy('a')
 })
 
 test('its ids cannot be given to others while it is copied', async () => {

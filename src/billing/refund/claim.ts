@@ -6,6 +6,7 @@ import { formatMinor, toMinor, tooManyDecimals } from '../../lib/money.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { endWhenStalled } from '../../lib/pg/stalled.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
+import { beingMoved, isClosed } from '../../tenants/leaving.ts'
 import { minorFromDatabase } from '../amount.ts'
 import { amountRefused } from '../body.ts'
 import { nthRefundKey, refundKey } from '../keys.ts'
@@ -107,11 +108,13 @@ export async function claim(
   onClaim: OnClaim,
 ): Promise<{ refund: Refund; isNew: boolean }> {
   return db.tx(async (query, commit) => {
-    await Promise.all([
+    const [, , , [closed]] = await Promise.all([
       endWhenStalled(query),
       hasNotes(request) && lockOutErasure(query, [{ organizationId, externalId: request.externalId }]),
       query(LOCK_ORDER, [organizationId, request.orderId]),
+      query(CLOSED, [organizationId]),
     ])
+    if (closed) throw beingMoved()
     const known = await findByKey(query, organizationId, request)
     if (known) return { refund: known, isNew: false }
     const order = await findRefundable(query, organizationId, request)
@@ -133,6 +136,12 @@ const hasNotes = ({ reason, comment }: RefundRequest) => reason !== '' || commen
 const LOCK_ORDER: Statement = {
   name: 'lock order for refund',
   text: 'select 1 from orders where organization_id = $1 and order_id = $2 for no key update',
+}
+
+// In a statement after the lock, for which it may have waited until the organization was gone.
+const CLOSED: Statement = {
+  name: 'closed organization',
+  text: `select 1 where ${isClosed('$1')} or not exists (select from organizations where id = $1)`,
 }
 
 async function insert(

@@ -1,5 +1,6 @@
 // The statements that take charges or refunds in progress, lease them and give them back: for one table or the other.
 import type { Statement } from '../../lib/pg/types.ts'
+import { isLeaving } from '../../tenants/leaving.ts'
 
 /** How the rows of one table are selected. */
 export interface Table {
@@ -73,6 +74,7 @@ export function statementsOf(table: Table) {
 /**
  * Takes up to $1 due rows, each merchant account's first before any account's second. An account that is busy has the room
  * given for it; any other has $3. The recursion walks the organizations that have rows in progress, one index entry each.
+ * Those that are leaving are left out: what is settled here after the last step of the move would be settled twice.
  */
 function takeDueStatement({ name, noun, alias: a, id, columns, join }: Table, from: string, taken: string): Statement {
   const joined = join ? ` and ${join.on}` : ''
@@ -90,10 +92,11 @@ function takeDueStatement({ name, noun, alias: a, id, columns, join }: Table, fr
         select (select organization_id from ${name} t
           where t.status = 'processing' and t.organization_id > o.organization_id order by organization_id limit 1)
         from organizations o where o.organization_id is not null),
+      staying as materialized (select organization_id from organizations g where not ${isLeaving('g.organization_id')}),
       due as (
         select d.*, row_number() over (partition by d.organization_id, d.psp, d.psp_merchant_id order by d.next_look_at)
           as turn
-        from now, organizations g cross join lateral (
+        from now, staying g cross join lateral (
           select ${a}.organization_id, ${a}.${id}, ${a}.next_look_at, ${account}
           from ${from}
           where ${a}.organization_id = g.organization_id and ${a}.status = 'processing' and ${a}.next_look_at <= now.at

@@ -30,6 +30,11 @@ export function isClash(error: unknown): boolean {
   return CLASHES.has(sqlState(error) ?? '')
 }
 
+/** Whether a write was refused because the rows of its tenant are being moved to another database. */
+export function isMoving(error: unknown): boolean {
+  return sqlState(error) === '57PTU'
+}
+
 /** Whether the database could not be reached, was not trusted, or refused to work. The caller may try again later. */
 export function isUnavailable(error: unknown): boolean {
   const state = sqlState(error)

@@ -1,0 +1,59 @@
+// Organizations that are leaving this shard: an operator's change would be lost, or be made in part.
+import { Refusal, tryLater } from '../lib/errors.ts'
+import type { Query } from '../lib/pg/types.ts'
+
+/** The name of the mark in `instance`. Background work leaves out the organizations that have one. */
+export const markName = (organization: string) => `move ${organization}`
+
+/** The name of what says that the last step of the move has begun: the other shard may have the organization already. */
+export const closedName = (organization: string) => `closed ${organization}`
+
+/** SQL: whether the organization with this id is leaving this shard. */
+export const isLeaving = (organization: string) => exists('move ', organization)
+
+/** SQL: whether the last step of its move has begun. `begin_write` asks for it too. */
+export const isClosed = (organization: string) => exists('closed ', organization)
+
+// Ids have another collation than these names.
+const exists = (prefix: string, organization: string) =>
+  `exists (select from instance i where i.name = ('${prefix}' || ${organization}) collate "default")`
+
+/** SQL: the projects of the organizations that are leaving, as an array, which is read once for a statement. */
+export const LEAVING_PROJECTS = `array(
+  select p.id from instance i join projects p on p.organization_id = substr(i.name, 6) collate "C" where i.name like 'move %')`
+
+/** For a request that came to this shard before the move, or by a directory that has not noticed it. */
+export const beingMoved = () => tryLater('database_unavailable', 'The organization is being moved: try again.')
+
+/**
+ * Refuses a change of an organization that is leaving, and keeps it from leaving until the end of the transaction. Does
+ * nothing where there is no such organization or project.
+ */
+export async function refuseLeaving(
+  query: Query,
+  { organization_id, project_id }: { organization_id?: string | undefined; project_id?: string | undefined },
+): Promise<void> {
+  const organization = organization_id ?? (project_id === undefined ? undefined : await ownerOf(query, project_id))
+  if (organization === undefined) return
+  // First without the lock, which the program that moves it may hold for long.
+  await refuseMarked(query, organization)
+  await query('select 1 from organizations where id = $1 for key share', [organization])
+  // In a later statement, which sees a mark that was set before the lock was free.
+  await refuseMarked(query, organization)
+}
+
+async function ownerOf(query: Query, project: string): Promise<string | undefined> {
+  const [row] = await query<{ organization_id: string }>('select organization_id from projects where id = $1', [
+    project,
+  ])
+  return row?.organization_id
+}
+
+async function refuseMarked(query: Query, organization: string): Promise<void> {
+  const [mark] = await query('select value from instance where name = $1', [markName(organization)])
+  if (!mark) return
+  const { to } = JSON.parse(mark.value!) as { to: string }
+  throw new Refusal(
+    `The organization "${organization}" is being moved to the shard ${to}: change it there when it has moved. If that was broken off, run the move again, or with --give-up.`,
+  )
+}
