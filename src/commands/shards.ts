@@ -5,12 +5,14 @@ import { isReading } from '../admin/operation.ts'
 import { addEntry, type Entry } from '../audit/audit.ts'
 import { UsageError } from '../lib/errors.ts'
 import { openLog } from '../lib/log.ts'
+import type { Difference } from '../shards/difference.ts'
 import { follow, readDirectory } from '../shards/follow.ts'
 import { type Broken, giveUpBroken, giveUpWithout } from '../shards/give-up.ts'
 import { whyNotLoaded, writeMaps } from '../shards/haproxy.ts'
 import { documentOf, merge } from '../shards/merge.ts'
 import { move } from '../shards/move.ts'
 import { type Ran, runOn } from '../shards/on-each.ts'
+import { count, removeCopy } from '../shards/remove.ts'
 import { readShards, type Shard, shardNamed } from '../shards/shard.ts'
 import { abortedWhenStopped, type Result, withApp, withSettings } from './command.ts'
 import { commandLine } from './operations.ts'
@@ -28,6 +30,7 @@ export function register(program: Command): void {
   registerDirectory(command('directory', 'Write the maps by which HAProxy finds the shard of a request'))
   registerRun(command('run <words...>', 'Run a command on every shard, such as: run --in FOLDER -- doctor'))
   registerMove(command('move <organization>', 'Move an organization to another shard while it is served'))
+  registerRemove(command('remove <organization>', 'Remove one of two copies of an organization, as after a restore'))
 }
 
 function registerDirectory(command: Command): void {
@@ -149,6 +152,76 @@ async function giveUp(broken: Broken, targetIsGone = false): Promise<Result> {
     json: { organization, from: from.name, to: to.name, given_up: true },
     text: `The move of "${organization}" to ${to.name} is given up: ${from.name} serves it.`,
   }
+}
+
+function registerRemove(command: Command): void {
+  command
+    .requiredOption('--from <shard>', 'The shard whose copy is removed')
+    .option('--yes', 'Remove it; without this option, only print what differs')
+    .option('--lose-charges', 'Also if the other copy lacks charges or refunds of this one')
+  withSettings(command, async (_config, ...given) => {
+    const [organization, options] = given as [
+      string,
+      { in: string; from: string; yes?: boolean; loseCharges?: boolean },
+    ]
+    const shards = readShards(options.in)
+    const from = shardNamed(shards, options.from)
+    const { keptOn, difference, isRemoved } = await removeCopy({
+      organization,
+      from,
+      others: shards.filter((shard) => shard !== from),
+      isSure: options.yes === true,
+      losesCharges: options.loseCharges === true,
+    })
+    const target = `organization ${organization}`
+    const facts = factsOf(difference)
+    if (isRemoved) {
+      await addEntryOn(from, { action: 'organization.copy_removed', target, after: { kept_on: keptOn.name, ...facts } })
+      await addEntryOn(keptOn, {
+        action: 'organization.copy_kept',
+        target,
+        after: { removed_from: from.name, ...facts },
+      })
+    }
+    const end = isRemoved
+      ? `The copy on ${from.name} is removed: "${organization}" is on ${keptOn.name}.`
+      : `Nothing was removed. To remove the copy on ${from.name}, add --yes.`
+    return {
+      json: { organization, from: from.name, kept_on: keptOn.name, removed: isRemoved, ...facts },
+      text: [...linesOf(difference, from, keptOn), end].join('\n'),
+      exitCode: isRemoved ? 0 : 1,
+    }
+  })
+}
+
+function factsOf({ copy, other, tables, orders, charges, refunds, erasures }: Difference) {
+  return {
+    rows: copy.rows,
+    newest_change: copy.newestChange,
+    others_rows: other.rows,
+    others_newest_change: other.newestChange,
+    tables: Object.fromEntries(tables.map(({ table, rows, others }) => [table, [rows, others]])),
+    missing_orders: orders.count,
+    missing_order_ids: orders.ids,
+    missing_charges: charges,
+    missing_refunds: refunds,
+    missing_erasures: erasures,
+  }
+}
+
+function linesOf(difference: Difference, from: Shard, keptOn: Shard): string[] {
+  const { copy, other, tables, orders, charges, refunds, erasures } = difference
+  const about = (shard: Shard, { rows, newestChange }: Difference['copy']) =>
+    `${shard.name}: ${count(rows, 'row', 'rows')}, newest change ${newestChange ?? 'none'}.`
+  const differing = tables.map(({ table, rows, others }) => `${table} ${rows} (${keptOn.name}: ${others})`)
+  const ids = orders.ids.length > 0 ? `: ${orders.ids.join(', ')}${orders.count > orders.ids.length ? ', …' : ''}` : ''
+  return [
+    about(from, copy),
+    about(keptOn, other),
+    ...(differing.length > 0 ? [`Numbers of rows on ${from.name} that differ: ${differing.join(', ')}.`] : []),
+    `${keptOn.name} lacks ${count(orders.count, 'order', 'orders')}${ids}.`,
+    `Made or possibly made, and missing on ${keptOn.name}: ${count(charges, 'charge', 'charges')}, ${count(refunds, 'refund', 'refunds')}. Erased on ${from.name} only: ${count(erasures, 'person', 'people')}.`,
+  ]
 }
 
 /** Adds an entry to the audit log of a shard. */
