@@ -80,7 +80,7 @@ describe('a reference', () => {
     ]
     const result = await imports.run(project, references)
     assert.deepEqual(
-      [result.rejected, result.rejects.every(({ reason }) => reason.endsWith('not there: x'))],
+      [result.rejected, result.rejects.every(({ reason }) => / refers to an unknown \w+: x$/.test(reason))],
       [references.length, true],
     )
     // Each of the two needs the other one first, so neither is asked for.
