@@ -133,7 +133,7 @@ async function load(): Promise<DuckDb> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
     throw new Refusal(
-      `duckdb: needs the package ${PACKAGE}, which is not installed. Run: npm install --no-save ${PACKAGE}`,
+      `duckdb: needs the package ${PACKAGE}, which is not installed. Run in the checkout: npm install --no-save --omit=dev ${PACKAGE}`,
     )
   }
 }

@@ -9,6 +9,7 @@ import {
   lstatSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -16,6 +17,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -24,8 +26,12 @@ const PINNED = ['linux-x64', 'linux-arm64', 'darwin-x64'].includes(PLATFORM)
 
 // "Installs" by linking the Node that runs us, and writes the record that npm leaves.
 const NPM = `#!/bin/sh
+mkdir -p node_modules/begun
+touch node_modules/begun/half
+sleep "\${NPM_TAKES:-0}" &
+trap "kill $!; exit 143" TERM
 echo "$*" >>"$NOTES"
-sleep "\${NPM_TAKES:-0}"
+wait $!
 [ -z "\${NPM_FAILS:-}" ] || { echo 'npm error network down' >&2; exit 1; }
 mkdir -p node_modules/node-${PLATFORM}/bin
 ln -sf '${process.execPath}' node_modules/node-${PLATFORM}/bin/node
@@ -110,16 +116,46 @@ test('the lock of a killed start is broken once, whichever process finds it', { 
   assert.equal(lstatSync(join(root, 'node_modules/.tundish-installing'), { throwIfNoEntry: false }), undefined)
 })
 
-test('an installation that is interrupted gives its lock back and is begun again', { skip: !PINNED }, async (t) => {
-  const { root, env, run, installs } = checkout(t)
-  const program = spawn(join(root, 'bin/tundish'), [], { env: { ...env, NPM_TAKES: '3' }, detached: true })
-  for (let waits = 0; installs().length === 0 && waits < 250; waits++) await sleep(20)
-  process.kill(-program.pid!, 'SIGTERM')
-  await once(program, 'exit')
-  assert.ok(!existsSync(join(root, 'node_modules/.tundish-installed')))
-  assert.equal(lstatSync(join(root, 'node_modules/.tundish-installing'), { throwIfNoEntry: false }), undefined)
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  test(`${signal} ends an installation at once; the next start removes what it left and installs again`, {
+    skip: !PINNED,
+  }, async (t) => {
+    const { root, env, run, installs } = checkout(t)
+    mkdirSync(join(root, 'clients/js/node_modules/half'), { recursive: true })
+    const program = spawn(join(root, 'bin/tundish'), [], { env: { ...env, NPM_TAKES: '600' }, detached: true })
+    const stderr = text(program.stderr)
+    for (let waits = 0; installs().length === 0 && waits < 1500; waits++) await sleep(20)
+    process.kill(-program.pid!, signal)
+    const [code] = await once(program, 'exit')
+    assert.equal(code, signal === 'SIGINT' ? 130 : 143)
+    assert.match(await stderr, /tundish: Interrupted: the next start installs again\.\n$/)
+    assert.ok(!existsSync(join(root, 'node_modules/.tundish-installed')))
+    assert.equal(lstatSync(join(root, 'node_modules/.tundish-installing'), { throwIfNoEntry: false }), undefined)
+    writeFileSync(join(root, 'node_modules/begun/from-the-killed-npm'), '')
+    assert.equal(run([]).status, 0)
+    assert.equal(installs().length, 2)
+    assert.deepEqual(readdirSync(join(root, 'node_modules/begun')), ['half'])
+    assert.ok(!existsSync(join(root, 'clients/js/node_modules')))
+  })
+
+test('the package for DuckDB that was installed by hand is kept', { skip: !PINNED }, (t) => {
+  const { root, run, installs } = checkout(t)
+  run([])
+  mkdirSync(join(root, 'node_modules/@duckdb/node-api'), { recursive: true })
+  appendFileSync(join(root, 'node_modules/.package-lock.json'), 'by hand')
+  run([])
+  assert.doesNotMatch(installs()[0]!, /duckdb/)
+  assert.match(installs()[1]!, /^install --no-save --omit=dev --include=optional @duckdb\/node-api --ignore-scripts /)
+})
+
+test('npm that fails by itself has restored what was there, and it stays', { skip: !PINNED }, (t) => {
+  const { root, run } = checkout(t)
+  run([])
+  writeFileSync(join(root, 'node_modules/begun/by-hand'), '')
+  appendFileSync(join(root, 'package-lock.json'), '\n')
+  assert.equal(run([], { NPM_FAILS: 'yes' }).status, 2)
   assert.equal(run([]).status, 0)
-  assert.equal(installs().length, 2)
+  assert.ok(existsSync(join(root, 'node_modules/begun/by-hand')))
 })
 
 test('npm that fails is a sentence after its own words, and exit code 2', (t) => {
