@@ -7,7 +7,7 @@ import { EVERY_MERCHANT, type Provider } from '../../providers/provider.ts'
 import { compare, fromDatabase } from '../amount.ts'
 import type { BillingContext } from '../context.ts'
 import { keyReused } from '../keys.ts'
-import { notBegun, providerOf, unreachable } from '../psp.ts'
+import { notBegun, providerOf, providerOfClaimed, unreachable } from '../psp.ts'
 import { inTime } from '../unknown/in-time.ts'
 import { leaseMs } from '../unknown/lease.ts'
 import { type Answer, CHARGE, conclude } from '../unknown/look.ts'
@@ -102,11 +102,11 @@ function answerFor(request: ChargeRequest, order: Order, isReplay: boolean): Cha
 /**
  * Makes a claimed charge at the provider and returns the order as it is then. Whatever goes wrong, the order stays
  * `processing` and settling finds the outcome: a time-out is not a failure. Throws a 503 when the provider turned the
- * charge away before it began, so that the key is free again.
+ * charge away before it began, and a 400 when its account is not connected any more, so that the key is free again.
  */
 async function make(context: BillingContext, { order, sentMs, restoredFrom }: Claimed): Promise<Order> {
   try {
-    const provider = await providerOf(context.providers, order.organization_id, order)
+    const provider = await providerOfClaimed(context, ordersInProgress, order)
     const held = await inTime(context, ordersInProgress, order, sentMs)
     if (!held) return order
     if (provider.traits.prepares) return await prepareAndConfirm(context, provider, held, restoredFrom)

@@ -6,7 +6,7 @@ import { compare, fromDatabase, minorFromDatabase } from '../amount.ts'
 import type { AtProvider } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
 import { keyReused } from '../keys.ts'
-import { notBegun, providerOf, unreachable } from '../psp.ts'
+import { notBegun, providerOf, providerOfClaimed, unreachable } from '../psp.ts'
 import { inTime } from '../unknown/in-time.ts'
 import { leaseMs } from '../unknown/lease.ts'
 import { conclude, REFUND } from '../unknown/look.ts'
@@ -104,12 +104,13 @@ function isSameAmount({ amount }: RefundRequest, { amount_given, asked_amount, i
 
 /**
  * Pays back a claimed refund and returns it as it is then. Whatever goes wrong is left to settling. Throws a 503 when the
- * provider turned the refund away before it began, so that the key is free again.
+ * provider turned the refund away before it began, and a 400 when its account is not connected any more, so that the key is
+ * free again.
  */
 async function make(context: BillingContext, refund: Refund, sentMs: number): Promise<Refund> {
   try {
     if (refund.soft_refund === 't') return await settle(context.db, refund, softly(refund))
-    const provider = await providerOf(context.providers, refund.organization_id, refund)
+    const provider = await providerOfClaimed(context, refundsInProgress, refund)
     const held = await inTime(context, refundsInProgress, refund, sentMs)
     if (!held) return refund
     const { answer, note } = await timed(context, held, 'refund', () =>
