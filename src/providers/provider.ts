@@ -49,8 +49,8 @@ export interface Reference {
   merchantId: string
   region: string | null
   /**
-   * The provider's id of the prepared payment, or of the refund. If it is null, none was stored: then no confirmation of the payment
-   * was ever sent, and the refund is found by the key alone.
+   * The provider's id of the prepared payment, or of the refund; as `psp_transaction_id` it names the charge too. If it is null, none was
+   * stored: then no confirmation of the payment was ever sent, and the refund is found by the key alone.
    */
   handle: string | null
 }

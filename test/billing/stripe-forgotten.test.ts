@@ -56,6 +56,19 @@ test('reconcile keeps the mark of an organization whose account is not connected
 })
 
 describe('a charge that the backup does not have', () => {
+  test('is found at Stripe by a later reconciliation that begins after it was made', async () => {
+    const { external_id } = await shop.customerWithCard()
+    const first = await shop.charge(external_id, { idempotency_key: 'k' })
+    await forget([first.body.order_id])
+    // While Stripe's clock is ours; it stamps by the second.
+    const since = new Date(Math.ceil((Date.now() + 1) / 1000) * 1000).toISOString()
+    await shop.charge(external_id, { idempotency_key: 'k' })
+    await billing.db.query(`update orders set settled_at = $2 where external_id = $1`, [external_id, since])
+    const { app } = billing.server
+    const { findings } = await reconcile({ ...app, providerTimeoutMs: app.config.providerTimeoutMs }, since)
+    assert.deepEqual(findings, [])
+  })
+
   test('is adopted when its key comes again, after Stripe has forgotten the idempotency key', async () => {
     const { external_id, customer } = await shop.customerWithCard()
     const first = await shop.charge(external_id, { idempotency_key: 'k' })

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { adoptRefundsOfCharge } from '../../src/billing/adopt/refunds.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
+import { findEither, resolve } from '../../src/billing/unknown/resolve.ts'
 import { MERCHANT, type StripeBilling, startStripeBilling } from '../support/stripe-billing.ts'
 
 let billing: StripeBilling
@@ -70,6 +71,25 @@ test('a refund made at Stripe is adopted, and a full one revokes the consumable'
     ['sale', 'succeeded', 10.5],
     ['refund', 'refunded', 4],
     ['refund', 'refunded', 6.5],
+  ])
+})
+
+test('a refund made at Stripe of a charge that an operator resolved as succeeded is adopted', async () => {
+  const { external_id, customer } = await shop.customerWithCard('pm_sim_confirm_drop_after')
+  const { order_id } = (await shop.charge(external_id)).body
+  await billing.db.query('update orders set lease_until = null where order_id = $1', [order_id])
+  const { app } = billing.server
+  const unreachable = { ...app.providers, of: async () => undefined }
+  const context = { ...app, providers: unreachable, providerTimeoutMs: app.config.providerTimeoutMs }
+  await resolve(context, await findEither(billing.db, order_id), 'succeeded', 'seen in the dashboard')
+  const [payment] = (await billing.client.paymentIntents.list({ customer })).data
+  await billing.client.refunds.create({ payment_intent: payment!.id })
+  const { adopted, findings } = await compare()
+  assert.deepEqual([adopted, findings], [1, []])
+  assert.equal((await shop.consumables(external_id))[0].is_active, false)
+  assert.deepEqual(await rowsOf(order_id), [
+    ['sale', 'succeeded', 10.5],
+    ['refund', 'refunded', 10.5],
   ])
 })
 

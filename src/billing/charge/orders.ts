@@ -31,6 +31,7 @@ export type Order = {
   region: string | null
   payment_method_token: string
   provider_key: string
+  /** The provider's id of the prepared payment, or of the one that was adopted. */
   provider_handle: string | null
   provider_customer: string | null
   looks: string
@@ -44,7 +45,7 @@ export const ORDER_COLUMNS = `o.organization_id, o.order_id, o.external_id, o.pr
   coalesce(o.asked_amount, o.amount) as asked_amount,
   coalesce(o.asked_currency_code, o.currency_code) as asked_currency_code,
   o.status, o.failed_message_for_user, o.psp, o.psp_merchant_id, o.region, o.payment_method_token, o.provider_key,
-  o.provider_handle, o.provider_customer, o.looks,
+  coalesce(o.provider_handle, o.charge_transaction_id) as provider_handle, o.provider_customer, o.looks,
   extract(epoch from db_clock() - coalesce(o.begun_at, o.created_at)) * 1000 as age_ms,
   extract(epoch from db_clock() - o.not_found_at) * 1000 as not_found_ms,
   o.client_metadata is not null as has_metadata`

@@ -66,7 +66,10 @@ async function resolveOne<Row extends Order | Refund>(
 
 function verdictOf(row: Order | Refund, as: Resolution): Verdict {
   if (as === 'cancelled') return { outcome: 'refused' }
-  const reference = 'refund_id' in row ? row.refund_id : row.order_id
+  const [reference, psp_transaction_id] =
+    'refund_id' in row ? [row.refund_id, row.provider_transaction_id] : [row.order_id, row.provider_handle]
   const amountMinor = minorFromDatabase(row.amount, row.currency_code)
-  return { outcome: as, reference, amountMinor, currencyCode: row.currency_code, details: noDetails }
+  // By the provider's id, refunds and disputes that are made there later are found.
+  const details = { ...noDetails, psp_transaction_id }
+  return { outcome: as, reference, amountMinor, currencyCode: row.currency_code, details }
 }
