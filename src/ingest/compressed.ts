@@ -1,20 +1,23 @@
 // Detects compressed sources by their first bytes: gzip and zstd are decompressed, other formats are refused by name.
-import { type Duplex, pipeline } from 'node:stream'
-import { createGunzip, createZstdDecompress } from 'node:zlib'
+import { pipeline } from 'node:stream'
+import { createGunzip } from 'node:zlib'
 import { Refusal } from '../lib/errors.ts'
+import { zstdDecompressed } from './zstd.ts'
 
-type Chunks = AsyncGenerator<Buffer | string>
+type Chunks = AsyncGenerator<Buffer>
 
 interface Format {
   name: string
   magic: readonly number[]
   /** Missing for a format that is not read. */
-  decompressor?: () => Duplex
+  decompress?: (name: string, chunks: Chunks) => Chunks
 }
 
 const FORMATS: readonly Format[] = [
-  { name: 'gzip', magic: [0x1f, 0x8b], decompressor: createGunzip },
-  { name: 'zstd', magic: [0x28, 0xb5, 0x2f, 0xfd], decompressor: createZstdDecompress },
+  { name: 'gzip', magic: [0x1f, 0x8b], decompress: gunzipped },
+  { name: 'zstd', magic: [0x28, 0xb5, 0x2f, 0xfd], decompress: zstdDecompressed },
+  // A skippable frame, with which pzstd begins.
+  { name: 'zstd', magic: [0x50, 0x2a, 0x4d, 0x18], decompress: zstdDecompressed },
   { name: 'zip', magic: [0x50, 0x4b, 0x03, 0x04] },
   { name: 'bzip2', magic: [0x42, 0x5a, 0x68] },
   { name: 'xz', magic: [0xfd, 0x37, 0x7a, 0x58, 0x5a] },
@@ -38,9 +41,9 @@ export async function* decompressed(
   const format = FORMATS.find(({ magic }) => magic.every((byte, n) => first[n] === byte))
   const rest = chain(first, ended ? undefined : counted)
   if (!format) return yield* rest
-  if (!format.decompressor) throw new Refusal(`${name} is ${format.name}: convert it to plain UTF-8 text or gzip.`)
+  if (!format.decompress) throw new Refusal(`${name} is ${format.name}: convert it to plain UTF-8 text or gzip.`)
   try {
-    yield* pipeline(rest, format.decompressor(), () => {})
+    yield* format.decompress(name, rest)
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (!code?.startsWith('Z')) throw error
@@ -48,10 +51,14 @@ export async function* decompressed(
   }
 }
 
+async function* gunzipped(_name: string, chunks: Chunks): Chunks {
+  yield* pipeline(chunks, createGunzip(), () => {})
+}
+
 async function* count(stream: AsyncIterable<Buffer | string>, onBytes: (bytes: number) => void): Chunks {
   for await (const chunk of stream) {
     onBytes(chunk.length)
-    yield chunk
+    yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk
   }
 }
 
@@ -61,7 +68,7 @@ async function readFirst(chunks: Chunks): Promise<{ first: Buffer; ended: boolea
   while (first.length < LONGEST_MAGIC) {
     const { value, done } = await chunks.next()
     if (done) return { first, ended: true }
-    first = Buffer.concat([first, typeof value === 'string' ? Buffer.from(value) : value])
+    first = Buffer.concat([first, value])
   }
   return { first, ended: false }
 }

@@ -97,10 +97,11 @@ test('compressed files are read, by their content and not by their name', async 
     ['good.ndjson.gz', gzipSync(good)],
     ['two-members', Buffer.concat([gzipSync(good), gzipSync(good)])],
     ['good.zst', zstdCompressSync(good)],
+    ['two-frames', Buffer.concat([zstdCompressSync(good), zstdCompressSync(good)])],
   ] as const) {
     writeFileSync(join(folder, name), bytes)
     const { code, stdout } = await run([join(folder, name), '--json'])
-    const read = name === 'two-members' ? 4 : 2
+    const read = name.startsWith('two-') ? 4 : 2
     assert.deepEqual([code, JSON.parse(stdout).read], [0, read], name)
   }
   assert.deepEqual((await tundish(['import', '--project', project.id, '-'], env, gzipSync(good))).code, 0)
