@@ -34,11 +34,17 @@ async function askHidden(questions: string[]): Promise<string[]> {
   try {
     for (const question of questions) {
       process.stderr.write(`${question}: `)
-      answers.push(await terminal.question(''))
-      process.stderr.write('\n')
+      answers.push(await terminal.question('').catch(throwAsRefusal).finally(endLine))
     }
   } finally {
     terminal.close()
   }
   return answers
+}
+
+const endLine = () => void process.stderr.write('\n')
+
+/** Ctrl-C and Ctrl-D reach the question, not the process, because the terminal passes every key on. */
+function throwAsRefusal(error: Error): never {
+  throw error.name === 'AbortError' ? new Refusal('Stopped: no secret was entered.') : error
 }

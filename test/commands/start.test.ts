@@ -1,6 +1,5 @@
 // How a start looks to a person: ports that are taken, lines to read on a terminal, and what Ctrl-C does.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -9,8 +8,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { readConfig } from '../../src/config.ts'
-import { PROGRAM_ENV, program, tundish } from '../support/cli.ts'
+import { tundish } from '../support/cli.ts'
 import { type FreshDatabase, freshDatabase } from '../support/postgres.ts'
+import { CTRL_C, noTerminal, openTerminal } from '../support/terminal.ts'
 
 async function occupy(): Promise<{ server: Server; port: number }> {
   const server = createServer().listen(0, '127.0.0.1')
@@ -57,10 +57,7 @@ describe('a start', () => {
   })
 })
 
-const why =
-  existsSync('/usr/bin/script') && process.platform === 'linux' ? false : 'there is no script(1) for a terminal'
-
-describe('on a terminal', { skip: why }, () => {
+describe('on a terminal', { skip: noTerminal }, () => {
   let database: FreshDatabase
   let folder: string
   const masterKey = randomBytes(32).toString('base64')
@@ -78,30 +75,15 @@ describe('on a terminal', { skip: why }, () => {
     ['readable lines without colour where NO_COLOR is set', { TERM: 'xterm-256color', NO_COLOR: '1' }, false],
   ] as const) {
     test(`${name}; Ctrl-C prints a notice`, async () => {
-      const env = {
-        ...PROGRAM_ENV,
-        DATABASE_URL: database.url,
-        MASTER_KEY: masterKey,
-        DATA_DIR: folder,
-        PORT: '0',
-        ...setting,
-      }
-      const [node, args] = program('serve')
-      const command = [node, ...args].join(' ')
-      const terminal = spawn('script', ['-qfec', command, '/dev/null'], { env })
-      let output = ''
-      const said = async (pattern: RegExp) => {
-        while (!pattern.test(output)) await once(terminal.stdout, 'data')
-      }
-      terminal.stdout.setEncoding('utf8').on('data', (text) => {
-        output += text
-      })
-      await said(/Tundish is ready\..*url=(\S+)/)
-      const url = /url=(http:[\w.:/]+)/.exec(output)![1]!
+      const env = { DATABASE_URL: database.url, MASTER_KEY: masterKey, DATA_DIR: folder, PORT: '0', ...setting }
+      const terminal = openTerminal(['serve'], env)
+      await terminal.untilPrinted(/Tundish is ready\..*url=(\S+)/)
+      const url = /url=(http:[\w.:/]+)/.exec(terminal.output())![1]!
       assert.equal((await fetch(`${url}/public/v1/funnels`)).status, 401)
-      await said(/GET \/public\/v1\/funnels .*401.* \d+ ms/)
-      terminal.stdin.write('\x03')
-      await once(terminal, 'close')
+      await terminal.untilPrinted(/GET \/public\/v1\/funnels .*401.* \d+ ms/)
+      terminal.press(CTRL_C)
+      await terminal.ended
+      const output = terminal.output()
       assert.match(
         output,
         /Stopping: requests in flight are finished first\. Another Ctrl-C or SIGTERM stops at once\./,

@@ -1,36 +1,24 @@
 // What commands print where, the file their settings come from, and how they refuse bad usage.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { PROGRAM_ENV, program, tundish } from '../support/cli.ts'
+import { tundish } from '../support/cli.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../support/events.ts'
 import { tundishAgain } from '../support/resident.ts'
+import { noTerminal, openTerminal } from '../support/terminal.ts'
 
 const events = await openEvents()
 after(() => events.close())
 const env = events.settings
 
-const noTerminal =
-  existsSync('/usr/bin/script') && process.platform === 'linux' ? false : 'there is no script(1) for a terminal'
-
 test('a list is a table where it fits the terminal, else lines; no value is cut', { skip: noTerminal }, async () => {
   const id = await events.event({ object_id: 'o'.repeat(60) })
   const list = async (columns: number) => {
-    const [node, args] = program('event', 'list', '--project', PROJECT)
-    const command = [node, ...args].join(' ')
-    const terminal = spawn('script', ['-qec', `stty cols ${columns}; ${command}`, '/dev/null'], {
-      env: { ...PROGRAM_ENV, ...env },
-    })
-    let output = ''
-    terminal.stdout.setEncoding('utf8').on('data', (text) => {
-      output += text
-    })
-    await once(terminal, 'close')
-    return output.replaceAll('\r', '')
+    const terminal = openTerminal(['event', 'list', '--project', PROJECT], env, columns)
+    await terminal.ended
+    return terminal.output().replaceAll('\r', '')
   }
   const [wide, narrow] = [await list(200), await list(80)]
   assert.match(wide, /^id +type +object_id +sequence +created_at$/m)

@@ -4,6 +4,7 @@ import { after, describe, test } from 'node:test'
 import { createOperator } from '../../src/tenants/operator-keys.ts'
 import { tundish } from '../support/cli.ts'
 import { startStripeBilling } from '../support/stripe-billing.ts'
+import { CTRL_C, noTerminal, openTerminal } from '../support/terminal.ts'
 
 const KEY = 'sk_test_simulated0000'
 const SECRET = 'whsec_simulated0000000000'
@@ -137,6 +138,17 @@ describe('connecting at the command line', () => {
     const { code, stderr } = await run(KEY)
     assert.deepEqual([code, stderr.includes('test mode')], [1, true], stderr)
   })
+
+  for (const [key, pressed] of Object.entries({ 'Ctrl-C': CTRL_C, 'Ctrl-D': '\x04' })) {
+    test(`1 and a sentence for ${key} at the question for the key`, { skip: noTerminal }, async () => {
+      const args = ['merchant-account', 'connect', 'stripe', 'typed', '--org', shop.id, '--sandbox']
+      const terminal = openTerminal(args, billing.server.env)
+      await terminal.untilPrinted(/Secret key: $/)
+      terminal.press(pressed)
+      assert.equal(await terminal.ended, 1)
+      assert.equal(terminal.output(), 'Secret key: \r\nStopped: no secret was entered.\r\n')
+    })
+  }
 
   test('2 for a key as an argument, which is not repeated', async () => {
     const { code, stderr } = await run('', KEY)

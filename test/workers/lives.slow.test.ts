@@ -1,6 +1,5 @@
 // Workers that die, a supervisor that is killed, and the end of all of them.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { tundish } from '../support/cli.ts'
 import { until } from '../support/cluster.ts'
 import { startProcess } from '../support/process.ts'
+import { noTerminal, openTerminal } from '../support/terminal.ts'
 import { ask, isAlive, openWorkers, pidsOf, type Workers } from '../support/workers.ts'
 
 const LONG = { timeout: 240_000 }
@@ -133,21 +133,13 @@ describe('on the embedded database', LONG, () => {
 })
 
 describe('a terminal that is closed', LONG, () => {
-  const why =
-    existsSync('/usr/bin/script') && process.platform === 'linux' ? false : 'there is no script(1) for a terminal'
-  for (const args of ['', ' --workers 1']) {
-    test(`ends "serve${args}", which stops its database`, { skip: why }, async () => {
+  for (const args of [[], ['--workers', '1']]) {
+    test(`ends "${['serve', ...args].join(' ')}", which stops its database`, { skip: noTerminal }, async () => {
       const dataDir = temporaryFolder()
-      const env = { PATH: process.env['PATH'], DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0' }
-      const main = join(import.meta.dirname, '../../src/main.ts')
-      const terminal = spawn('script', ['-qfc', `${process.execPath} ${main} serve${args}`, '/dev/null'], { env })
-      let output = ''
-      terminal.stdout.on('data', (text) => {
-        output += text
-      })
+      const terminal = openTerminal(['serve', ...args], { DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0' })
       try {
-        await until('the server', () => output.includes('Tundish is ready.'))
-        terminal.kill('SIGKILL')
+        await terminal.untilPrinted(/Tundish is ready\./)
+        terminal.process.kill('SIGKILL')
         await until('the database to be stopped', () => !existsSync(join(dataDir, 'postgres/data/postmaster.pid')))
       } finally {
         rmSync(dataDir, { recursive: true, force: true })
