@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../lib/errors.ts'
 import { problems } from '../lib/http/problems.ts'
+import type { Db } from '../lib/pg/db.ts'
 import type { Row } from '../lib/pg/row-bytes.ts'
 import { type Schema, Type } from '../lib/shape/schema.ts'
 import { instantFromPg } from '../lib/time.ts'
@@ -10,6 +11,7 @@ import { readCursor, writeCursor } from '../lists/cursor.ts'
 import { weightOf } from '../lists/page.ts'
 import type { Reads, Source } from '../lists/source.ts'
 import { VOID_HEADER } from '../lists/void.ts'
+import { beingMoved } from '../tenants/leaving.ts'
 import type { PublicContext } from './context.ts'
 import { EXPORT_KINDS, type ExportKind, PAGE_ROWS, PLACE_COLUMNS } from './export-kinds.ts'
 import { describe, success } from './resource.ts'
@@ -56,7 +58,7 @@ const query = Type.Object({
   ),
 })
 
-export function exports(app: FastifyInstance, { reads }: PublicContext): void {
+export function exports(app: FastifyInstance, { db, reads }: PublicContext): void {
   const schema = {
     ...describe({
       operationId: 'exportRecords',
@@ -76,7 +78,7 @@ export function exports(app: FastifyInstance, { reads }: PublicContext): void {
     if (voidFrom !== undefined) reply.header(VOID_HEADER, voidFrom)
     // The framework would read the stream to its end and drop it.
     if (request.method === 'HEAD') return reply.send()
-    return reply.send(Readable.from(lines(reads, window, place), { objectMode: false, highWaterMark: 1 }))
+    return reply.send(Readable.from(lines(db, reads, window, place), { objectMode: false, highWaterMark: 1 }))
   })
 }
 
@@ -100,18 +102,32 @@ async function begin(reads: Reads, projectId: string, given: { from?: string; to
 type Export = Window & { binding: string }
 
 /** Reads a page when the page before has been sent, so that a slow reader occupies neither a connection nor memory. */
-async function* lines(reads: Reads, window: Export, begun: Place): AsyncIterable<Buffer> {
+async function* lines(db: Db, reads: Reads, window: Export, begun: Place): AsyncIterable<Buffer> {
+  const number = await numberOf(db, window.projectId)
   let place = begun
   while (place.kind < EXPORT_KINDS.length) {
     const kind = EXPORT_KINDS[place.kind]!
     const rows = await reads.run(window.projectId, (source) => readPage(source, kind, window, place))
     const last = rows.at(-1)
     if (last) place = { ...place, at: instantFromPg(last.text(0)!), id: last.text(1)! }
-    if (rows.length < PAGE_ROWS) place = { ...place, kind: place.kind + 1, ...BEGINNING }
+    if (rows.length < PAGE_ROWS) {
+      // Rows that a move to another shard has removed would be missing from a complete export.
+      if ((await numberOf(db, window.projectId)) !== number) throw beingMoved()
+      place = { ...place, kind: place.kind + 1, ...BEGINNING }
+    }
     if (last) yield writeLines(kind, rows, { cursor: writePlace(place, window) })
   }
   yield Buffer.from(`${JSON.stringify({ horizon: window.to })}\n`)
 }
+
+/** The project's number, which a move gives anew, also when it brings the project back. Throws when the project is gone. */
+async function numberOf(db: Db, projectId: string): Promise<string> {
+  const [row] = await db.read(NUMBER, [projectId])
+  if (!row) throw beingMoved()
+  return row.text(0)!
+}
+
+const NUMBER = { name: 'project number', text: 'select number from projects where id = $1' }
 
 async function readPage(source: Source, { page }: ExportKind, window: Window, { at, id, mark }: Place): Promise<Row[]> {
   await source.reach(mark)
