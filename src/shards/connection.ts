@@ -33,7 +33,11 @@ export async function connectTo(shard: Shard, signal?: AbortSignal): Promise<Con
   await reachable(client.connect())
   const query = (async (text: string, params: unknown[] = []) =>
     (await client.query<NamedRow>(text, params)).rows) as unknown as Query
-  for (const setting of ['statement_timeout', 'idle_in_transaction_session_timeout']) await query(`set ${setting} = 0`)
+  await query(`
+    select set_config(name, '0', false) from pg_settings where name in ('statement_timeout', 'lock_timeout',
+      'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')`)
+  // Otherwise a statement that waits, as for a lock, would keep the locks of a program that was killed.
+  await query("set client_connection_check_interval = '1s'").catch(() => {})
   // What one shard deletes, the other must not lose in a crash.
   await query(
     `select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`,

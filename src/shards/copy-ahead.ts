@@ -62,9 +62,12 @@ export async function startCopy(
   const name = nameOf(organization)
   const filters = tables.map(({ name: table, condition }) => `${identifier(table)} where (${condition})`)
   await from.query(`create publication ${name} for table ${filters.join(', ')}`)
+  // Before the subscription: creating a slot waits for all transactions that write on this server. If the subscription
+  // created it, in a transaction on the other one, two moves in opposite directions would wait for each other for ever.
+  await from.query(`select pg_create_logical_replication_slot($1, 'pgoutput')`, [name])
   const address = pg.escapeLiteral(from.shard.replicationUrl)
   try {
-    await to.query(`create subscription ${name} connection ${address} publication ${name}`)
+    await to.query(`create subscription ${name} connection ${address} publication ${name} with (create_slot = false)`)
   } catch (error) {
     if (isUnavailable(error) || sqlState(error) === '08006')
       throw new Refusal(
