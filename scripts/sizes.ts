@@ -13,7 +13,6 @@ const LONG_FUNCTIONS: Readonly<Record<string, string>> = {
   'src/app.ts#openApp': 'The parts in the order they are opened, each with its close.',
   'src/config.ts#readConfig': 'The table of settings.',
   'src/admin/keys.ts#keysOf': 'A list of declarations.',
-  'src/commands/org.ts#register': 'A list of commands.',
   'src/dashboard/pages/subscriptions.ts#subscriptions': 'A page: its query, filters, columns and rows.',
   // Factories: small functions that share variables.
   'src/events/dispatcher.ts#openDispatcher': 'A factory.',

@@ -1,12 +1,14 @@
 // tundish org: creates, lists and changes organizations.
 import type { Command } from 'commander'
+import type { App } from '../app.ts'
 import { UsageError } from '../lib/errors.ts'
+import { checkRateLimit } from '../limits/setting.ts'
 import { listOrganizations } from '../tenants/tenants.ts'
 import { action } from './command.ts'
 import { addOperations, runOperation } from './operations.ts'
 import { describeResponse, table } from './text.ts'
 
-interface Rules {
+interface Options {
   oneOffCharge?: string
   maxAmount: string[]
   rateLimit?: string
@@ -56,34 +58,36 @@ export async function register(program: Command): Promise<void> {
         '--rate-limit <limit>',
         'Requests a second with each of its keys: 200; with how many at once: 200/1000; off; default',
       ),
-    async (app, id: string, { oneOffCharge, maxAmount, rateLimit, eraseAtProvider }: Rules) => {
-      const given = [oneOffCharge, maxAmount[0], rateLimit, eraseAtProvider]
-      if (given.every((one) => one === undefined))
-        throw new UsageError(
-          'Nothing to set: give --one-off-charge, --max-amount, --erase-at-provider or --rate-limit.',
-        )
-      if (eraseAtProvider !== undefined && !['off', 'on', 'delete'].includes(eraseAtProvider))
-        throw new UsageError(`--erase-at-provider must be off, on or delete, got "${eraseAtProvider}".`)
-      if (oneOffCharge !== undefined && !['on', 'off'].includes(oneOffCharge)) {
-        throw new UsageError(`--one-off-charge must be on or off, got "${oneOffCharge}".`)
-      }
-      const enabled = oneOffCharge === undefined ? undefined : oneOffCharge === 'on'
-      const limits = readLimits(maxAmount)
-      const params = { organization_id: id }
-      if (rateLimit !== undefined)
-        await runOperation('org', 'setOrganizationRateLimit', app, { params, body: { rate_limit: rateLimit } })
-      await runOperation('org', 'setOrganization', app, {
-        params,
-        body: {
-          ...(enabled !== undefined && { one_off_charge_enabled: enabled }),
-          one_off_charge_max_amount: limits,
-          ...(eraseAtProvider !== undefined && { erase_at_provider: eraseAtProvider }),
-        },
-      })
-      const shown = await runOperation('org', 'getOrganization', app, { params })
-      return { json: shown, text: describeResponse(shown) }
+    async (app, id: string, options: Options) => {
+      const json = await set(app, id, options)
+      return { json, text: describeResponse(json) }
     },
   )
+}
+
+/** Checks all options before it sets any, so that a refused command changes nothing. Returns the organization. */
+async function set(app: App, id: string, { oneOffCharge, maxAmount, rateLimit, eraseAtProvider }: Options) {
+  if ([oneOffCharge, maxAmount[0], rateLimit, eraseAtProvider].every((one) => one === undefined))
+    throw new UsageError('Nothing to set: give --one-off-charge, --max-amount, --erase-at-provider or --rate-limit.')
+  checkChoice('--erase-at-provider', ['off', 'on', 'delete'], eraseAtProvider)
+  checkChoice('--one-off-charge', ['on', 'off'], oneOffCharge)
+  if (rateLimit !== undefined) checkRateLimit(rateLimit)
+  const params = { organization_id: id }
+  const body = {
+    ...(oneOffCharge !== undefined && { one_off_charge_enabled: oneOffCharge === 'on' }),
+    ...(maxAmount.length > 0 && { one_off_charge_max_amount: readLimits(maxAmount) }),
+    ...(eraseAtProvider !== undefined && { erase_at_provider: eraseAtProvider }),
+  }
+  // First, because this operation checks the amounts.
+  if (Object.keys(body).length > 0) await runOperation('org', 'setOrganization', app, { params, body })
+  if (rateLimit !== undefined)
+    await runOperation('org', 'setOrganizationRateLimit', app, { params, body: { rate_limit: rateLimit } })
+  return runOperation('org', 'getOrganization', app, { params })
+}
+
+function checkChoice(option: string, choices: string[], given: string | undefined): void {
+  if (given === undefined || choices.includes(given)) return
+  throw new UsageError(`${option} must be ${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}, got "${given}".`)
 }
 
 function readLimits(texts: string[]): Record<string, string> {

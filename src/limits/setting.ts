@@ -28,6 +28,9 @@ export async function setRateLimit(
   return { before: writeRate(before), after: writeRate(after) }
 }
 
+/** Throws a `UsageError` for a text that is no limit. */
+export const checkRateLimit = (text: string): void => void readRate(text)
+
 /** Reads a limit; null for `default`. */
 function readRate(text: string): Rate | null {
   if (text === 'default') return null

@@ -82,6 +82,31 @@ describe('organizations, projects and keys', () => {
     })
   }
 
+  for (const [right, wrong] of [
+    [
+      ['--rate-limit', '300/900'],
+      ['--max-amount', 'JPY=1.5'],
+    ],
+    [
+      ['--max-amount', '777'],
+      ['--rate-limit', 'fast'],
+    ],
+  ] as const) {
+    test(`2 for org set ${wrong.join(' ')}, and ${right.join(' ')} beside it is not set either`, async () => {
+      const before = await json('org', 'show', 'acme')
+      assert.equal((await run('org', 'set', 'acme', ...right, ...wrong)).code, 2)
+      assert.deepEqual(await json('org', 'show', 'acme'), before)
+    })
+  }
+
+  test('org set --rate-limit has one entry in the audit log', async () => {
+    await run('org', 'create', 'limited')
+    await run('org', 'set', 'limited', '--rate-limit', '10')
+    const { data } = await json('audit', 'list', '--target', 'organization limited')
+    const actions = data.map(({ action }: { action: string }) => action)
+    assert.deepEqual(actions, ['rate_limit.set', 'organization.created'])
+  })
+
   test('1 for settings of an organization that does not exist', async () => {
     const { code, stderr } = await run('org', 'set', 'nobody', '--one-off-charge', 'on')
     assert.deepEqual([code, stderr], [1, 'There is no organization "nobody".\n'])
