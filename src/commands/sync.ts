@@ -42,6 +42,8 @@ export function register(program: Command): void {
     const url = addressOf(options, config)
     const tundish = new Tundish({ url, projectKey: keyOf(options, config) })
     const signal = abortedWhenStopped(new Refusal('Stopped. The next sync continues from here.'))
+    // A copy holds personal data. Some of its files, such as DuckDB's log and Parquet, are created by libraries.
+    process.umask(0o077)
     const target = await targetOf(options.to, options.format).catch((error) => {
       throw asRefusal(error)
     })

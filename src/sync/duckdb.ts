@@ -1,7 +1,8 @@
 // A copy in a DuckDB file, by an optional package: each batch and the state in one transaction.
-import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { hash } from 'node:crypto'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { Refusal } from '../lib/errors.ts'
 import { type ColumnType, type Row, TABLES, type Table } from './tables.ts'
 import { type Groups, movedByAnother, quoted, type State, sameState, type Target } from './target.ts'
@@ -41,13 +42,11 @@ interface Connection {
 
 export async function duckdbTarget(path: string): Promise<Target> {
   const { DuckDBInstance } = await load()
-  const isNew = !existsSync(path)
   const instance = await DuckDBInstance.create(path, SETTINGS).catch(({ message }: Error) => {
     throw new Refusal(`The file of the copy cannot be used (${message.split('\n')[0]}).`)
   })
-  if (isNew) chmodSync(path, 0o600)
   const connection = await instance.connect()
-  const folder = mkdtempSync(join(tmpdir(), 'tundish-sync-'))
+  const folder = makeBatchFolder(path)
 
   async function state(): Promise<State | undefined> {
     const rows = (
@@ -74,6 +73,7 @@ export async function duckdbTarget(path: string): Promise<Target> {
     const read = `read_json('${file}', format = 'newline_delimited', columns = {${columns}}, maximum_object_size = ${longest})`
     const names = table.columns.map(({ name }) => quoted(name))
     await connection.run(`insert into ${quoted(table.name)} (${names}) select ${names} from ${read}`)
+    rmSync(file)
   }
 
   async function change(before: State | undefined, after: State, work: () => Promise<void>): Promise<void> {
@@ -117,6 +117,17 @@ export async function duckdbTarget(path: string): Promise<Target> {
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+/**
+ * The folder of the batches that are being stored. Its name is that of the last run, so that what a killed run has left is
+ * removed. DuckDB has locked the file of the copy: no other process uses the folder.
+ */
+function makeBatchFolder(path: string): string {
+  const folder = join(tmpdir(), `tundish-sync-${hash('sha256', resolve(path)).slice(0, 16)}`)
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { mode: 0o700 })
+  return folder
 }
 
 function lineOf({ columns }: Table, row: Row): string {

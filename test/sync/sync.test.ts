@@ -1,7 +1,8 @@
 // tundish sync: a copy in files or another database is equal to the project, whatever happens in between.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -75,8 +76,31 @@ describe('a copy', () => {
     })
   }
 
-  test('its file is for its owner alone', () => {
-    assert.equal(statSync(join(folder, 'copy.sqlite')).mode & 0o077, 0)
+  test('its files are for their owner alone', () => {
+    const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+    const paths = files.map(({ parentPath, name }) => join(parentPath, name))
+    assert.ok(paths.some((path) => path.endsWith('.sqlite')) && paths.some((path) => path.endsWith('.parquet')))
+    for (const path of paths) assert.equal(statSync(path).mode & 0o077, 0, path)
+  })
+
+  test('in DuckDB: a batch that a killed run has left in the folder for temporary files is removed', {
+    skip: !hasDuckDb && '@duckdb/node-api is not installed',
+  }, async () => {
+    const project = await filled(server)
+    const temporary = join(folder, 'temporary')
+    mkdirSync(temporary)
+    const env = { ...syncEnv(server, project), TMPDIR: temporary }
+    const path = join(folder, 'again.duckdb')
+    const child = spawn(...program('sync', '--to', `duckdb:${path}`, '--follow'), { env: { ...PROGRAM_ENV, ...env } })
+    const ended = once(child, 'exit')
+    await once(child.stdout, 'data')
+    child.kill('SIGKILL')
+    await ended
+    const [left] = readdirSync(temporary)
+    writeFileSync(join(temporary, left!, 'profiles.ndjson'), `{"email":"${EMAIL}"}\n`)
+    const { code, stderr } = await tundish(['sync', '--to', `duckdb:${path}`], env)
+    assert.equal(code, 0, stderr)
+    assert.deepEqual(readdirSync(temporary), [])
   })
 
   test('--follow brings changes as they come, until it is stopped', async () => {
