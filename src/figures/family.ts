@@ -30,3 +30,10 @@ export const monthOf = (instant: string) => `to_char(${instant} at time zone 'UT
 
 /** SQL: a dimension that a record may lack. */
 export const orNone = (value: string) => `coalesce(${value}, '')`
+
+/**
+ * SQL: the value of an amount in US dollars: the stored one, or the amount itself if it is in US dollars or 0. An import may leave
+ * out the stored one. Null if the value is not known.
+ */
+export const inDollars = (stored: string, amount: string, currency: string) =>
+  `coalesce(${stored}, case when ${currency} = 'USD' or ${amount} = 0 then ${amount} end)`

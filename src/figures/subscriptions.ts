@@ -1,5 +1,5 @@
 // Figures of subscriptions: by the day of creation, the day of the first payment, and the day on which they end.
-import { dayOf, type Family, monthOf, orNone, within } from './family.ts'
+import { dayOf, type Family, inDollars, monthOf, orNone, within } from './family.ts'
 import { pays } from './sales.ts'
 
 /** SQL: whether the subscription began with a trial. */
@@ -27,8 +27,9 @@ const facts = (day: string, measures: string, where: string, from = `subscriptio
   from ${from} join profiles p on p.project_id = u.project_id and p.id = u.profile_id
   where u.project_id = $1 and ${where}`
 
-const WORTH = 'monthly_worth(u.price, u.billing_interval, u.billing_interval_count)'
-const WORTH_USD = 'coalesce(monthly_worth(u.price_usd, u.billing_interval, u.billing_interval_count), 0)'
+const worth = (price: string) => `monthly_worth(${price}, u.billing_interval, u.billing_interval_count)`
+const WORTH = worth('u.price')
+const WORTH_USD = `coalesce(${worth(inDollars('u.price_usd', 'u.price', 'u.currency'))}, 0)`
 
 // Subscriptions whose first payment is on these days, found by the payments of these days.
 const FIRST_PAID = `transactions f

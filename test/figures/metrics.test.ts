@@ -109,6 +109,34 @@ describe('the metrics of a small world', () => {
     assert.deepEqual(await figures('without_usd'), [{ without_usd: 1 }])
   })
 
+  test('amounts in dollars without a stored value in dollars count, and 0 has a value in every currency', async () => {
+    const other = await imports.project()
+    const at = '2026-02-03T00:00:00Z'
+    const plan = { profile_id: 'ada', created_at: at, status: 'active', price: 1000, billing_interval: 'month' }
+    const { rejects } = await imports.run(other, [
+      line.product({}),
+      line.profile({ id: 'ada' }),
+      sale('usd', '2026-02-03', 1000, { price_usd: null }),
+      sale('free', '2026-02-03', 0, { currency: 'EUR', price_usd: null }),
+      sale('eur', '2026-02-03', 900, { currency: 'EUR', price_usd: null }),
+      line.subscription({ ...plan, id: 'usd', currency: 'USD' }),
+      line.subscription({ ...plan, id: 'eur', currency: 'EUR' }),
+      line.customer({ external_id: 'zoe' }),
+      payment(21, '2026-02-03', { external_id: 'zoe', amount: 5, amount_usd: null }),
+      payment(22, '2026-02-04', {
+        external_id: 'zoe',
+        amount: 2,
+        amount_usd: null,
+        psp_transaction_type: 'chargeback',
+      }),
+    ])
+    assert.deepEqual(rejects, [])
+    await assertExact(imports.db, other.id)
+    assert.deepEqual(await figuresOf(imports.db, other.id, 'revenue chargebacks without_usd mrr'), [
+      { revenue: 15, chargebacks: 2, without_usd: 1, mrr: 10 },
+    ])
+  })
+
   test('kinds of sales: trial, new, renewal, one-off', async () => {
     const found = await figures('revenue sales', { dimension: 'kind' })
     assert.deepEqual(
