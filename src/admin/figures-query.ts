@@ -1,6 +1,7 @@
 // The query of the figures' operations: its schema, and the `Question` that is read from it.
+import type { Comparison } from '../figures/compare.ts'
 import { type MetricName, metricNames, metrics } from '../figures/metrics.ts'
-import type { Comparison, Question } from '../figures/read.ts'
+import type { Question } from '../figures/read.ts'
 import { addDays, DAY_MS, readDay } from '../lib/days.ts'
 import { ApiError } from '../lib/errors.ts'
 import { DAY_PATTERN, DECLARED_ONLY } from '../lib/http/rule-phrases.ts'

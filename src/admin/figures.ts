@@ -1,8 +1,8 @@
 // Figures of a project or an organization: metrics by period and dimension, compared with an earlier period; and their rebuild.
 import type { App } from '../app.ts'
+import { comparedDays, withPrevious } from '../figures/compare.ts'
 import { rebuildFigures } from '../figures/follow.ts'
-import { comparedDays, type Figure, figuresAsOf, readFigures } from '../figures/read.ts'
-import { addDays, DAY_MS } from '../lib/days.ts'
+import { figuresAsOf, readFigures } from '../figures/read.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { readHorizon } from '../lists/horizon.ts'
@@ -40,7 +40,10 @@ const response = Type.Object(
         },
         { title: 'Figure', additionalProperties: false },
       ),
-      { description: 'Ordered by period and key. Items without records are left out.' },
+      {
+        description:
+          'Ordered by period and key. Items without records are left out, with `compare` those without records in both periods.',
+      },
     ),
   },
   { title: 'Figures', additionalProperties: false },
@@ -64,17 +67,8 @@ async function figuresOf({ db }: Pick<App, 'db'>, projects: readonly string[], r
     to: question.to,
     compared_with: days ?? null,
     as_of: asOf && instantFromPg(asOf),
-    data: before ? withPrevious(figures, before, question.from, days!.from) : figures,
+    data: before ? withPrevious(figures, before, question, days!) : figures,
   }
-}
-
-/** Adds to each figure the values of the earlier period that has the same distance from its own first day. */
-function withPrevious(figures: Figure[], before: Figure[], from: string, beforeFrom: string) {
-  const shift = (Date.parse(from) - Date.parse(beforeFrom)) / DAY_MS
-  const place = ({ period, key, currency }: Figure, days: number) =>
-    JSON.stringify([period && addDays(period, days), key, currency])
-  const earlier = new Map(before.map((figure) => [place(figure, shift), figure.values]))
-  return figures.map((figure) => ({ ...figure, previous: earlier.get(place(figure, 0)) ?? {} }))
 }
 
 const about = {

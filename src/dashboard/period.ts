@@ -1,5 +1,5 @@
 // The period of a page: a preset or two days, both in the address, and how its figures are grouped.
-import type { Comparison } from '../figures/read.ts'
+import type { Comparison } from '../figures/compare.ts'
 import { addDays, DAY_MS, readDay } from '../lib/days.ts'
 import { ApiError } from '../lib/errors.ts'
 

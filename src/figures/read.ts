@@ -1,6 +1,6 @@
 // Reads figures: sums over days from the rollups, by period and dimension.
 import { currencies } from '../lib/currencies.ts'
-import { addDays, DAY_MS } from '../lib/days.ts'
+import { DAY_MS } from '../lib/days.ts'
 import type { Db } from '../lib/pg/db.ts'
 import type { Param } from '../lib/pg/types.ts'
 import { type MetricName, metrics, type Sum, type SumName, sums, sumsOf } from './metrics.ts'
@@ -61,10 +61,13 @@ export async function readFigures(db: Db, question: Question): Promise<Figure[]>
     }
   }
   const figures = computeMetrics([...found.values()], question)
-  return figures.sort((a, b) => (order(a) < order(b) ? -1 : 1))
+  return figures.sort(byOrder)
 }
 
-const order = ({ period, key, currency }: Figure) => [period ?? '', key ?? '', currency ?? ''].join('\u0000')
+/** The place of a figure among others: by period, key and currency. */
+export const order = ({ period, key, currency }: Figure) => [period ?? '', key ?? '', currency ?? ''].join('\u0000')
+
+export const byOrder = (a: Figure, b: Figure) => (order(a) < order(b) ? -1 : 1)
 
 /** Money is stored in minor units. */
 function scale({ unit }: Sum, currency: string | null): number {
@@ -192,36 +195,11 @@ function starts(from: string, to: string, period: Period): string[] {
   return [...found]
 }
 
-function startOf(ms: number, period: Period): string {
+/** The first day of the period with this instant. */
+export function startOf(ms: number, period: Period): string {
   if (period === 'month') return `${dayText(ms).slice(0, 7)}-01`
   // Weeks begin on Monday, as in PostgreSQL.
   return dayText(period === 'day' ? ms : ms - ((new Date(ms).getUTCDay() + 6) % 7) * DAY_MS)
-}
-
-export type Comparison = 'previous' | 'month' | 'year'
-
-/** The days to compare with: as many days directly before, or the same days a month or a year earlier. */
-export function comparedDays({ from, to }: { from: string; to: string }, compare: Comparison) {
-  if (compare === 'year') return { from: yearBefore(from), to: yearBefore(to) }
-  if (compare === 'month') return { from: monthBefore(from), to: monthEndBefore(to) }
-  const length = Date.parse(to) - Date.parse(from)
-  return { from: dayText(Date.parse(from) - length), to: from }
-}
-
-/** The same day of the previous month, or the last day of that month. */
-function monthBefore(day: string): string {
-  const lastBefore = addDays(`${day.slice(0, 7)}-01`, -1)
-  return [`${lastBefore.slice(0, 7)}-${day.slice(8)}`, lastBefore].sort()[0]!
-}
-
-/** The exclusive end of the same days a month earlier. Whole months end with the last day of the month. */
-const monthEndBefore = (end: string) =>
-  end.endsWith('-01') ? monthBefore(end) : addDays(monthBefore(addDays(end, -1)), 1)
-
-/** The same day a year earlier; the 29th of February becomes the 28th. */
-function yearBefore(day: string): string {
-  const [year, rest] = [Number(day.slice(0, 4)) - 1, day.slice(4)]
-  return `${String(year).padStart(4, '0')}${rest === '-02-29' ? '-02-28' : rest}`
 }
 
 /** The instant up to which the figures of these projects are complete; null if a project with records has no figures yet. */

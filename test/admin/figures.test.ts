@@ -7,6 +7,8 @@ import { startAdmin } from '../support/admin.ts'
 import { until } from '../support/cluster.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../support/events.ts'
 
+type Values = { revenue?: number }
+
 describe('figures of a project', () => {
   let events: Awaited<ReturnType<typeof openEvents>>
   let admin: Awaited<ReturnType<typeof startAdmin>>
@@ -62,6 +64,43 @@ describe('figures of a project', () => {
       },
     ])
   })
+
+  const periodPairs: [query: string, pairs: string[]][] = [
+    // Each day, week or month, and the revenue of the one it is compared with.
+    ['by=month&from=2026-02-01&to=2026-05-01&compare=previous', ['2026-02-01 10 -', '2026-04-01 0 3.5']],
+    ['by=month&from=2026-04-01&to=2026-06-01&compare=previous', ['2026-04-01 0 10']],
+    ['by=month&from=2026-01-01&to=2026-03-01&compare=month', ['2026-01-01 3.5 -', '2026-02-01 10 3.5']],
+    ['by=month&from=2027-01-01&to=2027-03-01&compare=year', ['2027-01-01 0 3.5', '2027-02-01 0 10']],
+    ['by=week&from=2026-02-02&to=2026-03-02&compare=month', ['2026-02-02 10 3.5']],
+    ['by=week&from=2027-02-01&to=2027-02-15&compare=year', ['2027-02-01 0 10']],
+    ['by=day&from=2026-03-02&to=2026-03-05&compare=month', ['2026-03-03 0 10']],
+    ['by=currency&from=2026-02-01&to=2026-03-01&compare=month', ['EUR 0 2.5', 'USD 10 1']],
+    ['from=2026-03-01&to=2026-04-01&compare=month', ['all 0 10']],
+  ]
+  for (const [query, pairs] of periodPairs)
+    test(`compared one by one, also what has ceased: ${query}`, async () => {
+      const { data } = await ask(`metric=revenue&${query}`)
+      assert.deepEqual(
+        data.map(
+          ({ period, key, values, previous }: { period: string; key: string; values: Values; previous: Values }) =>
+            `${period ?? key ?? 'all'} ${values.revenue} ${previous.revenue ?? '-'}`,
+        ),
+        pairs,
+      )
+    })
+
+  const sameDays: [days: string, compared: string][] = [
+    ['2024-02-01 2024-02-29', '2023-02-01 2023-03-01'],
+    ['2024-02-01 2024-03-01', '2023-02-01 2023-03-01'],
+    ['2025-02-01 2025-03-01', '2024-02-01 2024-03-01'],
+    ['2025-02-10 2025-02-20', '2024-02-10 2024-02-20'],
+  ]
+  for (const [days, compared] of sameDays)
+    test(`a year before ${days} are ${compared}`, async () => {
+      const [from, to] = days.split(' ')
+      const { compared_with } = await ask(`metric=sales&from=${from}&to=${to}&compare=year`)
+      assert.equal(`${compared_with.from} ${compared_with.to}`, compared)
+    })
 
   const monthEarlier: [days: string, compared: string][] = [
     ['2026-02-01 2026-03-01', '2026-01-01 2026-02-01'],

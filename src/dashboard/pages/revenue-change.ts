@@ -1,5 +1,4 @@
 // The change of revenue by dimension: the revenue of each product, country … in the period and in the days it is compared with.
-import { comparedDays } from '../../figures/read.ts'
 import { change, dollars } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { figures, roundMoney, valueCell } from '../numbers.ts'
@@ -20,20 +19,17 @@ const MAX_ROWS = 10
 export async function revenueChange(view: View, split: string): Promise<(nameOf: (key: string) => string) => Piece> {
   const days = comparable(view.span)
   if (!days) return () => ''
-  // Two queries, not one with a comparison: that one leaves out keys which had revenue before and have none now.
-  const [now, before] = await Promise.all(
-    [days, comparedDays(days, view.span.compare)].map((range) => figures(view, 'revenue', { by: split, ...range })),
-  )
-  const pairs = new Map<string, Pair>()
-  for (const { key, values } of now!) pairs.set(key!, { now: values.revenue ?? 0, before: 0 })
-  for (const { key, values } of before!)
-    pairs.set(key!, { now: pairs.get(key!)?.now ?? 0, before: values.revenue ?? 0 })
-  const changed = [...pairs]
+  const found = await figures(view, 'revenue', { by: split, ...days, compare: true })
+  const pairs = found.map(({ key, values, previous }): [string, Pair] => [
+    key!,
+    { now: values.revenue ?? 0, before: previous?.revenue ?? 0 },
+  ])
+  const changed = pairs
     .filter(([, pair]) => differenceOf(pair) !== 0)
     .sort(([, a], [, b]) => Math.abs(differenceOf(b)) - Math.abs(differenceOf(a)))
   if (changed.length === 0) return () => ''
   return (nameOf) =>
-    tableSection(view, 'change', changeTable(split, changed, nameOf, sumOf([...pairs.values()])), {
+    tableSection(view, 'change', changeTable(split, changed, nameOf, sumOf(pairs.map(([, pair]) => pair))), {
       note: `Gross; ${comparison(view.span)}.`,
     })
 }
