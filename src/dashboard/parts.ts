@@ -1,5 +1,5 @@
 // What several pages consist of: tiles, sections, steps of a funnel, links between pages of a list, forms.
-import { bar, change, number, percent } from './format.ts'
+import { bar, change, number, percent, plural } from './format.ts'
 import { type Html, html, type Piece } from './html.ts'
 import type { Figure, Unit } from './numbers.ts'
 import { valueCell } from './numbers.ts'
@@ -10,20 +10,41 @@ import { hiddenParameters, type View } from './view.ts'
 // As many characters fit into a tile in the normal font size.
 const LONG_FIGURE = 12
 
-/** A figure of the period with its change. The label links to the page with the details. */
+interface Tile {
+  /** Whether growth is bad. */
+  bad?: boolean
+  /** Whether the figure is an average or a share, which a period without records has none of: not 0. */
+  isRate?: boolean
+  /** Shown instead of the change. */
+  note?: Piece
+  /** The page with the details, to which the label links. */
+  href?: string
+}
+
+/** A figure of the period with its change. */
 export function tile(
   label: string,
   figure: Figure,
   metric: string,
   unit: Unit,
-  { bad = false, note, href }: { bad?: boolean; note?: Piece; href?: string } = {},
+  { bad = false, isRate = unit === 'percent', note, href }: Tile = {},
 ): Html {
-  const value = figure.values[metric] ?? (unit === 'percent' ? null : 0)
+  const value = figure.values[metric] ?? (isRate ? null : 0)
   const { shown } = valueCell(unit, value)
   const isLong = typeof shown === 'string' && shown.length > LONG_FIGURE
   return html`<div class="tile"><dt>${href === undefined ? label : html`<a href="${href}">${label}</a>`}</dt><dd><strong${isLong && html` class="long"`}>${shown}</strong>
     <span class="quiet">${note ?? change(figure.compared?.[metric], figure.previous?.[metric], { bad, isShare: unit === 'percent' })}</span></dd></div>`
 }
+
+/** Says that amounts are missing from the figures in US dollars; nothing if all have a value in US dollars. */
+export function withoutDollars(view: View, { values }: Figure): Piece {
+  const count = values.without_usd ?? 0
+  if (count === 0) return ''
+  return html`<p class="note">${plural(count, 'payment, refund or chargeback has', 'payments, refunds and chargebacks have')} no value in US dollars and can only be seen in the <a href="${view.href('/revenue')}#currencies">table by currency</a>. ${HOW_TO_VALUE}</p>`
+}
+
+/** How amounts in other currencies get a value in US dollars. */
+export const HOW_TO_VALUE = html`<a href="/docs/guides/import#kinds">Import them with their value</a>, or <a href="/docs/guides/commands#rates">load exchange rates</a> before you charge or import from Stripe.`
 
 /** Tiles in full rows: the stylesheet chooses the number of columns by the number of tiles. */
 export const tiles = (...all: Piece[]) => html`<dl class="tiles of-${all.length}">${all}</dl>`

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { followAll } from '../../src/figures/follow.ts'
 import { startDashboard } from '../support/dashboard.ts'
-import { BASICS, insert } from '../support/data.ts'
-import { rowsOf } from '../support/page-numbers.ts'
+import { BASICS, insert, type Rows } from '../support/data.ts'
+import { rowsOf, tilesOf } from '../support/page-numbers.ts'
 
 let dashboard: Awaited<ReturnType<typeof startDashboard>>
 let cookie: string
@@ -58,6 +58,82 @@ test('today begins with what is right now if a charge is in progress for long, e
   assert.equal(await first(), 'right now')
   const person = await see(`/people/profile?project=${shop.id}`)
   assert.equal(rowsOf(person.text, 'orders')[0]![5], 'simulator')
+})
+
+test('today names refunds in progress without a charge, and charges that are only pending at the provider', async () => {
+  const { server } = dashboard
+  const shop = await server.project()
+  const order_id = '01900000-0000-7000-8000-0000000000a1'
+  await insert(server.db, shop, {
+    ...BASICS,
+    customers: [{ external_id: 'ada', profile_id: 'profile' }],
+    orders: [{ order_id, external_id: 'ada' }],
+  })
+  const inProgress = async () =>
+    /Charges in progress<\/a> <span>(.*?)<\/span>/s.exec((await see(`/?project=${shop.id}`)).text)![1]
+  assert.equal(await inProgress(), 'None.')
+  const refund_id = '01900000-0000-7000-8000-0000000000a2'
+  const refund = {
+    refund_id,
+    order_id,
+    external_id: 'ada',
+    idempotency_key: 'key',
+    status: 'processing',
+    settled_at: null,
+    next_look_at: '2026-01-02T00:00:00Z',
+  }
+  await insert(server.db, shop, { refunds: [refund] })
+  assert.equal(await inProgress(), 'No charges, but 1 refund.')
+  const pending = `status = 'processing', settled_at = null, next_look_at = db_clock(), pending_since = db_clock()`
+  await server.db.query(`update orders set ${pending} where order_id = $1`, [order_id])
+  assert.equal(await inProgress(), '1, pending at the payment provider, and 1 refund.')
+})
+
+/** A project with these records, all of 2 January 2026, whose figures are computed. */
+async function openShop(records: Rows) {
+  const { server } = dashboard
+  const shop = await server.project()
+  await insert(server.db, shop, records)
+  await dashboard.visit(`/settings/figures?project=${shop.id}`, { cookie, form: {} })
+  return (page: string, days = 'from=2026-01-02&to=2026-01-02') => see(`${page}?project=${shop.id}&${days}`)
+}
+
+const { profiles, products } = BASICS
+
+test('pages say which amounts are missing because they have no value in US dollars', async () => {
+  const page = await openShop({
+    profiles,
+    products,
+    transactions: [{ id: 'usd' }, { id: 'eur', currency: 'EUR' }],
+    subscriptions: [{ id: 'usd' }, { id: 'eur', currency: 'EUR' }],
+  })
+  for (const path of ['/', '/revenue']) {
+    const { text } = await page(path)
+    assert.equal(tilesOf(text).Revenue, '$19.99', path)
+    assert.match(text, /1 payment, refund or chargeback has no value in US dollars/, path)
+  }
+  const { text } = await page('/subscriptions')
+  assert.equal(tilesOf(text).MRR, '$19.99')
+  assert.match(text, /The MRR leaves out subscriptions in EUR: they have no value in US dollars/)
+  const complete = await openShop({ profiles, products, transactions: [{ id: 'usd' }], subscriptions: [{ id: 'usd' }] })
+  for (const path of ['/', '/revenue', '/subscriptions'])
+    assert.doesNotMatch((await complete(path)).text, /no value in US dollars/, path)
+})
+
+test('revenue that ceased has fallen by 100%, and an average over no people is none', async () => {
+  const page = await openShop({ profiles, transactions: [{ id: 'usd' }] })
+  const { text } = await page('/revenue', 'from=2026-01-03&to=2026-01-03')
+  assert.match(
+    text,
+    /<dt>Revenue<\/dt><dd><strong>\$0\.00<\/strong>\s*<span class="quiet"><span class="change poor">−100%</,
+  )
+  assert.equal(tilesOf((await page('/revenue')).text)['Revenue per new person'], '–')
+})
+
+test('an audit log without entries is not called filtered', async () => {
+  await dashboard.server.db.query('truncate audit_log')
+  assert.match((await see('/audit')).text, /No entries yet/)
+  assert.match((await see('/audit?target=nobody')).text, /No entries match these filters/)
 })
 
 test('replies of an erased person are shown as erased; country and language by their names', async () => {

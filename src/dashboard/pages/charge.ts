@@ -114,10 +114,15 @@ function detailOf(detail: Record<string, Result>, currency: string): Piece {
   const others = Object.entries({ ...rest, ...(looks > 0 && { looks }) }).filter(
     ([, value]) => value !== null && value !== '' && value !== false,
   )
-  return html`${(outcome || state) && status(outcome ?? state)} ${amount && money(amount, currency_code ?? currency)}
+  return html`${(outcome || state) && status(spaced(outcome ?? state))} ${amount && money(amount, currency_code ?? currency)}
     ${duration_ms !== undefined && html`<span class="quiet">${milliseconds(duration_ms)}</span>`}
-    ${others.map(([name, value]) => html`<span class="detail"><span class="quiet">${DETAILS[name] ?? name.replaceAll('_', ' ')}</span> ${String(value)}</span> `)}`
+    ${others.map(([name, value]) => html`<span class="detail"><span class="quiet">${DETAILS[name] ?? spaced(name)}</span> ${CODES.has(name) ? spaced(value) : String(value)}</span> `)}`
 }
+
+/** Details whose values are names of ours, such as `look_up`. */
+const CODES = new Set(['call', 'type'])
+
+const spaced = (name: string) => name.replaceAll('_', ' ')
 
 export async function refundCharge(view: View, form: URLSearchParams): Promise<string> {
   const { organization_id, order_id } = view.params as { organization_id: string; order_id: string }

@@ -113,7 +113,7 @@ export async function funnel(view: View): Promise<Page> {
         tile('Sessions', sum, 'sessions', 'number'),
         tile('Conversion', sum, 'conversion_rate', 'percent'),
         tile('Revenue', sum, 'revenue', 'usd'),
-        tile('Revenue per session', sum, 'revenue_per_session', 'usd'),
+        tile('Revenue per session', sum, 'revenue_per_session', 'usd', { isRate: true }),
       )}
       ${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum))}
       ${section(

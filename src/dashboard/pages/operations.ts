@@ -59,6 +59,7 @@ export async function audit(view: View): Promise<Page> {
     allOf(view.call, 'listOperators'),
     view.query.has('verify') ? view.call('verifyAudit') : undefined,
   ])
+  const isFiltered = Object.keys(query).length > 0
   const nameOf = (actor: string) => operators.find(({ id }) => id === actor)?.name ?? actor
   const content: Table = {
     caption: 'Entries',
@@ -89,7 +90,7 @@ export async function audit(view: View): Promise<Page> {
           { name: 'target', label: 'Target' },
           { name: 'actor', label: 'Actor ID' },
         ]),
-        empty: html`<p>No entries match these filters.</p>`,
+        empty: html`<p>${isFiltered ? 'No entries match these filters.' : 'No entries yet: no operator has changed anything.'}</p>`,
         below: pageLinks(view, list),
       })}`,
   }

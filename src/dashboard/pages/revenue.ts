@@ -1,6 +1,6 @@
 // Revenue: gross, refunds, chargebacks and net, by period and by each dimension.
 import { addDays } from '../../lib/days.ts'
-import { country, money, plural } from '../format.ts'
+import { country, money } from '../format.ts'
 import { type Html, html } from '../html.ts'
 import {
   type Figure,
@@ -14,7 +14,7 @@ import {
   total,
   valueCell,
 } from '../numbers.ts'
-import { section, tableSection, tile, tiles } from '../parts.ts'
+import { section, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
 import type { Span } from '../period.ts'
 import { cell, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
@@ -43,15 +43,14 @@ export async function revenue(view: View): Promise<Page> {
     revenueChange(view, split),
     ...SPLITS.map((one) => (one === split ? charted.then(overPeriods) : figures(view, MONEY, { by: one }))),
   ])
-  const unknown = sum.values.without_usd ?? 0
   const sold = parts.filter(({ values }) => values.revenue)
   const summary = tiles(
     tile('Revenue', sum, 'revenue', 'usd'),
     tile('Refunds', sum, 'refunds', 'usd', { bad: true }),
     tile('Chargebacks', sum, 'chargebacks', 'usd', { bad: true }),
     tile('Net revenue', sum, 'net_revenue', 'usd'),
-    tile('Revenue per new person', sum, 'arpu', 'usd'),
-    tile('Revenue per payer and month', sum, 'arppu', 'usd'),
+    tile('Revenue per new person', sum, 'arpu', 'usd', { isRate: true }),
+    tile('Revenue per payer and month', sum, 'arppu', 'usd', { isRate: true }),
   )
   if (own.length === 0) return { title: 'Revenue', hasPeriod: true, body: html`${summary}${NO_REVENUE}` }
   return {
@@ -59,7 +58,7 @@ export async function revenue(view: View): Promise<Page> {
     hasPeriod: true,
     body: html`
       ${summary}
-      ${unknown > 0 && html`<p class="note">${plural(unknown, 'payment, refund or chargeback has', 'payments, refunds and chargebacks have')} no value in US dollars and can only be seen in the table by currency. <a href="/docs/guides/commands#rates">Load exchange rates</a>.</p>`}
+      ${withoutDollars(view, sum)}
       ${section(
         `Revenue by ${by} and ${split}`,
         html`<p class="chips">${choices.map((name) => html`<a href="${view.href(view.path, { split: name })}"${name === split ? html` aria-current="true"` : ''}>${capitalized(name)}</a> `)}</p>

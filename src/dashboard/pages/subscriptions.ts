@@ -5,7 +5,7 @@ import { cut, day, id, number, percent, status, time, words } from '../format.ts
 import { type Html, html, type Piece } from '../html.ts'
 import { listed, pageLinks } from '../lists.ts'
 import { endOfPeriod, type Figure, figures, namesOf, seriesTable, total } from '../numbers.ts'
-import { chosenFilters, filters, section, tableSection, tile, tiles } from '../parts.ts'
+import { chosenFilters, filters, HOW_TO_VALUE, section, tableSection, tile, tiles } from '../parts.ts'
 import { amountColumns, cell, minorCells, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
@@ -17,10 +17,11 @@ const FILTERS = ['status', 'product_id', 'funnel_id', 'payment_provider', 'email
 export async function subscriptions(view: View): Promise<Page> {
   if (!view.project) return { title: 'Subscriptions', body: noProject(view) }
   const params = { project_id: projectOf(view).id }
-  const [names, sum, now, flow, level, state, began, ended, list] = await Promise.all([
+  const [names, sum, now, unvalued, flow, level, state, began, ended, list] = await Promise.all([
     namesOf(view),
     total(view, 'new_subscriptions,began_paying,ended,trials,converted,trial_conversion'),
     endOfPeriod(view, 'mrr,paying'),
+    currenciesWithoutDollars(view),
     figures(view, 'new_subscriptions,began_paying,ended,trials,trial_conversion', { by: view.span.by }),
     figures(view, 'mrr,paying,without_payment,over', { by: view.span.by }),
     view.call('getProjectState', { params }) as Promise<Result>,
@@ -42,6 +43,7 @@ export async function subscriptions(view: View): Promise<Page> {
         tile('Ended', sum, 'ended', 'number', { bad: true }),
         tile('Trial conversion', sum, 'trial_conversion', 'percent', { note: 'so far' }),
       )}
+      ${unvalued.length > 0 && html`<p class="note">The MRR leaves out subscriptions in ${unvalued.join(', ')}: they have no value in US dollars. ${HOW_TO_VALUE}</p>`}
       <div class="halves">
       ${section('Monthly recurring revenue', chart(view, 'mrr', seriesTable(view, `Monthly recurring revenue by ${view.span.by}, in US dollars`, level, [{ label: 'MRR', metric: 'mrr', unit: 'usd' }], { atEnd: true }), { kind: 'line', unit: 'usd' }), { note: `At the end of each ${view.span.by}.` })}
       ${section('Paying subscriptions', chart(view, 'paying', seriesTable(view, `Paying subscriptions by ${view.span.by}`, level, [{ label: 'Paying', metric: 'paying', unit: 'number' }], { atEnd: true }), { kind: 'line' }), { note: `At the end of each ${view.span.by}.` })}
@@ -84,6 +86,16 @@ export async function subscriptions(view: View): Promise<Page> {
         below: pageLinks(view, list),
       })}`,
   }
+}
+
+/** The currencies whose subscriptions have an MRR, but none in US dollars. */
+async function currenciesWithoutDollars(view: View): Promise<string[]> {
+  const [own, converted] = await Promise.all([
+    figures(view, 'mrr', { by: 'currency', money: 'own' }),
+    figures(view, 'mrr', { by: 'currency' }),
+  ])
+  const valued = new Set(converted.filter(({ values }) => values.mrr).map(({ key }) => key))
+  return own.filter(({ key, values }) => values.mrr && !valued.has(key)).map(({ key }) => key!)
 }
 
 function flowChart(view: View, flow: Figure[], level: Figure[]): Html {

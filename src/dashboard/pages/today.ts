@@ -3,7 +3,7 @@ import type { Result } from '../call.ts'
 import { duration, number, plural, time } from '../format.ts'
 import { html, type Piece } from '../html.ts'
 import { endOfPeriod, figures, pivotTable, total, valueCell } from '../numbers.ts'
-import { section, tableSection, tile, tiles } from '../parts.ts'
+import { section, tableSection, tile, tiles, withoutDollars } from '../parts.ts'
 import { cell, type Table } from '../sheet.ts'
 import { hasProjects, noProject, type Page } from '../shell.ts'
 import { chart } from '../table.ts'
@@ -19,7 +19,7 @@ export async function today(view: View): Promise<Page> {
   const [sum, level, byCurrency, state] = await Promise.all([
     total(
       view,
-      'revenue,net_revenue,sales,new_subscriptions,sessions,conversion_rate,attempts,acceptance_rate,refund_rate,ended',
+      'revenue,net_revenue,sales,new_subscriptions,sessions,conversion_rate,acceptance_rate,refund_rate,without_usd',
     ),
     endOfPeriod(view, 'mrr,paying'),
     figures(view, 'revenue', { by: `${view.span.by},currency` }),
@@ -42,6 +42,7 @@ export async function today(view: View): Promise<Page> {
       tile('Acceptance rate', sum, 'acceptance_rate', 'percent', { href: view.href('/charges') }),
       tile('Refund rate', sum, 'refund_rate', 'percent', { bad: true, href: view.href('/refunds') }),
     )}
+    ${withoutDollars(view, sum)}
     ${section(
       `Revenue by ${view.span.by}`,
       chart(
@@ -110,20 +111,13 @@ async function projectSection(view: View): Promise<Piece> {
 }
 
 function rightNow(view: View, state: Result): Piece {
-  const { charges_in_progress, oldest_charge_at, refunds_in_progress, endpoints, endpoints_failing } = state
+  const { endpoints, endpoints_failing } = state
   const lag = state.horizon_lag_seconds as number
   const failing = failingOf(state)
   const line = (isFine: boolean, title: string, href: string, text: Piece) =>
     html`<li class="${isFine ? 'fine' : 'care'}"><a href="${view.href(href)}">${title}</a> <span>${text}</span></li>`
   return html`<ul class="now">
-    ${line(
-      !isLong(state),
-      'Charges in progress',
-      '/charges',
-      charges_in_progress === 0
-        ? 'None.'
-        : html`${number(charges_in_progress)}, the oldest since ${time(oldest_charge_at)}${refunds_in_progress > 0 && html`, and ${plural(refunds_in_progress, 'refund')}`}.`,
-    )}
+    ${line(!isLong(state), 'Charges in progress', '/charges', inProgress(state))}
     ${line(
       failing === 0,
       'Webhooks',
@@ -139,4 +133,12 @@ function rightNow(view: View, state: Result): Piece {
     <li><a href="${view.href('/doctor')}">Doctor</a> <span hx-get="${view.href('/doctor')}" hx-trigger="load" hx-select="#findings">Checks of the installation and their findings.</span></li>
   </ul>
   ${state.figures_as_of && html`<p class="quiet">Figures include all changes before ${time(state.figures_as_of)}.</p>`}`
+}
+
+function inProgress({ charges_in_progress: charges, oldest_charge_at, refunds_in_progress }: Result): Piece {
+  const refunds = refunds_in_progress > 0 && plural(refunds_in_progress, 'refund')
+  if (charges === 0) return refunds ? html`No charges, but ${refunds}.` : 'None.'
+  // Those that are pending at the provider, as a bank debit is for days, are not among the oldest.
+  const since = oldest_charge_at ? html`the oldest since ${time(oldest_charge_at)}` : 'pending at the payment provider'
+  return html`${number(charges)}, ${since}${refunds && html`, and ${refunds}`}.`
 }
