@@ -12,11 +12,11 @@ import { chooseAccount, openSource, openWithKey, requireProjectOf } from '../ing
 import { beginState, type ImportName, type StripeImportOptions } from '../ingest/stripe/state.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { causeOf, isUnavailable } from '../lib/pg/errors.ts'
-import { printable, shorten } from '../lib/text.ts'
-import { readInstant, TimeError } from '../lib/time.ts'
+import { printable } from '../lib/text.ts'
 import { type Result, untilStopped, withSettings } from './command.ts'
 import { commandLine } from './operations.ts'
-import { readSecrets } from './secrets.ts'
+import { readSecret } from './secrets.ts'
+import { readTime } from './times.ts'
 
 interface Options {
   org: string
@@ -58,7 +58,7 @@ export function registerStripe(parent: Command): void {
 async function run(app: App, options: Options, signal: AbortSignal): Promise<Result> {
   const { org: organizationId, project: projectId } = options
   if (options.dryRun && options.follow) throw new UsageError('--dry-run and --follow exclude each other.')
-  const since = readSince(options.since)
+  const since = options.since === undefined ? null : readTime('--since', options.since)
   const secretKey = options.keyFile === undefined ? undefined : await readKey(options.keyFile)
   await requireProjectOf(app, organizationId, projectId)
   const { source, merchantId } = await open(app, options, secretKey, signal)
@@ -150,23 +150,11 @@ async function check(
 
 const printLine = (line: string) => void process.stderr.write(`${printable(line)}\n`)
 
-function readSince(given: string | undefined): string | null {
-  if (given === undefined) return null
-  try {
-    return readInstant(given)
-  } catch (error) {
-    throw error instanceof TimeError ? new UsageError(`--since ${error.message}, got "${shorten(given, 64)}".`) : error
-  }
-}
-
 /** The key is never an argument, because every user of the machine can read those. */
 async function readKey(file: string): Promise<string> {
-  const [key, ...more] = await readSecrets(file, [])
-  if (more.length > 0 || !/^[sr]k_(test|live)_[A-Za-z0-9_]+$/.test(key!))
-    throw new UsageError(
-      `${file === STDIN ? 'Standard input' : file} must hold one secret key of Stripe (sk_… or rk_…).`,
-    )
-  return key!
+  const key = await readSecret(file)
+  if (key !== undefined && /^[sr]k_(test|live)_[A-Za-z0-9_]+$/.test(key)) return key
+  throw new UsageError(`${file === STDIN ? 'Standard input' : file} must hold one secret key of Stripe (sk_… or rk_…).`)
 }
 
 /** Shown on a terminal only, and without a total: Stripe does not return the number of objects. */

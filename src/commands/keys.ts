@@ -7,7 +7,7 @@ import { refuseLeaving } from '../tenants/leaving.ts'
 import { regenerateKey, within } from '../tenants/tenants.ts'
 import { action } from './command.ts'
 import { addOperations, commandLine } from './operations.ts'
-import { readSpan } from './span.ts'
+import { readDuration } from './times.ts'
 
 export async function register(program: Command): Promise<void> {
   const keys = program.command('keys').description('Manage the secret keys of an organization or a project')
@@ -21,7 +21,7 @@ export async function register(program: Command): Promise<void> {
       .option('--overlap <time>', 'How long the old keys stay valid: 24h, 90m, 7d; by default not at all'),
     async (app, { org, project, overlap }: { org?: string; project?: string; overlap?: string }) => {
       if ((org === undefined) === (project === undefined)) throw new UsageError('Give either --org or --project.')
-      const seconds = overlap === undefined ? 0 : readSpan('--overlap', overlap)
+      const seconds = overlap === undefined ? 0 : readDuration('--overlap', overlap)
       const made = await audited(app, commandLine(), async (query) => {
         await refuseLeaving(query, { organization_id: org, project_id: project })
         const result = await regenerateKey(within(query), app.seal, { organization: org, project }, seconds)

@@ -6,7 +6,7 @@ import { adoptNextMasterKeyIn, masterKeyFrom, openSeal, writeNextMasterKeyIn } f
 import { replaceMasterKey } from '../master-key/replace.ts'
 import { action } from './command.ts'
 import { commandLine } from './operations.ts'
-import { readSecrets } from './secrets.ts'
+import { readSecret } from './secrets.ts'
 
 interface Options {
   to?: string
@@ -38,8 +38,8 @@ export function register(program: Command): void {
 
 async function newKey(file: string | undefined, isSetting: boolean): Promise<Buffer> {
   if (file !== undefined) {
-    const lines = await readSecrets(file, [])
-    const key = lines.length === 1 ? masterKeyFrom(lines[0]!) : undefined
+    const line = await readSecret(file)
+    const key = line === undefined ? undefined : masterKeyFrom(line)
     if (key) return key
     throw new UsageError(
       '--to must hold 32 bytes in base64 and nothing else: make them with "openssl rand -base64 32".',

@@ -11,8 +11,8 @@ import { readQuery } from '../lib/http/query.ts'
 import { readOwnJson } from '../lib/json/read.ts'
 import type { ObjectSchema } from '../lib/shape/schema.ts'
 import { action } from './command.ts'
-import { readSpan } from './span.ts'
 import { describeResponse } from './text.ts'
+import { readDuration } from './times.ts'
 
 /** The actor for the audit log: the account and the host of the command line. */
 export function commandLine(): Actor {
@@ -90,20 +90,20 @@ function addCommand(command: Command, alike: Operation[]): void {
     if (alike.length === 1) command.requiredOption(flag, `The ${name.replace('_id', '')}`)
     else command.option(flag, `The ${name.replace('_id', '')}`)
   }
-  const places = placesOf(first)
-  for (const name of places) {
+  const positionals = positionalsOf(first)
+  for (const name of positionals) {
     const schema = propertiesOf(first)[name]
-    command.argument(`<${PLACE_NAMES[name] ?? name}>`, schema && helpOf(schema))
+    command.argument(`<${POSITIONAL_NAMES[name] ?? name}>`, schema && helpOf(schema))
   }
   for (const [name, schema] of Object.entries(propertiesOf(first))) {
-    if (places.includes(name)) continue
+    if (positionals.includes(name)) continue
     const flag = flagOf(name, schema)
     if (schemaOf(first)?.required?.includes(name)) command.requiredOption(flag, helpOf(schema))
     else command.option(flag, helpOf(schema))
   }
   action(command, async (app: App, ...given: unknown[]) => {
-    const options = given[places.length] as Record<string, string | undefined>
-    const values = Object.fromEntries(places.map((name, n) => [name, given[n] as string]))
+    const options = given[positionals.length] as Record<string, string | undefined>
+    const values = Object.fromEntries(positionals.map((name, n) => [name, given[n] as string]))
     const operation = choose(alike, options)
     const json = await run(operation, app, await inputOf(operation, options, values))
     return { json, text: describeResponse(json, isReading(operation) ? operation.columns : undefined) }
@@ -111,7 +111,7 @@ function addCommand(command: Command, alike: Operation[]): void {
 }
 
 // The names of positional arguments in the help, where those of the API say less.
-const PLACE_NAMES: Record<string, string> = { q: 'word', organization_id: 'id', project_id: 'id' }
+const POSITIONAL_NAMES: Record<string, string> = { q: 'word', organization_id: 'id', project_id: 'id' }
 
 /** The API's description, as the other options are described. At the command line a list is one word. */
 function helpOf({ type, description = '' }: Schema): string {
@@ -138,16 +138,16 @@ function choose(alike: Operation[], options: Record<string, string | undefined>)
 async function inputOf(
   operation: Operation,
   options: Record<string, string | undefined>,
-  places: Record<string, string>,
+  positionals: Record<string, string>,
 ): Promise<Input> {
   const params = paramsOf(operation).map((name) => [
     name,
-    (isTenant(operation, name) ? options[TENANTS[name]!.option] : places[name])!,
+    (isTenant(operation, name) ? options[TENANTS[name]!.option] : positionals[name])!,
   ])
   const given = Object.keys(propertiesOf(operation)).flatMap((name) => {
-    const value = places[name] ?? options[optionName(name)]
+    const value = positionals[name] ?? options[optionName(name)]
     if (value === undefined) return []
-    return [[name, isSpan(name) ? String(readSpan(`--${wordsOf(name)}`, value)) : value] as const]
+    return [[name, isDuration(name) ? String(readDuration(`--${wordsOf(name)}`, value)) : value] as const]
   })
   const input: Input = { params: Object.fromEntries(params), query: {}, body: {} }
   const schema = schemaOf(operation)
@@ -185,16 +185,16 @@ const schemaOf = (operation: Operation): ObjectSchema | undefined =>
   isReading(operation) ? operation.query : operation.body
 const propertiesOf = (operation: Operation) => (schemaOf(operation)?.properties ?? {}) as Record<string, Schema>
 /** The positional arguments: parameters of the path, except tenants, and required parameters of the query. */
-const placesOf = (operation: Operation) => [
+const positionalsOf = (operation: Operation) => [
   ...paramsOf(operation).filter((name) => !isTenant(operation, name)),
   ...(isReading(operation) ? (operation.query?.required ?? []) : []),
 ]
 // What a body takes in seconds is a duration at the command line: `overlap_seconds` is `--overlap 24h`.
 const SECONDS = '_seconds'
-const isSpan = (name: string) => name.endsWith(SECONDS)
-const wordsOf = (name: string) => (isSpan(name) ? name.slice(0, -SECONDS.length) : name).replaceAll('_', '-')
+const isDuration = (name: string) => name.endsWith(SECONDS)
+const wordsOf = (name: string) => (isDuration(name) ? name.slice(0, -SECONDS.length) : name).replaceAll('_', '-')
 const flagOf = (name: string, schema: Schema) =>
-  `--${wordsOf(name)} <${isSpan(name) ? 'time' : placeholderOf(name, schema)}>`
+  `--${wordsOf(name)} <${isDuration(name) ? 'time' : placeholderOf(name, schema)}>`
 
 function placeholderOf(name: string, { type, enum: choices, format }: Schema): string {
   if (choices) return choices.join('|')

@@ -16,8 +16,8 @@ import {
 import { checkName } from '../tenants/tenants.ts'
 import { action } from './command.ts'
 import { addOperations, commandLine } from './operations.ts'
-import { readSecrets } from './secrets.ts'
-import { readSpan } from './span.ts'
+import { readSecret } from './secrets.ts'
+import { readDuration } from './times.ts'
 
 interface NewKey {
   name: string
@@ -39,7 +39,7 @@ export async function register(program: Command): Promise<void> {
       .option('--key-file <file>', 'File with the key, made if it does not exist: one key for several shards'),
     async (app, { name, scope, expires, keyFile }: NewKey) => {
       checkName(name)
-      const seconds = expires === undefined ? undefined : readSpan('--expires', expires)
+      const seconds = expires === undefined ? undefined : readDuration('--expires', expires)
       if (seconds === 0) throw new UsageError('--expires must be more than 0.')
       const key = keyFile === undefined ? undefined : await keyOf(keyFile)
       const made = await audited(app, commandLine(), async (query) => {
@@ -85,8 +85,7 @@ export async function register(program: Command): Promise<void> {
 /** The key in the file. A file that is not there is created with a new key, for its owner alone to read. */
 async function keyOf(file: string): Promise<string> {
   if (!existsSync(file)) writeNew(file, makeOperatorKey())
-  const [key, ...more] = await readSecrets(file, [])
-  if (more.length > 0 || !isOperatorKey(key!))
-    throw new UsageError(`${file} must have one operator key, as "tundish operator create" makes it, and nothing else.`)
-  return key!
+  const key = await readSecret(file)
+  if (key !== undefined && isOperatorKey(key)) return key
+  throw new UsageError(`${file} must have one operator key, as "tundish operator create" makes it, and nothing else.`)
 }

@@ -1,15 +1,13 @@
 // tundish rates load: stores exchange rates, for the amounts in US dollars.
-import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { addEntry } from '../audit/audit.ts'
 import { readRates } from '../billing/effects/rate-files.ts'
 import { storeRates } from '../billing/effects/store-rates.ts'
-import { Refusal } from '../lib/errors.ts'
-import { whyNot } from '../lib/files.ts'
 import { refuseLeaving } from '../tenants/leaving.ts'
 import { requireOrganization } from '../tenants/tenants.ts'
 import { action } from './command.ts'
 import { commandLine } from './operations.ts'
+import { readTextFile } from './text-file.ts'
 
 export function register(program: Command): void {
   const rates = program.command('rates').description('Load exchange rates, for amounts in US dollars')
@@ -22,7 +20,7 @@ export function register(program: Command): void {
       const { db } = app
       if (org !== undefined) await requireOrganization(db.query, org)
       await refuseLeaving(db.query, { organization_id: org })
-      const read = readRates(await contentOf(file), file)
+      const read = readRates(await readTextFile(file), file)
       const days = [...new Set(read.map(({ day }) => day))].sort()
       const result = {
         rates: read.length,
@@ -37,10 +35,4 @@ export function register(program: Command): void {
       return { json: result, text: `${read.length} rates of ${days.length} days loaded${span}.` }
     },
   )
-}
-
-async function contentOf(file: string): Promise<string> {
-  return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new Refusal(`${file} cannot be read: ${whyNot(error)}.`)
-  })
 }

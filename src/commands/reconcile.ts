@@ -2,11 +2,10 @@
 import type { Command } from 'commander'
 import type { Difference, NotCompared } from '../billing/unknown/compare.ts'
 import { reconcile } from '../billing/unknown/reconcile.ts'
-import { Refusal, UsageError } from '../lib/errors.ts'
-import { shorten } from '../lib/text.ts'
-import { readInstant, TimeError } from '../lib/time.ts'
+import { Refusal } from '../lib/errors.ts'
 import { ProviderError } from '../providers/provider.ts'
 import { action } from './command.ts'
+import { readTime } from './times.ts'
 
 const DIFFERENCES: Difference[] = ['mismatch', 'missing_here', 'missing_there', 'duplicate']
 
@@ -19,7 +18,7 @@ export function register(program: Command): void {
       )
       .requiredOption('--since <time>', 'Compare everything since this date-time, such as 2026-01-31T00:00:00Z'),
     async (app, { since }: { since: string }) => {
-      const from = instantOf(since)
+      const from = readTime('--since', since)
       const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
       if ((await app.providers.all()).length === 0)
         throw new Refusal('There is no payment provider to compare with: set SIMULATOR_URL.')
@@ -39,15 +38,6 @@ export function register(program: Command): void {
 function sentenceOf({ psp, psp_merchant_id, organization_id, what, missing_permission }: NotCompared): string {
   const account = `merchant account ${psp} ${psp_merchant_id} of organization ${organization_id}`
   return `not compared: the ${what} of ${account}, because its key lacks the permission "${missing_permission}".`
-}
-
-function instantOf(text: string): string {
-  try {
-    return readInstant(text)
-  } catch (error) {
-    if (error instanceof TimeError) throw new UsageError(`--since ${error.message}, got "${shorten(text, 64)}".`)
-    throw error
-  }
 }
 
 function throwAsRefusal(error: unknown): never {

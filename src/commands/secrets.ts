@@ -1,10 +1,9 @@
 // Reads secrets for a command from a file, a pipe, or a terminal that does not show them. They are never arguments.
-import { readFile } from 'node:fs/promises'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { Refusal } from '../lib/errors.ts'
-import { whyNot } from '../lib/files.ts'
+import { readTextFile } from './text-file.ts'
 
 /** The lines of the file, of standard input (also `-`), or the answers to these questions at a terminal; none is empty. */
 export async function readSecrets(file: string | undefined, questions: string[]): Promise<string[]> {
@@ -14,16 +13,16 @@ export async function readSecrets(file: string | undefined, questions: string[])
   return secrets
 }
 
-async function linesFrom(file: string | undefined, questions: string[]): Promise<string[]> {
-  if (file !== undefined && file !== '-') return (await contentOf(file)).split('\n')
-  if (file === undefined && process.stdin.isTTY) return askHidden(questions)
-  return (await text(process.stdin)).split('\n')
+/** The only secret of the file, or of standard input (`-`); undefined if there are several. */
+export async function readSecret(file: string): Promise<string | undefined> {
+  const [secret, ...more] = await readSecrets(file, [])
+  return more.length > 0 ? undefined : secret
 }
 
-async function contentOf(file: string): Promise<string> {
-  return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new Refusal(`${file} cannot be read: ${whyNot(error)}.`)
-  })
+async function linesFrom(file: string | undefined, questions: string[]): Promise<string[]> {
+  if (file !== undefined && file !== '-') return (await readTextFile(file)).split('\n')
+  if (file === undefined && process.stdin.isTTY) return askHidden(questions)
+  return (await text(process.stdin)).split('\n')
 }
 
 /** The terminal shows the questions on standard error, and not what is typed. */

@@ -1,5 +1,4 @@
 // tundish sync: keeps a copy of a project in files or another database.
-import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SingleBar } from 'cli-progress'
 import { type Command, Option } from 'commander'
@@ -13,6 +12,7 @@ import { targetOf } from '../sync/open-target.ts'
 import { countChanges, run } from '../sync/sync.ts'
 import { FORMATS, type Format, type State, type Target } from '../sync/target.ts'
 import { abortedWhenStopped, type Result, withSettings } from './command.ts'
+import { readSecret } from './secrets.ts'
 
 interface Options {
   to: string
@@ -40,7 +40,7 @@ export function register(program: Command): void {
     const options = given as Options
     const everyMs = pauseOf(options.every)
     const url = addressOf(options, config)
-    const tundish = new Tundish({ url, projectKey: keyOf(options, config) })
+    const tundish = new Tundish({ url, projectKey: await keyOf(options, config) })
     const signal = abortedWhenStopped(new Refusal('Stopped. The next sync continues from here.'))
     // A copy holds personal data. Some of its files, such as DuckDB's log and Parquet, are created by libraries.
     process.umask(0o077)
@@ -123,9 +123,9 @@ function addressOf({ url }: Options, { syncUrl, host, port }: Config): string {
   return address.replace(/\/+$/, '')
 }
 
-function keyOf({ keyFile }: Options, { syncKey }: Config): string {
+async function keyOf({ keyFile }: Options, { syncKey }: Config): Promise<string> {
   // Every user of the machine can read the arguments of a program.
-  const key = keyFile === undefined ? syncKey : readFileSync(keyFile === '-' ? 0 : keyFile, 'utf8').trim()
+  const key = keyFile === undefined ? syncKey : await readSecret(keyFile)
   if (!key) throw new UsageError("Give the project's secret key in SYNC_KEY or with --key-file.")
   return key
 }

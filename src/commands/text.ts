@@ -92,7 +92,7 @@ const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === 'string')
 
 const isObject = (value: unknown): value is Row => isJsonObject(value as JsonValue)
-// An empty list is shown as a list of rows only under these names; an endpoint's kinds are no rows.
+// An empty list is shown as a list of rows only under these names; an endpoint's kinds are not rows.
 const LISTS = ['data', 'results', 'timeline']
 const isTable = (name: string, value: unknown): value is Row[] =>
   Array.isArray(value) && (value.length > 0 ? value.every(isObject) : LISTS.includes(name))
