@@ -55,14 +55,17 @@ export interface Reference {
   handle: string | null
 }
 
-export interface ChargeRequest extends Reference {
-  /** Always in minor units of ISO 4217. The adapter converts it exactly into the provider's units, or refuses it in `accepts`. */
-  amountMinor: bigint
-  currencyCode: string
+export interface Card {
   /** The provider's id of the saved card. */
   token: string
   /** The provider's customer that the card is attached to; null if it is unknown or the provider has no customers. */
   providerCustomer: string | null
+}
+
+export interface ChargeRequest extends Reference, Card {
+  /** Always in minor units of ISO 4217. The adapter converts it exactly into the provider's units, or refuses it in `accepts`. */
+  amountMinor: bigint
+  currencyCode: string
   traceparent?: string
 }
 
@@ -139,10 +142,11 @@ export interface Provider {
   refuse(reference: Reference, signal?: AbortSignal): Promise<Settled | Pending | Unknown | Refused>
   /**
    * Finds the payment made under our key since an instant (RFC 3339), for orders that a restored backup does not contain. It
-   * must use a list that is always current, not a search index.
+   * must use a list that is always current, not a search index. It searches the payments of the customers that these cards are
+   * attached to; of the whole account if there are no cards, or if none of them is attached to a customer.
    */
   findByKey?(
-    request: Reference & { token: string; providerCustomer: string | null },
+    request: Reference & { cards: readonly Card[] },
     since: string,
     signal?: AbortSignal,
   ): Promise<Prepared | Settled | Pending | NotFound | Unknown>

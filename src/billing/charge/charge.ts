@@ -8,6 +8,7 @@ import { compare, fromDatabase } from '../amount.ts'
 import type { BillingContext } from '../context.ts'
 import { keyReused } from '../keys.ts'
 import { notBegun, providerOf, providerOfClaimed, unreachable } from '../psp.ts'
+import { cardsOf } from '../saved-card.ts'
 import { inTime } from '../unknown/in-time.ts'
 import { leaseMs } from '../unknown/lease.ts'
 import { type Answer, CHARGE, conclude } from '../unknown/look.ts'
@@ -135,7 +136,8 @@ async function prepareAndConfirm(
   const { db, clock, providerTimeoutMs, traceparent } = context
   const request = chargeRequest(order, traceparent)
   if (restoredFrom !== null && provider.findByKey) {
-    const ask = () => provider.findByKey!(request, instantFromPg(restoredFrom))
+    const cards = await cardsOf(db.query, order)
+    const ask = () => provider.findByKey!({ ...request, cards }, instantFromPg(restoredFrom))
     const { answer, note } = await timed(context, order, 'find_by_key', ask)
     if (answer.outcome !== 'not_found') return conclude(context, CHARGE, provider, order, answer, note)
     keep(context, note)

@@ -1,6 +1,6 @@
 // Confirms a prepared PaymentIntent, looks it up by its id, cancels it, or finds it by our key.
 import type { NotFound, Prepared, Refused, Settled, Unknown } from '../outcomes.ts'
-import type { Reference } from '../provider.ts'
+import type { Card, Reference } from '../provider.ts'
 import { fieldsOf } from '../transport.ts'
 import { pathOf, responseError, type StripeApi, type StripeResponse } from './api.ts'
 import { cancel, conclude, findIntent, judge, retrieve, type Verdict, WITH_CHARGE } from './intents.ts'
@@ -66,17 +66,26 @@ export async function refuse(
 /** Finds the payment made under our key since an instant; if there are several, the one that charged. */
 export async function findByKey(
   api: StripeApi,
-  request: Reference & { token: string; providerCustomer: string | null },
+  request: Reference & { cards: readonly Card[] },
   since: string,
   signal: AbortSignal,
 ): Promise<Prepared | Settled | NotFound | Unknown> {
-  const customer = request.providerCustomer ?? (await customerIfKnown(api, request.token, signal))
-  const intent = await findIntent(api, request.key, customer, since, signal)
+  const intent = await findIntent(api, request.key, await customersOf(api, request.cards, signal), since, signal)
   if (!intent) return { outcome: 'not_found' }
   const verdict = await conclude(api, intent, request, signal)
-  if (verdict.outcome === 'unconfirmed') return prepared(intent, customer)
+  if (verdict.outcome === 'unconfirmed') return prepared(intent, null)
   // A cancelled payment can no longer charge, so another may be made.
   return verdict.outcome === 'refused' ? { outcome: 'not_found' } : verdict
+}
+
+/** The customers that the cards are attached to. */
+async function customersOf(api: StripeApi, cards: readonly Card[], signal: AbortSignal): Promise<string[]> {
+  const customers = new Set<string>()
+  for (const { token, providerCustomer } of cards) {
+    const customer = providerCustomer ?? (await customerIfKnown(api, token, signal))
+    if (customer !== null) customers.add(customer)
+  }
+  return [...customers]
 }
 
 async function customerIfKnown(api: StripeApi, token: string, signal: AbortSignal): Promise<string | null> {

@@ -11,23 +11,25 @@ export type Verdict = Settled | Unknown | Refused | Unconfirmed
 export const WITH_CHARGE = { expand: ['latest_charge'] }
 
 /**
- * Finds the payment made under a key since an instant. Of several it prefers one that charged or may charge, then one that
- * failed.
+ * Finds the payment made under a key since an instant: of these customers, or of the whole account if there are none. Of several it
+ * prefers one that charged or may charge, then one that failed.
  */
 export async function findIntent(
   api: StripeApi,
   key: string,
-  customer: string | null,
+  customers: readonly string[],
   since: string,
   signal: AbortSignal,
 ): Promise<Intent | undefined> {
   const created = { gte: Math.floor(Date.parse(since) / 1000) }
-  const params = { customer: customer ?? undefined, created, expand: ['data.latest_charge'] }
   let best: Intent | undefined
-  for await (const item of api.all('/v1/payment_intents', params, signal)) {
-    if (fieldsOf(item['metadata'])['tundish_key'] !== key) continue
-    const intent = readIntent(item)
-    if (!best || weight(intent) > weight(best)) best = intent
+  for (const customer of customers.length > 0 ? customers : [undefined]) {
+    const params = { customer, created, expand: ['data.latest_charge'] }
+    for await (const item of api.all('/v1/payment_intents', params, signal)) {
+      if (fieldsOf(item['metadata'])['tundish_key'] !== key) continue
+      const intent = readIntent(item)
+      if (!best || weight(intent) > weight(best)) best = intent
+    }
   }
   return best
 }

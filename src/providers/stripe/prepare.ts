@@ -66,7 +66,8 @@ async function customerOfCard(
 
 /**
  * Finds the payment of a key that was used before with other parameters. The same amount with another order id is a retry
- * after a restored backup lost the order; another amount is a conflict.
+ * after a restored backup lost the order; another amount is a conflict. The lost order may have charged a card of another
+ * customer of Stripe's.
  */
 async function findWithinKeyLife(
   api: StripeApi,
@@ -75,7 +76,8 @@ async function findWithinKeyLife(
   signal: AbortSignal,
 ): Promise<Prepared | Settled | Unknown | Conflict> {
   const since = new Date(Date.now() - KEY_MAY_LIVE_MS).toISOString()
-  const intent = await findIntent(api, request.key, customer, since, signal)
+  const find = (customers: string[]) => findIntent(api, request.key, customers, since, signal)
+  const intent = (customer === null ? undefined : await find([customer])) ?? (await find([]))
   // Stripe stores errors under a key, too: the first call failed and created nothing.
   if (!intent) return { outcome: 'unknown', why: 'the key was used for a call that failed' }
   const { amountMinor, currencyCode } = intent.asked

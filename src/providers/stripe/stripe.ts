@@ -4,6 +4,7 @@ import { Guard, type GuardOptions } from '../guard.ts'
 import type { Notification } from '../notification.ts'
 import type { NotBegun, Unknown } from '../outcomes.ts'
 import {
+  type Card,
   type ChargeRequest,
   type Dispute,
   type Movement,
@@ -109,11 +110,7 @@ export class StripeProvider implements Provider {
     return this.#read(signal, (deadline) => refuse(this.#api, reference, deadline))
   }
 
-  findByKey(
-    request: Reference & { token: string; providerCustomer: string | null },
-    since: string,
-    signal?: AbortSignal,
-  ) {
+  findByKey(request: Reference & { cards: readonly Card[] }, since: string, signal?: AbortSignal) {
     return this.#read(signal, (deadline) => findByKey(this.#api, request, since, deadline))
   }
 
