@@ -1,5 +1,6 @@
 // Sends HTML documents with the security headers that all of them have.
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { pageHeaders } from '../lib/http/page-headers.ts'
 import { cookieOf } from './cookies.ts'
 import type { Html } from './html.ts'
 import { document } from './shell.ts'
@@ -8,19 +9,14 @@ export const THEME_COOKIE = 'tundish_theme'
 
 /** Only resources of this listener, no inline scripts or styles, no frames, no caching. */
 export const DOCUMENT_HEADERS = {
-  'content-security-policy': [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "img-src 'self'",
-    "connect-src 'self'",
-    "form-action 'self'",
-    "base-uri 'none'",
-    "frame-ancestors 'none'",
-  ].join('; '),
+  ...pageHeaders({
+    'script-src': "'self'",
+    'style-src': "'self'",
+    'img-src': "'self'",
+    'connect-src': "'self'",
+    'form-action': "'self'",
+  }),
   'cache-control': 'no-store',
-  'x-content-type-options': 'nosniff',
-  'x-frame-options': 'DENY',
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
   // Not "no-referrer", under which a form's Origin would be "null".

@@ -1,5 +1,6 @@
 // Sends the HTML pages of the public listener: head, security headers, stylesheet, and no script.
 import type { FastifyReply } from 'fastify'
+import { pageHeaders } from '../lib/http/page-headers.ts'
 
 /** `base` is the relative path from the page to the root of the listener, `./` or `../…`, so that a proxy can add a path prefix. */
 export interface Page {
@@ -9,17 +10,8 @@ export interface Page {
 }
 
 const HEADERS = {
-  'content-security-policy': [
-    "default-src 'none'",
-    "style-src 'self'",
-    "img-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join('; '),
-  'x-content-type-options': 'nosniff',
+  ...pageHeaders({ 'style-src': "'self'", 'img-src': "'self'" }),
   'referrer-policy': 'no-referrer',
-  'x-frame-options': 'DENY',
 }
 
 export function sendPage(reply: FastifyReply, { title, base, body }: Page): FastifyReply {

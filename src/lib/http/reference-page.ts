@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { Type } from '../shape/schema.ts'
+import { pageHeaders } from './page-headers.ts'
 import { sendJson } from './send-json.ts'
 
 /** Serves `/openapi.json` and the reference page at `/docs`, which loads nothing from other hosts. */
@@ -63,20 +64,14 @@ const PAGE = `<!doctype html>
 
 // Only its own script and description: the page works offline and cannot send anything to other hosts.
 const PAGE_HEADERS = {
-  'content-security-policy': [
-    "default-src 'none'",
-    `script-src 'self' 'sha256-${createHash('sha256').update(START).digest('base64')}'`,
-    "style-src 'self' 'unsafe-inline'",
-    "img-src 'self' data:",
-    "font-src 'self' data:",
-    "connect-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join('; '),
-  'x-content-type-options': 'nosniff',
+  ...pageHeaders({
+    'script-src': `'self' 'sha256-${createHash('sha256').update(START).digest('base64')}'`,
+    'style-src': "'self' 'unsafe-inline'",
+    'img-src': "'self' data:",
+    'font-src': "'self' data:",
+    'connect-src': "'self'",
+  }),
   'referrer-policy': 'no-referrer',
-  'x-frame-options': 'DENY',
 }
 
 const SCRIPT_HEADERS = {
