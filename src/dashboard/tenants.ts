@@ -40,7 +40,7 @@ const ALL = 'all:'
 const MAX_CHOICES = 100
 
 /** The value of `project` in the URL that stands for all projects of an organization. */
-export const wholeOf = ({ id }: Named) => ALL + id
+export const wholeOf = ({ id }: Pick<Named, 'id'>) => ALL + id
 
 /**
  * `wanted` is the id of a project, or `all:ID` for an organization as a whole; null chooses the newest project. Throws a 404 if it

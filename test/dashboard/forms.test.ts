@@ -161,3 +161,27 @@ test('another period keeps what is chosen on the page, and drops the place in it
   assert.match(list.text, /href="\/charges\?[^"]*status=failed[^"]*period=90d[^"]*"/)
   assert.match(list.text, /name="back" value="\/charges\?[^"]*status=failed[^"]*"/)
 })
+
+test('a new key stands alone, with nothing beside it that could be copied with it', async () => {
+  const { id } = dashboard.project
+  const { text } = await dashboard.visit(`/keys/project/${id}`, { cookie, form: { name: 'reporting' } })
+  assert.match(text, /The key “reporting” was created\. It is shown only now/)
+  const [key, secret] = [...text.matchAll(/<dd><code class="secret">([^<]+)<\/code> <button [^>]*data-copy="([^"]+)"/g)]
+  assert.match(key![1]!, /^secret_/)
+  assert.match(secret![1]!, /^whsec_/)
+  for (const [, shown, copied] of [key!, secret!]) assert.equal(shown, copied)
+  assert.doesNotMatch(text, /<\/code>\s*<span/)
+})
+
+test('the page after a project or an organization was created leads to it', async () => {
+  const organization_id = dashboard.project.organizationId
+  const made = await dashboard.visit('/projects/new', {
+    cookie,
+    form: { organization_id, id: 'garden', name: 'Garden' },
+  })
+  assert.match(made.text, /The project “Garden” was created\. Its first key is shown only now/)
+  assert.match(made.text, /<a class="button" href="\/\?project=garden">Open the project</)
+  const owner = await dashboard.visit('/projects/organizations', { cookie, form: { id: 'gardeners' } })
+  assert.match(owner.text, /The organization “gardeners” was created/)
+  assert.match(owner.text, /href="\/\?project=all%3Agardeners">Open the organization</)
+})

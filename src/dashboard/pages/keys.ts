@@ -81,29 +81,47 @@ function ownerOf(view: View): { owner: Owner; title: string; params: Record<stri
   return { owner, title: OPERATIONS[owner], params }
 }
 
+interface Made {
+  title: string
+  /** Says what was created, and that its key is shown now. */
+  message: string
+  /** The link to where its owner goes on. */
+  next: Html
+}
+
 /** The page that shows a new key. It is the response to the form: the key is not stored, and cannot be shown again. */
-export function shown(view: View, { id: keyId, name, secret_key, webhook_secret }: Result): Page {
+export function shown({ id: ownId, secret_key, webhook_secret }: Result, { title, message, next }: Made): Page {
   return {
-    title: 'New key',
-    body: html`<p class="done" role="status">The key ${name ? `“${name}” ` : ''}was created. It is shown only now: store it where you keep secrets.</p>
+    title,
+    body: html`<p class="done" role="status">${message} is shown only now: store it where you keep secrets.</p>
       ${facts({
-        Key: html`<code class="secret">${secret_key}</code>${id('')}<button type="button" class="copy" data-copy="${secret_key}" aria-label="Copy the key" hidden></button>`,
-        ...(webhook_secret && { 'Webhook signing secret': html`<code class="secret">${webhook_secret}</code>` }),
-        ID: keyId ?? '–',
-      })}<p><a class="button" href="${view.href('/keys')}">Back to keys</a></p>`,
+        Key: secret(secret_key, 'the key'),
+        ...(webhook_secret && { 'Webhook signing secret': secret(webhook_secret, 'the signing secret') }),
+        ID: id(ownId),
+      })}<p>${next}</p>`,
   }
 }
 
+const secret = (text: string, what: string) =>
+  html`<code class="secret">${text}</code> <button type="button" class="copy" data-copy="${text}" aria-label="Copy ${what}" hidden></button>`
+
 export async function makeKey(view: View, form: URLSearchParams): Promise<Page> {
   const { title, params } = ownerOf(view)
-  return shown(view, await view.call(`create${title}Key`, { params, body: { name: form.get('name') ?? '' } }))
+  return shownKey(view, await view.call(`create${title}Key`, { params, body: { name: form.get('name') ?? '' } }))
 }
 
 export async function rotateKey(view: View, form: URLSearchParams): Promise<Page> {
   const { title, params } = ownerOf(view)
   const overlap_seconds = Number(form.get('overlap') ?? '0')
-  return shown(view, await view.call(`rotate${title}Key`, { params, body: { overlap_seconds } }))
+  return shownKey(view, await view.call(`rotate${title}Key`, { params, body: { overlap_seconds } }))
 }
+
+const shownKey = (view: View, key: Result): Page =>
+  shown(key, {
+    title: 'New key',
+    message: `The key ${key.name ? `“${key.name}” ` : ''}was created. It`,
+    next: html`<a class="button" href="${view.href('/keys')}">Back to keys</a>`,
+  })
 
 export async function revokeKey(view: View): Promise<string> {
   const { title, params } = ownerOf(view)

@@ -80,16 +80,33 @@ function createForms(view: View): Piece {
     }</div>`
 }
 
-const given = (form: URLSearchParams) => ({
+interface NewOwner {
+  id: string
+  name?: string
+}
+
+const given = (form: URLSearchParams): NewOwner => ({
   id: form.get('id')?.trim() ?? '',
   ...(form.get('name')?.trim() && { name: form.get('name')!.trim() }),
 })
 
 export async function makeOrganization(view: View, form: URLSearchParams): Promise<Page> {
-  return shown(view, await view.call('createOrganization', { body: given(form) }))
+  const body = given(form)
+  const made = await view.call('createOrganization', { body: { ...body } })
+  return shownOwner(view, 'organization', body, made, wholeOf(body))
 }
 
 export async function makeProject(view: View, form: URLSearchParams): Promise<Page> {
   const params = { organization_id: form.get('organization_id') ?? '' }
-  return shown(view, await view.call('createProject', { params, body: given(form) }))
+  const body = given(form)
+  return shownOwner(view, 'project', body, await view.call('createProject', { params, body: { ...body } }), body.id)
+}
+
+/** The page after an organization or a project was created. `place` selects it in links. */
+function shownOwner(view: View, owner: string, { id, name }: NewOwner, made: Result, place: string): Page {
+  return shown(made, {
+    title: owner === 'project' ? 'New project' : 'New organization',
+    message: `The ${owner} “${name ?? id}” was created. Its first key`,
+    next: html`<a class="button" href="${view.href('/', { project: place })}">Open the ${owner}</a>`,
+  })
 }
