@@ -89,10 +89,18 @@ function openDispatcher(app: Shared, { resolve, deadlineMs = DEADLINE_MS }: Deli
     for (const failing of [false, true]) {
       const taken = await take(db, lane([...atWork.keys()], failing))
       begun += taken.length
-      const keys = await signingKeys(app, new Set(taken.map(({ project_id }) => project_id)))
-      for (const one of taken) start({ taken: one, failing, slow: false }, keys.get(one.project_id) ?? [])
+      startAll(taken, failing, await signingKeys(app, new Set(taken.map(({ project_id }) => project_id))))
     }
     return more || begun > 0
+  }
+
+  function startAll(taken: Taken[], failing: boolean, keys: Map<string, string[]>): void {
+    for (const one of taken) {
+      const ofProject = keys.get(one.project_id)
+      if (ofProject) start({ taken: one, failing, slow: false }, ofProject)
+      // Due again when its lease ends: another process may have the right master key.
+      else app.log.error({ project_id: one.project_id }, UNREADABLE_KEY)
+    }
   }
 
   function start(work: AtWork, keys: string[]): void {
@@ -141,6 +149,9 @@ const NO_KEY = {
   answer: undefined,
   retryAfter: undefined,
 }
+
+const UNREADABLE_KEY =
+  'The secret key of a project cannot be decrypted, so its webhooks are not sent: run "tundish doctor".'
 
 /** How many deliveries a lane may take now, given the attempts in progress. */
 function lane(atWork: AtWork[], failing: boolean): Lane {

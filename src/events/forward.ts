@@ -44,7 +44,9 @@ export async function* forwardEvents(
     const recent = await db.query(RECENT, [projectId])
     for (const event of recent) {
       if (signal.aborted || seen.has(event.id!) || !kinds.includes(event.type!)) continue
-      const keys = (await signingKeys({ db, seal }, new Set([projectId]))).get(projectId) ?? []
+      const keys = (await signingKeys({ db, seal }, new Set([projectId]))).get(projectId)
+      if (!keys)
+        throw new Refusal(`The secret key of the project "${projectId}" cannot be decrypted: run "tundish doctor".`)
       const body = eventBody(event)
       const beganMs = performance.now()
       const headers = deliveryHeaders(event.id!, Math.floor(Date.now() / 1000), body, keys)

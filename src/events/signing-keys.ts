@@ -4,19 +4,31 @@ import { bytesFromPg } from '../lib/pg/row-bytes.ts'
 import type { Statement } from '../lib/pg/types.ts'
 import type { Seal } from '../lib/secrets.ts'
 
-/** The valid keys of each of these projects, newest first. Read at every poll, so that a revoked key signs nothing. */
+/**
+ * The valid keys of each of these projects, newest first. Read at every poll, so that a revoked key signs nothing. A project is
+ * missing if it has keys and none can be decrypted.
+ */
 export async function signingKeys(
   { db, seal }: { db: Db; seal: Seal },
   projects: ReadonlySet<string>,
 ): Promise<Map<string, string[]>> {
+  const rows = projects.size > 0 ? await db.query(LIVING_KEYS, [[...projects]]) : []
+  const sealedKeys = Map.groupBy(rows, ({ project_id }) => project_id!)
   const keys = new Map<string, string[]>()
-  if (projects.size === 0) return keys
-  const rows = await db.query(LIVING_KEYS, [[...projects]])
-  for (const { project_id, id, sealed } of rows) {
-    const key = seal.open(bytesFromPg(sealed!), id!)
-    keys.set(project_id!, [...(keys.get(project_id!) ?? []), key])
+  for (const project of projects) {
+    const sealed = sealedKeys.get(project) ?? []
+    const readable = sealed.flatMap(({ id, sealed }) => decrypt(seal, bytesFromPg(sealed!), id!) ?? [])
+    if (readable.length > 0 || sealed.length === 0) keys.set(project, readable)
   }
   return keys
+}
+
+function decrypt(seal: Seal, sealed: Buffer, id: string): string | undefined {
+  try {
+    return seal.open(sealed, id)
+  } catch {
+    return undefined
+  }
 }
 
 // The organization leads the index of keys.

@@ -4,11 +4,14 @@ import { after, before, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
 import { deliverEvents } from '../../src/events/dispatcher.ts'
 import { sendTest } from '../../src/events/endpoints.ts'
+import { type Event, write } from '../../src/events/outbox.ts'
 import { type Clock, systemClock } from '../../src/lib/clock.ts'
-import { regenerateKey } from '../../src/tenants/tenants.ts'
+import { createProject, regenerateKey } from '../../src/tenants/tenants.ts'
 import { type Deliveries, openDeliveries } from '../support/deliveries.ts'
-import { PROJECT } from '../support/events.ts'
+import { ORGANIZATION, PROJECT } from '../support/events.ts'
 import { eventually } from '../support/receiver.ts'
+
+const EVENT: Event = { type: 'charge.succeeded', object_id: 'an-order', profile_id: null, data: {} }
 
 let events: Deliveries
 /** The pauses of the dispatcher. */
@@ -88,6 +91,32 @@ test('while two keys of a project overlap both verify; a key that has ended sign
   assert.ok(await events.arrived(target, 2))
   assert.deepEqual([verifies(last, 1), verifies(fresh, 1), verifies(events.secretKey, 1)], [true, false, false])
   await events.remove(id)
+})
+
+test('a project whose key cannot be decrypted delays no other, and its events arrive once it has a new key', async () => {
+  const { app } = events
+  const broken = 'broken'
+  await createProject(app.db, app.seal, { id: broken, organization: ORGANIZATION })
+  await events.query(`update secret_keys set sealed = sealed || '\\x00' where project_id = $1`, [broken])
+  const [good, other] = [await events.receiver(), await events.receiver()]
+  const goodId = await events.endpoint(good.url)
+  await events.endpoint(other.url, [], broken)
+  // Both are due at the same moment.
+  await app.db.tx(async (query) => {
+    await write(query, broken, [EVENT])
+    await write(query, PROJECT, [EVENT])
+  })
+  assert.ok(await events.arrived(good))
+  const [waiting] = await events.query('select attempts, failures from webhook_deliveries where project_id = $1', [
+    broken,
+  ])
+  assert.deepEqual(waiting, { attempts: '1', failures: '0' })
+  const { secret_key } = await regenerateKey(app.db, app.seal, { project: broken })
+  await events.query('update webhook_deliveries set next_attempt_at = db_clock() where project_id = $1', [broken])
+  assert.ok(await events.arrived(other))
+  const { body, headers } = other.arrivals[0]!
+  new Webhook(secret_key, { format: 'raw' }).verify(body, headers as Record<string, string>)
+  await events.remove(goodId)
 })
 
 test('an endpoint receives the kinds it asked for, and its test event whatever they are', async () => {
