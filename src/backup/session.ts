@@ -51,7 +51,7 @@ async function opened<T>(
   const { dataDir } = config
   const databaseUrl = config.directDatabaseUrl ?? config.databaseUrl
   if (!databaseUrl && !create && !existsSync(join(dataDir, 'postgres')))
-    throw new Refusal(`There is no database in ${dataDir}.`)
+    throw new Refusal(`There is no database in ${dataDir}: set DATA_DIR or DATABASE_URL as for the server.`)
   const embedded = databaseUrl ? undefined : await openEmbedded({ dataDir, log: QUIET, signal })
   const url = embedded?.url ?? databaseUrl!
   const db = openDb({ url, applicationName: name, connections: 1, readConnections: 1 })

@@ -1,5 +1,6 @@
 // tundish master-key: replaces the key that everything secret in the database is sealed under.
 import { randomBytes } from 'node:crypto'
+import { basename } from 'node:path'
 import type { Command } from 'commander'
 import { UsageError } from '../lib/errors.ts'
 import { adoptNextMasterKeyIn, masterKeyFrom, openSeal, writeNextMasterKeyIn } from '../lib/secrets.ts'
@@ -30,8 +31,8 @@ export function register(program: Command): void {
       if (to.fingerprint === app.seal.fingerprint) throw new UsageError('The new master key is the current one.')
       const keep = () => masterKey === undefined && writeNextMasterKeyIn(dataDir, key)
       const json = await replaceMasterKey(app, to, { actor: commandLine(), othersAreStopped, keep })
-      if (masterKey === undefined) adoptNextMasterKeyIn(dataDir)
-      return { json, text: `${sentence(json)}\n${masterKey ? NEXT.setting : NEXT.file}` }
+      const kept = masterKey === undefined ? adoptNextMasterKeyIn(dataDir) : undefined
+      return { json, text: `${sentence(json)}\n${masterKey ? SET_KEY : keptIn(kept)} ${KEEP}` }
     },
   )
 }
@@ -55,7 +56,6 @@ const sentence = ({ secret_keys, merchant_accounts }: { secret_keys: number; mer
   `The master key is replaced. Secret keys: ${secret_keys}, merchant accounts: ${merchant_accounts}.`
 
 const KEEP = 'Keep the old key as long as you keep backups that were made with it.'
-const NEXT = {
-  setting: `Set MASTER_KEY to the new key before you start a process. ${KEEP}`,
-  file: `The new key is in master.key, the old one in master.key.old. ${KEEP}`,
-}
+const SET_KEY = 'Set MASTER_KEY to the new key before you start a process.'
+const keptIn = (file: string | undefined) =>
+  `The new key is in master.key${file ? `, the old one in ${basename(file)}` : ''}.`

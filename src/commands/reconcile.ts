@@ -21,7 +21,9 @@ export function register(program: Command): void {
       const from = readTime('--since', since)
       const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
       if ((await app.providers.all()).length === 0)
-        throw new Refusal('There is no payment provider to compare with: set SIMULATOR_URL.')
+        throw new Refusal(
+          'There is no payment provider to compare with: connect a merchant account, or set SIMULATOR_URL.',
+        )
       const { findings, not_compared, ...counts } = await reconcile(context, from).catch(throwAsRefusal)
       const numbers = DIFFERENCES.map((name) => [name, findings.filter(({ difference }) => difference === name).length])
       const json = { ...counts, ...Object.fromEntries(numbers), not_compared, findings }

@@ -95,19 +95,28 @@ export function writeNextMasterKeyIn(dataDir: string, key: Buffer): void {
 /** The key of `writeNextMasterKeyIn`, if there is one. */
 export const nextMasterKeyIn = (dataDir: string): Buffer | undefined => keyIn(nextMasterKeyPath(dataDir))
 
-/** Makes the next key the master key; the old one stays in `master.key.old`. Two programs may do it at the same time. */
-export function adoptNextMasterKeyIn(dataDir: string): void {
+/**
+ * Makes the next key the master key, and keeps the old one in the returned file. Two programs may do it at the same time.
+ */
+export function adoptNextMasterKeyIn(dataDir: string): string | undefined {
   const next = nextMasterKeyIn(dataDir)
-  if (!next) return
+  if (!next) return undefined
   const path = masterKeyPath(dataDir)
   const old = keyIn(path)
-  if (old && !equalSecrets(old, next)) {
-    rmSync(`${path}.old`, { force: true })
-    writeNew(`${path}.old`, old.toString('base64'))
-  }
+  const kept = old && !equalSecrets(old, next) ? keepOldMasterKey(path, old.toString('base64')) : undefined
   try {
     renameSync(nextMasterKeyPath(dataDir), path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+  return kept
+}
+
+/** Backups may need any earlier key, so no file of one is replaced: `master.key.old`, `master.key.old-2`, … */
+function keepOldMasterKey(path: string, old: string): string {
+  for (let number = 1; ; number++) {
+    const file = number === 1 ? `${path}.old` : `${path}.old-${number}`
+    writeNew(file, old)
+    if (readFileSync(file, 'utf8').trim() === old) return file
   }
 }

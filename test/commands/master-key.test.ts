@@ -71,6 +71,15 @@ describe('master.key', () => {
     assert.deepEqual(await examine(), { failed: [], audit: '2 entries, all present and unchanged.' })
   })
 
+  test('is replaced again, and every earlier one kept', async () => {
+    const first = await readFile(`${file}.old`, 'utf8')
+    const second = await readFile(file, 'utf8')
+    const { stdout } = await tundish(['master-key', 'replace'], env)
+    assert.match(stdout, /\nThe new key is in master\.key, the old one in master\.key\.old-2\. Keep the old key /)
+    assert.deepEqual([await readFile(`${file}.old`, 'utf8'), await readFile(`${file}.old-2`, 'utf8')], [first, second])
+    await rename(`${file}.old-2`, `${file}.old`)
+  })
+
   test('is replaced by the next key if the command was killed after its commit, and kept if before', async () => {
     const present = await readFile(file, 'utf8')
     // As the command leaves them when it is killed before it renames them.
