@@ -18,7 +18,7 @@ const nothing = () => {}
 const none: Metrics = {
   http: { responded: nothing, broken: nothing },
   measure: (provider) => provider,
-  notified: nothing,
+  countNotification: nothing,
   replica: () => nothing,
   route: nothing,
   ofThisProcess: async () => [],

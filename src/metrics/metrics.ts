@@ -17,7 +17,7 @@ export interface Metrics {
   /** Returns the provider with every call measured. */
   measure(provider: Provider): Provider
   /** Counts the notifications of payment providers, by subject and outcome. */
-  notified(psp: string, about: string, outcome: string): void
+  countNotification(psp: string, about: string, outcome: string): void
   /** Registers the metrics of the replica; returns the function to call for each read. */
   replica(replica: () => Pick<Replica, 'usable' | 'lagMs'>): ReplicaOptions['observe']
   /** Serves `/metrics` on the operator's listener. It needs no key, and no metric contains the name of a tenant. */
@@ -62,7 +62,7 @@ export function openMetrics(db: Db, worker?: WorkerMetrics): Metrics {
   return {
     http: observeHttp(registers),
     measure: (provider) => measured(provider, calls),
-    notified: (provider, about, outcome) => notifications.inc({ provider, about, outcome }),
+    countNotification: (provider, about, outcome) => notifications.inc({ provider, about, outcome }),
     replica: (replica) => watchReplica(replica, registers),
     ofThisProcess: () => registry.getMetricsAsJSON(),
     route(listener, providers) {
@@ -90,7 +90,7 @@ export function openMetrics(db: Db, worker?: WorkerMetrics): Metrics {
 function observeHttp(registers: Registry[]): Observe {
   const responses = new Histogram({
     name: 'tundish_http_request_duration_seconds',
-    help: 'Answered requests, by interface, declared route, method and status.',
+    help: 'Requests by interface, declared route, method and status.',
     labelNames: ['interface', 'route', 'method', 'status'],
     buckets: BUCKETS_S,
     registers,

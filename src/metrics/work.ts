@@ -9,16 +9,22 @@ const TIMEOUT_MS = 2000
 const GAUGES = {
   commits_lost_s: [
     'tundish_commits_lost_from_timestamp_seconds',
-    'From when on commits were lost, or may have been, by the last failover that lost any; 0 when none did.',
+    'From when on commits were lost, or may have been, by the last failover that lost any; 0 if none did.',
   ],
   charges: ['tundish_charges_in_progress', 'Charges in progress.'],
-  charges_pending: ['tundish_charges_pending', 'Charges in progress that the provider decides later, as it answered.'],
+  charges_pending: [
+    'tundish_charges_pending',
+    'Charges in progress that are pending at the provider: it decides later.',
+  ],
   charges_s: [
     'tundish_charges_oldest_seconds',
     'Age of the oldest charge in progress that is not pending at the provider.',
   ],
   refunds: ['tundish_refunds_in_progress', 'Refunds in progress.'],
-  refunds_pending: ['tundish_refunds_pending', 'Refunds in progress that the provider decides later, as it answered.'],
+  refunds_pending: [
+    'tundish_refunds_pending',
+    'Refunds in progress that are pending at the provider: it decides later.',
+  ],
   refunds_s: [
     'tundish_refunds_oldest_seconds',
     'Age of the oldest refund in progress that is not pending at the provider.',

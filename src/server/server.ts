@@ -100,7 +100,7 @@ export function startWork(app: App): () => Promise<void> {
 const notificationContext = (app: App) => ({
   ...app,
   providerTimeoutMs: app.config.providerTimeoutMs,
-  countNotification: app.metrics.notified,
+  countNotification: app.metrics.countNotification,
 })
 
 /** The public listener with every route, not yet listening. */
