@@ -11,7 +11,7 @@ import { whyUntrusted } from './lib/pg/database-url.ts'
 import { type Db, openDb } from './lib/pg/db.ts'
 import { causeOf, isUnavailable } from './lib/pg/errors.ts'
 import { migrate } from './lib/pg/migrate.ts'
-import { reconnect, unsettled } from './lib/pg/pooler.ts'
+import { missingSettings, reconnectSentence } from './lib/pg/pooler.ts'
 import {
   adoptNextMasterKeyIn,
   makeMasterKeyIn,
@@ -204,9 +204,9 @@ export async function reachable<T>(promise: Promise<T>): Promise<T> {
  * only change plans and timeouts, so they are logged.
  */
 async function checkPooler(db: Db, settings: Record<string, string>, log: Logger): Promise<void> {
-  const missing = await reachable(unsettled(db.query, settings))
-  if (missing.includes('TimeZone') || missing.includes('DateStyle')) throw new UsageError(reconnect(missing))
-  if (missing.length > 0) log.warn(reconnect(missing))
+  const missing = await reachable(missingSettings(db.query, settings))
+  if (missing.includes('TimeZone') || missing.includes('DateStyle')) throw new UsageError(reconnectSentence(missing))
+  if (missing.length > 0) log.warn(reconnectSentence(missing))
 }
 
 /** Creates the key file only for a database that has never used a key. Any other key could not decrypt its secrets. */

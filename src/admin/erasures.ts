@@ -7,7 +7,7 @@ import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, integer, shape, text } from '../lib/shape/shape.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { atProviders, listAtProviders } from './erasures-at-providers.ts'
-import { absent } from './exist.ts'
+import { notFound } from './exist.ts'
 import { list, ofProject } from './list.ts'
 import type { Operation, Reading } from './operation.ts'
 
@@ -34,7 +34,7 @@ async function receiptOf({ db }: Pick<App, 'db'>, projectId: string, profileId: 
     projectId,
     profileId,
   ])
-  if (!row) throw absent('erasure of profile', profileId)
+  if (!row) throw notFound('erasure of profile', profileId)
   return {
     project_id: projectId,
     profile_id: profileId,

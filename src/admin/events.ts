@@ -4,7 +4,7 @@ import { sendAgain } from '../events/endpoints.ts'
 import { isUuid } from '../lib/ids.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, integer, json, shape, text } from '../lib/shape/shape.ts'
-import { absent } from './exist.ts'
+import { notFound } from './exist.ts'
 import { equals, list, ofProject } from './list.ts'
 import type { Change, Operation, Reading } from './operation.ts'
 
@@ -72,7 +72,7 @@ const get: Reading = {
   async run({ db }, { params }) {
     const { project_id, event_id } = params as { project_id: string; event_id: string }
     const [row] = isUuid(event_id) ? await db.read(FIND, [project_id, event_id.toLowerCase()]) : []
-    if (!row) throw absent('event', event_id)
+    if (!row) throw notFound('event', event_id)
     return event.write(row).toString()
   },
 }
@@ -99,7 +99,7 @@ const send: Change = {
   ),
   async change(query, { params, body }) {
     const { project_id, event_id } = params as { project_id: string; event_id: string }
-    if (!isUuid(event_id)) throw absent('event', event_id)
+    if (!isUuid(event_id)) throw notFound('event', event_id)
     const { endpoint_id } = body as { endpoint_id?: string }
     const endpoints = await sendAgain(query, project_id, event_id.toLowerCase(), endpoint_id)
     const after = { endpoints, ...(endpoint_id !== undefined && { endpoint_id }) }

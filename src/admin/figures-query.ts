@@ -106,7 +106,10 @@ function readMetrics(metric: string): MetricName[] {
   return names as MetricName[]
 }
 
-/** The question about these projects. Days that were left out follow from `today`. Throws a 400 for a period that is not possible. */
+/**
+ * The question about these projects. Days that were left out follow from `today`. Throws a 400 for a period that is not
+ * possible.
+ */
 export function questionOf(request: FiguresRequest, projects: readonly string[], today: string): Question {
   const to = request.to ?? addDays(today, 1)
   const from = request.from ?? readDay('from', addDays(to, -30))

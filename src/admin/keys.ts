@@ -8,12 +8,12 @@ import { createKey, revokeKey, rotateKey, secretKey } from '../tenants/secret-ke
 import { checkName, type Tenant } from '../tenants/tenants.ts'
 import { requireOrganization, requireProject } from './exist.ts'
 import { list } from './list.ts'
-import { nameIn } from './names.ts'
+import { nameField } from './names.ts'
 import type { Operation } from './operation.ts'
 
 const LONGEST_OVERLAP_SECONDS = 365 * DAY_S
 
-const purpose = nameIn('Purpose of the key.')
+const purpose = nameField('Purpose of the key.')
 
 const keyMade = Type.Object(
   {

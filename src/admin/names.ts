@@ -8,5 +8,5 @@ export const newId = (description: string) =>
   Type.String({ description, minLength: 1, maxLength: 64, [DECLARED_ONLY]: { pattern: ID_PATTERN } })
 
 /** A name to show; `checkName` enforces the pattern. */
-export const nameIn = (description: string) =>
+export const nameField = (description: string) =>
   Type.String({ description, minLength: 1, maxLength: LONGEST_NAME, [DECLARED_ONLY]: { pattern: NAME_PATTERN } })

@@ -8,7 +8,7 @@ import { isUuid } from '../lib/ids.ts'
 import type { JsonObject } from '../lib/json/read.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, json, shape, text } from '../lib/shape/shape.ts'
-import { absent } from './exist.ts'
+import { notFound } from './exist.ts'
 import { equals, list, ofOrganization } from './list.ts'
 import type { Act, Operation, Reading } from './operation.ts'
 import { listStuck } from './stuck.ts'
@@ -80,7 +80,7 @@ const get: Reading = {
   async run({ db }, { params }) {
     const { organization_id, order_id } = params as { organization_id: string; order_id: string }
     const [row] = isUuid(order_id) ? await db.read(FIND, [organization_id, order_id]) : []
-    if (!row) throw absent('order', order_id)
+    if (!row) throw notFound('order', order_id)
     const timeline = await readTimeline(db, organization_id, order_id)
     return `{"order":${orderDetail.write(row)},"timeline":${JSON.stringify(timeline)}}`
   },
@@ -163,7 +163,7 @@ async function customerOf({ db }: App, organizationId: string, orderId: string):
         orderId,
       ])
     : []
-  if (!row) throw absent('order', orderId)
+  if (!row) throw notFound('order', orderId)
   return row.external_id!
 }
 

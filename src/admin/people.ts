@@ -3,7 +3,7 @@ import { savedCardOf } from '../billing/saved-card.ts'
 import type { Row } from '../lib/pg/row-bytes.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, decimal, instant, integer, json, type Shape, shape, text } from '../lib/shape/shape.ts'
-import { absent, requireProject } from './exist.ts'
+import { notFound, requireProject } from './exist.ts'
 import { movementFields } from './money-back.ts'
 import type { Operation, Reading } from './operation.ts'
 import { termsOf } from './subscriptions.ts'
@@ -218,7 +218,7 @@ const get: Reading = {
       { text: `select ${profile.columns} from profiles p where p.project_id = $1 and p.id = $2` },
       [project_id, profile_id],
     )
-    if (!row) throw absent('profile', profile_id)
+    if (!row) throw notFound('profile', profile_id)
     const parts = await Promise.all(
       Object.entries(PARTS).map(async ([name, { shape, from, order }]) => {
         const text = `select ${shape.columns} from ${from} order by ${order} limit ${MAX_RECORDS_OF_A_KIND}`

@@ -3,7 +3,7 @@ import { erase } from '../erasure/erasure.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, shape, text } from '../lib/shape/shape.ts'
 import { fold } from '../lib/text.ts'
-import { absent, requireProject } from './exist.ts'
+import { notFound, requireProject } from './exist.ts'
 import { equals, list, ofProject } from './list.ts'
 import type { Act, Operation } from './operation.ts'
 
@@ -67,7 +67,7 @@ const eraseProfile: Act = {
     const { project_id, profile_id } = params as { project_id: string; profile_id: string }
     await requireProject(db.query, project_id)
     const [missing] = await erase({ db, audit, erasureLedger: config.erasureLedger }, actor, project_id, [profile_id])
-    if (missing !== undefined) throw absent('profile', profile_id)
+    if (missing !== undefined) throw notFound('profile', profile_id)
     return { id: profile_id }
   },
 }

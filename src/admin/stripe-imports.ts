@@ -8,7 +8,7 @@ import { ApiError } from '../lib/errors.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { shorten } from '../lib/text.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
-import { absent, requireProject } from './exist.ts'
+import { notFound, requireProject } from './exist.ts'
 import type { Input, Operation } from './operation.ts'
 
 const PATH = '/projects/:project_id/stripe-imports'
@@ -93,7 +93,7 @@ export const stripeImports: Operation[] = [
       const { project_id, psp_merchant_id } = input.params as Record<'project_id' | 'psp_merchant_id', string>
       const organizationId = await requireProject(query, project_id)
       const name = { organizationId, projectId: project_id, merchantId: psp_merchant_id }
-      if (!(await hasAccount(query, name))) throw absent('connected merchant account at Stripe', psp_merchant_id)
+      if (!(await hasAccount(query, name))) throw notFound('connected merchant account at Stripe', psp_merchant_id)
       const given = input.body as { since?: string; external_id_key?: string; follow?: boolean }
       const options = {
         since: given.since === undefined ? null : readSince(given.since),
@@ -131,7 +131,7 @@ export const stripeImports: Operation[] = [
     async run({ db }, input) {
       const name = await nameOf(db.query, input)
       const state = await findState(db.query, name)
-      if (!state) throw absent('import of the merchant account', name.merchantId)
+      if (!state) throw notFound('import of the merchant account', name.merchantId)
       const { rejects, differences, figures } = reportOf(state.tally)
       return { ...shown(state), rejects, differences, figures }
     },
@@ -151,7 +151,7 @@ export const stripeImports: Operation[] = [
     ),
     async change(query, input) {
       const name = await nameOf(query, input)
-      if (!(await findState(query, name))) throw absent('import of the merchant account', name.merchantId)
+      if (!(await findState(query, name))) throw notFound('import of the merchant account', name.merchantId)
       const stopped = await stopState(query, name)
       const after = { merchant_account: name.merchantId, stopped }
       return { entry: { action: 'stripe_import.stopped', target: target(input), after }, result: { stopped } }

@@ -5,9 +5,9 @@ import type { Query } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../lib/shape/shape.ts'
 import { createOrganization, createProject, type EraseAtProvider, setOrganization, within } from '../tenants/tenants.ts'
-import { absent, requireOrganization } from './exist.ts'
+import { notFound, requireOrganization } from './exist.ts'
 import { equals, list } from './list.ts'
-import { nameIn, newId } from './names.ts'
+import { nameField, newId } from './names.ts'
 import type { Change, Operation, Reading } from './operation.ts'
 
 /** In the form that `org set --rate-limit` takes. */
@@ -55,7 +55,7 @@ const made = (what: 'organization' | 'project') =>
     { title: `${what[0]!.toUpperCase()}${what.slice(1)}Made`, additionalProperties: false },
   )
 
-const name = Type.Optional(nameIn('Display name.'))
+const name = Type.Optional(nameField('Display name.'))
 
 const FIND_ORGANIZATION = {
   name: 'find organization',
@@ -73,7 +73,7 @@ const getOrganization: Reading = {
   response: organization.schema,
   async run({ db }, { params }) {
     const [row] = await db.read(FIND_ORGANIZATION, [params.organization_id!])
-    if (!row) throw absent('organization', params.organization_id!)
+    if (!row) throw notFound('organization', params.organization_id!)
     return organization.write(row).toString()
   },
 }
@@ -88,7 +88,7 @@ const getProject: Reading = {
   response: project.schema,
   async run({ db }, { params }) {
     const [row] = await db.read(FIND_PROJECT, [params.project_id!])
-    if (!row) throw absent('project', params.project_id!)
+    if (!row) throw notFound('project', params.project_id!)
     return project.write(row).toString()
   },
 }

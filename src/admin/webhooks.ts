@@ -13,7 +13,7 @@ import { DECLARED_ONLY } from '../lib/http/rule-phrases.ts'
 import { isUuid } from '../lib/ids.ts'
 import type { NamedRow, Query } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
-import { absent, requireProject } from './exist.ts'
+import { notFound, requireProject } from './exist.ts'
 import { list, ofProject } from './list.ts'
 import type { Change, Operation, Reading } from './operation.ts'
 
@@ -52,7 +52,7 @@ async function readEndpoint(query: Query, { project_id }: Record<string, string>
   const text = `select ${endpoint.namedColumns} from webhook_endpoints e
     where e.project_id = $1 and e.id = $2 and e.removed_at is null`
   const [row] = isUuid(id) ? await query(text, [project_id!, id]) : []
-  if (!row) throw absent('webhook endpoint', id)
+  if (!row) throw notFound('webhook endpoint', id)
   return JSON.parse(endpoint.writeNamed(row).toString())
 }
 

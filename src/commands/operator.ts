@@ -8,8 +8,8 @@ import { writeNew } from '../lib/new-file.ts'
 import {
   createOperator,
   endOperator,
-  findOperator,
   isOperatorKey,
+  isValidOperator,
   makeOperatorKey,
   type Scope,
 } from '../tenants/operator-keys.ts'
@@ -71,8 +71,8 @@ export async function register(program: Command): Promise<void> {
     operator.command('link <id>').description('Print a link that signs in to the dashboard once, with this key'),
     async (app, id: string) => {
       const token = await audited(app, commandLine(), async (query) => {
-        const found = await findOperator(query, id)
-        if (!found) throw new Refusal(`There is no valid operator key with the id "${id}".`)
+        if (!(await isValidOperator(query, id)))
+          throw new Refusal(`There is no valid operator key with the id "${id}".`)
         const result = await makeLink(query, id)
         return { entry: { action: 'operator.link_made', target: `operator key ${id}` }, result }
       })

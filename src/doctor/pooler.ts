@@ -2,7 +2,7 @@
 import type { Config } from '../config.ts'
 import { settingsOf } from '../lib/pg/client-config.ts'
 import type { Db } from '../lib/pg/db.ts'
-import { reconnect, unsettled } from '../lib/pg/pooler.ts'
+import { missingSettings, reconnectSentence } from '../lib/pg/pooler.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
 
 export async function checkPooler(db: Db, config: Config): Promise<Finding[]> {
@@ -18,8 +18,8 @@ export async function checkPooler(db: Db, config: Config): Promise<Finding[]> {
   } finally {
     release()
   }
-  const missing = await unsettled(db.query, settingsOf(config))
-  if (missing.length > 0) return [warning('pooler', reconnect(missing), 'Do that, then run the doctor again.')]
+  const missing = await missingSettings(db.query, settingsOf(config))
+  if (missing.length > 0) return [warning('pooler', reconnectSentence(missing), 'Do that, then run the doctor again.')]
   return [ok('pooler', 'Both addresses lead to the same database.')]
 }
 

@@ -28,18 +28,19 @@ export function pageStatement(walk: Walk, limit: number, isContinued: boolean): 
 }
 
 /** The name of the walk's prepared statement; undefined if it is not prepared. */
-function nameOf({ list, given, conditions, common }: Walk, purpose: string): string | undefined {
-  return common ? `${list.name} ${Object.keys(given).join(' ')} ${purpose} ${conditions.length}` : undefined
+function nameOf({ list, given, conditions, isPrepared }: Walk, purpose: string): string | undefined {
+  return isPrepared ? `${list.name} ${Object.keys(given).join(' ')} ${purpose} ${conditions.length}` : undefined
 }
 
 /** The matching rows, as a `from` clause. Filters that leave few rows are applied first, the others to their result. */
-function matching({ list: { table, alias }, conditions, few }: Walk): string {
+function matching({ list: { table, alias }, conditions, selective }: Walk): string {
   const where = (which: string[]) => which.join(' and ')
-  if (few.length === 0 || conditions.length === few.length + 1) return `${table} ${alias} where ${where(conditions)}`
+  if (selective.length === 0 || conditions.length === selective.length + 1)
+    return `${table} ${alias} where ${where(conditions)}`
   const [tenant, ...filters] = conditions as [string, ...string[]]
-  const rest = filters.filter((condition) => !few.includes(condition))
+  const rest = filters.filter((condition) => !selective.includes(condition))
   // `offset 0` keeps the planner from merging the two.
-  return `(select * from ${table} ${alias} where ${where([tenant, ...few])} offset 0) ${alias} where ${where(rest)}`
+  return `(select * from ${table} ${alias} where ${where([tenant, ...selective])} offset 0) ${alias} where ${where(rest)}`
 }
 
 /**

@@ -13,9 +13,9 @@ export interface Walk {
   /** Whether an index finds the rows of a page directly. Otherwise the read may be slow, and does not use the pipelines. */
   indexed: boolean
   /** Whether its statements are prepared. Each connection keeps every plan, and there are many combinations of filters. */
-  common: boolean
+  isPrepared: boolean
   /** The conditions of filters that leave only a few rows. */
-  few: string[]
+  selective: string[]
   /** Identifies this walk's tenant, list and filters; see `writeCursor`. */
   binding: string
   conditions: string[]
@@ -39,7 +39,7 @@ export function startWalk(list: List, projectId: string, query: Record<string, u
   }
   const params: Param[] = [projectId]
   const conditions = [`${list.alias}.project_id = $1`]
-  const few: string[] = []
+  const selective: string[] = []
   for (const [name, value] of Object.entries(given)) {
     const filter = list.filters[name]
     const condition = filter
@@ -47,7 +47,7 @@ export function startWalk(list: List, projectId: string, query: Record<string, u
       : syncCondition(list.alias, name, params.length + 1)
     if (condition === '') continue
     conditions.push(condition)
-    if (filter?.selective) few.push(condition)
+    if (filter?.selective) selective.push(condition)
     params.push(filter?.param ? filter.param(value as never) : (value as Param))
   }
   const byDefault = list.defaultFilter?.(given)
@@ -60,8 +60,8 @@ export function startWalk(list: List, projectId: string, query: Record<string, u
     given,
     bySync,
     indexed: isIndexed(filters, bySync),
-    common: filters.length <= 1,
-    few,
+    isPrepared: filters.length <= 1,
+    selective,
     binding: JSON.stringify([projectId, list.name, given]),
     conditions,
     params,
@@ -94,4 +94,4 @@ function counterOf(filters: Filter[], bySync: boolean, defaultCounter: string | 
 }
 
 /** Whether the total is a sum of counters, or a count of one person's rows. */
-export const isCountShort = ({ counter, few }: Walk) => counter !== undefined || few.length > 0
+export const isCountShort = ({ counter, selective }: Walk) => counter !== undefined || selective.length > 0

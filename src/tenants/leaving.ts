@@ -1,17 +1,17 @@
-// Organizations that are leaving this shard: an operator's change would be lost, or be made in part.
+// Organizations that are being moved to another shard. An operator's change there would be lost, or only a part would be moved.
 import { Refusal, tryLater } from '../lib/errors.ts'
 import type { Query } from '../lib/pg/types.ts'
 
-/** The name of the mark in `instance`. Background work leaves out the organizations that have one. */
+/** The name of the row in `instance` that marks the organization. Background work leaves out the organizations that have one. */
 export const markName = (organization: string) => `move ${organization}`
 
-/** The name of what says that the last step of the move has begun: the other shard may have the organization already. */
+/** The name of the row in `instance` that is there from the last step of the move: the other shard may have the organization. */
 export const closedName = (organization: string) => `closed ${organization}`
 
 /** SQL: whether the organization with this id is leaving this shard. */
 export const isLeaving = (organization: string) => exists('move ', organization)
 
-/** SQL: whether the last step of its move has begun. `begin_write` asks for it too. */
+/** SQL: whether the last step of its move has begun. `begin_write` checks the same. */
 export const isClosed = (organization: string) => exists('closed ', organization)
 
 // Ids have another collation than these names.
@@ -22,7 +22,7 @@ const exists = (prefix: string, organization: string) =>
 export const LEAVING_PROJECTS = `array(
   select p.id from instance i join projects p on p.organization_id = substr(i.name, 6) collate "C" where i.name like 'move %')`
 
-/** For a request that came to this shard before the move, or by a directory that has not noticed it. */
+/** For a request that came to this shard before the move, or through a directory that does not know of it yet. */
 export const beingMoved = () => tryLater('database_unavailable', 'The organization is being moved: try again.')
 
 /**

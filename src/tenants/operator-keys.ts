@@ -64,7 +64,7 @@ export async function endOperator(query: Query, id: string): Promise<void> {
 }
 
 /** Whether there is a valid key with this id. */
-export async function findOperator(query: Query, id: string): Promise<boolean> {
+export async function isValidOperator(query: Query, id: string): Promise<boolean> {
   const rows = await query(
     `select 1 from operator_keys where id::text = $1 and (expires_at is null or expires_at > db_clock())`,
     [id],

@@ -40,7 +40,7 @@ export async function rotateKey(query: Query, seal: Seal, tenant: Tenant, id: st
      where ${OWNED} and id::text = $3 and ${LIVING} returning name, expires_at`,
     [...owner(tenant), id, overlapSeconds],
   )
-  if (!old) throw absentKey(id)
+  if (!old) throw noSuchKey(id)
   const made = await createKey(query, seal, tenant, old.name!)
   return { ...made, previous_expires_at: instantFromPg(old.expires_at!) }
 }
@@ -51,12 +51,12 @@ export async function revokeKey(query: Query, tenant: Tenant, id: string): Promi
     `update secret_keys set expires_at = db_clock() where ${OWNED} and id::text = $3 and ${LIVING} returning name`,
     [...owner(tenant), id],
   )
-  if (!row) throw absentKey(id)
+  if (!row) throw noSuchKey(id)
   return row.name!
 }
 
 const OWNED = 'organization_id = $1 and project_id is not distinct from $2'
 const LIVING = '(expires_at is null or expires_at > db_clock())'
 const owner = (tenant: Tenant) => [tenant.organization_id, tenant.project_id]
-const absentKey = (id: string) =>
+const noSuchKey = (id: string) =>
   new ApiError(404, 'object_not_found', `There is no valid key with the id "${id.slice(0, 64)}" here.`)

@@ -27,7 +27,7 @@ export function clientConfig(options: ConnectionOptions): pg.ClientConfig {
     ...(options.stream && { stream: options.stream }),
     // Values stay text, so that microseconds and decimals keep all digits and no time is spent on parsing.
     types: { getTypeParser: () => (text: string) => text } as unknown as pg.CustomTypesConfig,
-    // A pooler does not pass session settings on, so there they are settings of the role: see `settleRole`.
+    // A pooler does not pass session settings on, so there they are settings of the role: see `setRoleSettings`.
     ...(!options.directUrl && { options: [given, ...asOptions(settingsOf(options))].join(' ') }),
   }
 }

@@ -5,7 +5,7 @@ import { type ConnectionOptions, clientConfig } from './client-config.ts'
 import { isReadOnly, sqlState } from './errors.ts'
 import { type Guarded, openLiveness } from './liveness.ts'
 import { openPipelines, type Read } from './pipelines.ts'
-import { nameless, openSingles } from './pooler.ts'
+import { nameless, openUnpipelined } from './pooler.ts'
 import { packRow } from './row-bytes.ts'
 import { asStatement, retryClashes, runTransaction, type Work } from './run-transaction.ts'
 import { queryArrays, queryRows, sendTogether } from './transactions.ts'
@@ -67,7 +67,7 @@ const MAX_WEIGHT_OF_TENANT = 20
 // Connections that bypass the pooler, for imports and other work that needs a session.
 const DIRECT_CONNECTIONS = 4
 // Read connections in place of each pipelined one: without pipelines a connection serves fewer reads, and a pooler's are cheap.
-const SINGLES_FOR_PIPELINE = 4
+const UNPIPELINED_PER_PIPELINE = 4
 
 export function openDb(options: DbOptions): Db {
   const { directUrl, connections = 12, readConnections = 3 } = options
@@ -78,7 +78,7 @@ export function openDb(options: DbOptions): Db {
     : pool
   const { guarded, stop } = openLiveness(config)
   const pipelines = directUrl
-    ? openSingles(config, readConnections * SINGLES_FOR_PIPELINE, guarded)
+    ? openUnpipelined(config, readConnections * UNPIPELINED_PER_PIPELINE, guarded)
     : openPipelines(config, readConnections, guarded)
   const forServer = <S extends string | Statement>(statement: S) => (directUrl ? nameless(statement) : statement)
   const turns = createFairQueue(MAX_FAIR_WEIGHT, MAX_WEIGHT_OF_TENANT)

@@ -5,7 +5,7 @@ import pg from 'pg'
 import { UsageError } from '../errors.ts'
 import { isLockTimeout } from './errors.ts'
 import { connectionOf } from './hosts.ts'
-import { settleRole } from './pooler.ts'
+import { setRoleSettings } from './pooler.ts'
 
 export interface Migration {
   version: number
@@ -47,7 +47,7 @@ export async function migrate(
     refuseNewer(seen, known)
     const missing = known.filter(({ version }) => !seen.has(version))
     for (const migration of missing) await applyPatiently(client, migration, waiting)
-    await settleRole(client, roleSettings)
+    await setRoleSettings(client, roleSettings)
     return missing.map(({ version }) => version)
   } finally {
     await client.end()
@@ -133,8 +133,8 @@ function refuseNewer(seen: Map<number, { name: string; breaking: boolean }>, kno
   throw new UsageError(`The database was migrated by a newer Tundish: ${names}. Run that version, or restore a backup.`)
 }
 
-// A migration that waits for a table makes all later statements on that table wait behind it. A backup or an import may keep a table
-// for hours, so the migration gives up after a second, and tries again after a pause.
+// A migration that waits for a table makes all later statements on that table wait behind it. A backup or an import may
+// keep a table for hours, so the migration gives up after a second, and tries again after a pause.
 const LOCK_TIMEOUT_MS = 1_000
 const SHORTEST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 30_000

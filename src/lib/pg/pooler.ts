@@ -15,7 +15,7 @@ export function nameless<S extends string | Statement>(statement: S): S {
  * connection to another client between two results, even if a part of the next statement has arrived. PgBouncer 1.18 then
  * mixes the statements of two clients (tried).
  */
-export function openSingles(config: pg.ClientConfig, connections: number, guarded: Guarded): Pipelines {
+export function openUnpipelined(config: pg.ClientConfig, connections: number, guarded: Guarded): Pipelines {
   const all = Array.from({ length: connections }, () => openPipelines(config, 1, guarded))
   const idle = [...all]
   const waiting: ((one: Pipelines) => void)[] = []
@@ -43,13 +43,13 @@ export function openSingles(config: pg.ClientConfig, connections: number, guarde
 }
 
 /** The sentence for session settings that connections of the pooler lack. */
-export const reconnect = (settings: string[]) =>
+export const reconnectSentence = (settings: string[]) =>
   `The pooler of DATABASE_URL has connections that are older than the role's settings (${settings.join(', ')}): send RECONNECT to its console, or restart it.`
 
 /**
  * Sets the session settings on the role, for this database only, because a pooler's connections get no other settings.
  */
-export async function settleRole(client: pg.Client, settings: Record<string, string>): Promise<void> {
+export async function setRoleSettings(client: pg.Client, settings: Record<string, string>): Promise<void> {
   const { rows } = await client.query<{ database: string; settings: string[] }>(`
     select d.datname as database, coalesce(s.setconfig, '{}') as settings
     from pg_database d left join pg_db_role_setting s
@@ -65,7 +65,7 @@ export async function settleRole(client: pg.Client, settings: Record<string, str
 }
 
 /** The settings that a connection of the pooler lacks. */
-export async function unsettled(query: Query, settings: Record<string, string>): Promise<string[]> {
+export async function missingSettings(query: Query, settings: Record<string, string>): Promise<string[]> {
   const names = Object.keys(settings).map((name) => name.toLowerCase())
   const rows = await query('select lower(name) as name, setting from pg_settings where lower(name) = any($1)', [names])
   const now = new Map(rows.map(({ name, setting }) => [name!, setting!]))
