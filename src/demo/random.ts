@@ -1,14 +1,14 @@
 // Ids of the demo's records, the same at every start.
+import { ULID_ALPHABET } from '../lib/ids.ts'
 import type { Random } from '../lib/seeded-random.ts'
-
-const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
 /** A ULID of that instant behind a prefix. */
 export function recordId(random: Random, prefix: string, ms: number): string {
   let time = ''
-  for (let rest = ms, digit = 0; digit < 10; digit += 1, rest = Math.floor(rest / 32)) time = ALPHABET[rest % 32] + time
+  for (let rest = ms, digit = 0; digit < 10; digit += 1, rest = Math.floor(rest / 32))
+    time = ULID_ALPHABET[rest % 32] + time
   let chance = ''
-  for (let digit = 0; digit < 16; digit += 1) chance += ALPHABET[random.integer(0, 31)]
+  for (let digit = 0; digit < 16; digit += 1) chance += ULID_ALPHABET[random.integer(0, 31)]
   return `${prefix}_${time}${chance}`
 }
 

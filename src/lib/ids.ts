@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import { randomPiece } from './random.ts'
 
 // Crockford's alphabet, in the order of ASCII, so that ids sort by the time they were made.
-const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+export const ULID_ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
 /** A UUID of version 7 (RFC 9562): ids made later sort later, to the millisecond. */
 export function makeUuid(): string {
@@ -31,7 +31,7 @@ export function makeRecordId(prefix: string): string {
   let rest = (BigInt(Date.now()) << 80n) | BigInt(`0x${randomPiece(10).toString('hex')}`)
   let text = ''
   for (let digit = 0; digit < 26; digit++) {
-    text = ALPHABET[Number(rest & 31n)] + text
+    text = ULID_ALPHABET[Number(rest & 31n)] + text
     rest >>= 5n
   }
   return `${prefix}_${text}`
