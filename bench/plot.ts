@@ -1,4 +1,5 @@
-// Draws a plot as SVG for light and dark backgrounds: a row for each case, a dot for each series, a line from its minimum to its maximum.
+// Draws a plot as SVG for light and dark backgrounds: a row for each case, a dot for each series, a line from its minimum
+// to its maximum.
 
 export interface Dot {
   series: string

@@ -1,4 +1,5 @@
-// The case "start": the time from the command to the first response, with the embedded database, in a new folder and in an existing one.
+// The case "start": the time from the command to the first response, with the embedded database, in a new folder and in an
+// existing one.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'

@@ -137,7 +137,10 @@ export async function limitOf(
 // For connecting, and for planning each statement once for each client.
 const LIMIT_WARM_UP_SECONDS = 2
 
-/** Runs the script at a steady rate, whether or not earlier runs have ended. Returns the milliseconds of each run after the warm-up, from when it was due. */
+/**
+ * Runs the script at a steady rate, whether or not earlier runs have ended. Returns the milliseconds of each run after the
+ * warm-up, from when it was due.
+ */
 export async function limitSteadily(
   pgbench: string,
   databaseUrl: string,

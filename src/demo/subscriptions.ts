@@ -74,7 +74,10 @@ function sharedFields(person: Person, { id, funnel, experiment }: Visit) {
   }
 }
 
-/** Ends in a random state, or in the nearest one that is possible in the time since `made`; undefined if it would be in the future. */
+/**
+ * Ends in a random state, or in the nearest one that is possible in the time since `made`; undefined if it would be in the
+ * future.
+ */
 function makeTimeline(random: Random, made: number, currency: string, now: number): Timeline | undefined {
   const plan = random.pick(now - made > ARCHIVED_MS ? PLANS : ON_SALE)
   const wanted = random.weighted(STATUSES)
@@ -206,7 +209,7 @@ function* customerLines(
   }
 }
 
-// Parts of the payments.
+// Shares of the payments.
 const DECLINED_FIRST = 0.08
 const PAID_BACK = 0.03
 const RETRY_AFTER_MS = 3_600_000

@@ -67,7 +67,8 @@ export function printable(text: string): string {
   return text.replace(CONTROLS, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-// Except for the line feed and the tab: all of Cc, separators of lines and paragraphs, and Unicode's explicit directional formatting.
+// All of Cc except for the line feed and the tab, separators of lines and paragraphs, and Unicode's explicit directional
+// formatting.
 const CONTROLS = /(?![\n\t])\p{Cc}|[\u2028-\u202e\u2066-\u2069]/gu
 
 /** At most `max` characters of the text, ending with `…` if truncated: for quoting input. */

@@ -20,8 +20,8 @@ export function sweepCounts({ db, clock, log }: { db: Db; clock: Clock; log: Log
   })
 }
 
-// Queried first, so that an idle process sends one statement instead of a transaction of four. Ordered as the index of fresh rows:
-// without that, a plan that expects many of them reads the whole table when there are none.
+// Queried first, so that an idle process sends one statement instead of a transaction of four. Ordered as the index of
+// fresh rows: without that, a plan that expects many of them reads the whole table when there are none.
 const ANY_FRESH: Statement = {
   name: 'any fresh counts',
   text: 'select from counts where fresh order by project_id, list, field, value limit 1',

@@ -2,7 +2,10 @@
 import type { FastifyReply } from 'fastify'
 import { pageHeaders } from '../lib/http/page-headers.ts'
 
-/** `base` is the relative path from the page to the root of the listener, `./` or `../…`, so that a proxy can add a path prefix. */
+/**
+ * `base` is the relative path from the page to the root of the listener, `./` or `../…`, so that a proxy can add a path
+ * prefix.
+ */
 export interface Page {
   title: string
   base: string

@@ -4,7 +4,10 @@ import * as from from './import/types.ts'
 import { stampedTimes } from './merchant-account.ts'
 import { importedOnly, record, type Tenant, toNull } from './record.ts'
 
-/** SQL: whether the customer of a staged row belongs to another project. A customer's events go to its project, so it cannot change. */
+/**
+ * SQL: whether the customer of a staged row belongs to another project. It cannot change, because a customer's events go
+ * to its project.
+ */
 export const belongsElsewhere = ({ organization_id, project_id }: Tenant) => `exists (
   select from customers c where c.organization_id = ${organization_id} and c.external_id = s.external_id
     and c.project_id <> ${project_id})`

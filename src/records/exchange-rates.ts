@@ -1,7 +1,7 @@
 // Converts amounts to US dollars by an organization's exchange rates.
 import { convertMinor, type Decimal, formatMinor, MAX_MINOR, readDecimal } from '../lib/money.ts'
 
-// A rate older than this says nothing of the day: banks are closed for some days, never for a week.
+// An older rate is not used: banks are closed for some days, but never for a week.
 const OLDEST_RATE_DAYS = 7
 
 /** Units of each currency for one euro, on the day that counts; both null when there is no rate. */

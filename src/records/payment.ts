@@ -9,7 +9,7 @@ import { type Field, field, importedOnly, record, shownFields } from './record.t
 const nullable = { nullable: true }
 const optional = (description: string, read: Type = from.text): Field => field(text(description, nullable), read)
 
-/** What Tundish, or the line of an import, knows of a payment itself. */
+/** The fields that Tundish or an import sets. */
 const own = {
   order_id: field(text('Order it belongs to (UUID).'), required(from.uuid)),
   trx_id: field(text('Identifier (UUID).'), required(from.uuid)),
@@ -46,7 +46,7 @@ const own = {
   meta_client_svc_price_id: optional('Price at the client.'),
 }
 
-/** What only the provider knows. */
+/** The fields that only the provider knows. */
 const provided = {
   psp_transaction_type: field(
     text('`sale`, `refund`, `soft_refund` (no money moved), `chargeback` or `chargeback_reversal` (of a dispute).', {

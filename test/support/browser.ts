@@ -16,7 +16,8 @@ export interface OpenBrowser {
 export const noBrowser =
   process.platform === 'linux' && process.arch === 'x64' ? undefined : 'npm has no browser for this machine'
 
-// Without a sandbox: it does not work as root, and the browser loads only our pages. This build needs one process and its own renderer.
+// Without a sandbox: it does not work as root, and the browser loads only our pages. This build needs one process and its
+// own renderer.
 const ARGUMENTS = ['--no-sandbox', '--no-zygote', '--single-process', '--in-process-gpu', '--disable-dev-shm-usage']
 ARGUMENTS.push('--use-gl=angle', '--use-angle=swiftshader', '--enable-unsafe-swiftshader', '--font-render-hinting=none')
 

@@ -1,4 +1,5 @@
-// Finds PostgreSQL's programs in node_modules, creates the symlinks they need, and copies them if the server's account cannot run them.
+// Finds PostgreSQL's programs in node_modules, creates the symlinks they need, and copies them if the server's account
+// cannot run them.
 import { cpSync, existsSync, lchownSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
