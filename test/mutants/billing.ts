@@ -116,7 +116,7 @@ export const billingMutants: Mutants = {
     file: 'billing/unknown/lease.ts',
     code: `return passedMs < marginMs(deadlineMs)`,
     bug: `return passedMs < 1e9`,
-    foundBy: 'simulation',
+    foundBy: ['test/billing/leases.test.ts'],
   },
   'report-by-the-clock-alone': {
     does: 'gives two rows of the report one stamp',
