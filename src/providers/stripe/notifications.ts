@@ -39,6 +39,8 @@ export function readStripeEvent(value: unknown): Notification | undefined {
 function hintOf(type: string, event: Fields): Hint {
   const object = fieldsOf(fieldsOf(event['data'])['object'])
   const [family] = type.split('.') as [string]
+  // It says nothing that is not known, and a look at once could cancel a payment whose confirmation is on its way.
+  if (type === 'payment_intent.created') return NOTHING
   if (family === 'payment_intent')
     return {
       about: 'charge',
