@@ -105,7 +105,9 @@ async function programOf(words: string[]): Promise<Command> {
   for (const command of [program, ...program.commands, ...program.commands.flatMap(({ commands }) => commands)]) {
     // Subcommands copy this setting from their parent when they are created, which was before it was set here.
     command.exitOverride()
-    if (command !== program && command.commands.length > 0 && command.name() !== 'import') command.helpCommand(...HELP)
+    if (command === program || command.commands.length === 0) continue
+    command.configureHelp({ sortSubcommands: true })
+    if (command.name() !== 'import') command.helpCommand(...HELP)
   }
   return program
 }

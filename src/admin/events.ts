@@ -88,7 +88,7 @@ const send: Change = {
   body: Type.Object(
     {
       endpoint_id: Type.Optional(
-        Type.String({ description: 'The endpoint. All that receive the kind if left out.', maxLength: 64 }),
+        Type.String({ description: 'The endpoint; by default all that receive the kind.', maxLength: 64 }),
       ),
     },
     { title: 'SendAgain', additionalProperties: false },

@@ -42,8 +42,8 @@ export const query = Type.Object({
     maxLength: 1000,
     [DECLARED_ONLY]: { pattern: listOf(metricNames, MAX_METRICS) },
   }),
-  from: Type.Optional(day('The first day, in UTC. 30 days before `to` if left out.')),
-  to: Type.Optional(day('The day after the last. Tomorrow if left out.')),
+  from: Type.Optional(day('The first day, in UTC; by default 30 days before the end.')),
+  to: Type.Optional(day('The day after the last; by default tomorrow.')),
   by: Type.Optional(
     Type.String({
       description: `A period (\`day\`, \`week\`, \`month\`), a dimension (${DIMENSIONS.map((name) => `\`${name}\``).join(', ')}), or both separated by a comma.`,

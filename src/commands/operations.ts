@@ -79,6 +79,7 @@ interface Schema {
   description?: string
   enum?: string[]
   format?: string
+  default?: unknown
 }
 
 function addCommand(command: Command, alike: Operation[]): void {
@@ -93,13 +94,13 @@ function addCommand(command: Command, alike: Operation[]): void {
   const positionals = positionalsOf(first)
   for (const name of positionals) {
     const schema = propertiesOf(first)[name]
-    command.argument(`<${POSITIONAL_NAMES[name] ?? name}>`, schema && helpOf(schema))
+    command.argument(`<${POSITIONAL_NAMES[name] ?? name}>`, schema && helpOf(first, name))
   }
   for (const [name, schema] of Object.entries(propertiesOf(first))) {
     if (positionals.includes(name)) continue
     const flag = flagOf(name, schema)
-    if (schemaOf(first)?.required?.includes(name)) command.requiredOption(flag, helpOf(schema))
-    else command.option(flag, helpOf(schema))
+    if (schemaOf(first)?.required?.includes(name)) command.requiredOption(flag, helpOf(first, name))
+    else command.option(flag, helpOf(first, name))
   }
   action(command, async (app: App, ...given: unknown[]) => {
     const options = given[positionals.length] as Record<string, string | undefined>
@@ -113,15 +114,27 @@ function addCommand(command: Command, alike: Operation[]): void {
 // The names of positional arguments in the help, where those of the API say less.
 const POSITIONAL_NAMES: Record<string, string> = { q: 'word', organization_id: 'id', project_id: 'id' }
 
-/** The API's description, as the other options are described. At the command line a list is one word. */
-function helpOf({ type, description = '' }: Schema): string {
-  const plain = description.replaceAll('`', '').replace(/\.$/, '')
-  return type === 'array' ? `${plain}. Several are separated by commas` : plain
+/** The API's description of a property, as the other options are described: it names options, and has values and defaults. */
+function helpOf(operation: Operation, name: string): string {
+  const properties = propertiesOf(operation)
+  const schema = properties[name]!
+  const { type, enum: choices, description = '', default: value } = schema
+  const plain = description
+    .replaceAll(/`([a-z]+_[a-z_]+)`/g, (all, word) => (Object.hasOwn(properties, word) ? `--${wordsOf(word)}` : all))
+    .replaceAll('`', '')
+    .replace(/\.$/, '')
+  if (isDuration(name)) return `${plain}: 24h, 90m, 7d; by default not at all`
+  if (type === 'array') return `${plain}. Several are separated by commas`
+  if (choices && isLong(choices)) return `${plain}: ${choices.join(', ')}`
+  return value === undefined || value === false || value === '' ? plain : `${plain} (default: ${value})`
 }
 
-/** `List the keys of an organization` and `List the keys of a project` are `List the keys of an organization or a project`. */
+/** As commands say it. `List the keys of an organization` and `List the keys of a project` are `List the keys of an organization or a project`. */
 function summaryOf(alike: Operation[]): string {
-  const [first, ...others] = alike.map(({ summary }) => summary.split(' ')) as [string[], ...string[][]]
+  const [first, ...others] = alike.map(({ summary }) => summary.replace(/^Get /, 'Show ').split(' ')) as [
+    string[],
+    ...string[][],
+  ]
   const differing = others.map((words) => words.slice(words.findIndex((word, n) => word !== first[n])).join(' '))
   return [first.join(' '), ...differing.filter((text) => !first.join(' ').endsWith(text))].join(' or ')
 }
@@ -197,11 +210,13 @@ const flagOf = (name: string, schema: Schema) =>
   `--${wordsOf(name)} <${isDuration(name) ? 'time' : placeholderOf(name, schema)}>`
 
 function placeholderOf(name: string, { type, enum: choices, format }: Schema): string {
-  if (choices) return choices.join('|')
+  if (choices) return isLong(choices) ? 'value' : choices.join('|')
   if (format === 'date-time') return 'time'
   if (name.endsWith('_id')) return 'id'
   return VALUES[String(type)] ?? 'value'
 }
+// More would leave no room for the descriptions beside the options.
+const isLong = (choices: string[]) => choices.join('|').length > 40
 const VALUES: Record<string, string> = { boolean: 'true|false', integer: 'number', array: 'list' }
 /** The name under which commander keeps an option's value. */
 const optionName = (name: string) => wordsOf(name).replace(/-([a-z])/g, (_all, letter: string) => letter.toUpperCase())

@@ -3,14 +3,14 @@ import type { Command } from 'commander'
 import type { App } from '../app.ts'
 import { UsageError } from '../lib/errors.ts'
 import { checkRateLimit } from '../limits/setting.ts'
-import { listOrganizations } from '../tenants/tenants.ts'
+import { listOrganizations } from '../tenants/listing.ts'
 import { action } from './command.ts'
 import { addOperations, runOperation } from './operations.ts'
 import { describeResponse, table } from './text.ts'
 
 interface Options {
   oneOffCharge?: string
-  maxAmount: string[]
+  maxAmount?: string[]
   rateLimit?: string
   eraseAtProvider?: string
 }
@@ -34,11 +34,20 @@ export async function register(program: Command): Promise<void> {
       }
     },
   )
-  action(org.command('list').description('List organizations'), async ({ db }) => {
-    const list = await listOrganizations(db)
-    const columns = ['id', 'name', 'one_off_charge_enabled', 'created_at']
-    return { json: list, text: list.length > 0 ? table(list, columns) : 'There is no organization yet.' }
-  })
+  action(
+    org
+      .command('list')
+      .description('List organizations')
+      .option('--search <text>', 'Only those with this text in their id or name, case-insensitive'),
+    async ({ db }, { search }: { search?: string }) => {
+      const list = await listOrganizations(db, search ?? null)
+      const none = search === undefined ? 'There is no organization yet.' : 'Nothing found.'
+      return {
+        json: list,
+        text: list.length > 0 ? table(list, ['id', 'name', 'one_off_charge_enabled', 'created_at']) : none,
+      }
+    },
+  )
   action(
     org
       .command('set <id>')
@@ -48,7 +57,6 @@ export async function register(program: Command): Promise<void> {
         '--max-amount <amount>',
         'Maximum of one charge in major units: 500, or JPY=50000 for one currency; repeatable',
         collect,
-        [],
       )
       .option(
         '--erase-at-provider <how>',
@@ -66,7 +74,7 @@ export async function register(program: Command): Promise<void> {
 }
 
 /** Checks all options before it sets any, so that a refused command changes nothing. Returns the organization. */
-async function set(app: App, id: string, { oneOffCharge, maxAmount, rateLimit, eraseAtProvider }: Options) {
+async function set(app: App, id: string, { oneOffCharge, maxAmount = [], rateLimit, eraseAtProvider }: Options) {
   if ([oneOffCharge, maxAmount[0], rateLimit, eraseAtProvider].every((one) => one === undefined))
     throw new UsageError('Nothing to set: give --one-off-charge, --max-amount, --erase-at-provider or --rate-limit.')
   checkChoice('--erase-at-provider', ['off', 'on', 'delete'], eraseAtProvider)
@@ -105,4 +113,4 @@ const readLimit = (text: string): [currency: string, amount: string] => {
   return equals < 0 ? ['*', text] : [text.slice(0, equals), text.slice(equals + 1)]
 }
 
-const collect = (value: string, before: string[]) => [...before, value]
+const collect = (value: string, before: string[] = []) => [...before, value]

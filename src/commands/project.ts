@@ -1,6 +1,6 @@
 // tundish project: creates, lists and limits projects.
 import type { Command } from 'commander'
-import { listProjects } from '../tenants/tenants.ts'
+import { listProjects } from '../tenants/listing.ts'
 import { action } from './command.ts'
 import { addOperations, runOperation } from './operations.ts'
 import { table } from './text.ts'
@@ -40,11 +40,17 @@ export async function register(program: Command): Promise<void> {
       return { json, text: `Each key of project ${id} may send ${describeRate(String(json.rate_limit))}.` }
     },
   )
-  action(project.command('list').description('List projects'), async ({ db }) => {
-    const list = await listProjects(db)
-    const columns = ['id', 'organization_id', 'name', 'created_at']
-    return { json: list, text: list.length > 0 ? table(list, columns) : 'There is no project yet.' }
-  })
+  action(
+    project
+      .command('list')
+      .description('List projects')
+      .option('--search <text>', 'Only those with this text in their id or name, case-insensitive'),
+    async ({ db }, { search }: { search?: string }) => {
+      const list = await listProjects(db, search ?? null)
+      const none = search === undefined ? 'There is no project yet.' : 'Nothing found.'
+      return { json: list, text: list.length > 0 ? table(list, ['id', 'organization_id', 'name', 'created_at']) : none }
+    },
+  )
 }
 
 /** `off`, `default` or `200/1000` as part of a sentence. */

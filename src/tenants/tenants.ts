@@ -89,28 +89,6 @@ export async function createProject(
   })
 }
 
-export async function listOrganizations(db: Db) {
-  const rows = await db.query(`
-    select id, name, created_at, one_off_charge_enabled, one_off_charge_max_amount from organizations order by id`)
-  return rows.map((row) => ({
-    id: row.id!,
-    name: row.name!,
-    created_at: instantFromPg(row.created_at!),
-    one_off_charge_enabled: row.one_off_charge_enabled === 't',
-    one_off_charge_max_amount: JSON.parse(row.one_off_charge_max_amount!) as Record<string, string>,
-  }))
-}
-
-export async function listProjects(db: Db) {
-  const rows = await db.query('select id, organization_id, name, created_at from projects order by id')
-  return rows.map((row) => ({
-    id: row.id!,
-    organization_id: row.organization_id!,
-    name: row.name!,
-    created_at: instantFromPg(row.created_at!),
-  }))
-}
-
 /** What an erasure does at payment providers: nothing, empty the customer there, or delete it. */
 export type EraseAtProvider = 'off' | 'on' | 'delete'
 

@@ -44,16 +44,27 @@ describe('the command line', () => {
 
   for (const [words, line] of [
     ['keys list', 'List the secret keys of an organization or a project'],
-    ['figures show', 'Get figures of a project or an organization, the sums of its projects'],
+    ['figures show', 'Show figures of a project or an organization, the sums of its projects'],
     ['search', 'Usage: tundish search [options] <word>'],
     ['order list', '--status <processing|succeeded|failed|cancelled>'],
     ['order refund', '--soft-refund <true|false>'],
+    ['order refund', 'With an amount, --idempotency-key is required'],
+    ['order stuck', '--minutes <number> How long is too long, in minutes (default: 10)'],
+    ['keys rotate', 'How long the old key stays valid: 24h, 90m, 7d; by default not at all'],
+    ['event list', '--type <value> Only events of this kind: subscription.created, '],
+    ['project list', '--search <text>'],
   ] as const) {
     test(`help of ${words} has: ${line}`, async () => {
       const { stdout } = await tundishAgain([...words.split(' '), '--help'])
       assert.ok(stdout.replaceAll(/\s+/g, ' ').includes(line), stdout)
     })
   }
+
+  test('help of a group has its commands in alphabetical order', async () => {
+    const { stdout } = await tundishAgain(['project', '--help'])
+    const names = [...stdout.split('Commands:\n')[1]!.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name)
+    assert.deepEqual(names, ['create', 'help', 'list', 'names', 'readers', 'set', 'show', 'state'])
+  })
 
   test('--version is that of the package', async () => {
     const { version } = JSON.parse(await readFile(join(import.meta.dirname, '../../package.json'), 'utf8'))

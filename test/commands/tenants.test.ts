@@ -32,6 +32,8 @@ describe('organizations, projects and keys', () => {
     assert.match(made.secret_key, KEY)
     const [listed] = await json('org', 'list')
     assert.equal(listed.name, 'Acme')
+    assert.deepEqual(await json('org', 'list', '--search', 'aCM'), [listed])
+    assert.deepEqual(await json('org', 'list', '--search', '%'), [])
     assert.doesNotMatch(JSON.stringify(listed), /secret_/)
   })
 
@@ -119,6 +121,8 @@ describe('organizations, projects and keys', () => {
     assert.equal(made.webhook_secret, `whsec_${Buffer.from(made.secret_key).toString('base64')}`)
     const [listed] = await json('project', 'list')
     assert.deepEqual([listed.id, listed.organization_id], ['shop', 'owner'])
+    assert.equal((await json('project', 'list', '--search', 'HO')).length, 1)
+    assert.equal((await run('project', 'list', '--search', 'owner')).stdout, 'Nothing found.\n')
     const { code, stderr } = await run('project', 'create', 'other', '--org', 'nobody')
     assert.deepEqual([code, stderr], [1, 'There is no organization "nobody".\n'])
   })
