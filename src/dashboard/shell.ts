@@ -12,6 +12,8 @@ export interface Page {
   hasPeriod?: boolean
   /** Whether the page has figures by day, week or month. */
   isGrouped?: boolean
+  /** Whether the page compares figures with those of an earlier period. */
+  isCompared?: boolean
   /** Links beside the title. */
   actions?: Piece
 }
@@ -80,7 +82,8 @@ ${body}
 `.text
 }
 
-export function shell(view: View, { title, body, hasPeriod = false, isGrouped = hasPeriod, actions }: Page): Html {
+export function shell(view: View, page: Page): Html {
+  const { title, body, hasPeriod = false, actions } = page
   const { session, query, test } = view
   return html`<body hx-boost="true">
 <a class="skip" href="#content">Skip to content</a>
@@ -110,7 +113,7 @@ export function shell(view: View, { title, body, hasPeriod = false, isGrouped = 
     <div class="heading"><h1>${title}</h1><div class="actions">${actions}</div></div>
     ${message(query)}
     ${test && hasPeriod ? html`<p class="note">Sandbox and preview data is included. <a href="${view.href(view.path, { ...allChoices(view), test: null })}">Exclude it</a></p>` : ''}
-    ${hasPeriod && periodChooser(view, { isGrouped })}
+    ${hasPeriod && periodChooser(view, page)}
     ${body}
   </main>
 </div>

@@ -100,3 +100,9 @@ test('two lists of a page have pages of their own', async () => {
   const rows = (text: string) => text.split('id="refunds"')[1]!.split('</table>')[0]!.split('<tr>').length - 2
   assert.deepEqual([rows(first), rows(second)], [20, 10])
 })
+
+test('the audit log has its changes without the text of the button that shows them', async () => {
+  await dashboard.visit(`/keys/project/${dashboard.project.id}`, { cookie, form: { name: 'new' } })
+  const [, newest] = linesOf(await see('/audit?csv=audit'))
+  assert.match(newest!, /,key\.created,key [^,]+,"after \{""name"":""new""/)
+})

@@ -55,6 +55,12 @@ test('a steady business is unchanged over every period, though today has hardly 
   assert.match(await see('/revenue?period=7d'), /changes compare the 6 days until yesterday with the 6 days before/)
 })
 
+test('a page without changes does not say what changes compare, and keeps the choice for the others', async () => {
+  const text = await see('/funnels?period=30d&compare=year')
+  assert.doesNotMatch(text, /changes compare|name="compare"><option/)
+  assert.match(text, /<input type="hidden" name="compare" value="year">/)
+})
+
 test('last month is compared with the month before, and this month with the same days of last month', async () => {
   const firstOf = (day: string) => `${day.slice(0, 7)}-01`
   const lastMonth = firstOf(addDays(firstOf(today), -1))

@@ -159,6 +159,16 @@ function draw(figure) {
   })
 }
 
+/** Draws all charts again, in the present colors. */
+function redraw() {
+  for (const figure of document.querySelectorAll('figure[data-chart]')) {
+    const canvas = figure.querySelector('canvas')
+    Chart.getChart(canvas)?.destroy()
+    delete canvas.dataset.drawn
+    draw(figure)
+  }
+}
+
 function localTimes(root) {
   for (const one of root.querySelectorAll('time[datetime]')) {
     const at = new Date(one.getAttribute('datetime'))
@@ -210,4 +220,6 @@ document.addEventListener('htmx:beforeSwap', (event) => {
 document.addEventListener('htmx:sendError', ({ detail: { boosted, pathInfo } }) => {
   if (boosted) location.assign(pathInfo.finalRequestPath)
 })
+// On paper the theme is light.
+for (const media of ['print', '(prefers-color-scheme: dark)']) matchMedia(media).addEventListener('change', redraw)
 enhance(document)

@@ -45,6 +45,7 @@ export async function funnels(view: View): Promise<Page> {
     title: 'Funnels',
     hasPeriod: true,
     isGrouped: false,
+    isCompared: false,
     body: html`${(sum.values.sessions ?? 0) > 0 && section('From session to payment', stepsOf(sum), { note: 'Sessions that began in this period. Their later steps are counted whenever they happened.' })}
       ${tableSection(view, 'funnels', content, { empty })}`,
   }

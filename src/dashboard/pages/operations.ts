@@ -7,7 +7,7 @@ import { duration, id, number, status, time } from '../format.ts'
 import { html } from '../html.ts'
 import { type Listed, listed, pageLinks } from '../lists.ts'
 import { chosenFilters, facts, filters, tableSection } from '../parts.ts'
-import { cell, type Table } from '../sheet.ts'
+import { type Cell, cell, type Table } from '../sheet.ts'
 import { noProject, type Page } from '../shell.ts'
 import { projectOf, type View } from '../view.ts'
 
@@ -96,10 +96,12 @@ export async function audit(view: View): Promise<Page> {
   }
 }
 
-function change({ before, after }: Result) {
-  if (!before && !after) return ''
-  const text = (value: object | null) => value && JSON.stringify(value)
-  return html`<details><summary>Show</summary>${before && html`<pre>before ${text(before)}</pre>`}${after && html`<pre>after ${text(after)}</pre>`}</details>`
+function change({ before, after }: Result): Cell {
+  const texts = Object.entries({ before, after }).flatMap(([when, value]) =>
+    value ? [`${when} ${JSON.stringify(value)}`] : [],
+  )
+  const shown = html`<details><summary>Show</summary>${texts.map((text) => html`<pre>${text}</pre>`)}</details>`
+  return cell(texts.length > 0 && shown, texts.join(' '))
 }
 
 export async function doctor(view: View): Promise<Page> {
