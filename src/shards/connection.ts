@@ -79,7 +79,7 @@ export async function skipForeignKeyChecks({ query }: Connection): Promise<boole
   }
 }
 
-const INSUFFICIENT_PRIVILEGE = '42501'
+export const INSUFFICIENT_PRIVILEGE = '42501'
 
 /** Runs `work` in a transaction, which is rolled back if it throws. */
 export async function inTransaction<T>({ query }: Connection, work: () => Promise<T>): Promise<T> {

@@ -5,7 +5,7 @@ import pg from 'pg'
 import { identifier } from '../backup/sql-names.ts'
 import { Refusal } from '../lib/errors.ts'
 import { isUnavailable, sqlState } from '../lib/pg/errors.ts'
-import { type Connection, connectTo } from './connection.ts'
+import { type Connection, connectTo, INSUFFICIENT_PRIVILEGE } from './connection.ts'
 import type { Shard } from './shard.ts'
 import type { TenantTable } from './tenant-tables.ts'
 
@@ -60,11 +60,7 @@ export async function startCopy(
   tables: readonly TenantTable[],
 ): Promise<void> {
   const name = nameOf(organization)
-  const filters = tables.map(({ name: table, condition }) => `${identifier(table)} where (${condition})`)
-  await from.query(`create publication ${name} for table ${filters.join(', ')}`)
-  // Before the subscription: creating a slot waits for all transactions that write on this server. If the subscription
-  // created it, in a transaction on the other one, two moves in opposite directions would wait for each other for ever.
-  await from.query(`select pg_create_logical_replication_slot($1, 'pgoutput')`, [name])
+  await publish(from, name, tables)
   const address = pg.escapeLiteral(from.shard.replicationUrl)
   try {
     await to.query(`create subscription ${name} connection ${address} publication ${name} with (create_slot = false)`)
@@ -78,6 +74,21 @@ export async function startCopy(
   await untilCopied(from, to, name)
   const [behind] = await from.query('select pg_current_wal_lsn() as at')
   await untilReplicated(from, to, name, `'${behind!.at}'::pg_lsn - ${NEARLY_BYTES}`)
+}
+
+async function publish({ shard, query }: Connection, name: string, tables: readonly TenantTable[]): Promise<void> {
+  const filters = tables.map(({ name: table, condition }) => `${identifier(table)} where (${condition})`)
+  try {
+    await query(`create publication ${name} for table ${filters.join(', ')}`)
+    // Before the subscription: creating a slot waits for all transactions that write on this server. If the subscription
+    // created it, in a transaction on the other one, two moves in opposite directions would wait for each other for ever.
+    await query(`select pg_create_logical_replication_slot($1, 'pgoutput')`, [name])
+  } catch (error) {
+    if (sqlState(error) !== INSUFFICIENT_PRIVILEGE) throw error
+    throw new Refusal(
+      `The role of ${shard.name} may not replicate (${(error as Error).message}): run "alter role … replication" there; its tables must be its own.`,
+    )
+  }
 }
 
 /** Waits for the copy of all tables. Throws a `Refusal` when PostgreSQL only fails: it would try for ever. */

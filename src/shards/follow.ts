@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { UsageError } from '../lib/errors.ts'
-import { causeOf } from '../lib/pg/errors.ts'
+import { causeOf, sqlState } from '../lib/pg/errors.ts'
 import { type Connection, connectTo } from './connection.ts'
 import { type Directory, directoryOf, type Part, type Places, readPart, stateOf } from './directory.ts'
 import { processAt, readMaps, whyNotLoaded, writeMaps } from './haproxy.ts'
@@ -40,8 +40,12 @@ export async function readDirectory(
   return { ...directoryWith(parts, shards, readMaps(folder)), unreachable: unreachable.sort() }
 }
 
+const UNDEFINED_TABLE = '42P01'
+
 const cannotBeReached = ({ name }: Shard, error: unknown) =>
-  `The shard ${name} cannot be reached (${error instanceof UsageError ? error.message : causeOf(error)}).`
+  sqlState(error) === UNDEFINED_TABLE
+    ? `The shard ${name} has no tables of Tundish: start Tundish there.`
+    : `The shard ${name} cannot be reached (${error instanceof UsageError ? error.message : causeOf(error)}).`
 
 /** The shards that have no part yet keep their places of before. */
 function directoryWith(parts: ReadonlyMap<string, Part>, shards: readonly Shard[], before: Places): Directory {

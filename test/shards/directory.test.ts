@@ -100,6 +100,17 @@ async function emptyHaproxy(socket: string, commands: string[], pid = '1') {
   return { stop }
 }
 
+test('a shard that Tundish was never started on is named', async () => {
+  const empty = Object.assign(new URL(databases.north.url), { pathname: '/postgres' }).href
+  write('empty', { DATABASE_URL: empty, MASTER_KEY: masterKey })
+  const { code, stdout } = await directory()
+  rmSync(join(settings, 'empty.env'))
+  assert.equal(code, 1)
+  assert.deepEqual(JSON.parse(stdout).unreachable, [
+    'The shard empty has no tables of Tundish: start Tundish there. Its entries stay as they were.',
+  ])
+})
+
 test('an organization on two shards is served by neither, and is named', async () => {
   for (const shard of ['north', 'south'] as const) await create(shard, 'twin')
   const { code, stdout } = await directory()
