@@ -81,6 +81,18 @@ export async function noteArrival(query: Query, organization: string, { id }: Ma
   )
 }
 
+/**
+ * Keeps reads of these projects away from replicas of the new shard that have not replayed the move. A replica is only used
+ * if it has replayed every erasure of the project, and the move counts as one.
+ */
+export async function countAsErasure(query: Query, projects: string[]): Promise<void> {
+  await query(
+    `insert into erasure_marks as m (project_id, number) select unnest($1::text[]), 1
+     on conflict (project_id) do update set number = m.number + 1`,
+    [projects],
+  )
+}
+
 /** The move that brought each organization to a shard, for those that were moved there. */
 export async function readArrivals(query: Query): Promise<Map<string, string>> {
   const rows = await query(`select substr(name, 7) as id, value from instance where name like 'moved %'`)

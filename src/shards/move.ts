@@ -19,7 +19,7 @@ import { checkReplication, endCopy, finishCopy, startCopy } from './copy-ahead.t
 import { lackingOf } from './difference.ts'
 import { markOf, takeBack, takeBackAll } from './give-up.ts'
 import { hold, projectsOf, untilCharged } from './hold.ts'
-import { close, fence, giveKeysBack, hasArrived, type Mark, noteArrival, setMark } from './mark.ts'
+import { close, countAsErasure, fence, giveKeysBack, hasArrived, type Mark, noteArrival, setMark } from './mark.ts'
 import { removeOrganization } from './remove-organization.ts'
 import type { Shard } from './shard.ts'
 import { type TenantTable, tenantTables } from './tenant-tables.ts'
@@ -115,6 +115,7 @@ async function cutOver(moving: Moving, mark: Mark, startMs: number): Promise<Mov
       rows = await compare(source, target, tables)
       await releaseIds(target.query, organization)
       await noteArrival(target.query, organization, mark)
+      await countAsErasure(target.query, projects)
       // Fails if its locks are lost: then another process may have given the move up.
       await source.query('select 1')
     })
