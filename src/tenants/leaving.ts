@@ -22,6 +22,10 @@ const exists = (prefix: string, organization: string) =>
 export const LEAVING_PROJECTS = `array(
   select p.id from instance i join projects p on p.organization_id = substr(i.name, 6) collate "C" where i.name like 'move %')`
 
+/** SQL: whether the key of this row was valid until a move ended it. The mark of the move has its id. */
+export const isEndedByMove = (key: string) => `exists (select from instance i
+  where i.name = ('move ' || ${key}.organization_id) collate "default" and i.value::jsonb -> 'keys' ? ${key}.id::text)`
+
 /** For a request that came to this shard before the move, or through a directory that does not know of it yet. */
 export const beingMoved = () => tryLater('database_unavailable', 'The organization is being moved: try again.')
 

@@ -9,6 +9,7 @@ import type { Seal } from '../lib/secrets.ts'
 import { isName } from '../lib/text.ts'
 import { instantFromPg } from '../lib/time.ts'
 import { hashKey, makeKey, webhookSecret } from './key-text.ts'
+import { isEndedByMove } from './leaving.ts'
 import { refuseReserved } from './reserved-ids.ts'
 
 /** The owner of a key; a project's key has a `project_id`, an organization's key has none. */
@@ -159,11 +160,12 @@ export async function regenerateKey(
   })
 }
 
-/** The holder of the valid key with this hash. One prepared statement, at the primary. */
-export async function findKey(db: Db, hash: Buffer): Promise<KeyHolder | undefined> {
+/** The holder of the valid key with this hash; `leaving` if a move to another shard has ended it. One prepared statement. */
+export async function findKey(db: Db, hash: Buffer): Promise<KeyHolder | 'leaving' | undefined> {
   const [row] = await db.read(FIND_KEY, [hash])
   if (!row) return undefined
-  const [organization_id, project_id, key_id, rate, burst] = row.texts() as string[]
+  const [organization_id, project_id, key_id, rate, burst, valid] = row.texts() as string[]
+  if (valid === 'f') return 'leaving'
   const limit = rate === null ? null : { rate: Number(rate), burst: Number(burst) }
   return { organization_id: organization_id!, project_id: project_id!, key_id: key_id!, rate: limit }
 }
@@ -172,9 +174,10 @@ const FIND_KEY = {
   name: 'find key',
   text: `select k.organization_id, k.project_id, k.id,
            case when k.project_id is null then o.rate_limit else p.rate_limit end,
-           case when k.project_id is null then o.rate_limit_burst else p.rate_limit_burst end
+           case when k.project_id is null then o.rate_limit_burst else p.rate_limit_burst end, v.valid
          from secret_keys k join organizations o on o.id = k.organization_id left join projects p on p.id = k.project_id
-         where k.hash = $1 and (k.expires_at is null or k.expires_at > db_clock())`,
+           cross join lateral (select k.expires_at is null or k.expires_at > db_clock() as valid) v
+         where k.hash = $1 and (v.valid or ${isEndedByMove('k')})`,
 }
 
 /** Throws a `Refusal` if there is no organization with this id. */

@@ -199,7 +199,13 @@ test('a move that was killed is begun anew, and the first shard accepts the keys
   )
   const command = 'tundish shards move shop --in FOLDER --from SHARD --to b'
   assert.equal(fix, `Finish it: ${command}. To give it up: the same with --give-up.`)
-  await until('the key to be forgotten', async () => (await charge('a')).status === 401)
+  // Not 401, for which callers would not try again.
+  await until('the key to be forgotten', async () => (await charge('a')).status === 503)
+  assert.equal((await charge('a')).headers.get('x-error-code'), 'database_unavailable')
+  const { status } = await fetch(`${servers['a']!.url}/public/v1/products`, {
+    headers: { 'Service-Secret': 'another' },
+  })
+  assert.equal(status, 401)
   const newer = '9999'
   await clusters['b']!.query(
     `insert into schema_migrations (version, name, breaking) values (${newer}, 'later', false)`,
