@@ -14,7 +14,7 @@ import type { StripeEvent } from '../ingest/stripe/refresh.ts'
 import { isUuid } from '../lib/ids.ts'
 import type { AccountName } from '../providers/account.ts'
 import type { Hint, Notification } from '../providers/notification.ts'
-import { type Provider, ProviderError } from '../providers/provider.ts'
+import { errorOf, type Provider, ProviderError } from '../providers/provider.ts'
 import { storeFeesOfOrder } from './fees.ts'
 import { updateSavedCard } from './saved-card.ts'
 
@@ -23,6 +23,9 @@ export type NotificationContext = BillingContext &
     /** Counts a notification, by subject and outcome, for metrics. */
     countNotification(psp: string, about: Hint['about'], outcome: 'handled' | 'repeated' | 'refused' | 'failed'): void
   }
+
+/** A notification has to be handled later, although the provider can be asked. */
+export class ReceivedTooEarly extends ProviderError {}
 
 /**
  * Handles a notification of a connected account; one that was handled before is skipped. When it returns, every change that
@@ -79,7 +82,7 @@ const REFRESH_MS = 60_000
 async function adoptRefunds(...given: Parameters<typeof adoptRefundsOfCharge>): Promise<void> {
   const adoptions = await adoptRefundsOfCharge(...given)
   if (adoptions?.includes('may_be_ours'))
-    throw new ProviderError('A refund of ours in progress has the amount of one that was made at the provider.')
+    throw new ReceivedTooEarly('A refund of ours in progress has the amount of one that was made at the provider.')
 }
 
 async function follow(context: BillingContext, account: AccountName, provider: Provider, hint: Hint): Promise<void> {
@@ -100,7 +103,7 @@ async function follow(context: BillingContext, account: AccountName, provider: P
       if (!(await findByCharge(context.db.query, [...at], hint.chargeTransactionId))) return
       const disputes = await provider.disputesOf?.(hint)
       if (disputes === undefined) return
-      if (!Array.isArray(disputes)) throw new ProviderError(disputes.why)
+      if (!Array.isArray(disputes)) throw errorOf(disputes)
       await recordDisputes(context, [...at], disputes)
       return
     }

@@ -2,8 +2,8 @@
 import { isUnavailable } from '../lib/pg/errors.ts'
 import { repeat } from '../lib/repeat.ts'
 import type { AccountName } from '../providers/account.ts'
-import { type Provider, ProviderError } from '../providers/provider.ts'
-import { handleNotification, type NotificationContext } from './handle.ts'
+import { NotPermitted, type Provider, ProviderError } from '../providers/provider.ts'
+import { handleNotification, type NotificationContext, ReceivedTooEarly } from './handle.ts'
 
 // The pause of an idle reader before it looks for a due account again.
 const IDLE_MS = 5_000
@@ -12,7 +12,7 @@ const EVERY_S = 5 * 60
 const RETRY_S = 60
 // The number of accounts that one process reads concurrently, each page by page.
 const AT_ONCE = 4
-// So many failures in a row are an outage of the provider; fewer are of these notifications, and do not hold up the others.
+// So many look-ups that fail in a row are an outage of the provider, which ends the run.
 const OUTAGE = 5
 // Renewed at each page, which takes at most one call with its deadline, and some look-ups.
 const LEASE_S = 10 * 60
@@ -112,29 +112,35 @@ async function read(
       // The next run reads the remaining notifications, from the same instant on.
       if (signal.aborted) return { until: null, pauseS: 0 }
       newestS = Math.max(newestS, notification.createdS)
-      const isHandled = await tryToHandle(context, account, provider as Provider, notification)
-      failuresInARow = isHandled ? 0 : failuresInARow + 1
+      const outcome = await tryToHandle(context, account, provider as Provider, notification)
+      failuresInARow = outcome === 'look-up failed' ? failuresInARow + 1 : 0
       if (failuresInARow === OUTAGE) return { until: null, pauseS: RETRY_S }
-      if (!isHandled) oldestFailedS = Math.min(oldestFailedS, notification.createdS)
+      if (outcome !== 'handled') oldestFailedS = Math.min(oldestFailedS, notification.createdS)
     }
   }
   const untilS = Math.min(newestS, oldestFailedS)
   return { until: untilS > 0 ? String(untilS) : null, pauseS: EVERY_S }
 }
 
-/** Returns false, and logs why, if a notification cannot be handled. Throws if the database is unavailable. */
-async function tryToHandle(...given: Parameters<typeof handleNotification>): Promise<boolean> {
+/** Logs why a notification cannot be handled. Throws if the database is unavailable. */
+async function tryToHandle(
+  ...given: Parameters<typeof handleNotification>
+): Promise<'handled' | 'not handled' | 'look-up failed'> {
   const [{ log }, account, , { kind }] = given
   try {
     await handleNotification(...given)
-    return true
+    return 'handled'
   } catch (error) {
     if (isUnavailable(error)) throw error
     if (error instanceof ProviderError) log.warn({ ...account, kind, why: error.message }, NOT_HANDLED)
     else log.error({ err: error, ...account, kind }, NOT_HANDLED)
-    return false
+    return mayBeOutage(error) ? 'look-up failed' : 'not handled'
   }
 }
+
+/** Without a permission, and for a notification that is too early, the provider did respond. */
+const mayBeOutage = (error: unknown) =>
+  error instanceof ProviderError && !(error instanceof NotPermitted) && !(error instanceof ReceivedTooEarly)
 
 const NOT_HANDLED = 'A notification from the list was not handled; it is read again.'
 

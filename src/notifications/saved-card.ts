@@ -1,7 +1,7 @@
 // Follows a saved card at the provider: stores what changed on it, and removes one that was detached, so that it is not charged.
 import type { BillingContext } from '../billing/context.ts'
 import type { AccountName } from '../providers/account.ts'
-import { type Provider, ProviderError } from '../providers/provider.ts'
+import { errorOf, type Provider } from '../providers/provider.ts'
 
 /**
  * Stores the card's present network, last four digits and expiry. Removes its token if it is attached to no customer any more;
@@ -18,7 +18,7 @@ export async function updateSavedCard(
   const [saved] = await db.query(IS_SAVED, key)
   if (!saved) return
   const card = await provider.savedCard(token)
-  if (card && 'outcome' in card) throw new ProviderError(card.why)
+  if (card && 'outcome' in card) throw errorOf(card)
   if (card && card.customer !== null) {
     const { network, last4, expirationDate } = card
     const digits = last4 !== null && /^[0-9]{4}$/.test(last4) ? last4 : null

@@ -222,3 +222,8 @@ export class NotPermitted extends ProviderError {
     this.permission = permission
   }
 }
+
+/** The error of a look-up without an outcome. */
+export function errorOf({ why, missingPermission }: Unknown): ProviderError {
+  return missingPermission === undefined ? new ProviderError(why) : new NotPermitted(missingPermission)
+}

@@ -1,7 +1,7 @@
 // Adopts the refunds of a charge at the provider, for notifications, which are only hints, and for `reconcile`.
 import { endWhenStalled } from '../../lib/pg/stalled.ts'
 import type { Query, Statement } from '../../lib/pg/types.ts'
-import { type Provider, ProviderError, type RefundAtProvider } from '../../providers/provider.ts'
+import { errorOf, type Provider, ProviderError, type RefundAtProvider } from '../../providers/provider.ts'
 import {
   AT_PROVIDER,
   type AtProvider,
@@ -30,7 +30,7 @@ export async function adoptRefundsOfCharge(
   const order = await findByCharge(context.db.query, at, chargeTransactionId)
   if (!order) return undefined
   const refunds = await provider.refundsOf({ chargeTransactionId })
-  if (!Array.isArray(refunds)) throw new ProviderError(refunds.why)
+  if (!Array.isArray(refunds)) throw errorOf(refunds)
   const adoptions: Adoption[] = []
   for (const refund of refunds) adoptions.push(await bringUpToDate(context, order, refund))
   return adoptions

@@ -3,13 +3,14 @@ import type { App } from '../../app.ts'
 import { Refusal } from '../../lib/errors.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
 import { repeat } from '../../lib/repeat.ts'
-import { ProviderError } from '../../providers/provider.ts'
+import { NotPermitted, ProviderError } from '../../providers/provider.ts'
 import { Interrupted } from '../load.ts'
 import { storedIds, storedLinks } from './context.ts'
 import { storedFees } from './fees.ts'
 import { type Held, holdImport } from './hold.ts'
 import { changedBy, refresh, type StripeEvent } from './refresh.ts'
 import { runImport, Stopped } from './run.ts'
+import { NotPermitted as ListNotPermitted } from './source.ts'
 import { openSource } from './start.ts'
 import { backgroundStates, findState, followersOf, type ImportState, saveState } from './state.ts'
 import { emptyTally } from './tally.ts'
@@ -106,6 +107,7 @@ export async function refreshFromStripe(
       count += await refresh(app, context, changed, signal)
     }
   } catch (error) {
+    if (error instanceof ListNotPermitted) throw new NotPermitted(error.permission)
     if (error instanceof Refusal || signal.aborted) throw new ProviderError(`could not be read: ${String(error)}`)
     throw error
   } finally {

@@ -3,12 +3,21 @@ import type { Clock } from '../../lib/clock.ts'
 import { Refusal } from '../../lib/errors.ts'
 import { ProviderError } from '../../providers/provider.ts'
 import { type Params, pathOf, STRIPE_API_URL, StripeApi, type StripeResponse } from '../../providers/stripe/api.ts'
+import { notPermitted } from '../../providers/stripe/permissions.ts'
 
 /** The object at which a list continues was deleted at Stripe. */
 export class CursorGone extends Error {}
 
 /** The secret key has no permission to read a list. */
-export class NotPermitted extends Refusal {}
+export class NotPermitted extends Refusal {
+  /** By Stripe's name of it. */
+  readonly permission: string
+
+  constructor(path: string, error: StripeResponse['error']) {
+    super(`The secret key may not read ${path.replace('/v1/', '')}: give it the read permission at Stripe.`)
+    this.permission = notPermitted(path, error).permission
+  }
+}
 
 export interface Page<T> {
   data: T[]
@@ -72,7 +81,7 @@ export class StripeSource {
   /** The id of the account that the key belongs to. */
   async accountId(): Promise<string> {
     const { status, body, error } = await this.#get('/v1/account', {})
-    if (status !== 200) throw refusal('account', status, error)
+    if (status !== 200) throw refusal('/v1/account', status, error)
     return String(body['id'])
   }
 
@@ -122,13 +131,10 @@ export class StripeSource {
 /** Whether the call may succeed later: too many calls, a lock, or an error at Stripe. */
 const isPassing = (status: number) => status === 409 || status === 429 || status >= 500
 
-function refusal(what: string, status: number, error: StripeResponse['error']): Refusal {
+function refusal(path: string, status: number, error: StripeResponse['error']): Refusal {
   if (status === 401) return new Refusal('Stripe rejects the secret key: connect the merchant account again.')
-  if (status === 403)
-    return new NotPermitted(
-      `The secret key may not read ${what.replace('/v1/', '')}: give it the read permission at Stripe.`,
-    )
+  if (status === 403) return new NotPermitted(path, error)
   return new Refusal(
-    `Stripe answered ${status} (${String(error['code'] ?? error['type'] ?? 'no reason')}) for ${what}.`,
+    `Stripe answered ${status} (${String(error['code'] ?? error['type'] ?? 'no reason')}) for ${path}.`,
   )
 }

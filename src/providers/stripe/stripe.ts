@@ -7,10 +7,9 @@ import {
   type Card,
   type ChargeRequest,
   type Dispute,
+  errorOf,
   type Movement,
-  NotPermitted,
   type Provider,
-  ProviderError,
   type Reference,
   type RefundReference,
   type RefundRequest,
@@ -215,8 +214,4 @@ export class StripeProvider implements Provider {
   #read<T>(signal: AbortSignal | undefined, call: (deadline: AbortSignal) => Promise<T>): Promise<T | Unknown> {
     return this.#guard.run(call, signal, { moves: false })
   }
-}
-
-function errorOf({ why, missingPermission }: Unknown): ProviderError {
-  return missingPermission === undefined ? new ProviderError(why) : new NotPermitted(missingPermission)
 }
