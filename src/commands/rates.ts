@@ -32,7 +32,10 @@ export function register(program: Command): void {
       await storeRates(db, read, org ?? null)
       await addEntry(app, commandLine(), { action: 'rates.loaded', target, after: result })
       const span = days.length > 0 ? `, ${result.first_day} to ${result.last_day}` : ''
-      return { json: result, text: `${read.length} rates of ${days.length} days loaded${span}.` }
+      return {
+        json: result,
+        text: `${read.length} rates of ${days.length} ${days.length === 1 ? 'day' : 'days'} loaded${span}.`,
+      }
     },
   )
 }

@@ -41,7 +41,7 @@ function parse(line: string): JsonValue {
     return readJson(line, EXACT)
   } catch (error) {
     if (!(error instanceof JsonError)) throw error
-    if (!(error instanceof NumberRangeError)) throw new BadLine(error.message)
+    if (!(error instanceof NumberRangeError)) throw new BadLine(`not JSON: ${error.message}`)
     const field = pathOfNumber(line, error)
     throw new BadLine(field ? `${shorten(field, 64)} ${error.rule}` : error.message)
   }

@@ -29,7 +29,7 @@ describe('rates load', () => {
     const user = await shop.customer()
     const { order_id } = (await shop.charge(user, { amount: 8, currency_code: 'GBP' })).body
     assert.equal((await shop.report({ order_id }))[0].amount_usd, 12.5, 'of a rate that stands twice the last one')
-    assert.match((await run('rates', 'load', file, '--org', other.id)).stdout, /^3 rates of 1 days loaded/)
+    assert.match((await run('rates', 'load', file, '--org', other.id)).stdout, /^3 rates of 1 day loaded/)
     const rows = await billing.db.query('select organization_id, count(*) from exchange_rates group by 1 order by 1')
     assert.deepEqual(
       rows,

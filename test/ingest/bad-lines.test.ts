@@ -28,7 +28,7 @@ describe('a bad line', () => {
       erased: 0,
       rejected: 3,
       rejects: [
-        { source: 'file', line: 3, reason: 'column 2: expected a name in double quotes' },
+        { source: 'file', line: 3, reason: 'not JSON: column 2: expected a name in double quotes' },
         { source: 'file', line: 5, reason: 'profile has no field "mail"' },
         { source: 'file', line: 4, reason: 'session.profile_id refers to an unknown profile: nobody' },
       ],

@@ -19,7 +19,7 @@ test('a line is an object with a known record and its data, and nothing else', (
 })
 
 test('invalid JSON, and JSON that would lose something, is reported with its column', () => {
-  assert.equal(problem('{"record": "profile", }'), 'column 23: expected a name in double quotes')
+  assert.equal(problem('{"record": "profile", }'), 'not JSON: column 23: expected a name in double quotes')
   assert.match(problem('{"record": "profile", "record": "profile", "data": {}}'), /"record" appears twice/)
   assert.match(problem('{"record": "profile", "data": {"id": "\\u0000"}}'), /U\+0000/)
   assert.match(problem('{"record": "profile", "data": {"id": "\\ud800"}}'), /unpaired surrogate/)
