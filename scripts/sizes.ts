@@ -82,7 +82,7 @@ function measure(root: string): { files: Size[]; functions: Size[] } {
       if (!/[.](ts|css)$/.test(name) || WRITTEN_BY_A_PROGRAM.has(name) || name.includes('node_modules')) continue
       const source = readFileSync(join(root, name), 'utf8')
       files.push({ name, lines: lineCount(source.trimEnd()) })
-      if (folder !== 'test' && name.endsWith('.ts')) functions.push(...functionsOf(name, source))
+      if (name.endsWith('.ts')) functions.push(...functionsOf(name, source))
     }
   }
   return { files, functions }
@@ -111,7 +111,6 @@ function table(root: string): string {
   const own = functions.filter(({ name }) => name.startsWith('src/'))
   const rows = [
     ['files of src', source],
-    ['files of test', files.filter(({ name }) => name.startsWith('test/'))],
     ['functions of src', own],
   ] as const
   return rows
