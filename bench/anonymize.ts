@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { Agent } from 'node:http'
 import type { Param, Query } from '../src/lib/pg/types.ts'
+import { requestText } from './client.ts'
 import { PROJECT } from './generate.ts'
 import { alternate, type Result, type Run } from './measure.ts'
 import type { Options } from './options.ts'
@@ -9,7 +10,6 @@ import { record } from './record.ts'
 import { withCpu } from './requests.ts'
 import { openRig, type Rig, startOurs, startReference } from './rig.ts'
 import type { Recorded } from './tools.ts'
-import { ask } from './walks.ts'
 
 const PEOPLE = 1000
 const SESSIONS = 10
@@ -45,13 +45,13 @@ export async function measureAnonymize(options: Options, say: (text: string) => 
         ours: withCpu(
           rig,
           ours,
-          timed((n) => ask(agent, ours.url + PATH, headers, bodyOf(n))),
+          timed((n) => requestText(agent, ours.url + PATH, headers, bodyOf(n))),
         ),
         limit: timed((n) => replay(rig, statements, n)),
         plain: withCpu(
           rig,
           plain,
-          timed((n) => ask(agent, `${plain.url}/profiles/anonymize`, {}, bodyOf(n))),
+          timed((n) => requestText(agent, `${plain.url}/profiles/anonymize`, {}, bodyOf(n))),
         ),
       },
       options,

@@ -1,9 +1,8 @@
 // The requests of the growth: the same pages in projects of different sizes, each at positions all over the project.
 import { Agent } from 'node:http'
-import type { Call } from './client.ts'
+import { type Call, requestText } from './client.ts'
 import { idOf } from './requests.ts'
 import type { Program, Rig } from './rig.ts'
-import { ask } from './walks.ts'
 
 export interface Grown {
   label: string
@@ -92,7 +91,7 @@ async function later(grown: Grown, path: string): Promise<Call[]> {
 
 async function cursorOf(grown: Grown, path: string): Promise<string | undefined> {
   const { url, headers } = call(grown, path)
-  const body = JSON.parse(await ask(new Agent(), url, headers)) as { pagination: { next_cursor?: string } }
+  const body = JSON.parse(await requestText(new Agent(), url, headers)) as { pagination: { next_cursor?: string } }
   return body.pagination.next_cursor
 }
 

@@ -1,36 +1,19 @@
 // Records the statements of one request, so that pgbench can send the same.
 import type { Config } from '../src/config.ts'
 import type { Db } from '../src/lib/pg/db.ts'
-import type { Query } from '../src/lib/pg/types.ts'
 import { publicListener } from '../src/server/server.ts'
+import { watched } from '../test/support/plans.ts'
 import type { Rig } from './rig.ts'
 import type { Recorded } from './tools.ts'
 
-type Note = (text: string, params: Recorded['params'], name?: string) => void
-
 /** A database that reports each statement, and where transactions begin and end. */
-export function recording(db: Db, note: Note): Db {
-  const watched =
-    (query: Query): Query =>
-    (statement, params = []) => {
-      const { text, name } = typeof statement === 'string' ? { text: statement, name: undefined } : statement
-      note(text, params, name)
-      return query(statement, params)
-    }
-  const reading =
-    (read: Db['read']): Db['read'] =>
-    (statement, params, take) => {
-      note(statement.text, params, statement.name)
-      return read(statement, params, take)
-    }
+export function recording(db: Db, note: (text: string, params: Recorded['params'], name?: string) => void): Db {
+  const recorded = watched(db, ({ text, params, name }) => note(text, params, name))
   return {
-    ...db,
-    query: watched(db.query),
-    read: reading(db.read),
-    readLong: reading(db.readLong),
+    ...recorded,
     tx: async (work) => {
       note('begin', [])
-      const result = await db.tx((query, commit) => work(watched(query), commit))
+      const result = await recorded.tx(work)
       note('commit', [])
       return result
     },
@@ -51,10 +34,9 @@ export interface Call {
  */
 export async function record({ app }: Rig, { method = 'GET', path, headers, body }: Call, { once = false } = {}) {
   let statements: Recorded[] = []
-  const note: Note = (text, params, name) => {
+  const db = recording(app.db, (text, params, name) => {
     if (name !== 'find key') statements.push({ text, params })
-  }
-  const db = recording(app.db, note)
+  })
   // Injected requests lose the case of header names.
   const config: Config = { ...app.config, secretHeaderCase: 'any' }
   const listener = await publicListener({ ...app, config, db })

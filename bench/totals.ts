@@ -1,13 +1,12 @@
 // Measures what the exact total adds to a page, alone and while other processes write: pages that compute it in turn with pages
 // that have it in their cursor; and the sum of the counters on a connection of its own.
 import { Agent } from 'node:http'
-import { type Call, timeTurns } from './client.ts'
+import { type Call, requestText, timeTurns } from './client.ts'
 import { PROJECT } from './generate.ts'
 import { call, type Grown } from './growth-cases.ts'
 import { percentile, type Result } from './measure.ts'
 import type { Options } from './options.ts'
 import { startProgram, TUNDISH } from './rig.ts'
-import { ask } from './walks.ts'
 
 /** The field in `counts`, the filter in the path and its value. */
 const FILTERS = {
@@ -51,7 +50,7 @@ async function addedByTotals(grown: Grown, { seconds, rounds }: Options) {
 
 const sender = ({ url, headers }: Call) => {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-  return () => ask(agent, url, headers)
+  return () => requestText(agent, url, headers)
 }
 
 /** The statement of a page for its total. */
@@ -69,7 +68,7 @@ const sum = ({ rig }: Grown, field: string, value: string) =>
 async function firstAndSecond(grown: Grown, filter: string): Promise<Call[]> {
   const path = `/subscriptions?limit=20${filter}`
   const first = call(grown, path)
-  const { pagination } = JSON.parse(await ask(new Agent(), first.url, first.headers)) as {
+  const { pagination } = JSON.parse(await requestText(new Agent(), first.url, first.headers)) as {
     pagination: { next_cursor: string }
   }
   return [first, call(grown, `${path}&cursor=${pagination.next_cursor}`)]

@@ -1,7 +1,7 @@
 // Cases that read a whole list page by page, as a warehouse does: rows a second.
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { Agent, type IncomingMessage, request } from 'node:http'
+import { Agent } from 'node:http'
+import { requestText, send } from './client.ts'
 import { alternate, type Result, type Run } from './measure.ts'
 import type { Options } from './options.ts'
 import { type Call, record } from './record.ts'
@@ -46,7 +46,7 @@ export async function walkReport({ rig, ours, plain }: Servers, tools: Tools, op
   const path = '/bench/v1/transaction_report'
   const from = (last_transaction_date: string) => ({ last_transaction_date, limit: PAGE })
   const middle = from(new Date(Date.UTC(2026, 0) - (options.size / 2) * 1000).toISOString())
-  const both = await Promise.all([ours, plain].map(({ url }) => ask(new Agent(), url + path, headers, middle)))
+  const both = await Promise.all([ours, plain].map(({ url }) => requestText(new Agent(), url + path, headers, middle)))
   assert.deepEqual(JSON.parse(both[1]!), JSON.parse(both[0]!), 'The plain server does not report what ours does.')
   const reference = await pageLimit(rig, tools, { method: 'POST', path, headers, body: middle })
   const walk =
@@ -129,27 +129,4 @@ function count(bytes: Buffer, text: string): number {
   let times = 0
   for (let at = bytes.indexOf(text); at >= 0; at = bytes.indexOf(text, at + text.length)) times += 1
   return times
-}
-
-/** Sends one request by Node's own client, which keeps the case of header names. */
-export async function ask(agent: Agent, url: string, headers: Record<string, string>, body?: object): Promise<string> {
-  const response = await send(agent, url, headers, body)
-  const answer = Buffer.concat(await response.toArray()).toString()
-  if (response.statusCode !== 200) throw new Error(`${url} has the status ${response.statusCode}: ${answer}`)
-  return answer
-}
-
-async function send(
-  agent: Agent,
-  url: string,
-  headers: Record<string, string>,
-  body: object | undefined,
-): Promise<IncomingMessage> {
-  const text = body && JSON.stringify(body)
-  const length =
-    text === undefined ? {} : { 'content-length': Buffer.byteLength(text), 'content-type': 'application/json' }
-  const sent = request(url, { agent, method: text === undefined ? 'GET' : 'POST', headers: { ...headers, ...length } })
-  sent.end(text)
-  const [response] = (await once(sent, 'response')) as [IncomingMessage]
-  return response
 }

@@ -1,21 +1,18 @@
 // Measures webhooks: the delay from an event's commit to its arrival, while a tenth of the endpoints never respond.
 // bin/pinned-node --dev bench/webhooks.ts [--endpoints 1000] [--silent 100] [--rate 20] [--seconds 20] [--deadline-ms 10000]
-import { randomBytes } from 'node:crypto'
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { cpus, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { cpus } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { type App, openApp } from '../src/app.ts'
-import { readConfig } from '../src/config.ts'
+import type { App } from '../src/app.ts'
 import { deliverEvents } from '../src/events/dispatcher.ts'
 import { createEndpoint } from '../src/events/endpoints.ts'
 import { write } from '../src/events/outbox.ts'
-import { openEmbedded } from '../src/lib/embedded/embedded.ts'
-import { openLog } from '../src/lib/log.ts'
-import { createOrganization, createProject } from '../src/tenants/tenants.ts'
+import { createProject } from '../src/tenants/tenants.ts'
+import { ORGANIZATION } from './generate.ts'
+import { percentile } from './measure.ts'
+import { openRig } from './rig.ts'
 
 const { values } = parseArgs({
   options: {
@@ -33,19 +30,8 @@ const seconds = Number(values.seconds)
 const deadlineMs = Number(values['deadline-ms'])
 const PER_PROJECT = 10
 
-const folder = await mkdtemp(join(tmpdir(), 'tundish-bench-'))
-// When run as root, PostgreSQL's account has to traverse the folder.
-await chmod(folder, 0o711)
-const embedded = await openEmbedded({ dataDir: folder, log: { info() {}, warn: console.error }, throwaway: true })
-const app = await openApp(
-  readConfig({
-    DATABASE_URL: embedded.url,
-    MASTER_KEY: randomBytes(32).toString('base64'),
-    DATA_DIR: folder,
-    WEBHOOK_ALLOW_PRIVATE: 'true',
-  }),
-  { log: openLog('error', 2) },
-)
+const rig = await openRig({ say: console.error })
+const app: App = { ...rig.app, config: { ...rig.app.config, webhookAllowPrivate: true } }
 const receiver = await startReceiver()
 try {
   const projects = await makeEndpoints(app)
@@ -56,9 +42,7 @@ try {
   process.stdout.write(`${JSON.stringify(summary(committed), null, 2)}\n`)
 } finally {
   receiver.close()
-  await app.close()
-  await embedded.close()
-  await rm(folder, { recursive: true, force: true })
+  await rig.close()
 }
 
 /** Responds at once, but never at the paths of silent endpoints. */
@@ -85,9 +69,8 @@ async function startReceiver() {
 
 /** Creates ten endpoints for each project; the silent ones are spread over the projects. */
 async function makeEndpoints({ db, seal }: App): Promise<string[]> {
-  await createOrganization(db, seal, { id: 'bench' })
   const projects = Array.from({ length: Math.ceil(endpoints / PER_PROJECT) }, (_, n) => `bench-${n}`)
-  for (const id of projects) await createProject(db, seal, { id, organization: 'bench' })
+  for (const id of projects) await createProject(db, seal, { id, organization: ORGANIZATION })
   for (let n = 0; n < endpoints; n += 1) {
     const kind = n < silent ? 'silent' : 'quick'
     const settings = { url: `${receiver.url}/${kind}/${n}`, kinds: [], enabled: true }
@@ -116,8 +99,7 @@ async function emit({ db }: App, projects: string[]): Promise<Map<string, number
 
 function summary(committed: Map<string, number>) {
   const delays = [...committed].flatMap(([id, at]) => (receiver.arrivals.get(id) ?? []).map((arrival) => arrival - at))
-  delays.sort((one, other) => one - other)
-  const at = (share: number) => Math.round(delays[Math.min(delays.length - 1, Math.floor(delays.length * share))] ?? -1)
+  const at = (share: number) => Math.round(percentile(delays, share) ?? -1)
   return {
     machine: `${cpus().length} × ${cpus()[0]?.model}`,
     endpoints,
