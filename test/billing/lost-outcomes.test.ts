@@ -6,7 +6,7 @@ import { oneOffCharge } from '../../src/billing/charge/charge.ts'
 import { ApiError } from '../../src/lib/errors.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import { lookInto, never, setUpCharges } from '../support/in-process.ts'
-import { unheard, verdict } from '../support/scripted-provider.ts'
+import { unknown, verdict } from '../support/scripted-provider.ts'
 
 const setup = setUpCharges()
 const { context, order, request, take } = setup
@@ -74,7 +74,7 @@ describe('an unknown outcome', () => {
       },
       async refuse() {
         calls.push('refuse')
-        return unheard
+        return unknown
       },
     })
     assert.equal((await lookInto(notYet, await take())).status, 'processing')

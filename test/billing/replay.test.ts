@@ -37,13 +37,13 @@ type Asked = { key: string; reference: string; amountMinor: bigint; currencyCode
 function replayedProvider() {
   const outcomes = new Map<string, Settled>()
   const calls: string[] = []
-  const state = { fault: undefined as 'lost' | 'unheard' | 'busy' | undefined, moved: 0 }
+  const state = { fault: undefined as 'lost' | 'no_response' | 'busy' | undefined, moved: 0 }
   const call = async ({ key, reference, amountMinor, currencyCode }: Asked) => {
     const { fault } = state
     state.fault = undefined
     calls.push(`${key} ${reference} ${amountMinor} ${currencyCode}`)
     if (fault === 'busy') return { outcome: 'not_begun', why: 'answered 429', cause: 'busy' } as const
-    if (fault === 'lost') return { outcome: 'unknown', why: 'no answer' } as const
+    if (fault === 'lost') return { outcome: 'unknown', why: 'no response' } as const
     const known = outcomes.get(key)
     if (known && known.amountMinor !== amountMinor) return { outcome: 'conflict' } as const
     if (!known) {
@@ -51,7 +51,7 @@ function replayedProvider() {
       outcomes.set(key, { outcome: 'succeeded', reference, amountMinor, currencyCode, details })
       state.moved++
     }
-    return fault === 'unheard' ? ({ outcome: 'unknown', why: 'no answer' } as const) : outcomes.get(key)!
+    return fault === 'no_response' ? ({ outcome: 'unknown', why: 'no response' } as const) : outcomes.get(key)!
   }
   const impossible = async () => assert.fail('the provider has no look-up')
   const provider = scriptedProvider({
@@ -87,7 +87,7 @@ async function lookAtOrder(ageDays = 0) {
   return look(context(), CHARGE, taken!)
 }
 
-for (const fault of ['unheard', 'lost'] as const) {
+for (const fault of ['no_response', 'lost'] as const) {
   test(`a charge whose ${fault === 'lost' ? 'call' : 'answer'} got lost is found by the same call`, async () => {
     there.state.fault = fault
     assert.equal((await charge()).checkout_status, 'processing')
@@ -156,7 +156,7 @@ test('a refund whose answer got lost is found by the same call', async () => {
     const taken = await refundsInProgress.take(billing.db, refund, 5_000)
     return look(context(), REFUND, taken!)
   }
-  there.state.fault = 'unheard'
+  there.state.fault = 'no_response'
   assert.equal((await lookAtRefund()).status, 'processing')
   assert.equal((await lookAtRefund()).status, 'succeeded')
   assert.equal(there.calls[1], there.calls[2])

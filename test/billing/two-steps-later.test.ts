@@ -45,7 +45,7 @@ describe('in an organization that was restored', () => {
   })
 
   test('an order whose handle the backup forgot is not cancelled but settled', async () => {
-    setup.there.faults.set('confirm', 'unheard')
+    setup.there.faults.set('confirm', 'no_response')
     await charge()
     await setup.db.query('update orders set provider_handle = null where external_id = $1', [setup.user])
     assert.equal((await lookAgain()).status, 'succeeded')
@@ -60,7 +60,7 @@ describe('in an organization that was restored', () => {
 
 test('where nothing can be cancelled: two look-ups that find nothing, minutes apart and past the deadline', async () => {
   const oneStep = { ...setup.there.provider.traits, prepares: false, refuse: 'wait_out' } as const
-  setup.there = twoStepProvider({ traits: oneStep, charge: async () => ({ outcome: 'unknown', why: 'no answer' }) })
+  setup.there = twoStepProvider({ traits: oneStep, charge: async () => ({ outcome: 'unknown', why: 'no response' }) })
   const aged = (age: string, notFound?: string) =>
     setup.db.query(
       `update orders set created_at = db_clock() - $2::interval,

@@ -66,7 +66,7 @@ describe('a process that dies', () => {
   }
 
   test('after the confirmation, whose response was lost: succeeded, charged once', async () => {
-    setup.there.faults.set('confirm', 'unheard')
+    setup.there.faults.set('confirm', 'no_response')
     assert.equal((await charge()).checkout_status, 'processing')
     setup.there.faults.clear()
     assert.equal((await lookAgain()).status, 'succeeded')

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import pg from 'pg'
 import { tundish } from '../support/cli.ts'
-import { ask, type FreshDatabase, freshDatabase } from '../support/postgres.ts'
+import { type FreshDatabase, freshDatabase, runStatement } from '../support/postgres.ts'
 import { tundishAgain } from '../support/resident.ts'
 
 const KEY = randomBytes(32).toString('base64')
@@ -122,8 +122,8 @@ test('2 and one sentence for a new database that is not encoded in UTF8, and not
 async function emptyDatabase(made?: string, options = ''): Promise<FreshDatabase> {
   const server = process.env['TUNDISH_TEST_DATABASE']!
   const name = `tundish_foreign_${randomBytes(6).toString('hex')}`
-  await ask(server, `create database ${name} template template0 ${options}`)
+  await runStatement(server, `create database ${name} template template0 ${options}`)
   const url = Object.assign(new URL(server), { pathname: `/${name}` }).href
-  if (made) await ask(url, `create ${made}`)
-  return { url, drop: () => ask(server, `drop database ${name} with (force)`) }
+  if (made) await runStatement(url, `create ${made}`)
+  return { url, drop: () => runStatement(server, `drop database ${name} with (force)`) }
 }

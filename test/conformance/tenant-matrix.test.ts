@@ -8,7 +8,7 @@ import { type Billing, startBilling } from '../support/billing.ts'
 import {
   contentsOf,
   makeTenant,
-  nobodyWithin,
+  missingObjects,
   type Tenant,
   type TenantWithKeys,
   withFresh,
@@ -124,7 +124,7 @@ async function checkForeign(operation: MatrixOperation, rule: Rule, us: Tenant, 
   if (rule.foreign.like === 'unnamed') return
   assert.equal(status, rule.foreign.status, what)
   if (rule.foreign.like === 'taken') return
-  const nobody = nobodyWithin(us)
+  const nobody = missingObjects(us)
   const absent = await ask(nobody)
   assert.deepEqual([status, masked(text, them)], [absent.status, masked(absent.text, nobody)], what)
   assert.deepEqual(Object.keys(headers).sort(), Object.keys(absent.headers).sort())

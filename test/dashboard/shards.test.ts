@@ -1,8 +1,8 @@
 // The dashboards of several shards lead to each other; on one machine nothing of it shows.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { freePort } from '../shards/free-port.ts'
 import { startDashboard } from '../support/dashboard.ts'
+import { freePort } from '../support/free-port.ts'
 
 type Dashboard = Awaited<ReturnType<typeof startDashboard>>
 

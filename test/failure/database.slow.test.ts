@@ -16,43 +16,43 @@ describe('PostgreSQL', { timeout: 300_000 }, () => {
     scene = await openScene()
   })
   after(() => scene.close())
-  const some = (heard: { statuses: Record<string, number> }, status: string) =>
-    assert.ok((heard.statuses[status] ?? 0) > 0, `no ${status} at all: ${JSON.stringify(heard.statuses)}`)
+  const some = (received: { statuses: Record<string, number> }, status: string) =>
+    assert.ok((received.statuses[status] ?? 0) > 0, `no ${status} at all: ${JSON.stringify(received.statuses)}`)
 
   test('restarted', { timeout: PATIENCE_MS }, async () => {
     const { cluster, survives } = scene
-    const heard = await survives(async () => {
+    const received = await survives(async () => {
       await cluster.stop()
       await cluster.start()
     })
-    some(heard, '200')
-    some(heard, '503')
+    some(received, '200')
+    some(received, '503')
   })
 
   test('stopped for a while', { timeout: PATIENCE_MS }, async () => {
     const { cluster, survives } = scene
-    const heard = await survives(async () => {
+    const received = await survives(async () => {
       await cluster.stop()
       await sleep(4000)
       await cluster.start()
     })
-    some(heard, '503')
+    some(received, '503')
   })
 
   test('frozen for 12 s with its connections open', { timeout: PATIENCE_MS }, async () => {
     const { cluster, survives } = scene
-    const heard = await survives(async () => {
+    const received = await survives(async () => {
       cluster.freeze()
       await sleep(12_000)
       cluster.thaw()
     })
-    some(heard, '503')
-    assert.ok(heard.slowestMs < 15_000, `somebody waited ${heard.slowestMs} ms`)
+    some(received, '503')
+    assert.ok(received.slowestMs < 15_000, `somebody waited ${received.slowestMs} ms`)
   })
 
   test('out of connections', { timeout: PATIENCE_MS }, async () => {
     const { cluster, survives } = scene
-    const heard = await survives(async () => {
+    const received = await survives(async () => {
       const held: pg.Client[] = []
       const hold = async () => {
         const client = new pg.Client({ connectionString: cluster.url })
@@ -76,7 +76,7 @@ describe('PostgreSQL', { timeout: 300_000 }, () => {
       }
       await Promise.all(held.map((client) => client.end()))
     })
-    some(heard, '503')
+    some(received, '503')
   })
 
   test('read-only', { timeout: PATIENCE_MS }, async () => {
@@ -85,13 +85,13 @@ describe('PostgreSQL', { timeout: 300_000 }, () => {
       await cluster.query(`alter system set default_transaction_read_only = ${value}`)
       await cluster.query('select pg_reload_conf()')
     }
-    const heard = await survives(async () => {
+    const received = await survives(async () => {
       await set('on')
       await sleep(2000)
       await set('off')
     })
-    some(heard, '200')
-    some(heard, '503')
+    some(received, '200')
+    some(received, '503')
   })
 
   test('with its clock set back by an hour, and right again', { timeout: PATIENCE_MS }, async () => {
@@ -102,12 +102,12 @@ describe('PostgreSQL', { timeout: 300_000 }, () => {
         `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tundish' and pid <> pg_backend_pid()`,
       )
     }
-    const heard = await survives(async () => {
+    const received = await survives(async () => {
       await set('-1 hour')
       await sleep(3000)
       await set('0')
     })
-    some(heard, '200')
+    some(received, '200')
   })
 })
 
@@ -131,7 +131,7 @@ describe(`PostgreSQL on a full disk${why ? ` (skipped: ${why})` : ''}`, {
   test('503 while there is no room, and well again when there is', { timeout: PATIENCE_MS }, async () => {
     const { cluster, survives } = scene
     const filler = join(cluster.folder, 'filler')
-    const heard = await survives(async () => {
+    const received = await survives(async () => {
       fill(filler)
       // What PostgreSQL has reserved ahead must be used up before it notices: a new segment of its log does it.
       await until('the disk to be missed', async () => {
@@ -151,7 +151,7 @@ describe(`PostgreSQL on a full disk${why ? ` (skipped: ${why})` : ''}`, {
       // PostgreSQL may have given up over it; whoever looks after it starts it again.
       await cluster.query('drop table if exists t, u').catch(() => cluster.start())
     })
-    assert.ok((heard.statuses['503'] ?? 0) > 0, `nobody noticed: ${JSON.stringify(heard.statuses)}`)
+    assert.ok((received.statuses['503'] ?? 0) > 0, `nobody noticed: ${JSON.stringify(received.statuses)}`)
   })
 })
 

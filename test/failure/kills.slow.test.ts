@@ -11,7 +11,7 @@ describe('the database', { timeout: 60_000 + KILLS * 30_000 }, () => {
     const scene = await openScene()
     try {
       const { cluster, survives } = scene
-      const heard = await survives(async () => {
+      const received = await survives(async () => {
         for (let kill = 0; kill < KILLS; kill++) {
           await cluster.stop('SIGQUIT')
           await cluster.start()
@@ -19,7 +19,7 @@ describe('the database', { timeout: 60_000 + KILLS * 30_000 }, () => {
           await sleep(kill % 2 === 0 ? 1500 : 100)
         }
       })
-      assert.ok(heard.statuses['200']! > KILLS * 20 && heard.statuses['503']! > KILLS)
+      assert.ok(received.statuses['200']! > KILLS * 20 && received.statuses['503']! > KILLS)
     } finally {
       await scene.close()
     }

@@ -9,12 +9,12 @@ describe('the provider', { timeout: 120_000 }, () => {
     const scene = await openScene()
     try {
       const { billing, survives } = scene
-      const heard = await survives(async () => {
+      const received = await survives(async () => {
         await billing.simulator.stop()
         await sleep(4000)
         await billing.simulator.start()
       })
-      assert.ok(heard.statuses['200']! > 100)
+      assert.ok(received.statuses['200']! > 100)
     } finally {
       await scene.close()
     }

@@ -11,7 +11,7 @@ import { readShards } from '../../src/shards/shard.ts'
 import { createProject } from '../../src/tenants/tenants.ts'
 import { tundish } from '../support/cli.ts'
 import { until } from '../support/cluster.ts'
-import { ask } from '../support/postgres.ts'
+import { runStatement } from '../support/postgres.ts'
 import { setUpShards } from './databases.ts'
 
 const { folder, settings, masterKey, databases, write, create, withApp } = setUpShards()
@@ -133,18 +133,21 @@ test('an organization on two shards is served by neither, and is named', async (
 test('the mark of a move decides between two, and stops requests before', async () => {
   const { url } = databases.north
   const mark = JSON.stringify({ id: 'this-move', to: 'south', keys: {} })
-  await ask(url, `insert into instance (name, value) values ('move twin', '${mark}'), ('move north-org', '${mark}')`)
+  await runStatement(
+    url,
+    `insert into instance (name, value) values ('move twin', '${mark}'), ('move north-org', '${mark}')`,
+  )
   // Brought by another move, or by none: not the one that is to come.
-  await ask(databases.south.url, `insert into instance (name, value) values ('moved twin', 'another-move')`)
+  await runStatement(databases.south.url, `insert into instance (name, value) values ('moved twin', 'another-move')`)
   const other = JSON.parse((await directory()).stdout)
   assert.deepEqual(other.conflicts, ['The organization "twin" is on more than one shard.'])
-  await ask(databases.south.url, `update instance set value = 'this-move' where name = 'moved twin'`)
+  await runStatement(databases.south.url, `update instance set value = 'this-move' where name = 'moved twin'`)
   const { stdout } = await directory()
   assert.deepEqual(JSON.parse(stdout).conflicts, [])
   assert.equal(mapOf('organizations'), 'north-org moving\nsouth-org south\ntwin south\n')
   const projects = 'north-org-north moving\nsouth-org-south south\ntwin-north south\ntwin-south south\n'
   assert.equal(mapOf('projects'), projects)
-  await ask(url, `delete from instance where name like 'move %'`)
+  await runStatement(url, `delete from instance where name like 'move %'`)
 })
 
 test('a project id that two organizations have is served for neither, and is named', async () => {

@@ -16,8 +16,8 @@ import { startServer } from '../../src/server/server.ts'
 import { directoryOf, readPart, stateOf } from '../../src/shards/directory.ts'
 import { loadMaps, writeMaps } from '../../src/shards/haproxy.ts'
 import { until } from '../support/cluster.ts'
+import { freePort } from '../support/free-port.ts'
 import { freshDatabase } from '../support/postgres.ts'
-import { freePort } from './free-port.ts'
 import { HAPROXY } from './haproxy-path.ts'
 
 const FILES = join(import.meta.dirname, '../../deploy/shards')

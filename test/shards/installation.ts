@@ -8,10 +8,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { PROGRAM_ENV } from '../support/cli.ts'
 import { type Cluster, openCluster, until } from '../support/cluster.ts'
+import { freePort } from '../support/free-port.ts'
 import { type ServerProcess, startProcess } from '../support/process.ts'
 import { type DatabaseProxy, openProxy } from '../support/proxy.ts'
 import { openSimulator } from '../support/simulator.ts'
-import { freePort } from './free-port.ts'
 import { HAPROXY } from './haproxy-path.ts'
 
 const FILES = join(import.meta.dirname, '../../deploy/shards')

@@ -8,7 +8,7 @@ import { after, test } from 'node:test'
 import pg from 'pg'
 import { PROGRAM_ENV, program, tundish } from '../support/cli.ts'
 import { until } from '../support/cluster.ts'
-import { ask } from '../support/postgres.ts'
+import { runStatement } from '../support/postgres.ts'
 import { type DatabaseProxy, openProxy } from '../support/proxy.ts'
 import { setUpShards } from './databases.ts'
 
@@ -78,7 +78,7 @@ test('an organization that the silent shard had is refused, unless a mark says w
   await create('south', 'north-org')
   await create('south', 'back-org')
   writeFileSync(join(folder, 'maps/organizations.map'), `${mapOf('organizations')}back-org north\n`)
-  await ask(url, `insert into instance (name, value) values ('move back-org', '{"to": "north", "keys": {}}')`)
+  await runStatement(url, `insert into instance (name, value) values ('move back-org', '{"to": "north", "keys": {}}')`)
   assert.equal((await tundish(words())).code, 1)
   assert.match(mapOf('organizations'), /^back-org north\n(.*\n)*north-org moving$/m)
 })

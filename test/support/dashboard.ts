@@ -33,7 +33,7 @@ export async function startDashboard(env: Record<string, string> = {}) {
   /** Signs in with a key and returns the cookie. */
   async function signIn(key: string): Promise<string> {
     const { status, headers } = await visit('/sign-in', { form: { operator_key: key } })
-    if (status !== 303) throw new Error(`Signing in was answered ${status}.`)
+    if (status !== 303) throw new Error(`Signing in has the status ${status}.`)
     return headers.get('set-cookie')!.split(';')[0]!
   }
 

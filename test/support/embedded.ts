@@ -63,7 +63,7 @@ export function hold(dataDir: string, as?: { uid: number; gid: number }) {
 }
 
 /** The first value of the first row. */
-export async function ask(url: string, sql: string): Promise<string> {
+export async function firstValue(url: string, sql: string): Promise<string> {
   const client = new pg.Client({ connectionString: url })
   client.on('error', () => {})
   await client.connect()

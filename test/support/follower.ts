@@ -62,10 +62,10 @@ export class Follower {
   }
 
   check(written: Written): void {
-    assert.equal(new Set(this.seen).size, this.seen.length, 'A change came twice.')
+    assert.equal(new Set(this.seen).size, this.seen.length, 'It received a change twice.')
     const strange = this.seen.filter((one) => !written.all.has(one))
-    assert.deepEqual(strange, [], 'Changes came that nobody committed.')
-    assert.deepEqual(this.missing(written), [], 'Changes were missed.')
+    assert.deepEqual(strange, [], 'It received changes that were not committed.')
+    assert.deepEqual(this.missing(written), [], 'It missed changes.')
   }
 
   missing(written: Written): string[] {

@@ -5,7 +5,7 @@ import { isAlive } from '../../src/lib/embedded/account.ts'
 import { type Embedded, openEmbedded } from '../../src/lib/embedded/embedded.ts'
 import { isServerOf, lastServer } from '../../src/lib/embedded/server.ts'
 import { migrate } from '../../src/lib/pg/migrate.ts'
-import { ask } from './postgres.ts'
+import { runStatement } from './postgres.ts'
 import { bases, makeScratch, PREFIX } from './scratch.ts'
 
 const TEMPLATE = `tundish_template_${process.pid}`
@@ -23,7 +23,7 @@ export async function globalSetup(): Promise<void> {
   // Where the first test that needs a browser unpacks it.
   process.env['TUNDISH_TEST_BROWSER'] = join(folder, 'browser')
   mkdirSync(process.env['TUNDISH_TEST_BROWSER'])
-  await ask(url, `create database ${TEMPLATE}`)
+  await runStatement(url, `create database ${TEMPLATE}`)
   await migrate(databaseUrl(url, TEMPLATE))
   process.env['TUNDISH_TEST_DATABASE'] = url
   process.env['TUNDISH_TEST_TEMPLATE'] = TEMPLATE
@@ -31,7 +31,7 @@ export async function globalSetup(): Promise<void> {
 
 export async function globalTeardown(): Promise<void> {
   const url = process.env['TUNDISH_TEST_DATABASE']
-  if (!embedded && url) await ask(url, `drop database if exists ${TEMPLATE}`)
+  if (!embedded && url) await runStatement(url, `drop database if exists ${TEMPLATE}`)
   await embedded?.close()
   embedded = undefined
   if (folder) rmSync(folder, { recursive: true, force: true })

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Organization } from './billing.ts'
 import type { Answer, TestServer } from './server.ts'
 
-export interface Heard {
+export interface Received {
   /** The number of responses by status; `hung` took too long, `broken` had no response. */
   statuses: Record<string, number>
   slowestMs: number
@@ -17,30 +17,34 @@ export interface Heard {
 }
 
 export interface Load {
-  heard: Heard
-  stop(): Promise<Heard>
+  received: Received
+  stop(): Promise<Received>
 }
 
 const PATIENCE_MS = 20_000
 
 /** Sends requests until it is stopped, from this many readers and chargers. */
 export function startLoad(server: TestServer, shop: Organization, customers: string[], readers = 4): Load {
-  const heard: Heard = { statuses: {}, slowestMs: 0, wrong: [], lastTroubleMs: 0, charges: [] }
+  const received: Received = { statuses: {}, slowestMs: 0, wrong: [], lastTroubleMs: 0, charges: [] }
   let stopping = false
 
-  async function call(ask: () => Promise<Answer>): Promise<number> {
+  async function call(send: () => Promise<Answer>): Promise<number> {
     const begunMs = performance.now()
     const answer = await Promise.race([
-      ask().catch((error: Error) => ({ status: 'broken', text: error.message, headers: {} as Record<string, string> })),
+      send().catch((error: Error) => ({
+        status: 'broken',
+        text: error.message,
+        headers: {} as Record<string, string>,
+      })),
       sleep(PATIENCE_MS, { status: 'hung', text: '', headers: {} as Record<string, string> }, { ref: false }),
     ])
     const { status, text, headers } = answer
-    heard.statuses[status] = (heard.statuses[status] ?? 0) + 1
-    heard.slowestMs = Math.max(heard.slowestMs, performance.now() - begunMs)
+    received.statuses[status] = (received.statuses[status] ?? 0) + 1
+    received.slowestMs = Math.max(received.slowestMs, performance.now() - begunMs)
     if (status !== 200) {
-      heard.lastTroubleMs = performance.now()
+      received.lastTroubleMs = performance.now()
       const clean = status === 503 && /^[1-9][0-9]*$/.test(String(headers['retry-after'] ?? ''))
-      if (!clean) heard.wrong.push(`${status} ${text.slice(0, 200)}`)
+      if (!clean) received.wrong.push(`${status} ${text.slice(0, 200)}`)
       await sleep(20)
     }
     return Number(status)
@@ -58,7 +62,7 @@ export function startLoad(server: TestServer, shop: Organization, customers: str
   async function charge(customer: string): Promise<void> {
     while (!stopping) {
       const one = { customer, key: randomUUID(), amount: '1.00' }
-      heard.charges.push(one)
+      received.charges.push(one)
       const body = { amount: one.amount, idempotency_key: one.key }
       while ((await call(() => shop.charge(customer, body))) !== 200 && !stopping);
       await waitForTheEnd(customer, body)
@@ -76,11 +80,11 @@ export function startLoad(server: TestServer, shop: Organization, customers: str
 
   const working = [...Array.from({ length: readers }, read), ...customers.map(charge)]
   return {
-    heard,
+    received,
     async stop() {
       stopping = true
       await Promise.all(working)
-      return heard
+      return received
     },
   }
 }

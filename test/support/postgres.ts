@@ -25,13 +25,13 @@ export async function freshDatabase(from?: { url: string }): Promise<FreshDataba
   const name = `tundish_test_${process.pid}_${++made}`
   await clone(server, template, name)
   const url = Object.assign(new URL(server), { pathname: `/${name}` }).href
-  return { url, drop: () => ask(server, `drop database if exists ${name} with (force)`) }
+  return { url, drop: () => runStatement(server, `drop database if exists ${name} with (force)`) }
 }
 
 async function clone(server: string, template: string, name: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await ask(server, `create database ${name} template ${template}`)
+      return await runStatement(server, `create database ${name} template ${template}`)
     } catch (error) {
       if ((error as pg.DatabaseError).code !== BUSY || attempt === ATTEMPTS) throw error
       await sleep(100)
@@ -40,7 +40,7 @@ async function clone(server: string, template: string, name: string): Promise<vo
 }
 
 /** One statement on a connection of its own. */
-export async function ask(url: string, text: string): Promise<void> {
+export async function runStatement(url: string, text: string): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {

@@ -39,25 +39,25 @@ export async function killResident(): Promise<void> {
 async function run(args: string[], env: Record<string, string>): Promise<Outcome> {
   try {
     resident ??= start()
-    return await answerOf(await resident, { args, env })
+    return await outcomeOf(await resident, { args, env })
   } catch (error) {
     resident = undefined
     throw new Error(`tundish ${args.join(' ')}: ${(error as Error).message}`)
   }
 }
 
-async function answerOf({ child, ended, begin }: Resident, command: object): Promise<Outcome> {
+async function outcomeOf({ child, ended, begin }: Resident, command: object): Promise<Outcome> {
   // It keeps this process running only while it runs a command.
   child.ref()
   child.channel?.ref()
   const late = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS)
   try {
-    const answer = once(child, 'message')
+    const message = once(child, 'message')
     begin()
     // A failure to send is reported as the end of the program.
-    answer.catch(() => {})
+    message.catch(() => {})
     child.send(command, () => {})
-    const [outcome] = (await Promise.race([answer, ended])) as [Outcome]
+    const [outcome] = (await Promise.race([message, ended])) as [Outcome]
     return outcome
   } finally {
     clearTimeout(late)
@@ -88,7 +88,7 @@ async function start(): Promise<Resident> {
   const ended = new Promise<never>((_, reject) => {
     child.once('exit', (code, signal) => {
       const how = signal ? `by ${signal}` : `with ${code}`
-      reject(new Error(`the resident program has ended ${how}. ${lastWords(descriptor, from)}`.trim()))
+      reject(new Error(`the resident program has ended ${how}. ${outputSince(descriptor, from)}`.trim()))
     })
   })
   ended.catch(() => {})
@@ -97,7 +97,7 @@ async function start(): Promise<Resident> {
 }
 
 /** The output since the last command began, such as an error that ended the program. */
-function lastWords(descriptor: number, from: number): string {
+function outputSince(descriptor: number, from: number): string {
   const bytes = Buffer.alloc(fstatSync(descriptor).size - from)
   readSync(descriptor, bytes, 0, bytes.length, from)
   closeSync(descriptor)

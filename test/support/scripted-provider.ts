@@ -2,7 +2,7 @@
 import type { Settled } from '../../src/providers/outcomes.ts'
 import { noDetails, type Provider, type Traits } from '../../src/providers/provider.ts'
 
-export const unheard = { outcome: 'unknown', why: 'the test says so' } as const
+export const unknown = { outcome: 'unknown', why: 'set by the test' } as const
 
 /** The simulator's. */
 export const oneStep: Traits = {
@@ -15,7 +15,7 @@ export const oneStep: Traits = {
 }
 
 export function scriptedProvider(script: Partial<Provider>): Provider {
-  const unknown = async () => unheard
+  const alwaysUnknown = async () => unknown
   return {
     name: 'simulator',
     merchantId: '*',
@@ -25,12 +25,12 @@ export function scriptedProvider(script: Partial<Provider>): Provider {
     admits: () => true,
     circuitIsOpen: () => false,
     isReachable: async () => true,
-    charge: unknown,
-    lookUp: unknown,
-    refuse: unknown,
-    refund: unknown,
-    lookUpRefund: unknown,
-    refuseRefund: unknown,
+    charge: alwaysUnknown,
+    lookUp: alwaysUnknown,
+    refuse: alwaysUnknown,
+    refund: alwaysUnknown,
+    lookUpRefund: alwaysUnknown,
+    refuseRefund: alwaysUnknown,
     refundsOf: async () => [],
     async *list() {},
     close() {},

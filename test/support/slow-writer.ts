@@ -26,7 +26,8 @@ const db = openDb({ url, applicationName: 'slow writer', connections: AT_ONCE })
 const end = performance.now() + Number(milliseconds)
 const minRounds = Math.ceil(Number(milliseconds) / USUAL_TRANSACTION_MS)
 
-class Regret extends Error {}
+/** Rolls a transaction back on purpose. */
+class RolledBack extends Error {}
 
 await Promise.all(Array.from({ length: AT_ONCE }, (_, n) => write(`${name}-${n}`)))
 await db.close()
@@ -36,7 +37,7 @@ async function write(writer: string): Promise<void> {
     const committed = await db
       .tx((query) => transaction(query, `${writer}-${round}`))
       .catch((error) => {
-        if (!(error instanceof Regret)) throw error
+        if (!(error instanceof RolledBack)) throw error
       })
     if (committed) process.stdout.write(`${JSON.stringify(committed)}\n`)
   }
@@ -56,6 +57,6 @@ async function transaction(query: Query, id: string) {
     written.push([target, instantFromPg(row!.updated_at!)])
     await pause()
   }
-  if (Math.random() < 1 / 8) throw new Regret()
+  if (Math.random() < 1 / 8) throw new RolledBack()
   return written
 }

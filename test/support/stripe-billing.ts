@@ -10,7 +10,6 @@ export const MERCHANT = 'stripe-test'
 
 export type StripeBilling = Awaited<ReturnType<typeof startStripeBilling>>
 
-/** With `notifies`, Stripe's events are sent to the billing API, signed. */
 export async function startStripeBilling(env: Record<string, string> = {}, options: ServerOptions = {}) {
   const stripe = await openStripeSimulator()
   const billing = await startBilling({ STRIPE_API_URL: stripe.url, ...env }, options)

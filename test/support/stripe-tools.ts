@@ -1,10 +1,10 @@
 // Stripe's mock server and OpenAPI document, if this machine has them.
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { until } from './cluster.ts'
+import { freePort } from './free-port.ts'
 
 // The version whose embedded document is closest to the API version of the adapter.
 const STRIPE_MOCK = 'github.com/stripe/stripe-mock@v0.203.0'
@@ -59,13 +59,4 @@ function ofModuleCache(): string | undefined {
   } catch {
     return undefined
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
 }

@@ -29,7 +29,7 @@ export interface TenantWithKeys extends Tenant {
 }
 
 /** Names of objects that do not exist, in the organization and project of `ours`. */
-export function nobodyWithin(ours: Tenant): Tenant {
+export function missingObjects(ours: Tenant): Tenant {
   const [order, event, webhook, spareKey] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()]
   return { ...ours, mark: 'nobody', customer: 'user-nobody', order, event, webhook, spareKey }
 }

@@ -5,7 +5,7 @@ import { migrate } from '../../src/lib/pg/migrate.ts'
 import { type Billing, type Organization, startBilling } from './billing.ts'
 import { type Cluster, openCluster } from './cluster.ts'
 import { BASICS, insert } from './data.ts'
-import { type Heard, startLoad } from './load.ts'
+import { type Received, startLoad } from './load.ts'
 
 export interface Scene {
   cluster: Cluster
@@ -13,7 +13,7 @@ export interface Scene {
   shop: Organization
   customers: string[]
   /** Begins the load, lets `trouble` happen, and judges: nothing but 200 and clean 503, and all well 5 s after its end. */
-  survives(trouble: () => Promise<void>): Promise<Heard>
+  survives(trouble: () => Promise<void>): Promise<Received>
   close(): Promise<void>
 }
 
@@ -32,7 +32,7 @@ export async function openScene(folder?: string): Promise<Scene> {
   const customers = await Promise.all(Array.from({ length: 3 }, () => shop.customer()))
   const scene = { cluster, billing, shop, customers }
 
-  async function survives(trouble: () => Promise<void>): Promise<Heard> {
+  async function survives(trouble: () => Promise<void>): Promise<Received> {
     const load = startLoad(billing.server, shop, customers)
     let endedMs = 0
     try {
@@ -43,16 +43,16 @@ export async function openScene(folder?: string): Promise<Scene> {
     } finally {
       await load.stop()
     }
-    const { heard } = load
-    assert.deepEqual(heard.wrong, [], `${heard.wrong.join('\n')}\nof:\n${reasons(billing).join('\n')}`)
+    const { received } = load
+    assert.deepEqual(received.wrong, [], `${received.wrong.join('\n')}\nof:\n${reasons(billing).join('\n')}`)
     assert.deepEqual(
-      Object.keys(heard.statuses).filter((status) => !['200', '503'].includes(status)),
+      Object.keys(received.statuses).filter((status) => !['200', '503'].includes(status)),
       [],
     )
-    const recoveryMs = heard.lastTroubleMs - endedMs
+    const recoveryMs = received.lastTroubleMs - endedMs
     assert.ok(recoveryMs < RECOVERY_MS - 500, `still in trouble ${recoveryMs} ms after its end`)
-    await assertNothingLost(scene, heard)
-    return heard
+    await assertNothingLost(scene, received)
+    return received
   }
 
   return {
@@ -65,19 +65,19 @@ export async function openScene(folder?: string): Promise<Scene> {
   }
 }
 
-/** Of what requests failed, by the log: each error once. */
+/** The errors in the log, each once: why requests failed. */
 function reasons({ server }: Billing): string[] {
   const errors = server.logLines().flatMap((line) => JSON.parse(line).err ?? [])
   return [...new Set(errors.map((error) => JSON.stringify(error)))]
 }
 
-/** Every purchase is decided, once, and ledger and orders tell the same. */
-async function assertNothingLost({ billing, shop, customers }: Omit<Scene, 'survives' | 'close'>, heard: Heard) {
-  for (const { customer, key, amount } of heard.charges) {
+/** Every purchase is decided, once, and the ledger and the orders agree. */
+async function assertNothingLost({ billing, shop, customers }: Omit<Scene, 'survives' | 'close'>, received: Received) {
+  for (const { customer, key, amount } of received.charges) {
     for (let tries = 0; ; tries++) {
       const { status, body } = await shop.charge(customer, { amount, idempotency_key: key })
       assert.equal(status, 200, JSON.stringify(body))
-      // Cancelled is decided too: the provider never saw it, and never will.
+      // A cancelled charge is decided too: the provider never gets it.
       if (['succeeded', 'cancelled'].includes(body.checkout_status)) break
       assert.equal(body.checkout_status, 'processing')
       assert.ok(tries < 200, 'A charge is never settled.')

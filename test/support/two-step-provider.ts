@@ -20,21 +20,21 @@ interface Payment {
   settled: Settled
 }
 
-/** What becomes of the next call of a name: `lost` never arrives, `unheard` is done and not answered. */
-export type Fault = 'lost' | 'unheard' | 'not_begun' | 'declined' | 'pending' | 'rejected'
+/** What becomes of the next call of a name: `lost` never arrives, `no_response` is carried out without a response. */
+export type Fault = 'lost' | 'no_response' | 'not_begun' | 'declined' | 'pending' | 'rejected'
 
 export function twoStepProvider(more: Partial<Provider> = {}) {
   const payments = new Map<string, Payment>()
   const calls: string[] = []
   const faults = new Map<string, Fault>()
-  const unheard = { outcome: 'unknown', why: 'no answer' } as const
+  const unknown = { outcome: 'unknown', why: 'no response' } as const
 
-  async function call<T>(name: string, work: () => T): Promise<T | typeof unheard> {
+  async function call<T>(name: string, work: () => T): Promise<T | typeof unknown> {
     calls.push(name)
     const fault = faults.get(name)
-    if (fault === 'lost') return unheard
+    if (fault === 'lost') return unknown
     const answer = work()
-    return fault === 'unheard' ? unheard : answer
+    return fault === 'no_response' ? unknown : answer
   }
   const verdict = (payment: Payment) => {
     const { handle, state } = payment

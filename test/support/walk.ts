@@ -9,7 +9,7 @@ export interface Page {
   cursor: string | undefined
 }
 
-/** The pages of a walk as they are asked for; checks envelope, total, horizon and cursors of each. */
+/** The pages of a walk as they are requested; checks envelope, total, horizon and cursors of each. */
 export async function* pages(
   project: Pick<Project, 'get'>,
   path: string,
@@ -24,7 +24,7 @@ export async function* pages(
     assert.deepEqual([page.total, page.horizon], [first.total, first.horizon])
     yield page
     if (page.cursor === undefined) return
-    assert.ok(!seen.has(page.cursor), 'A cursor came twice.')
+    assert.ok(!seen.has(page.cursor), 'A cursor was returned twice.')
     seen.add(page.cursor)
     cursor = page.cursor
   }

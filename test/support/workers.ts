@@ -1,6 +1,7 @@
 // A supervisor with its workers on a database of their own, and clients that send requests without pause on kept-alive connections.
 import { Agent } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isAlive } from '../../src/lib/embedded/account.ts'
 import { type Billing, type Organization, startBilling } from './billing.ts'
 import { until } from './cluster.ts'
 import { type LogLine, type ServerProcess, startProcess } from './process.ts'
@@ -9,12 +10,12 @@ import { type Answer, type Call, send } from './server.ts'
 export interface Workers extends ServerProcess {
   billing: Billing
   shop: Organization
-  /** The processes that serve at this moment, as the log tells. */
+  /** The processes that serve at this moment, according to the log. */
   pids(): number[]
   /** The lines of the log with this text. */
-  said(msg: string): LogLine[]
-  /** Waits until the log has this many of them. */
-  hears(msg: string, times?: number): Promise<void>
+  logged(msg: string): LogLine[]
+  /** Waits until the log has this many lines with this text. */
+  untilLogged(msg: string, times?: number): Promise<void>
   /** A client with a connection of its own. */
   client(): Client
   close(): Promise<void>
@@ -33,14 +34,14 @@ export async function openWorkers(count: number, env: Record<string, string> = {
   const billing = await startBilling({ PROVIDER_TIMEOUT_MS: '10000' }, { worker: false })
   const shop = await billing.organization()
   const server = await startProcess({ ...billing.server.env, ...env }, ['--workers', String(count)])
-  const said = (msg: string) => server.log.filter((line) => line.msg === msg)
+  const logged = (msg: string) => server.log.filter((line) => line.msg === msg)
   return {
     ...server,
     billing,
     shop,
     pids: () => pidsOf(server.log).filter(isAlive),
-    said,
-    hears: (msg, times = 1) => until(`"${msg}"`, () => said(msg).length >= times, LONGEST_RESTART_MS),
+    logged,
+    untilLogged: (msg, times = 1) => until(`"${msg}"`, () => logged(msg).length >= times, LONGEST_RESTART_MS),
     client: () => openClient(server.url),
     async close() {
       await server.stop()
@@ -51,15 +52,6 @@ export async function openWorkers(count: number, env: Record<string, string> = {
 
 export const pidsOf = (log: LogLine[]) => log.filter(({ msg }) => msg === 'A worker is ready.').map(({ pid }) => pid!)
 
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
-}
-
 export function openClient(url: string): Client {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   return { call: (path, given = {}) => send(agent, url, path, given), close: () => agent.destroy() }
@@ -67,40 +59,40 @@ export function openClient(url: string): Client {
 
 const PATIENCE_MS = 15_000
 
-export interface Heard {
-  answers: number
-  /** Answers that said `Connection: close`. */
-  farewells: number
-  /** What was no 200. */
+export interface Received {
+  responses: number
+  /** Responses with `Connection: close`. */
+  closing: number
+  /** Responses with another status than 200, and failed requests. */
   wrong: string[]
 }
 
-/** Lets this many clients ask without end, pausing between two requests, until the function returned is called. */
-export function ask(
+/** Sends requests from this many clients, with a pause between two of a client, until the returned function is called. */
+export function sendUntilStopped(
   { client }: Pick<Workers, 'client'>,
   clients: number,
   request: (client: Client) => Promise<Answer>,
   pauseMs: number,
 ) {
-  const heard: Heard = { answers: 0, farewells: 0, wrong: [] }
+  const received: Received = { responses: 0, closing: 0, wrong: [] }
   let stopping = false
-  async function keepAsking(): Promise<void> {
+  async function sendRequests(): Promise<void> {
     const one = client()
     while (!stopping) {
       const hung = sleep(PATIENCE_MS, { status: 0, text: 'hung', headers: {} }, { ref: false })
       const broken = (error: Error) => ({ status: 0, text: error.message, headers: {} })
       const answer = await Promise.race([request(one).catch(broken), hung])
-      heard.answers += 1
-      if (answer.status !== 200) heard.wrong.push(`${answer.status} ${answer.text}`)
-      if ((answer.headers as Record<string, string>)['connection'] === 'close') heard.farewells += 1
+      received.responses += 1
+      if (answer.status !== 200) received.wrong.push(`${answer.status} ${answer.text}`)
+      if ((answer.headers as Record<string, string>)['connection'] === 'close') received.closing += 1
       await sleep(pauseMs)
     }
     one.close()
   }
-  const asking = Promise.all(Array.from({ length: clients }, keepAsking))
+  const sending = Promise.all(Array.from({ length: clients }, sendRequests))
   return async () => {
     stopping = true
-    await asking
-    return heard
+    await sending
+    return received
   }
 }

@@ -5,11 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isAlive } from '../../src/lib/embedded/account.ts'
 import { tundish } from '../support/cli.ts'
 import { until } from '../support/cluster.ts'
 import { startProcess } from '../support/process.ts'
 import { noTerminal, openTerminal } from '../support/terminal.ts'
-import { ask, isAlive, openWorkers, pidsOf, type Workers } from '../support/workers.ts'
+import { openWorkers, pidsOf, sendUntilStopped, type Workers } from '../support/workers.ts'
 
 const LONG = { timeout: 240_000 }
 const ready = 'A worker is ready.'
@@ -32,22 +33,22 @@ describe('a worker', LONG, () => {
   test('that is killed under load is replaced; others answer, and its own clients at their next try', async () => {
     const { shop } = workers
     const read = { key: shop.projectKey }
-    const stop = ask(workers, 12, (client) => client.call('/public/v1/subscriptions', read), 1)
+    const stop = sendUntilStopped(workers, 12, (client) => client.call('/public/v1/subscriptions', read), 1)
     await sleep(300)
     const [victim] = workers.pids()
     process.kill(victim!, 'SIGKILL')
-    await workers.hears(ready, 3)
+    await workers.untilLogged(ready, 3)
     await sleep(300)
-    const heard = await stop()
-    // Each connection breaks once: the client of every one was asking all the time.
-    assert.ok(heard.wrong.length <= 12, String(heard.wrong.length))
+    const received = await stop()
+    // Each connection breaks once: the client of every one was sending all the time.
+    assert.ok(received.wrong.length <= 12, String(received.wrong.length))
     assert.deepEqual(
-      heard.wrong.filter((one) => !/ECONNRESET|socket hang up|EPIPE/.test(one)),
+      received.wrong.filter((one) => !/ECONNRESET|socket hang up|EPIPE/.test(one)),
       [],
     )
-    assert.ok(heard.answers > 300, String(heard.answers))
+    assert.ok(received.responses > 300, String(received.responses))
     assert.deepEqual(
-      workers.said(died).map(({ pid, signal }) => [pid, signal]),
+      workers.logged(died).map(({ pid, signal }) => [pid, signal]),
       [[victim, 'SIGKILL']],
     )
     assert.equal(workers.pids().length, 2)
@@ -77,15 +78,15 @@ describe('a worker', LONG, () => {
   })
 
   test('that dies at once again and again is replaced more and more slowly', async () => {
-    const deaths = workers.said(died).length
+    const deaths = workers.logged(died).length
     for (let n = 1; n <= 4; n++) {
       process.kill(workers.pids().at(-1)!, 'SIGKILL')
-      await workers.hears(died, deaths + n)
+      await workers.untilLogged(died, deaths + n)
       await until('another', () => workers.pids().length === 2)
     }
     // The first may have served for long before it was killed: no pause follows then.
     const [, ...pauses] = workers
-      .said(died)
+      .logged(died)
       .slice(deaths)
       .map(({ pause_ms }) => Number(pause_ms))
     assert.ok(pauses[0]! > 0, String(pauses))

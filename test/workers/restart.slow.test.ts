@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '../support/cluster.ts'
 import { startProcess } from '../support/process.ts'
-import { ask, openClient, openWorkers, type Workers } from '../support/workers.ts'
+import { openClient, openWorkers, sendUntilStopped, type Workers } from '../support/workers.ts'
 
 let workers: Workers
 before(async () => {
@@ -21,11 +21,11 @@ test('under load no request fails, also with two restarts at once, and long requ
   const old = workers.pids()
   assert.equal(old.length, 2)
   const read = { key: shop.projectKey }
-  const asking = [
-    ask(workers, 6, (client) => client.call('/public/v1/subscriptions', read), 2),
+  const sending = [
+    sendUntilStopped(workers, 6, (client) => client.call('/public/v1/subscriptions', read), 2),
     // Most of the time these are connected and silent.
-    ask(workers, 6, (client) => client.call('/public/v1/funnels', read), 900),
-    ask(workers, 2, (client) => client.call('/health/ready', { headers: ['Connection', 'close'] }), 20),
+    sendUntilStopped(workers, 6, (client) => client.call('/public/v1/funnels', read), 900),
+    sendUntilStopped(workers, 2, (client) => client.call('/health/ready', { headers: ['Connection', 'close'] }), 20),
   ]
   const slow = workers.client()
   try {
@@ -40,18 +40,18 @@ test('under load no request fails, also with two restarts at once, and long requ
     supervisor.kill('SIGHUP')
     await sleep(100)
     supervisor.kill('SIGHUP')
-    await workers.hears(restarted, 2)
+    await workers.untilLogged(restarted, 2)
     const { body } = await charge
     assert.equal(body.checkout_status, 'succeeded', JSON.stringify(body))
   } finally {
     slow.close()
-    const heard = await Promise.all(asking.map((stop) => stop()))
+    const received = await Promise.all(sending.map((stop) => stop()))
     assert.deepEqual(
-      heard.map(({ wrong }) => wrong),
+      received.map(({ wrong }) => wrong),
       [[], [], []],
     )
     // Each of two restarts bids farewell to each connection; those that close by themselves need none.
-    assert.ok(heard[0]!.farewells >= 6 && heard[1]!.farewells >= 6, JSON.stringify(heard))
+    assert.ok(received[0]!.closing >= 6 && received[1]!.closing >= 6, JSON.stringify(received))
   }
   const now = workers.pids()
   assert.equal(now.length, 2)

@@ -6,10 +6,10 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, realpath
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { isAlive } from '../../src/lib/embedded/account.ts'
 import { PROGRAM_ENV } from '../support/cli.ts'
 import { until } from '../support/cluster.ts'
 import { freshDatabase } from '../support/postgres.ts'
-import { isAlive } from '../support/workers.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
 const LONG = { timeout: 300_000 }

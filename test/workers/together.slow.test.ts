@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { divide } from '../../src/workers/shares.ts'
-import { ask, openClient, openWorkers, type Workers } from '../support/workers.ts'
+import { openClient, openWorkers, sendUntilStopped, type Workers } from '../support/workers.ts'
 
 const LONG = { timeout: 240_000 }
 
@@ -38,20 +38,25 @@ describe('connections', LONG, () => {
       const mine = await backends(watcher)
       const headers = ['service-secret-key', shop.key]
       const body = { external_id: 'nobody' }
-      const asking = [
-        ask(workers, 12, (client) => client.call(`/${shop.id}/v1/my_assets`, { method: 'POST', body, headers }), 1),
-        ask(workers, 6, (client) => client.call('/public/v1/subscriptions', { key: shop.projectKey }), 1),
+      const sending = [
+        sendUntilStopped(
+          workers,
+          12,
+          (client) => client.call(`/${shop.id}/v1/my_assets`, { method: 'POST', body, headers }),
+          1,
+        ),
+        sendUntilStopped(workers, 6, (client) => client.call('/public/v1/subscriptions', { key: shop.projectKey }), 1),
       ]
       let most = 0
       workers.process.kill('SIGHUP')
-      while (workers.said('All workers are new.').length === 0) {
+      while (workers.logged('All workers are new.').length === 0) {
         const theirs = [...(await backends(watcher))].filter((pid) => !mine.has(pid))
         most = Math.max(most, theirs.length)
         await sleep(10)
       }
-      const heard = await Promise.all(asking.map((stop) => stop()))
+      const received = await Promise.all(sending.map((stop) => stop()))
       assert.deepEqual(
-        heard.map(({ wrong }) => wrong),
+        received.map(({ wrong }) => wrong),
         [[], []],
       )
       assert.ok(most <= bound && most > 3, `${most} connections`)
@@ -141,13 +146,13 @@ describe('metrics', LONG, () => {
 
   test('never fall: the counts of a worker stay when it is replaced or killed', async () => {
     workers.process.kill('SIGHUP')
-    await workers.hears('All workers are new.')
+    await workers.untilLogged('All workers are new.')
     assert.deepEqual(lookups(await scrape()), [40])
     await askAll(20)
     assert.deepEqual(lookups(await scrape()), [60])
     const [victim] = workers.pids()
     process.kill(victim!, 'SIGKILL')
-    await workers.hears('A worker is ready.', 5)
+    await workers.untilLogged('A worker is ready.', 5)
     // All that was counted before the last look is there.
     assert.deepEqual(lookups(await scrape()), [60])
     assert.equal(values(await scrape(), 'process_resident_memory_bytes').length, 2)

@@ -7,33 +7,33 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '../../support/cluster.ts'
-import { ask, clusterOf, hold, isStopped, newFolder, open, pidOf, ROOT } from '../../support/embedded.ts'
+import { clusterOf, firstValue, hold, isStopped, newFolder, open, pidOf, ROOT } from '../../support/embedded.ts'
 
 test('the first start makes the database, and the second finds what was written', async () => {
   const dataDir = newFolder()
   const first = await open(dataDir)
-  await ask(first.url, 'create table kept as select 42 as n')
+  await firstValue(first.url, 'create table kept as select 42 as n')
   await first.close()
   await first.close()
   assert.ok(isStopped(dataDir))
 
   const second = await open(dataDir)
-  assert.equal(await ask(second.url, 'select n from kept'), '42')
+  assert.equal(await firstValue(second.url, 'select n from kept'), '42')
   assert.equal(second.url, first.url)
-  assert.equal(await ask(second.url, `select datlocale from pg_database where datname = 'tundish'`), 'C.UTF-8')
+  assert.equal(await firstValue(second.url, `select datlocale from pg_database where datname = 'tundish'`), 'C.UTF-8')
   await second.close()
 })
 
 test('it listens on a socket in a private folder only, and asks for the password', async () => {
   const dataDir = newFolder()
   const { url, connection, close } = await open(dataDir)
-  assert.equal(await ask(url, 'show listen_addresses'), '')
+  assert.equal(await firstValue(url, 'show listen_addresses'), '')
   assert.equal(connection.host, join(dataDir, 'postgres/run'))
   assert.equal(statSync(connection.host).mode & 0o777, 0o700)
   assert.equal(statSync(join(dataDir, 'postgres.password')).mode & 0o777, 0o600)
   assert.equal(statSync(join(dataDir, 'postgres.log')).mode & 0o777, 0o600)
-  await assert.rejects(ask(url.replace(connection.password, 'guess'), 'select 1'), { code: '28P01' })
-  const commandLine = await ask(url, `select pg_read_file('postmaster.opts')`)
+  await assert.rejects(firstValue(url.replace(connection.password, 'guess'), 'select 1'), { code: '28P01' })
+  const commandLine = await firstValue(url, `select pg_read_file('postmaster.opts')`)
   assert.ok(!`${commandLine}${readFileSync(join(dataDir, 'postgres.log'))}`.includes(connection.password))
   await close()
 })
@@ -41,9 +41,9 @@ test('it listens on a socket in a private folder only, and asks for the password
 test('what a failing statement says does not reach the log', async () => {
   const dataDir = newFolder()
   const { url, close } = await open(dataDir)
-  await assert.rejects(ask(url, `select 'ada@example.com'::int`))
-  await ask(url, 'create table people (email text primary key)')
-  await assert.rejects(ask(url, `insert into people values ('ada@example.com'), ('ada@example.com')`))
+  await assert.rejects(firstValue(url, `select 'ada@example.com'::int`))
+  await firstValue(url, 'create table people (email text primary key)')
+  await assert.rejects(firstValue(url, `insert into people values ('ada@example.com'), ('ada@example.com')`))
   await close()
   const log = readFileSync(join(dataDir, 'postgres.log'), 'utf8')
   assert.match(log, /ready to accept connections/)
@@ -57,7 +57,7 @@ test('two programs share one server, and the last to leave stops it', async () =
   const ours = await open(dataDir)
   assert.equal(ours.url, url)
   await other.leave()
-  assert.equal(await ask(ours.url, 'select 1'), '1')
+  assert.equal(await firstValue(ours.url, 'select 1'), '1')
   await ours.close()
   assert.ok(isStopped(dataDir))
 })
@@ -67,7 +67,7 @@ test('a process that starts while others start or end finds a server', async () 
   const comeAndGo = async () => {
     for (let round = 0; round < 8; round++) {
       const embedded = await open(dataDir)
-      assert.equal(await ask(embedded.url, 'select 1'), '1')
+      assert.equal(await firstValue(embedded.url, 'select 1'), '1')
       await embedded.close()
     }
   }
@@ -85,7 +85,7 @@ test('a server orphaned by kill -9 is taken over, and stopped by the last to lea
 
   const { url, close } = await open(dataDir)
   assert.equal(pidOf(dataDir), pid)
-  assert.equal(await ask(url, 'select 1'), '1')
+  assert.equal(await firstValue(url, 'select 1'), '1')
   await close()
   assert.ok(isStopped(dataDir))
 })
@@ -93,12 +93,12 @@ test('a server orphaned by kill -9 is taken over, and stopped by the last to lea
 test('a server that dies under a program is started again, with what was committed', async () => {
   const dataDir = newFolder()
   const { url, close } = await open(dataDir, { throwaway: false })
-  await ask(url, 'create table kept as select 42 as n')
+  await firstValue(url, 'create table kept as select 42 as n')
   const pid = pidOf(dataDir)
   process.kill(pid, 'SIGKILL')
   let answer: string | undefined
   await until('the next server', async () => {
-    answer = await ask(url, 'select n from kept').catch(() => undefined)
+    answer = await firstValue(url, 'select n from kept').catch(() => undefined)
     return answer !== undefined
   })
   assert.equal(answer, '42')
@@ -117,7 +117,7 @@ test('lock files whose process id belongs to another program by now do not hinde
     chownSync(file, uid, gid)
   }
   const { url, close } = await open(dataDir)
-  assert.equal(await ask(url, 'select 1'), '1')
+  assert.equal(await firstValue(url, 'select 1'), '1')
   await close()
   assert.equal(other.exitCode, null)
   other.kill()

@@ -17,9 +17,9 @@ import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { UsageError } from '../../../src/lib/errors.ts'
 import {
-  ask,
   base,
   clusterOf,
+  firstValue,
   hold,
   isStopped,
   NOBODY,
@@ -39,7 +39,7 @@ for (const [what, name] of [
   test(`${what} in DATA_DIR are no obstacle`, async () => {
     const dataDir = newFolder(name)
     const { url, connection, close } = await open(dataDir)
-    assert.equal(await ask(url, 'select 1'), '1')
+    assert.equal(await firstValue(url, 'select 1'), '1')
     assert.ok(Buffer.byteLength(connection.host) < 100)
     await close()
     assert.ok(isStopped(dataDir))
@@ -99,11 +99,11 @@ test('as root, the database is outside a folder that only root may enter, and a 
   t.after(() => rmSync(elsewhere, { recursive: true, force: true }))
   assert.match(elsewhere, /^\/var\/lib\/tundish\/data-/)
   assert.match(first.notice ?? '', new RegExp(`cannot enter .*: the database is in ${elsewhere}`))
-  await ask(first.url, 'create table kept as select 42 as n')
+  await firstValue(first.url, 'create table kept as select 42 as n')
   await first.close()
 
   const second = await open(dataDir)
-  assert.equal(await ask(second.url, 'select n from kept'), '42')
+  assert.equal(await firstValue(second.url, 'select n from kept'), '42')
   await second.close()
 })
 
@@ -114,7 +114,7 @@ test('a normal user needs no other account', { skip: !readable }, async () => {
   const { next, leave } = hold(dataDir, ROOT ? NOBODY : undefined)
   const { url, notice } = await next()
   assert.equal(notice, undefined)
-  assert.equal(await ask(url, 'select 1'), '1')
+  assert.equal(await firstValue(url, 'select 1'), '1')
   assert.equal(statSync(clusterOf(dataDir)).uid, ROOT ? NOBODY.uid : process.getuid?.())
   if (ROOT) {
     // Root joins, and when it has to start the server, runs it as the owner.
