@@ -23,7 +23,7 @@ export function compare(one: Decimal, other: Decimal): number {
   return difference === 0n ? 0 : difference < 0n ? -1 : 1
 }
 
-/** An amount for an answer: a JSON number with all decimals of the text. */
+/** An amount for a response: a JSON number with all decimals of the text. */
 export function jsonAmount(text: string): JsonNumber {
   return new JsonNumber(text)
 }

@@ -39,7 +39,7 @@ export function uuidIn(description: string, { nullable = false } = {}): Schema {
   }
 }
 
-/** Reads an amount of any size and sign, exactly, or throws a 400 for what is no amount. */
+/** Reads an amount of any size and sign, exactly, or throws a 400 if it is not an amount. */
 export function readAmountField(value: string | number | JsonNumber): Decimal {
   // The form of a text has no sign; the sentence about the sign is more useful than one about the form.
   if (typeof value === 'string' && /^-[0-9]/.test(value)) throw notPositive(value)
@@ -61,7 +61,7 @@ export function amountRefused(code: string, rule: string, value: unknown): ApiEr
   return new ApiError(400, code, amountRule(rule, value))
 }
 
-/** The sentence of the same. */
+/** The sentence of `amountRefused`. */
 export function amountRule(rule: string, value: unknown): string {
   return `amount ${rule}, got ${shorten(JSON.stringify(value), 64)}.`
 }

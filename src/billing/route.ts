@@ -23,7 +23,7 @@ export function describe(about: Description) {
   }
 }
 
-/** The answers of a route, the successful one being `schema`; `coded` when a refusal may carry a code. */
+/** The responses of a route; `schema` is of the successful one, `coded` are the codes that a 400 may have in its body. */
 export function ok(description: string, schema: Schema, { coded }: { coded?: readonly string[] } = {}) {
   const success = { description, content: { 'application/json': { schema } } }
   const refusal = coded && { 400: problemResponse(400, codedProblem(coded)) }

@@ -50,14 +50,14 @@ describe('a Refusal that names the place', () => {
     ['a,b\n1,2', /f is no file of exchange rates/],
     ['date,currency,per_euro\n2026-01-30,USD', /f:2: three values/],
     ['date,currency,per_euro\n2026-01-30,usd,1', /f:2: "usd" is not a currency code/],
-    ['date,currency,per_euro\n2026-02-30,USD,1', /f:2: "2026-02-30" is not a day/],
+    ['date,currency,per_euro\n2026-02-30,USD,1', /f:2: "2026-02-30" is not a date/],
     ['date,currency,per_euro\n2026-01-30,USD,1\n2026-01-30,EEK,-1', /f:3: "-1" is not a rate/],
     ['Date,USD\n2026-01-30,0', /f:2: "0" is not a rate/],
     ['Date,USD\n2026-01-30,1e3', /f:2: "1e3" is not a rate/],
-    ['Date,USD\n30 Januar 2026,1', /f:2: "30 Januar 2026" is not a day/],
+    ['Date,USD\n30 Januar 2026,1', /f:2: "30 Januar 2026" is not a date/],
     ['Date,USD\n2026-01-30,1,2', /f:2: "" is not a currency code/],
     ['<html></html>', /f is XML without exchange rates/],
-    ['<Cube currency="USD" rate="1"/>', /stands before any day/],
+    ['<Cube currency="USD" rate="1"/>', /comes before any date/],
   ] as [string, RegExp][]) {
     test(JSON.stringify(text), () => {
       assert.throws(

@@ -103,7 +103,7 @@ describe('charges resolve', () => {
   test('1 when the provider knows the outcome, which counts', async () => {
     const { ask, order } = await lost()
     const { code, stderr } = await run('charges', 'resolve', order, '--as', 'succeeded', '--because', 'x')
-    assert.deepEqual([code, stderr], [1, `The provider can tell: the order ${order} is cancelled now.\n`])
+    assert.deepEqual([code, stderr], [1, `The provider knows the outcome: the order ${order} is cancelled now.\n`])
     assert.equal((await ask()).body.checkout_status, 'cancelled')
   })
 

@@ -122,7 +122,10 @@ describe('an outcome that cannot be settled', () => {
     }
     const found = await findEither(setup.db, order_id!)
     await assert.rejects(resolve({ ...known, db: { ...setup.db, tx } }, found, 'cancelled', 'a guess'), /deadlock/)
-    await assert.rejects(resolve(known, found, 'cancelled', 'a guess'), /The provider can tell: .* is succeeded now/)
+    await assert.rejects(
+      resolve(known, found, 'cancelled', 'a guess'),
+      /The provider knows the outcome: .* is succeeded now/,
+    )
   })
 })
 

@@ -19,7 +19,7 @@ import { type Adoption, adoptOne } from './refund.ts'
 /**
  * Brings the refunds of a charge up to date with the provider: one that was made there is adopted, one that failed after
  * it had succeeded is undone, one in progress is settled. Repeating it changes nothing. Undefined: no order here has the
- * charge. Throws `ProviderError` when the provider cannot tell.
+ * charge. Throws `ProviderError` if the provider cannot list them.
  */
 export async function adoptRefundsOfCharge(
   context: BillingContext,
@@ -75,8 +75,8 @@ export async function settleNow(context: BillingContext, organizationId: string,
 }
 
 /**
- * Settles the order of a payment that succeeded at the provider while it is in progress here: refunds and disputes of it
- * may be heard of first, and need a settled order. Throws `ProviderError` if it is still in progress after that: another process
+ * Settles the order of a payment that succeeded at the provider while it is in progress here: notifications of its refunds and
+ * disputes may come first, and need a settled order. Throws `ProviderError` if it is still in progress after that: another process
  * has it, or the provider cannot be asked.
  */
 export async function settleBefore(context: BillingContext, at: AtProvider, handle: string): Promise<void> {

@@ -35,7 +35,7 @@ export const oneOffChargeOut = Type.Object(
   { title: 'OneOffChargeOut', additionalProperties: false },
 )
 
-/** The `data` of a charge's event: the answer, and what was asked. */
+/** The `data` of a charge's event: the answer and the request. */
 export const chargeEventData = Type.Object(
   {
     ...oneOffChargeOut.properties,

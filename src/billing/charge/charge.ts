@@ -1,4 +1,4 @@
-// A custom charge, told top to bottom: seen before or refused? Then claim, prepare, confirm (or charge), settle, answer.
+// A custom charge, from top to bottom: known key, or refused? Else claim, prepare, confirm (or charge), settle, respond.
 import { ApiError } from '../../lib/errors.ts'
 import { formatMinor } from '../../lib/money.ts'
 import { instantFromPg } from '../../lib/time.ts'
@@ -23,8 +23,8 @@ import { exactAmount, inProgressRefusal, type Refusal, refusalOf } from './rules
 const MAX_TURNS = 20
 
 /**
- * Charges a customer's saved card, at most once for each key of the customer. Throws an `ApiError` for what is refused
- * before anything is begun at the provider; after that every way ends in an answer, and neither our own failure nor that
+ * Charges a customer's saved card, at most once for each key of the customer. Throws an `ApiError` if the charge is refused
+ * before anything is begun at the provider. After that it always returns an answer, and neither our own failure nor that
  * of the network is ever reported as `failed`.
  */
 export async function oneOffCharge(
@@ -40,7 +40,7 @@ export async function oneOffCharge(
 }
 
 /**
- * The order that the key stands for, made now or before. Throws why there may be none. Another charge of the customer may
+ * The order of the key, made now or before. Throws the refusal if there may be none. Another charge of the customer may
  * begin or settle between two statements; then it claims again.
  */
 async function claimAllowed(
@@ -54,7 +54,7 @@ async function claimAllowed(
   const amount = amountMinor === undefined ? null : formatMinor(amountMinor, currencyCode)
   const takes = (provider: Provider) =>
     amountMinor !== undefined && provider.accepts({ amountMinor, currencyCode }) === undefined
-  // An open circuit would spend its one trial by being asked.
+  // `admits` of an open circuit would use up its one trial.
   const isReady = (one: Provider) => !one.circuitIsOpen() && takes(one) && one.admits()
   const ready = [...providers.opened(organizationId)].filter(isReady).map(accountOf)
   for (let turn = 1; turn <= MAX_TURNS; turn++) {
@@ -87,11 +87,11 @@ const accountOf = ({ name, merchantId }: Provider): Account => ({ psp: name, mer
 function checkReady(provider: Provider, { is_busy }: Refusal, amountMinor: bigint, currencyCode: string): void {
   const why = provider.accepts({ amountMinor, currencyCode })
   if (why !== undefined) throw new ApiError(400, 'not_accepted_by_provider', why)
-  // A customer with a charge in progress makes no call, and would spend the trial of an open circuit for nothing.
+  // A customer with a charge in progress makes no call, and would use up the trial of an open circuit.
   if ((is_busy === 't' && provider.circuitIsOpen()) || !provider.admits()) throw unreachable()
 }
 
-/** The answer of an order; its key may turn out to stand for another amount, here or at the provider. */
+/** The answer of an order. Throws if its key was used for another amount, here or at the provider. */
 function answerFor(request: ChargeRequest, order: Order, isReplay: boolean): ChargeAnswer {
   const { asked_amount, asked_currency_code } = order
   const isSame =
@@ -101,7 +101,7 @@ function answerFor(request: ChargeRequest, order: Order, isReplay: boolean): Cha
 }
 
 /**
- * Makes a claimed charge at the provider and returns the order as it is then. Whatever goes wrong, the order stays
+ * Makes a claimed charge at the provider and returns the order as it is then. After any failure the order stays
  * `processing` and settling finds the outcome: a time-out is not a failure. Throws a 503 when the provider turned the
  * charge away before it began, and a 400 when its account is not connected any more, so that the key is free again.
  */

@@ -31,7 +31,7 @@ export interface Ask {
   clock: Clock
 }
 
-/** The order that the key stands for. */
+/** The order of the key. */
 export interface Claimed {
   order: Order
   /** Whether it was made now; its lease then counts from `sentMs` of the monotonic clock at the earliest. */
@@ -43,7 +43,7 @@ export interface Claimed {
 
 /**
  * Makes the order, which is the right to charge, if no rule is broken: at most one for the key, and one in progress for
- * the customer, both kept by the database. An order that the key stands for already is returned whatever the rules say.
+ * the customer, both ensured by the database. If the key has an order already, that is returned, and no rule is judged.
  */
 export async function claim(db: Db, ask: Ask): Promise<Claimed | { order: undefined; refusal: Refusal }> {
   const { row, sentMs } = await claimTogether(db, ask)
@@ -61,7 +61,7 @@ const claimTogether = batched<Ask, { row: Row; sentMs: number }>({
   tenant: ({ organizationId }) => organizationId,
   lanes: chargeLanes,
   async work(db, asks, lockTimeout) {
-    // Not when they were asked for: they may have waited long for their turn.
+    // The time of the statement, not of the request, which may have waited long for its turn.
     const sentMs = asks.map(({ clock }) => clock.monotonicMs())
     const ids = asks.map(() => makeUuid())
     const rows = await send(db, asks, ids, lockTimeout)
@@ -122,8 +122,8 @@ const BROKEN_RULE = `case
 
 // A charge that was under way when the backup was made counts as forgotten, hence the hour before it.
 //
-// In one order, so that two processes that claim for the same customers wait for one another without a deadlock. What is
-// looked for of each row has a limit: `exists` could be planned as one reading of all orders in progress.
+// Sorted, so that two processes that claim for the same customers wait for each other without a deadlock. The subqueries have
+// `limit 1`, because `exists` could be planned as one reading of all orders in progress.
 const CLAIM = onGivenRows(
   'claim orders',
   {

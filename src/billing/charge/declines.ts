@@ -13,11 +13,17 @@ const SENTENCES = new Map<string, string>([
     'authentication_required',
     'Your bank asks you to confirm the payment, which is not possible here. Please use another card.',
   ],
-  ...told(TRY_LATER, 'processing_error try_again_later issuer_not_available reenter_transaction approve_with_id'),
-  ...told(LIMIT, 'card_velocity_exceeded withdrawal_count_limit_exceeded'),
-  ...told(NOT_WITH_THIS_CARD, 'card_not_supported currency_not_supported transaction_not_allowed service_not_allowed'),
-  ...told(CARD_DATA, 'incorrect_number incorrect_cvc incorrect_zip invalid_number invalid_cvc invalid_account'),
-  ...told(CARD_DATA, 'invalid_expiry_month invalid_expiry_year new_account_information_available'),
+  ...sentenceFor(
+    TRY_LATER,
+    'processing_error try_again_later issuer_not_available reenter_transaction approve_with_id',
+  ),
+  ...sentenceFor(LIMIT, 'card_velocity_exceeded withdrawal_count_limit_exceeded'),
+  ...sentenceFor(
+    NOT_WITH_THIS_CARD,
+    'card_not_supported currency_not_supported transaction_not_allowed service_not_allowed',
+  ),
+  ...sentenceFor(CARD_DATA, 'incorrect_number incorrect_cvc incorrect_zip invalid_number invalid_cvc invalid_account'),
+  ...sentenceFor(CARD_DATA, 'invalid_expiry_month invalid_expiry_year new_account_information_available'),
 ])
 
 // Also for a card reported lost or stolen and for suspected fraud: the person who holds it must not learn that from us.
@@ -28,6 +34,6 @@ export function failedMessageForUser(reasonCode: string | null): string {
   return SENTENCES.get(reasonCode ?? '') ?? DECLINED
 }
 
-function told(sentence: string, codes: string): [string, string][] {
+function sentenceFor(sentence: string, codes: string): [string, string][] {
   return codes.split(' ').map((code) => [code, sentence])
 }

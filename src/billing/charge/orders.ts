@@ -18,10 +18,10 @@ export type Order = {
   order_id: string
   external_id: string
   project_id: string
-  /** What is to be charged, or was. */
+  /** The amount to charge, or that was charged. */
   amount: string
   currency_code: string
-  /** What the caller asked for; another amount than `amount` when the provider charged another. */
+  /** The requested amount, which differs from `amount` if the provider charged another. */
   asked_amount: string
   asked_currency_code: string
   status: Status
@@ -92,7 +92,7 @@ const STORE_HANDLE: Statement = {
 
 /**
  * Locks an order until commit. A statement that locks it and reads other rows sees these as they were before it waited for
- * the lock: one that comes after this sees what was committed meanwhile. Sent together, they are one round trip.
+ * the lock. The next statement sees what was committed meanwhile. Sent together, both are one round trip.
  */
 export async function lockOrder(query: Query, organizationId: string, orderId: string): Promise<void> {
   await query(LOCK_ORDER, [organizationId, orderId])

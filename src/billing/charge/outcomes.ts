@@ -11,7 +11,7 @@ import { type Note, write as writeNotes } from '../unknown/provider-calls.ts'
 import { chargeEvent } from './answer.ts'
 import type { Order } from './orders.ts'
 
-/** What a provider has decided: a charge or refund that succeeded or failed, or one that it refuses for good. */
+/** The provider's decision: a charge or refund succeeded or failed, or the provider refuses it for good. */
 export type Verdict = Settled | Refused
 
 /** Whether an answer is final. */
@@ -19,14 +19,14 @@ export function isVerdict<T extends { outcome: string }>(answer: T): answer is E
   return ['succeeded', 'failed', 'refused'].includes(answer.outcome)
 }
 
-/** An order locked for settling, with all that settling needs to know. */
+/** An order locked for settling, with all columns that settling needs. */
 export type Locked = Order &
   Rates & {
     client_metadata: string | null
     profile_id: string | null
     erased: 't' | 'f'
     sandbox: 't' | 'f'
-    /** When all of this happens. */
+    /** The time of everything that settling writes. */
     stamp: string
   }
 
@@ -41,7 +41,7 @@ export interface Done {
   mismatch: 'amount' | 'currency' | null
 }
 
-/** Writes what follows from the outcomes, at one go. The report rows come last: their clocks stay locked. */
+/** Writes everything that follows from the outcomes, in one round trip. Report rows come last, because their clocks stay locked. */
 export async function writeOutcomes(query: Query, done: Done[], notes: Note[]): Promise<void> {
   const moved = done.flatMap(({ order, verdict }) =>
     verdict.outcome === 'refused' ? [] : [movementOf(order, verdict)],

@@ -19,7 +19,7 @@ interface Asked {
   order: Order
   verdict: Verdict
   because: string | null
-  /** The call to the provider that gave the verdict, when it is still to be noted. */
+  /** The call to the provider that returned the verdict, if it is not logged yet. */
   note: Note | undefined
   /** The key was charged before this order was made, by one that a restored backup had forgotten. */
   isAdopted: boolean
@@ -27,8 +27,8 @@ interface Asked {
 
 /**
  * Settles an order in progress by the provider's verdict and returns it as it is then. An order that is settled already
- * does not change, whatever the verdict. `because` is an operator's reason for a verdict of their own, `note` the
- * provider's call that gave it.
+ * does not change, whatever the verdict. `because` is the reason of an operator who decided it, `note` the call to the
+ * provider that returned it.
  */
 export function settle(
   db: Db,
@@ -72,7 +72,7 @@ async function settleAll(
   const personal = all
     .filter(({ order }) => order.has_metadata === 't')
     .map(({ order }) => ({ organizationId: order.organization_id, externalId: order.external_id }))
-  // First, because what is sent together runs in this order.
+  // First, because statements that are sent together run in this order.
   const stalled = endWhenStalled(query)
   const kept = personal.length > 0 && lockOutErasure(query, personal, lockTimeout)
   const [orders] = await Promise.all([lock(query, all, lockTimeout), kept, stalled])
@@ -107,7 +107,7 @@ async function lock(query: Query, all: Asked[], lockTimeout: LockTimeout): Promi
   return new Map(rows.map((row) => [row.order_id, row]))
 }
 
-// In one order, so that two processes that settle the same orders wait for one another without a deadlock.
+// Sorted, so that two processes that settle the same orders wait for each other without a deadlock.
 const LOCK = onGivenRows(
   'lock orders',
   { organization_id: 'text', order_id: 'uuid', currency_code: 'text' },
@@ -130,8 +130,8 @@ const LOCK = onGivenRows(
 )
 
 /**
- * The order as it will be: what was charged is what the provider says. What was asked is kept beside it, except where the
- * key was charged before: there it stands for what that charge asked for, and for nothing that was asked later.
+ * The settled order, with the amount that the provider charged, and beside it the requested amount. If the key was charged before,
+ * that is the amount which that charge requested, not this order.
  */
 function outcomeOf(locked: Locked, verdict: Verdict, isAdopted: boolean): Outcome {
   const client_metadata = locked.erased === 't' ? null : locked.client_metadata
@@ -151,7 +151,7 @@ function outcomeOf(locked: Locked, verdict: Verdict, isAdopted: boolean): Outcom
   }
 }
 
-/** How a success differs from what was asked: a part of the amount, or another currency. */
+/** How a success differs from the request: another amount, or another currency. */
 function mismatchOf(order: Outcome, verdict: Verdict): Done['mismatch'] {
   if (verdict.outcome !== 'succeeded') return null
   if (order.asked_currency_code !== order.currency_code) return 'currency'

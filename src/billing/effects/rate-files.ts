@@ -13,7 +13,7 @@ export interface Rate {
 const PLAIN_HEADER = 'date,currency,per_euro'
 const MONTHS = 'January February March April May June July August September October November December'.split(' ')
 
-/** The rates of a file, told by its first characters. Throws a `Refusal` that names the line. */
+/** The rates of a file, whose format is recognized by its first characters. Throws a `Refusal` that names the line. */
 export function readRates(text: string, name: string): Rate[] {
   const file = text.replace(/^\ufeff/, '')
   if (file.trimStart().startsWith('<')) return readXml(file, name)
@@ -59,7 +59,7 @@ function readXml(file: string, name: string): Rate[] {
     )
     if (values.time !== undefined) day = readDay(values.time, name)
     if (values.currency === undefined) continue
-    if (day === undefined) throw new Refusal(`${name}: the rate ${tag} stands before any day.`)
+    if (day === undefined) throw new Refusal(`${name}: the rate ${tag} comes before any date.`)
     rates.push(readRate(day, values.currency, values.rate ?? '', name))
   }
   if (rates.length === 0) throw new Refusal(`${name} is XML without exchange rates of the ECB.`)
@@ -80,7 +80,7 @@ function readDay(text: string, place: string): string {
     ? `${text.slice(-4)}-${String(MONTHS.indexOf(month!) + 1).padStart(2, '0')}-${dayOfMonth.padStart(2, '0')}`
     : text
   if (/^\d{4}-\d\d-\d\d$/.test(day) && isCalendarDay(day)) return day
-  throw new Refusal(`${place}: "${text}" is not a day.`)
+  throw new Refusal(`${place}: "${text}" is not a date.`)
 }
 
 function isCalendarDay(day: string): boolean {

@@ -5,7 +5,7 @@ import { readInstant, TimeError } from '../../lib/time.ts'
 import { noDetails, type PaymentDetails } from '../../providers/provider.ts'
 import { detailFlags } from '../../records/payment.ts'
 
-/** The fields of a row that we know ourselves. */
+/** The fields of a row that Tundish knows, and those of the provider in `details`. */
 export interface ReportRow {
   organization_id: string
   external_id: string
@@ -24,7 +24,7 @@ export interface ReportRow {
   region: string | null
   /** Null for refunds and disputes: they are no proof of a saved card. */
   payment_method_token: string | null
-  /** What the provider said of it. */
+  /** The fields that the provider returned. */
   details: PaymentDetails
 }
 
@@ -44,7 +44,7 @@ const OWN = [
   'payment_method_token',
 ] as const satisfies (keyof ReportRow)[]
 
-const TOLD = (Object.keys(noDetails) as (keyof PaymentDetails)[]).filter((name) => name !== 'psp_transaction_type')
+const PROVIDERS = (Object.keys(noDetails) as (keyof PaymentDetails)[]).filter((name) => name !== 'psp_transaction_type')
 
 /**
  * Adds rows in their order, none stamped before the latest of `notBefore`: a charge's row must not be stamped before its
@@ -64,14 +64,14 @@ export async function addReportRows(query: Query, rows: ReportRow[], notBefore: 
 
 function columnsOf(row: ReportRow): object {
   const own = OWN.map((name) => [name, row[name]])
-  const told = TOLD.map((name) => [name, fitting(name, row.details[name])])
-  return { trx_id: makeUuid(), ...Object.fromEntries(own), ...Object.fromEntries(told) }
+  const providers = PROVIDERS.map((name) => [name, fitting(name, row.details[name])])
+  return { trx_id: makeUuid(), ...Object.fromEntries(own), ...Object.fromEntries(providers) }
 }
 
-const COLUMNS = ['trx_id', ...OWN, ...TOLD].join(', ')
+const COLUMNS = ['trx_id', ...OWN, ...PROVIDERS].join(', ')
 
-// Clocks are locked in one order, so that two processes wait for one another without a deadlock. Each goes to the stamp of
-// its last row; the rows before it lie a microsecond apart. An organization without a clock makes the stamps null, which the
+// Clocks are locked in sorted order, so that two processes wait for each other without a deadlock. Each is set to the stamp of
+// its last row; the rows are a microsecond apart. An organization without a clock makes the stamps null, which the
 // table refuses.
 const ADD: Statement = {
   name: 'add report rows',
@@ -95,8 +95,8 @@ const ADD: Statement = {
 }
 
 /**
- * A provider's value in the form that its column takes. What does not fit is left out: money has moved, and settling must
- * not fail for ever on a field of the report.
+ * A provider's value in the form that its column takes. A value that does not fit is left out: money has moved, and settling
+ * must not fail for ever because of a field of the report.
  */
 function fitting(name: keyof PaymentDetails, value: string | boolean | null): string | boolean | null {
   if (detailFlags.has(name)) return value === true

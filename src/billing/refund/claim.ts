@@ -14,7 +14,7 @@ import { lockOutErasure } from '../lock-out-erasure.ts'
 import { findByKey, REFUND_COLUMNS, type Refund } from './refunds.ts'
 import type { RefundRequest } from './request.ts'
 
-/** The order to refund, as far as the rules need it. */
+/** The columns of the order to refund that the rules need. */
 export type Refundable = {
   status: string
   amount: string
@@ -92,13 +92,13 @@ export function allow(order: Refundable, { amount, amountSent, orderId, isSoft }
   return formatMinor(minor ?? left, currency_code)
 }
 
-/** Runs last in the claim's transaction, for what has to be true of every refund that was begun; may commit it. */
+/** Runs last in the claim's transaction, for what has to be written with every refund that is begun; may commit it. */
 export type OnClaim = (transaction: Transaction, refund: Refund) => Promise<void>
 
 /**
- * Makes the refund, which is the right to pay back; `isNew` is false for one that the key stands for already. The order
- * is locked, so that the rules are judged by what holds then; only a key that another order's refund takes at this moment
- * is left to the database. Throws a 400.
+ * Makes the refund, which is the right to pay back; `isNew` is false if the key has a refund already. The order is locked, so
+ * that the rules are judged by its present state. Only against a refund of another order that takes the same key at this moment
+ * the unique index decides. Throws a 400.
  */
 export async function claim(
   db: Db,

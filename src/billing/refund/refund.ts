@@ -1,4 +1,4 @@
-// A refund, told top to bottom: seen before or refused? Then claim, pay back, settle, answer.
+// A refund, from top to bottom: known key, or refused? Else claim, pay back, settle, respond.
 import { ApiError } from '../../lib/errors.ts'
 import { type Provider, ProviderError } from '../../providers/provider.ts'
 import { adoptRefundsOfCharge } from '../adopt/refunds.ts'
@@ -15,7 +15,7 @@ import { refundAnswer } from './answer.ts'
 import { allow, claim, findRefundable, type OnClaim, type Refundable } from './claim.ts'
 import { findByKey, type Refund, refundRequest, refundsInProgress } from './refunds.ts'
 import type { RefundRequest } from './request.ts'
-import { settle, softly } from './settle.ts'
+import { settle, softVerdict } from './settle.ts'
 
 /** What the caller adds to the claim. */
 export interface Claiming {
@@ -27,8 +27,8 @@ export interface Claiming {
 const PLAIN: Claiming = { onClaim: async () => {}, inTurn: (claim) => claim() }
 
 /**
- * Pays back a charge or a part of it, at most once for each key. Throws an `ApiError` for what is refused before anything
- * is begun at the provider; after that every way ends in an answer, as with charges, and an unknown outcome is no failure.
+ * Pays back a charge or a part of it, at most once for each key. Throws an `ApiError` if the refund is refused before anything
+ * is begun at the provider. After that it always returns an answer, as for charges, and an unknown outcome is not a failure.
  */
 export async function refund(
   context: BillingContext,
@@ -42,7 +42,7 @@ export async function refund(
 
   const order = await findRefundable(db.query, organizationId, request)
   await bringBackForgotten(context, organizationId, order)
-  // What is in the way may be this very refund, begun since the key was looked for.
+  // A refund with this key may have begun since the key was looked up, and would be in the way of itself.
   const begun = await findByKey(db.query, organizationId, request)
   if (begun) return answerFor(request, begun, true)
   const amount = allow(order, request)
@@ -67,7 +67,7 @@ function checkReady(provider: Provider, amount: string, currencyCode: string): v
 
 /**
  * A restored backup may have forgotten refunds of the order, this one among them, and the provider may have forgotten
- * their keys: they are taken over before anything is paid back. Throws a 503 when the provider cannot tell.
+ * their keys: they are adopted before anything is paid back. Throws a 503 if the provider cannot list them.
  */
 async function bringBackForgotten(
   context: BillingContext,
@@ -86,7 +86,7 @@ async function bringBackForgotten(
   }
 }
 
-/** The answer of a refund; its key may turn out to stand for another one. */
+/** The answer of a refund. Throws if its key was used for another one. */
 function answerFor(request: RefundRequest, refund: Refund, isReplay: boolean) {
   const isSame =
     request.orderId === refund.order_id &&
@@ -96,20 +96,20 @@ function answerFor(request: RefundRequest, refund: Refund, isReplay: boolean) {
   return refundAnswer(refund, isReplay)
 }
 
-/** Of one that was adopted from the provider it is not known whether the caller gave an amount. */
+/** For a refund that was adopted from the provider, it is not known whether the caller gave an amount. */
 function isSameAmount({ amount }: RefundRequest, { amount_given, asked_amount, is_adopted }: Refund): boolean {
   if (amount === undefined) return amount_given === 'f' || is_adopted === 't'
   return amount_given === 't' && compare(amount, fromDatabase(asked_amount)) === 0
 }
 
 /**
- * Pays back a claimed refund and returns it as it is then. Whatever goes wrong is left to settling. Throws a 503 when the
+ * Pays back a claimed refund and returns it as it is then. After any failure settling finds the outcome. Throws a 503 when the
  * provider turned the refund away before it began, and a 400 when its account is not connected any more, so that the key is
  * free again.
  */
 async function make(context: BillingContext, refund: Refund, sentMs: number): Promise<Refund> {
   try {
-    if (refund.soft_refund === 't') return await settle(context.db, refund, softly(refund))
+    if (refund.soft_refund === 't') return await settle(context.db, refund, softVerdict(refund))
     const provider = await providerOfClaimed(context, refundsInProgress, refund)
     const held = await inTime(context, refundsInProgress, refund, sentMs)
     if (!held) return refund

@@ -1,4 +1,4 @@
-// Refunds, each of one order: their columns, how the provider knows them, and how they are found.
+// Refunds, each of one order: their columns, their references at the provider, and the statements that find them.
 import type { Query, Statement } from '../../lib/pg/types.ts'
 import type { RefundRequest as RefundAtProvider, RefundReference } from '../../providers/provider.ts'
 import { minorFromDatabase } from '../amount.ts'
@@ -8,14 +8,14 @@ import { inProgress } from '../unknown/in-progress.ts'
 
 export type RefundStatus = 'processing' | 'succeeded' | 'failed'
 
-/** A refund as its row says, with what its order says. */
+/** The columns of a refund and of its order. */
 export type Refund = {
   organization_id: string
   refund_id: string
   order_id: string
   external_id: string
   amount: string
-  /** What the caller asked for; another amount than `amount` when the provider paid back another. */
+  /** The requested amount, which differs from `amount` if the provider paid back another. */
   asked_amount: string
   amount_given: 't' | 'f'
   currency_code: string
@@ -69,8 +69,8 @@ export const refundsInProgress = inProgress<Refund>({
 })
 
 /**
- * The refund that this key of this customer stands for already. One that was adopted from the provider has no key of the
- * caller's, and is found by the provider's, which follows from it.
+ * The refund that was made before with this key of this customer. A refund that was adopted from the provider has no key of the
+ * caller; it is found by the provider's key, which is derived from the caller's.
  */
 export async function findByKey(
   query: Query,

@@ -18,7 +18,7 @@ import { refundEvent } from './answer.ts'
 import { REFUND_COLUMNS, type Refund } from './refunds.ts'
 import { SOFT_SUM, sumsAfter, writeSums } from './sums.ts'
 
-/** A refund locked together with its order, with all that settling needs to know. */
+/** A refund locked together with its order, with all columns that settling needs. */
 export type LockedRefund = Refund &
   Rates &
   Held & {
@@ -26,7 +26,7 @@ export type LockedRefund = Refund &
     order_amount: string
     amount_refunded_hard: string
     amount_refunded_soft: string
-    /** When all of this happens. */
+    /** The time of everything that settling writes. */
     stamp: string
   }
 
@@ -34,8 +34,8 @@ export type SettledRefund = LockedRefund & { status: 'succeeded' | 'failed' }
 
 /**
  * Settles a refund in progress by the provider's verdict and returns it as it is then; one that is settled already does
- * not change. A refund that the provider refuses for good has failed: nothing was paid back. `because` is an operator's
- * reason for a verdict of their own, `note` the provider's call that gave the verdict.
+ * not change. A refund that the provider refuses for good has failed: nothing was paid back. `because` is the reason of an
+ * operator who decided it, `note` the call to the provider that returned the verdict.
  */
 export async function settle(
   db: Db,
@@ -80,8 +80,8 @@ const LOCK: Statement = {
 }
 
 /**
- * Writes the outcome, all that follows from it and the commit at one go: the organization's clock is never locked while
- * this program has to answer.
+ * Sends the outcome, all that follows from it and the commit together, so that the organization's clock is never locked during a
+ * round trip to this program.
  */
 async function finish(
   query: Query,
@@ -124,7 +124,7 @@ const FINISH: Statement = {
 
 /** The order's sums, the consumable and the events that follow from a refund that is settled now. */
 export function effectsOf(query: Query, outcome: SettledRefund): { refund: Refund; writes: Promise<unknown>[] } {
-  if (outcome.status === 'failed') return { refund: outcome, writes: [tell(query, outcome, [])] }
+  if (outcome.status === 'failed') return { refund: outcome, writes: [writeRefundEvents(query, outcome, [])] }
   const sums = sumsAfter('added', outcome)
   const revokes = sums.isWhole && outcome.held_is_active === 't'
   const refund: SettledRefund = {
@@ -135,12 +135,12 @@ export function effectsOf(query: Query, outcome: SettledRefund): { refund: Refun
   const writes = [
     writeSums(query, outcome, sums),
     ...(revokes ? [revoke(query, outcome)] : []),
-    tell(query, refund, revokes ? [revokedEvent(outcome)] : []),
+    writeRefundEvents(query, refund, revokes ? [revokedEvent(outcome)] : []),
   ]
   return { refund, writes }
 }
 
-const tell = (query: Query, refund: SettledRefund, more: Event[]) =>
+const writeRefundEvents = (query: Query, refund: SettledRefund, more: Event[]) =>
   writeEvents(query, refund.project_id, [refundEvent(refund), ...more])
 
 /**
@@ -160,18 +160,18 @@ export function undo(query: Query, locked: LockedRefund): { refund: SettledRefun
   const writes = [
     writeSums(query, locked, sums),
     ...(restores ? [restore(query, locked)] : []),
-    tell(query, refund, events),
+    writeRefundEvents(query, refund, events),
   ]
   return { refund, writes }
 }
 
 /** The verdict on a soft refund, which moves no money: the provider is not asked. */
-export function softly({ refund_id, amount, currency_code }: Refund): Settled {
+export function softVerdict({ refund_id, amount, currency_code }: Refund): Settled {
   const amountMinor = minorFromDatabase(amount, currency_code)
   return { outcome: 'succeeded', reference: refund_id, amountMinor, currencyCode: currency_code, details: noDetails }
 }
 
-/** The report row of a refund; one that is soft moved no money and says so by its type. */
+/** The report row of a refund; the type of a soft one shows that it moved no money. */
 export function reportRow(outcome: SettledRefund, details: PaymentDetails): ReportRow {
   const { organization_id, external_id, order_id, amount, currency_code, status, psp, psp_merchant_id, region } =
     outcome

@@ -1,4 +1,4 @@
-// Compares what a merchant account lists with our orders and refunds, settles what is in progress, and adopts refunds.
+// Compares the movements that a merchant account lists with our orders and refunds, settles those in progress, and adopts refunds.
 import { minorUnits } from '../../lib/money.ts'
 import type { Movement, Provider } from '../../providers/provider.ts'
 import { adoptRefundsOfCharge } from '../adopt/refunds.ts'

@@ -74,7 +74,7 @@ export function statementsOf(table: Table) {
 /**
  * Takes up to $1 due rows, each merchant account's first before any account's second. An account that is busy has the room
  * given for it; any other has $3. The recursion walks the organizations that have rows in progress, one index entry each.
- * Those that are leaving are left out: what is settled here after the last step of the move would be settled twice.
+ * Those that are being moved to another shard are left out: a row settled here after the last step of the move would be settled twice.
  */
 function takeDueStatement({ name, noun, alias: a, id, columns, join }: Table, from: string, taken: string): Statement {
   const joined = join ? ` and ${join.on}` : ''

@@ -20,7 +20,7 @@ export interface HandOver {
   pauseS?: number
   /** Whether a look-up did not find it at the provider. */
   isNotFound?: boolean
-  /** How the provider's answer differs from what was asked, which an operator has to judge. */
+  /** How the provider's outcome differs from the request, which an operator has to judge. */
   mismatch?: 'reference' | 'currency'
   /** Whether the provider answered that it decides later. */
   isPending?: boolean
@@ -67,7 +67,7 @@ export function inProgress<Row extends InProgress>(table: Table) {
       return taken
     },
 
-    /** Has a row in progress looked at as soon as no process holds it: the provider has news of it. */
+    /** Makes a row due as soon as no process holds it, because the provider has news of it. */
     noteNews: (db: Db, row: Row) => db.query(statements.noteNews, [row.organization_id, row[table.id]!]),
 
     /**

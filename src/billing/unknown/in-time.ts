@@ -8,7 +8,7 @@ const MAX_RENEWALS = 3
 
 /**
  * Returns the row once its lease has time for one call. A lease that began too long ago, because the claim waited for a lock
- * or the process stood still, is renewed. Returns undefined if another process has the row, or it was given back.
+ * or the process was frozen, is renewed. Returns undefined if another process has the row, or it was given back.
  *
  * @param sentMs the monotonic time before the statement was sent that began the lease
  */

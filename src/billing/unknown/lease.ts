@@ -1,7 +1,7 @@
 // How long a process has a charge or refund to itself, and when unknown outcomes are looked at again.
 
-// A lease outlives the provider's deadline by this share of it, so that what comes before the call (the claim's own
-// round trip) and after it (settling) fit in; never by less than a second, for a busy machine.
+// A lease outlives the provider's deadline by this share of it, so that the claim's round trip before the call and settling
+// after it fit in; never by less than a second, for a busy machine.
 const MARGIN_SHARE = 4
 const MIN_MARGIN_MS = 1_000
 

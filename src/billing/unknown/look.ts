@@ -19,7 +19,7 @@ import type { BillingContext } from '../context.ts'
 import { logNotBegun } from '../psp.ts'
 import { findWithoutKey, lookUpRefund } from '../refund/look-up.ts'
 import { type Refund, reference as refundReference, refundRequest, refundsInProgress } from '../refund/refunds.ts'
-import { softly } from '../refund/settle.ts'
+import { softVerdict } from '../refund/settle.ts'
 import { settleByVerdict as settleRefund } from '../refund/verdict.ts'
 import { isNotFoundTwice, isOver, keyLives } from './age.ts'
 import type { InProgress, inProgress } from './in-progress.ts'
@@ -28,23 +28,23 @@ import { NEGATIVE_LOOKS_APART_S, pendingPauseSeconds } from './lease.ts'
 import { keep, type Note, noted, trim } from './provider-calls.ts'
 import { askForUnprepared } from './unprepared.ts'
 
-/** What a provider may say of a charge or refund that was begun. */
+/** The outcomes that a provider may return for a charge or refund that was begun. */
 export type Answer = Settled | Refused | Pending | Unknown | NotFound | Conflict | Prepared | Unconfirmed
 
-/** How the provider's answer differs from what was asked, so that an operator has to judge it. */
+/** How the provider's outcome differs from the request, so that an operator has to judge it. */
 export type Mismatch = { mismatch: 'reference' | 'currency' }
 
-/** A charge and a refund by one set of verbs. */
+/** Operations that exist for charges and for refunds. */
 export interface Kind<Row extends InProgress> {
   type: 'charge' | 'refund'
   rows: ReturnType<typeof inProgress<Row>>
   id(row: Row): string
   lookUp(provider: Provider, row: Row, signal?: AbortSignal): ReturnType<Provider['lookUp']>
-  /** The very call again, which its key keeps single: the only look-up that some providers have. */
+  /** Repeats the same call, which moves money once for its key: the only look-up that some providers have. */
   replay(provider: Provider, row: Row, signal?: AbortSignal): ReturnType<Provider['refund']>
-  /** Asks for the outcome, and has the provider refuse what it does not know. */
+  /** Asks the provider for the outcome, and makes it refuse a charge or refund that it does not know. */
   ask(context: BillingContext, provider: Provider, row: Row, signal?: AbortSignal): Promise<Answer | NotBegun>
-  /** Has the provider refuse a payment that is prepared or not known. */
+  /** Makes the provider refuse a payment that is prepared, or that it does not know. */
   refuse(context: BillingContext, provider: Provider, row: Row, signal?: AbortSignal): Promise<Answer>
   settle(
     context: BillingContext,
@@ -77,8 +77,8 @@ export const REFUND: Kind<Refund> = {
   lookUp: lookUpRefund,
   replay: (provider, refund, signal) => provider.refund(refundRequest(refund, undefined), signal),
   async ask(context, provider, refund, signal) {
-    if (refund.soft_refund === 't') return softly(refund)
-    // The provider has it, so there is nothing to refuse, and no call of ours to repeat.
+    if (refund.soft_refund === 't') return softVerdict(refund)
+    // It exists at the provider, so there is nothing to refuse, and no call of ours to repeat.
     if (refund.is_adopted === 't') {
       const found = await noted(context, refund, 'look_up', () => lookUpRefund(provider, refund, signal))
       return found.outcome === 'not_found'
@@ -107,7 +107,7 @@ async function sendLate(context: BillingContext, provider: Provider, refund: Ref
 // A look makes up to two calls.
 const LOOKS_PER_TRIM = 50
 
-/** Looks into a row whose lease the caller holds, and returns it as it is then. */
+/** Looks up the outcome of a row whose lease the caller holds, settles it if possible, and returns it as it is then. */
 export async function look<Row extends Order | Refund>(
   context: BillingContext,
   kind: Kind<Row>,
@@ -123,7 +123,7 @@ export async function look<Row extends Order | Refund>(
   return withoutCall(context, kind, row)
 }
 
-/** Gives a row back for which no call was sent. A refund that the provider was never asked for stays one. */
+/** Gives a row back for which no call was sent. A refund that was never sent stays marked as such. */
 async function withoutCall<Row extends Order | Refund>(
   { db }: BillingContext,
   kind: Kind<Row>,
@@ -176,21 +176,20 @@ async function settleOrHandOver<Row extends Order | Refund>(
     if ('status' in settled) return settled
     const mismatch = 'mismatch' in settled ? settled.mismatch : undefined
     if (mismatch) {
-      const message =
-        'The provider answers for another charge or refund, or in another currency: an operator must judge it.'
+      const message = 'The provider returned another charge or refund, or another currency: an operator must judge it.'
       context.log.error({ ...idsOf(row), mismatch }, message)
     }
     await kind.rows.handOver(context.db, row, { mismatch })
     return row
   } catch (error) {
-    // What cannot be settled is looked into after the usual pause, and by an operator meanwhile, not whenever its lease
-    // ends. Where the database is away, the end of the lease says when.
+    // A row that cannot be settled is looked at again after the usual pause, so that an operator can take it meanwhile. If the
+    // database is unavailable, it is looked at again when the lease ends.
     await kind.rows.handOver(context.db, row).catch(() => {})
     throw error
   }
 }
 
-/** For operators: what cannot be settled by the provider's answer, a matter for them, is logged and returned as such. */
+/** For operators: an error while settling is logged, and returned as `unsettled`, because an operator has to judge it. */
 export async function orUnsettled<T>(
   { log }: BillingContext,
   row: Order | Refund,
@@ -199,9 +198,9 @@ export async function orUnsettled<T>(
   try {
     return await settle()
   } catch (error) {
-    // These pass: it can be settled soon.
+    // These errors are temporary.
     if (isUnavailable(error) || isClash(error)) throw error
-    log.error({ err: error, ...idsOf(row) }, 'The provider’s answer cannot be settled.')
+    log.error({ err: error, ...idsOf(row) }, 'The outcome at the provider cannot be settled.')
     return 'unsettled'
   }
 }
@@ -213,8 +212,8 @@ export const idsOf = (row: Order | Refund) => ({
 })
 
 /**
- * That the provider does not know a request proves nothing: it may still be on its way. Only when the provider has
- * refused it for good, or when it has not come long after its deadline, is it certain that no money moves.
+ * A request that the provider does not know may still be in transit. It is certain that no money moves only when the provider has
+ * refused it for good, or does not know it long after its deadline.
  */
 async function askThenRefuse<Row extends Order | Refund>(
   context: BillingContext,

@@ -24,8 +24,8 @@ export interface Note extends About {
 }
 
 /**
- * Calls a provider and notes the outcome beside the order. The caller does not wait for the note, and one that cannot be
- * written changes nothing: money does not depend on it.
+ * Calls a provider and logs the outcome beside the order. The caller does not wait for the note, and if it cannot be written,
+ * that changes nothing, because no decision depends on it.
  */
 export async function noted<T extends { outcome: string }>(
   context: BillingContext,
@@ -38,7 +38,7 @@ export async function noted<T extends { outcome: string }>(
   return answer
 }
 
-/** Calls a provider; the caller writes the note together with what follows from the answer, or hands it to `keep`. */
+/** Calls a provider; the caller writes the note in the transaction that follows from the answer, or passes it to `keep`. */
 export async function timed<T extends { outcome: string }>(
   { clock }: BillingContext,
   { organization_id, order_id, refund_id = null }: About,
@@ -74,7 +74,7 @@ const TRIM: Statement = {
       and at < (select at from order_log where organization_id = $1 and order_id = $2 order by at desc offset $3 limit 1)`,
 }
 
-/** Writes notes in the transaction of what follows from them. */
+/** Writes notes in the transaction that settles by them. */
 export async function write(query: Query, notes: Note[]): Promise<void> {
   await query(...WRITE(notes.map(written)))
 }
@@ -111,7 +111,7 @@ const writing = (sent: string, from: string) => `
 
 const WRITE = onGivenRows('note calls to providers', COLUMNS, (rows) => writing('db_clock()', rows))
 
-// Its commit does not wait for the disk: a note that is lost with the power costs nobody anything. `now()` is when PostgreSQL
+// Its commit does not wait for the disk: a note that is lost in a power failure does no harm. `now()` is when PostgreSQL
 // got it, before it waited for any lock.
 const KEEP = onGivenRows(
   'keep notes of calls to providers',

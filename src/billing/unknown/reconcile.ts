@@ -96,7 +96,7 @@ async function findMissingThere<Row extends Order | Refund>(
   const { name: psp } = provider
   for (const row of rows) {
     if (seen.has(`${kind.type} ${row.provider_key}`)) continue
-    // Where the same call is the only look-up, it could move the money of what is missing.
+    // If repeating the call is the only look-up, it would move the money of a missing movement.
     const isReplay = provider.traits.lookUp === 'replay'
     const answer = isReplay ? NOT_FOUND : await kind.lookUp(provider, row)
     if (answer.outcome === 'unknown' || answer.outcome === 'pending') throw new ProviderError(answer.why)

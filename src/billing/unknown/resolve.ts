@@ -1,4 +1,4 @@
-// Ends, by an operator's decision, a charge or refund whose outcome no provider can tell.
+// Ends, by an operator's decision, a charge or refund whose outcome the provider will never know.
 import { Refusal } from '../../lib/errors.ts'
 import type { Db } from '../../lib/pg/db.ts'
 import { noDetails } from '../../providers/provider.ts'
@@ -36,7 +36,7 @@ export function nameOf(found: Found): string {
 
 /**
  * Settles an order or a refund in progress as the operator says, and keeps the reason. The provider is asked once more:
- * when it can tell, its outcome is written instead, and the operator's is refused.
+ * if it knows the outcome, that is written, and the operator's decision is refused.
  */
 export async function resolve(context: BillingContext, found: Found, as: Resolution, because: string): Promise<Found> {
   const decision = { name: nameOf(found), as, because }
@@ -57,7 +57,7 @@ async function resolveOne<Row extends Order | Refund>(
   if (!taken) throw new Refusal(`The ${name} is being made or settled at this moment: try again in a minute.`)
   const looked = await orUnsettled(context, taken, () => look(context, kind, taken))
   if (looked !== 'unsettled' && looked.status !== 'processing')
-    throw new Refusal(`The provider can tell: the ${name} is ${looked.status} now.`)
+    throw new Refusal(`The provider knows the outcome: the ${name} is ${looked.status} now.`)
   const resolved = await kind.settle(context, undefined, taken, verdictOf(taken, as), { because })
   if (!('status' in resolved)) throw new Error('Bug: an operator decided on another charge')
   log.warn({ ...idsOf(taken), as }, 'An operator resolved a charge or a refund.')

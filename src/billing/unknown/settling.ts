@@ -1,4 +1,4 @@
-// Settles unknown outcomes in the background: takes what is due, whichever process began it, and looks into it.
+// Settles unknown outcomes in the background: takes rows that are due, whichever process began them, and looks up their outcome.
 import { watchClock } from '../../lib/pg/clock-watch.ts'
 import { isUnavailable } from '../../lib/pg/errors.ts'
 import type { Order } from '../charge/orders.ts'
@@ -14,10 +14,10 @@ const PAUSE_MS = 500
 const MAX_AT_ONCE = 64
 // A minute: few rows are in progress.
 const READINGS_FOR_REPAIR = 30
-// A look that takes this share of the deadline has met a provider that does not answer.
+// A look that takes this share of the deadline shows that the provider does not respond.
 const HUNG_SHARE = 0.5
 
-/** Starts to settle; returns what stops it, once the looks at hand have ended. */
+/** Starts to settle; returns a function that stops it and resolves when the running looks have ended. */
 export function startSettling(context: BillingContext): () => Promise<void> {
   const stopping = new AbortController()
   const { signal } = stopping
@@ -33,7 +33,7 @@ export function startSettling(context: BillingContext): () => Promise<void> {
   }
 }
 
-/** Takes what is due whenever there is room, without waiting for the slowest look. */
+/** Takes due rows whenever there is room, without waiting for the slowest look. */
 async function keepLooking<Row extends Order | Refund>(
   context: BillingContext,
   kind: Kind<Row>,
@@ -43,8 +43,8 @@ async function keepLooking<Row extends Order | Refund>(
   const lease = leaseMs(providerTimeoutMs, 2)
   const looking = new Set<Promise<void>>()
   const turns = createAccountTurns(MAX_AT_ONCE)
-  const complain = (error: unknown): undefined => {
-    // What was taken is due again when its lease ends.
+  const logFailure = (error: unknown): undefined => {
+    // The rows are due again when their leases end.
     if (!isUnavailable(error)) log.error({ err: error }, 'Settling failed; it is tried again.')
   }
 
@@ -52,7 +52,7 @@ async function keepLooking<Row extends Order | Refund>(
     const begunMs = clock.monotonicMs()
     turns.begin(row)
     const done = look(context, kind, row, signal)
-      .then(() => {}, complain)
+      .then(() => {}, logFailure)
       .finally(() => {
         looking.delete(done)
         turns.end(row, clock.monotonicMs() - begunMs > providerTimeoutMs * HUNG_SHARE)
@@ -62,7 +62,7 @@ async function keepLooking<Row extends Order | Refund>(
 
   while (!signal.aborted) {
     const room = turns.room()
-    const due = room.most > 0 ? await kind.rows.takeDue(db, room, lease).catch(complain) : []
+    const due = room.most > 0 ? await kind.rows.takeDue(db, room, lease).catch(logFailure) : []
     due?.forEach(start)
     await clock.sleep(PAUSE_MS, signal)
   }

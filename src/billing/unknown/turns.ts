@@ -21,7 +21,7 @@ export interface AccountTurns {
   end(row: Row, hung: boolean): void
 }
 
-// Of one account at once, and while it hangs: then one look tries whether it answers again.
+// Concurrent looks of one account, and of one whose provider hangs: one look tries whether it responds again.
 const PER_ACCOUNT = 8
 const PER_HANGING_ACCOUNT = 1
 
