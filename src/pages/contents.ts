@@ -29,7 +29,7 @@ export const CONTENTS: readonly Group[] = [
       entry('webhooks', 'The events, their bodies, and how to verify a delivery.'),
       entry('sync', 'A copy in files, SQLite, PostgreSQL or DuckDB; the client package; a dlt source.'),
       entry('stripe', 'From an empty Stripe account to live charges.'),
-      entry('providers', 'What an adapter of a payment provider has to keep, and how to write one.'),
+      entry('providers', 'The rules for an adapter of a payment provider, and how to write one.'),
       entry('errors', 'Every error code with its status and its meaning.'),
     ],
   },
