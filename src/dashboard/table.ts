@@ -43,7 +43,9 @@ function cellOf(one: Cell | Piece, { number, bar }: Column): Piece {
 export const csvLink = (view: View, name: string) =>
   html`<a class="quiet" href="${view.href(view.path, { ...allChoices(view), csv: name })}" hx-boost="false" download>CSV</a>`
 
-const isEmpty = ({ rows }: Table) => !rows.some((row) => row.some((one) => isCell(one) && Number(one.value) > 0))
+/** Whether all numbers are 0. They may be negative: a won dispute returns money. */
+const isEmpty = ({ rows }: Table) =>
+  !rows.some((row) => row.some((one) => isCell(one) && typeof one.value === 'number' && one.value !== 0))
 
 interface Chart {
   kind: 'line' | 'bar' | 'stacked'

@@ -71,6 +71,24 @@ describe('the dashboard in a browser', { skip: noBrowser }, () => {
     assert.ok(await page.isVisible('text=Dashed: the month that is not over.'))
   })
 
+  test('the labels of an axis are its values, of which none is rounded to another', async () => {
+    const { page, open } = await demo.visitor(DESKTOP)
+    for (const path of [
+      '/',
+      '/revenue',
+      '/subscriptions',
+      '/subscriptions?period=12m',
+      '/charges',
+      '/refunds?period=7d',
+    ]) {
+      await open(path)
+      const axes = (await page.evaluate(`[...document.querySelectorAll('.chart canvas')].flatMap((one) =>
+        Object.values(Chart.getChart(one).scales).filter(({ axis }) => axis === 'y').map(({ ticks }) => ticks.map(({ label }) => label)))`)) as string[][]
+      assert.ok(axes.length > 0, path)
+      for (const labels of axes) assert.equal(new Set(labels).size, labels.length, `${path}: ${labels.join(' ')}`)
+    }
+  })
+
   test('nothing moves when the scripts come after the page was painted', async () => {
     for (const look of [DESKTOP, PHONE]) {
       const { page } = await demo.visitor(look)

@@ -130,6 +130,19 @@ test('revenue that ceased has fallen by 100%, and an average over no people is n
   assert.equal(tilesOf((await page('/revenue')).text)['Revenue per new person'], '–')
 })
 
+test('a period with nothing but a won dispute has a chart', async () => {
+  const { id } = await dashboard.server.project()
+  await dashboard.server.db.query(
+    `insert into figures_sales (project_id, split, day, test, key, subkey, currency, sales, gross, refunds, refunded, chargebacks,
+       charged_back, payers, gross_usd, refunded_usd, charged_back_usd, without_usd)
+     values ($1, '', '2026-01-02', false, '', '', 'USD', 0, 0, 0, 0, 0, -1000, 0, 0, 0, -1000, 0)`,
+    [id],
+  )
+  const { text } = await see(`/refunds?project=${id}&from=2026-01-02&to=2026-01-03`)
+  assert.equal(tilesOf(text).Chargebacks, '−$10.00')
+  assert.deepEqual(rowsOf(text, 'money-back')[0], ['2026-01-02', '0', '-10'])
+})
+
 test('an audit log without entries is not called filtered', async () => {
   await dashboard.server.db.query('truncate audit_log')
   assert.match((await see('/audit')).text, /No entries yet/)

@@ -37,7 +37,7 @@ function readTable(table) {
   }
 }
 
-const SHORT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 })
+const SHORT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 2 })
 const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 })
 const DOLLARS = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD' })
 
@@ -50,7 +50,7 @@ const inTooltip = (unit, value) =>
         ? `${(value * 100).toFixed(1)}%`
         : WHOLE.format(value)
 const onAxis = (unit, value) => {
-  if (unit === 'percent') return `${Math.round(value * 100)}%`
+  if (unit === 'percent') return `${WHOLE.format(value * 100)}%`
   return `${value < 0 ? '−' : ''}${unit === 'usd' ? '$' : ''}${SHORT.format(Math.abs(value))}`
 }
 
@@ -144,7 +144,14 @@ function draw(figure) {
           ...axis,
           stacked: kind === 'stacked',
           grid: { color: grid },
-          ticks: { color: probe, font, maxTicksLimit: 6, callback: (value) => onAxis(unit, value) },
+          ticks: {
+            color: probe,
+            font,
+            maxTicksLimit: 6,
+            // Counts have no fractions.
+            ...(unit === 'number' && { precision: 0 }),
+            callback: (value) => onAxis(unit, value),
+          },
         },
         ...(lines.length > 0 && {
           share: {
