@@ -7,7 +7,7 @@ import { TundishConnectionError, TundishError } from '../../clients/js/src/error
 import type { Config } from '../config.ts'
 import { DAY_S } from '../lib/days.ts'
 import { Refusal, UsageError } from '../lib/errors.ts'
-import { causeOf, isUnavailable } from '../lib/pg/errors.ts'
+import { causeOf, isUnavailable, sqlState } from '../lib/pg/errors.ts'
 import { targetOf } from '../sync/open-target.ts'
 import { countChanges, run } from '../sync/sync.ts'
 import { FORMATS, type Format, type State, type Target } from '../sync/target.ts'
@@ -48,6 +48,7 @@ export function register(program: Command): void {
       throw asRefusal(error)
     })
     try {
+      await target.open()
       const copy = () => once(tundish, target, url, signal)
       const state = await copy()
       if (options.follow) return await follow(copy, state, options, everyMs, signal)
@@ -62,7 +63,7 @@ export function register(program: Command): void {
 
 /** One run, with its progress on a terminal. */
 async function once(tundish: Tundish, target: Target, url: string, signal: AbortSignal): Promise<State> {
-  const state = await target.open()
+  const state = await target.state()
   const bar = process.stderr.isTTY ? await openBar(tundish, state) : undefined
   try {
     return await run(tundish, target, state, { url, signal, onProgress: (records) => bar?.update(records) })
@@ -110,16 +111,23 @@ function report(state: State, options: Options): void {
 }
 
 function resultOf({ records, since }: State, { to }: Options): Result {
-  const target = to.replace(/\/\/[^@/]*@/, '//…@')
+  const target = withoutPassword(to)
   const stored = records === 1 ? '1 record' : `${records} records`
   return { json: { records, horizon: since, target }, text: `${stored} stored in ${target}: complete up to ${since}.` }
 }
+
+/** An address of PostgreSQL may also have the password in its query. */
+const withoutPassword = (to: string) => to.replace(/\/\/[^/]*@/, '//…@').replace(/([?&]password=)[^&]*/, '$1…')
 
 function addressOf({ url }: Options, { syncUrl, host, port }: Config): string {
   const address = url ?? syncUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`
   if (!/^https?:\/\//.test(address) || !URL.canParse(address)) {
     throw new UsageError('--url must be an address such as https://tundish.example.com.')
   }
+  const { username, password, search, hash, pathname } = new URL(address)
+  if (username || password || search || hash)
+    throw new UsageError('--url must not contain a user name, a password, a query (?) or a fragment (#).')
+  if (/\/public\/v1\/*$/.test(pathname)) throw new UsageError('--url must not contain /public/v1: it is added.')
   return address.replace(/\/+$/, '')
 }
 
@@ -148,5 +156,7 @@ function asRefusal(error: unknown): unknown {
       `The database of the copy became unavailable (${causeOf(error)}). The next sync continues from here.`,
     )
   }
+  // Missing permissions, and tables that are not those of a copy. These messages contain names and no data.
+  if (sqlState(error)?.startsWith('42')) return new Refusal(`The database of the copy cannot be used (${message}).`)
   return error
 }

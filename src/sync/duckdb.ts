@@ -1,6 +1,6 @@
 // A copy in a DuckDB file, by an optional package: each batch and the state in one transaction.
 import { hash } from 'node:crypto'
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Refusal } from '../lib/errors.ts'
@@ -42,6 +42,7 @@ interface Connection {
 
 export async function duckdbTarget(path: string): Promise<Target> {
   const { DuckDBInstance } = await load()
+  refuseOtherFile(path)
   const instance = await DuckDBInstance.create(path, SETTINGS).catch(({ message }: Error) => {
     throw new Refusal(`The file of the copy cannot be used (${message.split('\n')[0]}).`)
   })
@@ -97,8 +98,8 @@ export async function duckdbTarget(path: string): Promise<Target> {
         create table if not exists tundish_sync (
           one integer primary key, url varchar not null, since varchar, cursor varchar, records bigint not null)`)
       for (const table of TABLES) await makeTable(connection, table)
-      return state()
     },
+    state,
     store: (batch, before, after) =>
       change(before, after, async () => {
         for (const [table, groups] of batch) await storeRows(table, groups)
@@ -117,6 +118,20 @@ export async function duckdbTarget(path: string): Promise<Target> {
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+// Behind the checksum of the first block.
+const MAGIC = { text: 'DUCK', at: 8 }
+
+/** DuckDB opens some other files as well, such as JSON, and then keeps the tables in memory alone. */
+function refuseOtherFile(path: string): void {
+  if (!existsSync(path)) return
+  const file = openSync(path, 'r')
+  const found = Buffer.alloc(MAGIC.text.length)
+  const length = readSync(file, found, 0, found.length, MAGIC.at)
+  closeSync(file)
+  if (length > 0 && found.toString('latin1') !== MAGIC.text)
+    throw new Refusal(`The file of the copy cannot be used (${path} is not a DuckDB database).`)
 }
 
 /**

@@ -1,7 +1,8 @@
 // A copy as a folder of files, one per table. The rows are kept in a SQLite file beside them; a changed table's file is replaced.
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../lib/errors.ts'
+import { makeFolder } from '../lib/files.ts'
 import { writeTable } from './file-formats.ts'
 import { sqliteTarget } from './sqlite.ts'
 import { TABLES } from './tables.ts'
@@ -15,7 +16,7 @@ export function filesTarget(folder: string, format: Format): Target {
   const hidden = join(folder, '.tundish')
   const database = join(hidden, 'copy.sqlite')
   if (existsSync(database)) refuseOtherFormat(folder, format)
-  mkdirSync(hidden, { recursive: true, mode: 0o700 })
+  makeFolder(hidden, 0o700)
   const copy = sqliteTarget(database)
   return {
     ...copy,

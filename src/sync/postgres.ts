@@ -26,9 +26,20 @@ export function postgresTarget(url: string): Target {
   client.on('error', () => {})
 
   async function state(): Promise<State | undefined> {
-    const { rows } = await client.query(`select url, since, cursor, records from ${SCHEMA}.sync for update`)
+    const { rows } = await client.query(`select url, since, cursor, records from ${SCHEMA}.sync`)
     const [found] = rows as (Omit<State, 'records'> & { records: string })[]
     return found && { ...found, records: Number(found.records) }
+  }
+
+  /** Does the work and stores the new state in one transaction, unless another sync has stored one. */
+  async function change(before: State | undefined, after: State, work: () => Promise<void>): Promise<void> {
+    await transaction(client, async () => {
+      // The whole table, because there may be no row yet. It can still be read.
+      await client.query(`lock table ${SCHEMA}.sync in share row exclusive mode`)
+      if (!sameState(await state(), before)) throw movedByAnother()
+      await work()
+      await storeState(client, after)
+    })
   }
 
   return {
@@ -38,30 +49,18 @@ export function postgresTarget(url: string): Target {
       } catch (error) {
         throw new Refusal(`The database of the copy cannot be reached (${causeOf(error)}).`)
       }
-      await transaction(client, async () => {
-        await client.query(`create schema if not exists ${SCHEMA}`)
-        await client.query(`
-          create table if not exists ${SCHEMA}.sync (
-            one int primary key default 1 check (one = 1), url text not null, since text, cursor text, records bigint not null)`)
-        for (const table of TABLES) await makeTable(client, table)
-      })
-      return transaction(client, state)
+      await transaction(client, () => makeTables(client))
     },
-    async store(batch, before, after) {
-      await transaction(client, async () => {
-        if (!sameState(await state(), before)) throw movedByAnother()
+    state,
+    store: (batch, before, after) =>
+      change(before, after, async () => {
         for (const [table, groups] of batch) await storeRows(client, table, groups)
-        await storeState(client, after)
-      })
-    },
-    async forget(voidFrom, before, after) {
-      await transaction(client, async () => {
-        if (!sameState(await state(), before)) throw movedByAnother()
+      }),
+    forget: (voidFrom, before, after) =>
+      change(before, after, async () => {
         for (const table of TABLES)
           await client.query(`delete from ${placeOf(table)} where updated_at >= $1`, [voidFrom])
-        await storeState(client, after)
-      })
-    },
+      }),
     async complete() {},
     close: () => client.end(),
   }
@@ -81,12 +80,40 @@ async function transaction<T>(client: pg.Client, work: () => Promise<T>): Promis
 
 const placeOf = ({ name }: Table) => `${SCHEMA}.${quoted(name)}`
 
-async function makeTable(client: pg.Client, table: Table): Promise<void> {
-  const definitions = table.columns.map(({ name, type }) => `${quoted(name)} ${TYPES[type]}`)
-  const key = table.key.map(quoted)
-  await client.query(`create table if not exists ${placeOf(table)} (${definitions}, primary key (${key}))`)
-  const missing = definitions.map((definition) => `add column if not exists ${definition}`)
-  await client.query(`alter table ${placeOf(table)} ${missing.join(', ')}`)
+/**
+ * Makes the schema, the tables and the columns that are missing. Nothing is altered without need: that would wait for the queries
+ * of others, and theirs would wait behind it. For a schema that exists, a role needs no right on the database.
+ */
+async function makeTables(client: pg.Client): Promise<void> {
+  // One sync at a time.
+  await client.query(`select pg_advisory_xact_lock(hashtext('tundish sync'))`)
+  const schemas = await client.query('select from pg_namespace where nspname = $1', [SCHEMA])
+  if (schemas.rowCount === 0) await client.query(`create schema ${SCHEMA}`)
+  const known = await readColumns(client)
+  if (!known.has('sync'))
+    await client.query(`
+      create table ${SCHEMA}.sync (
+        one int primary key default 1 check (one = 1), url text not null, since text, cursor text, records bigint not null)`)
+  for (const table of TABLES) {
+    const columns = known.get(table.name)
+    const definitionOf = ({ name, type }: Column) => `${quoted(name)} ${TYPES[type]}`
+    const missing = table.columns.filter(({ name }) => !columns?.has(name)).map(definitionOf)
+    if (!columns) {
+      const key = table.key.map(quoted)
+      await client.query(`create table ${placeOf(table)} (${missing.join(', ')}, primary key (${key}))`)
+    } else if (missing.length > 0) {
+      await client.query(`alter table ${placeOf(table)} ${missing.map((one) => `add column ${one}`).join(', ')}`)
+    }
+  }
+}
+
+/** The columns of the tables in the schema. */
+async function readColumns(client: pg.Client): Promise<Map<string, Set<string>>> {
+  const { rows } = await client.query(
+    'select table_name, json_agg(column_name) as columns from information_schema.columns where table_schema = $1 group by 1',
+    [SCHEMA],
+  )
+  return new Map(rows.map(({ table_name, columns }) => [table_name, new Set(columns as string[])]))
 }
 
 async function storeState(client: pg.Client, { url, since, cursor, records }: State): Promise<void> {

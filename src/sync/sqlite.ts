@@ -75,8 +75,8 @@ export function sqliteTarget(path: string): SqliteTarget {
           insert: db.prepare(`insert into ${quoted(table.name)} (${names}) values (${names.map(() => '?')})`),
         })
       }
-      return state()
     },
+    state: async () => state(),
     async store(batch, before, after) {
       change(before, after, () => {
         for (const [table, groups] of batch) storeRows(table, groups)

@@ -36,7 +36,12 @@ export async function run(
   let batch: Collected = new Map()
   let batchSize = 0
   const writer = openWriter(target)
-  const walk = { since: since ?? undefined, cursor: cursor ?? undefined, signal, parse: readExact }
+  const walk = {
+    since: since ?? undefined,
+    cursor: cursor ?? undefined,
+    signal,
+    parse: (line: string) => readLine(line, url),
+  }
   try {
     for await (const page of tundish.changePages(walk)) {
       if ('voidFrom' in page) {
@@ -67,6 +72,14 @@ export async function run(
   }
   await target.complete()
   return state!
+}
+
+function readLine(line: string, url: string): unknown {
+  try {
+    return readExact(line)
+  } catch {
+    throw new Refusal(`The response of ${url} is not that of Tundish: check the address.`)
+  }
 }
 
 /** Stores each batch while the next one is read. */

@@ -19,8 +19,10 @@ export type Batch = ReadonlyMap<Table, Groups>
 export type Groups = ReadonlyMap<string, readonly Row[]>
 
 export interface Target {
-  /** The state of the copy; undefined when there is none yet. Makes the tables. */
-  open(): Promise<State | undefined>
+  /** Opens the copy and makes its tables. */
+  open(): Promise<void>
+  /** The state of the copy; undefined when there is none yet. */
+  state(): Promise<State | undefined>
   /** Stores the rows and the new state in one transaction. Throws when another sync has moved the state. */
   store(batch: Batch, before: State | undefined, after: State): Promise<void>
   /**

@@ -3,7 +3,9 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
@@ -48,6 +50,12 @@ const TARGETS: Record<string, { to: () => Promise<string>; format?: string; skip
   'a folder of NDJSON': { to: async () => join(folder, 'ndjson'), format: 'ndjson' },
   'a folder of CSV': { to: async () => join(folder, 'csv'), format: 'csv' },
   'a folder of Parquet': { to: async () => join(folder, 'parquet'), format: 'parquet' },
+}
+
+const FOLLOWED: typeof TARGETS = {
+  sqlite: { to: async () => `sqlite:${join(folder, 'followed.sqlite')}` },
+  postgres: TARGETS['postgres']!,
+  duckdb: { ...TARGETS['duckdb'], to: async () => `duckdb:${join(folder, 'followed.duckdb')}` },
 }
 
 describe('a copy', () => {
@@ -103,27 +111,32 @@ describe('a copy', () => {
     assert.deepEqual(readdirSync(temporary), [])
   })
 
-  test('--follow brings changes as they come, until it is stopped', async () => {
-    const project = await filled(server)
-    const target = `sqlite:${join(folder, 'followed.sqlite')}`
-    const args = ['sync', '--follow', '--every', '1', '--to', target]
-    const child = spawn(...program(...args), {
-      env: { ...PROGRAM_ENV, ...syncEnv(server, project) },
-      stdio: ['ignore', 'pipe', 'inherit'],
+  for (const [name, { to, skip }] of Object.entries(FOLLOWED)) {
+    test(`${name}: --follow brings changes as they come, until it is stopped`, { skip }, async () => {
+      const project = await filled(server)
+      const target = await to()
+      const args = ['sync', '--follow', '--every', '1', '--to', target]
+      const child = spawn(...program(...args), {
+        env: { ...PROGRAM_ENV, ...syncEnv(server, project) },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
+      const lines: string[] = []
+      child.stdout.setEncoding('utf8').on('data', (text: string) => lines.push(...text.split('\n').filter(Boolean)))
+      const waitFor = async (what: RegExp) => {
+        while (!lines.some((line) => what.test(line))) {
+          assert.equal(child.exitCode, null)
+          await sleep(20)
+        }
+      }
+      await waitFor(/^2309 records stored in /)
+      await project.post('/profiles/anonymize', { profile_ids: ['profile'] })
+      await waitFor(/^4 records stored/)
+      child.kill('SIGTERM')
+      assert.equal(await ended, 0)
+      await checkEqual(server, project, readerOf(target))
     })
-    const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
-    const lines: string[] = []
-    child.stdout.setEncoding('utf8').on('data', (text: string) => lines.push(...text.split('\n').filter(Boolean)))
-    const waitFor = async (what: RegExp) => {
-      while (!lines.some((line) => what.test(line))) await sleep(20)
-    }
-    await waitFor(/^2309 records stored in sqlite:/)
-    await project.post('/profiles/anonymize', { profile_ids: ['profile'] })
-    await waitFor(/^4 records stored/)
-    await checkEqual(server, project, readerOf(target))
-    child.kill('SIGTERM')
-    assert.equal(await ended, 0)
-  })
+  }
 })
 
 describe('a sync that is refused', () => {
@@ -137,7 +150,13 @@ describe('a sync that is refused', () => {
     const to = ['--to', `sqlite:${join(folder, 'never.sqlite')}`]
     await refused(to, { SYNC_URL: server.url }, 2, /SYNC_KEY or with --key-file/)
     await refused([...to, '--url', 'ftp://x'], { SYNC_KEY: 'x' }, 2, /--url must be an address/)
-    await refused(['--to', 'mysql://x/y'], { SYNC_KEY: 'x' }, 2, /--to must be a folder/)
+    for (const url of ['http://u:p@x', 'http://x?y', 'http://x/#y'])
+      await refused([...to, '--url', url], { SYNC_KEY: 'x' }, 2, /--url must not contain a user name/)
+    await refused([...to, '--url', 'http://x/public/v1/'], { SYNC_KEY: 'x' }, 2, /\/public\/v1: it is added/)
+    for (const target of ['mysql://x/y', 's3://bucket/x', 'POSTGRES://x/y', ''])
+      await refused(['--to', target], { SYNC_KEY: 'x' }, 2, /--to must be a folder/)
+    for (const target of ['sqlite:', 'sqlite::memory:', 'duckdb::memory:'])
+      await refused(['--to', target], { SYNC_KEY: 'x' }, 2, /needs a file after the colon/)
     await refused([...to, '--format', 'csv'], { SYNC_KEY: 'x' }, 2, /--format is for a folder/)
     await refused([...to, '--every', '0'], { SYNC_KEY: 'x' }, 2, /--every must be/)
     assert.equal(existsSync(join(folder, 'never.sqlite')), false)
@@ -153,6 +172,24 @@ describe('a sync that is refused', () => {
     assert.equal(done.code, 0, done.stderr)
     const elsewhere = server.url.replace('127.0.0.1', 'localhost')
     await refused(to, { SYNC_URL: elsewhere, SYNC_KEY: project.key }, 1, /This copy is of http:\/\/127/)
+  })
+
+  test('1 and a sentence for a server that is not Tundish', async () => {
+    const page = createServer((_request, response) => response.end('<!doctype html>\n<p>Welcome'))
+    await new Promise<void>((resolve) => page.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(page.address() as AddressInfo).port}`
+    const to = ['--to', `sqlite:${join(folder, 'page.sqlite')}`]
+    await refused(to, { SYNC_URL: url, SYNC_KEY: 'x' }, 1, /^The response of .+ is not that of Tundish/)
+    page.close()
+  })
+
+  test('in DuckDB: 1 for a file of another format, which DuckDB opens without writing to it', {
+    skip: !hasDuckDb && '@duckdb/node-api is not installed',
+  }, async () => {
+    const settings = { SYNC_URL: server.url, SYNC_KEY: (await filled(server)).key }
+    writeFileSync(join(folder, 'other.json'), '{"a":1}\n{"a":2}\n')
+    const sentence = /^The file of the copy cannot be used \(.+other\.json is not a DuckDB database\)\.\n$/
+    await refused(['--to', `duckdb:${join(folder, 'other.json')}`], settings, 1, sentence)
   })
 
   test('1 and a sentence for a file that is not a copy, and for a folder with files of another format', async () => {
