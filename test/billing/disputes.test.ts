@@ -94,6 +94,19 @@ describe('a dispute', () => {
     assert.deepEqual(await eventTypes(billing, charge.orderId), ['charge.succeeded', 'charge.disputed'])
   })
 
+  test('of which a part is returned while it is open keeps the consumable until it is decided', async () => {
+    await shop.refund(charge.user, charge.orderId, { amount: 3, idempotency_key: 'r' })
+    await record({ fundsWithdrawn: true })
+    assert.equal(await record({ fundsWithdrawn: true, reinstatedMinor: 300n }), false)
+    assert.equal(await charge.hasActiveConsumable(), false)
+    await record({ status: 'won', fundsWithdrawn: true, reinstatedMinor: 1050n })
+    assert.equal(await charge.hasActiveConsumable(), true)
+    assert.deepEqual((await charge.reportRows()).slice(2), [
+      ['chargeback', 'refunded', 10.5],
+      ['chargeback_reversal', 'succeeded', 10.5],
+    ])
+  })
+
   test('that was lost and is won after all has one event for it, and gives the consumable back', async () => {
     await record({ status: 'lost', fundsWithdrawn: true })
     const won = { status: 'won', fundsWithdrawn: true, reinstatedMinor: 1050n } as const

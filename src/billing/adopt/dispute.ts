@@ -121,7 +121,7 @@ interface Change {
 function changeOf(before: Before | undefined, dispute: Dispute): Change {
   const isWithdrawn = dispute.fundsWithdrawn && before?.is_withdrawn !== 't'
   const wasWithdrawn = dispute.fundsWithdrawn || before?.is_withdrawn === 't'
-  const isReinstated = dispute.reinstatedMinor > 0n && wasWithdrawn && before?.is_reinstated !== 't'
+  const isReinstated = isReturned(dispute) && wasWithdrawn && before?.is_reinstated !== 't'
   const wasReinstated = isReinstated || before?.is_reinstated === 't'
   const isWon = dispute.status === 'won' && before?.status !== 'won'
   const isLost = dispute.status === 'lost' && before?.status !== 'lost'
@@ -131,11 +131,15 @@ function changeOf(before: Before | undefined, dispute: Dispute): Change {
   return { isAny, isOpened, isWithdrawn, isWon, isReinstated, takes, returns: wasReinstated && !takes }
 }
 
+/** Whether the provider has returned what it will return: a part that is returned while the dispute is open may not be all. */
+const isReturned = ({ status, reinstatedMinor, amountMinor }: Dispute) =>
+  reinstatedMinor > 0n && (status !== 'open' || reinstatedMinor >= amountMinor)
+
 function paramsOf({ organization_id, order_id }: LockedOrder, dispute: Dispute) {
-  const { disputeId, amountMinor, currencyCode, status, reason, at, fundsWithdrawn, reinstatedMinor } = dispute
+  const { disputeId, amountMinor, currencyCode, status, reason, at, fundsWithdrawn } = dispute
   return [
     ...[organization_id, order_id, disputeId, formatMinor(amountMinor, currencyCode), currencyCode, status, reason],
-    ...[readInstant(at), fundsWithdrawn, reinstatedMinor > 0n],
+    ...[readInstant(at), fundsWithdrawn, isReturned(dispute)],
   ]
 }
 
