@@ -44,6 +44,16 @@ describe('the docs', () => {
     assert.deepEqual(matches(read('test/support/README.md'), /^- `([^`]+)`: /gm).sort(), there.sort())
   })
 
+  test('CONTRIBUTING.md says what is in each folder of src', () => {
+    const [table] = /## Where things are\n[\s\S]+?\n\n(?!\|)/.exec(read('CONTRIBUTING.md'))!
+    const named = matches(table, /`(?:src\/)?([a-z-]+)\/`/g)
+    const folders = readdirSync(join(ROOT, 'src'), { withFileTypes: true }).filter((one) => one.isDirectory())
+    assert.deepEqual(
+      folders.map(({ name }) => name).filter((name) => !named.includes(name)),
+      [],
+    )
+  })
+
   test('dependencies.md has the reason of each dependency, and of nothing else', () => {
     const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read('package.json'))
     const client = JSON.parse(read('clients/js/package.json'))
