@@ -1,25 +1,17 @@
 // The finance report: signs, sums by month, currency and provider, and that they agree with the transaction report.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { createOperator } from '../../src/tenants/operator-keys.ts'
-import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
+import { after, describe, test } from 'node:test'
+import { settled, startBilling } from '../support/billing.ts'
 import { tundish } from '../support/cli.ts'
 import { uuid } from '../support/imports.ts'
 import { tundishAgain } from '../support/resident.ts'
 import type { Json } from '../support/server.ts'
 
-let billing: Billing
-let shop: Organization
-let key: string
-before(async () => {
-  billing = await startBilling()
-  shop = await billing.organization('shop')
-  key = (await billing.db.tx((query) => createOperator(query, { name: 'finance', scope: 'read' }))).key
-  await load()
-})
+const billing = await startBilling()
 after(() => billing.stop())
-
+const shop = await billing.organization('shop')
 let rows = 0
+await load()
 
 /** A payment line of an import; the type and the status say what it is. */
 function payment(at: string, amount: number, more: object = {}): string {
@@ -62,11 +54,7 @@ async function load(): Promise<void> {
   await settled(() => shop.refund(customer, body.order_id, { amount: '5.01', idempotency_key: 'back' }))
 }
 
-async function get(path: string): Promise<{ status: number; body: Json }> {
-  const headers = { authorization: `Bearer ${key}` }
-  const answer = await fetch(`${billing.server.adminUrl}/admin/v1/organizations/${path}`, { headers })
-  return { status: answer.status, body: await answer.json() }
-}
+const get = (path: string) => billing.server.admin(`/organizations/${path}`)
 
 const OCTOBER = 'shop/finance?month=2025-10'
 

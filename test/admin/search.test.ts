@@ -1,24 +1,15 @@
 // Search by any id that a customer, an analyst or the provider's pages can quote.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { recordDispute } from '../../src/billing/adopt/disputes.ts'
-import { createOperator } from '../../src/tenants/operator-keys.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { startBilling } from '../support/billing.ts'
 import { insert } from '../support/data.ts'
-import { billingContext, type PaidCharge, payCharge } from '../support/paid-charge.ts'
+import { billingContext, payCharge } from '../support/paid-charge.ts'
 
-let billing: Billing
-let shop: Organization
-let charge: PaidCharge
-let headers: { authorization: string }
-before(async () => {
-  billing = await startBilling()
-  shop = await billing.organization()
-  charge = await payCharge(billing, shop)
-  const { key } = await billing.db.tx((query) => createOperator(query, { name: 'support', scope: 'read' }))
-  headers = { authorization: `Bearer ${key}` }
-})
+const billing = await startBilling()
 after(() => billing.stop())
+const shop = await billing.organization()
+const charge = await payCharge(billing, shop)
 
 interface Found {
   kind: string
@@ -30,9 +21,9 @@ interface Found {
 }
 
 async function search(q: string): Promise<Found[]> {
-  const response = await fetch(`${billing.server.adminUrl}/admin/v1/search?q=${encodeURIComponent(q)}`, { headers })
-  assert.equal(response.status, 200)
-  return ((await response.json()) as { results: Found[] }).results
+  const { status, body } = await billing.server.admin(`/search?q=${encodeURIComponent(q)}`)
+  assert.equal(status, 200)
+  return body.results
 }
 
 test('the provider’s id of a charge finds its order', async () => {

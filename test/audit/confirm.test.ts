@@ -1,25 +1,19 @@
 // An action is confirmed although the commit of its entry cannot be written to the audit log's file of heads.
 import assert from 'node:assert/strict'
 import { mkdirSync, renameSync, rmdirSync } from 'node:fs'
-import { after, afterEach, before, beforeEach, test } from 'node:test'
+import { after, afterEach, beforeEach, test } from 'node:test'
 import { auditHeadsPath } from '../../src/audit/audit.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
-import { createOperator } from '../../src/tenants/operator-keys.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { startBilling } from '../support/billing.ts'
 import { insert } from '../support/data.ts'
 
-let billing: Billing
-let shop: Organization
-let heads: string
-let armed = false
-before(async () => {
-  billing = await startBilling({}, { worker: false }, breaking)
-  shop = await billing.organization()
-  heads = auditHeadsPath(billing.server.app.config)
-})
+let isArmed = false
+const billing = await startBilling({}, { worker: false }, breaking)
 after(() => billing.stop())
+const shop = await billing.organization()
+const heads = auditHeadsPath(billing.server.app.config)
 
-/** Once it is armed, the file is no file any more as soon as an entry was announced in it and committed. */
+/** While armed, replaces the file by a folder as soon as an entry was announced in it and committed. */
 function breaking(db: Db): Db {
   return {
     ...db,
@@ -31,29 +25,29 @@ function breaking(db: Db): Db {
           return query(statement, params)
         }, commit),
       )
-      if (armed && adds) breakFile()
+      if (isArmed && adds) breakFile()
       return result
     },
   }
 }
 
 function breakFile(): void {
-  armed = false
+  isArmed = false
   renameSync(heads, `${heads}.aside`)
   mkdirSync(heads)
 }
 
 beforeEach(() => {
-  armed = true
+  isArmed = true
 })
 afterEach(() => {
-  assert.equal(armed, false, 'the file was broken')
+  assert.equal(isArmed, false, 'the file was broken')
   rmdirSync(heads)
   renameSync(`${heads}.aside`, heads)
-  const told = billing.server
+  const errors = billing.server
     .logLines()
     .filter((line) => line.includes('A commit could not be written to the audit log'))
-  assert.match(told.at(-1) ?? '', /"level":50,.*"sequence":"\d+"/)
+  assert.match(errors.at(-1) ?? '', /"level":50,.*"sequence":"\d+"/)
 })
 
 test('200 for a refund', async () => {
@@ -78,12 +72,7 @@ test('200 for an erasure', async () => {
 })
 
 test('200 for a new key, which is shown only once', async () => {
-  const { key } = await billing.db.tx((query) => createOperator(query, { name: 'test', scope: 'write' }))
-  const answer = await fetch(`${billing.server.adminUrl}/admin/v1/projects/${shop.projectId}/keys`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ name: 'second' }),
-  })
-  const body = (await answer.json()) as { secret_key?: string }
-  assert.deepEqual([answer.status, typeof body.secret_key], [200, 'string'], JSON.stringify(body))
+  const path = `/projects/${shop.projectId}/keys`
+  const { status, body, text } = await billing.server.admin(path, { method: 'POST', body: { name: 'second' } })
+  assert.deepEqual([status, typeof body.secret_key], [200, 'string'], text)
 })

@@ -1,7 +1,6 @@
 // A restricted key that lacks permissions: what can be compared is compared, and what is missing is named.
 import assert from 'node:assert/strict'
 import { after, afterEach, describe, test } from 'node:test'
-import { createOperator } from '../../src/tenants/operator-keys.ts'
 import { tundishAgain } from '../support/resident.ts'
 import { startStripeBilling } from '../support/stripe-billing.ts'
 
@@ -71,13 +70,9 @@ describe('reconcile', () => {
 })
 
 test('connecting names the permissions to read that a restricted key lacks, and so does the doctor', async () => {
-  const { key } = await billing.db.tx((query) => createOperator(query, { name: 'ops', scope: 'write' }))
-  const url = `${billing.server.adminUrl}/admin/v1/organizations/${shop.id}/merchant-accounts/stripe/stripe-test/connect`
-  const connect = async (secret_key: string) => {
-    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-    const body = JSON.stringify({ sandbox: true, secret_key })
-    return (await fetch(url, { method: 'POST', headers, body })).json() as Promise<Record<string, unknown>>
-  }
+  const path = `/organizations/${shop.id}/merchant-accounts/stripe/stripe-test/connect`
+  const connect = async (secret_key: string) =>
+    (await billing.server.admin(path, { method: 'POST', body: { sandbox: true, secret_key } })).body
   assert.deepEqual((await connect('rk_test_restricted0000'))['missing_permissions'], [])
   await forbid('disputes', 'events')
   assert.deepEqual((await connect('rk_test_restricted0000'))['missing_permissions'], ['Disputes: read', 'Events: read'])

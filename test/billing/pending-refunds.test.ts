@@ -1,26 +1,15 @@
 // A refund that the provider decides days later: it waits for nobody, and is told apart from one whose outcome nobody knows.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { createOperator } from '../../src/tenants/operator-keys.ts'
+import { after, test } from 'node:test'
 import { eventually } from '../support/receiver.ts'
 import { type Json, scrape } from '../support/server.ts'
-import { type StripeBilling, startStripeBilling } from '../support/stripe-billing.ts'
+import { startStripeBilling } from '../support/stripe-billing.ts'
 
-let billing: StripeBilling
-let shop: Awaited<ReturnType<StripeBilling['shop']>>
-let operatorKey: string
-before(async () => {
-  billing = await startStripeBilling()
-  shop = await billing.shop()
-  operatorKey = (await billing.db.tx((query) => createOperator(query, { name: 'ops', scope: 'read' }))).key
-})
+const billing = await startStripeBilling()
 after(() => billing.stop())
+const shop = await billing.shop()
 
-const stuckRefunds = async () => {
-  const headers = { authorization: `Bearer ${operatorKey}` }
-  const answer = await fetch(`${billing.server.adminUrl}/admin/v1/refunds/stuck`, { headers })
-  return ((await answer.json()) as Json).data
-}
+const stuckRefunds = async () => (await billing.server.admin('/refunds/stuck')).body.data
 /** Refunds in progress, those pending at the provider, and the age in seconds of the oldest of the others. */
 const gauges = async () => {
   const text = await scrape(billing.server)

@@ -1,7 +1,6 @@
 // Fees in the finance report: of charges, refunds and disputes at Stripe, as its notifications and its list of events name them.
 import assert from 'node:assert/strict'
 import { after, afterEach, describe, test } from 'node:test'
-import { createOperator } from '../../src/tenants/operator-keys.ts'
 import type { Organization } from '../support/billing.ts'
 import { until } from '../support/cluster.ts'
 import { connectStripe, MERCHANT, type StripeAccount } from '../support/connected-stripe.ts'
@@ -12,7 +11,6 @@ import { startStripeBilling } from '../support/stripe-billing.ts'
 const billing = await startStripeBilling()
 after(() => billing.stop())
 const { stripe } = billing
-const { key: operator } = await billing.db.tx((query) => createOperator(query, { name: 'finance', scope: 'read' }))
 afterEach(async () => {
   await stripe.control('/faults/clear')
   await stripe.control('/events', { isOff: false })
@@ -22,11 +20,9 @@ const day = (offset: number) => new Date(Date.now() + offset * 86_400_000).toISO
 const NOW = `from=${day(-1)}&to=${day(2)}`
 
 async function finance(shop: Organization, path = ''): Promise<Json> {
-  const headers = { authorization: `Bearer ${operator}` }
-  const url = `${billing.server.adminUrl}/admin/v1/organizations/${shop.id}/finance${path}?${NOW}`
-  const answer = await fetch(url, { headers })
-  assert.equal(answer.status, 200)
-  return answer.json()
+  const { status, body } = await billing.server.admin(`/organizations/${shop.id}/finance${path}?${NOW}`)
+  assert.equal(status, 200)
+  return body
 }
 
 const fees = async (shop: Organization) =>

@@ -1,7 +1,6 @@
 // An erasure reaches Stripe where the organization asks for it: cards detached, the customer emptied or deleted, until it is done.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { createOperator } from '../../src/tenants/operator-keys.ts'
 import { setOrganization } from '../../src/tenants/tenants.ts'
 import { until } from '../support/cluster.ts'
 import { startStripeBilling } from '../support/stripe-billing.ts'
@@ -10,7 +9,6 @@ const billing = await startStripeBilling()
 after(() => billing.stop())
 const { stripe } = billing
 const shop = await billing.shop()
-const { key: operatorKey } = await billing.db.tx((query) => createOperator(query, { name: 'test', scope: 'read' }))
 
 let made = 0
 /** A profile whose card is saved at Stripe. */
@@ -26,11 +24,7 @@ async function erase(profileId: string) {
   assert.equal(answer.status, 200, answer.text)
 }
 
-async function receipt(profileId: string) {
-  const url = `${billing.server.adminUrl}/admin/v1/projects/${shop.projectId}/erasures/${profileId}`
-  const answer = await fetch(url, { headers: { authorization: `Bearer ${operatorKey}` } })
-  return { status: answer.status, body: (await answer.json()) as { at_provider: Record<string, unknown>[] } }
-}
+const receipt = (profileId: string) => billing.server.admin(`/projects/${shop.projectId}/erasures/${profileId}`)
 
 const isDone = async (profileId: string) => (await receipt(profileId)).body.at_provider[0]?.['status'] === 'done'
 const set = (eraseAtProvider: 'off' | 'on' | 'delete') => setOrganization(billing.db, shop.id, { eraseAtProvider })

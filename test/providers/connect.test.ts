@@ -14,14 +14,12 @@ const billing = await startStripeBilling({}, { worker: false })
 after(() => billing.stop())
 const { stripe } = billing
 const shop = await billing.organization()
-const { key: operatorKey } = await billing.db.tx((query) => createOperator(query, { name: 'test', scope: 'write' }))
 
-async function post(path: string, body: object | undefined, key = operatorKey) {
-  const headers = { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) }
-  const url = `${billing.server.adminUrl}/admin/v1/organizations/${shop.id}/merchant-accounts${path}`
-  const answer = await fetch(url, { method: 'POST', headers, ...(body && { body: JSON.stringify(body) }) })
-  const text = await answer.text()
-  return { status: answer.status, text, body: JSON.parse(text), code: answer.headers.get('x-error-code') }
+const ACCOUNTS = `/organizations/${shop.id}/merchant-accounts`
+
+async function post(path: string, body?: object) {
+  const answer = await billing.server.admin(ACCOUNTS + path, { method: 'POST', ...(body && { body }) })
+  return { ...answer, code: answer.headers['x-error-code'] }
 }
 
 describe('connecting over HTTP', () => {
@@ -66,9 +64,7 @@ describe('connecting over HTTP', () => {
   })
 
   test('the currencies stay narrowed to those that were set by hand', async () => {
-    const path = `${billing.server.adminUrl}/admin/v1/organizations/${shop.id}/merchant-accounts/stripe/narrowed`
-    const headers = { authorization: `Bearer ${operatorKey}`, 'content-type': 'application/json' }
-    await fetch(path, { method: 'PUT', headers, body: JSON.stringify({ currencies: ['EUR', 'UGX'] }) })
+    await billing.server.admin(`${ACCOUNTS}/stripe/narrowed`, { method: 'PUT', body: { currencies: ['EUR', 'UGX'] } })
     const answer = await post('/stripe/narrowed/connect', { sandbox: true, secret_key: KEY })
     assert.deepEqual(answer.body.currencies, ['EUR'])
   })
@@ -109,14 +105,19 @@ describe('connecting over HTTP', () => {
 
   test('403 for an operator who may only read', async () => {
     const { key } = await billing.db.tx((query) => createOperator(query, { name: 'reader', scope: 'read' }))
-    assert.equal((await post('/stripe/a/connect', { sandbox: true, secret_key: KEY }, key)).status, 403)
+    const { status } = await fetch(`${billing.server.adminUrl}/admin/v1${ACCOUNTS}/stripe/a/connect`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ sandbox: true, secret_key: KEY }),
+    })
+    assert.equal(status, 403)
   })
 
   test('a disconnected account cannot be used, and is not connected in the other mode', async () => {
     await post('/stripe/gone/connect', { sandbox: true, secret_key: KEY })
-    assert.deepEqual((await post('/stripe/gone/disconnect', undefined)).body, { disconnected: true })
+    assert.deepEqual((await post('/stripe/gone/disconnect')).body, { disconnected: true })
     assert.equal(await billing.server.app.providers.of(shop.id, 'stripe', 'gone'), undefined)
-    assert.equal((await post('/stripe/gone/disconnect', undefined)).status, 404)
+    assert.equal((await post('/stripe/gone/disconnect')).status, 404)
     const other = await post('/stripe/gone/connect', { sandbox: false, secret_key: 'sk_live_12345678' })
     assert.deepEqual([other.status, other.code], [409, 'wrong_mode'], other.text)
   })

@@ -10,6 +10,7 @@ import { readConfig } from '../../src/config.ts'
 import { openLog } from '../../src/lib/log.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import { type ServerOptions, startServer } from '../../src/server/server.ts'
+import { createOperator } from '../../src/tenants/operator-keys.ts'
 import { createOrganization, createProject } from '../../src/tenants/tenants.ts'
 import { inFront } from '../shards/in-front.ts'
 import { checkErrorCode } from './error-codes.ts'
@@ -60,6 +61,8 @@ export interface TestServer {
   call(path: string, call?: Call): Promise<Answer>
   /** A call to the data API. */
   api(path: string, call?: Call): Promise<Answer>
+  /** A call to the operator's API, with a key of the scope `write`. */
+  admin(path: string, call?: Omit<Call, 'key'>): Promise<Answer>
   /** A new project, by default in an organization of its own. */
   project(organizationId?: string): Promise<Project>
   stop(): Promise<void>
@@ -91,6 +94,7 @@ export async function startTestServer(
   const running = await startServer({ ...app, db: view(app.db) }, options)
   const between = await inFront?.openFront(running, settings.DATABASE_URL)
   const url = between?.url ?? running.url
+  const adminUrl = between?.adminUrl ?? running.adminUrl!
   const agent = new Agent({ keepAlive: true })
   const call = async (path: string, given: Call = {}) => {
     await between?.refresh()
@@ -99,16 +103,26 @@ export async function startTestServer(
     return answer
   }
   const api = (path: string, given?: Call) => call(`/public/v1${path}`, given)
+  let operatorKey: Promise<string> | undefined
+  const admin: TestServer['admin'] = async (path, given = {}) => {
+    operatorKey ??= makeOperatorKey(app.db)
+    const headers = ['Authorization', `Bearer ${await operatorKey}`, ...(given.headers ?? [])]
+    await between?.refresh()
+    const answer = await send(agent, adminUrl, `/admin/v1${path}`, { ...given, headers })
+    checkErrorCode('operator', answer.status, answer.headers['x-error-code'] as string | undefined)
+    return answer
+  }
   return {
     app,
     db: app.db,
     url,
-    adminUrl: between?.adminUrl ?? running.adminUrl!,
+    adminUrl,
     ledger: app.config.erasureLedger,
     env: settings,
     logLines: () => lines,
     call,
     api,
+    admin,
     project: (organizationId) => makeProject(app, api, organizationId),
     async stop() {
       agent.destroy()
@@ -123,6 +137,11 @@ export async function startTestServer(
 
 /** The metrics of a server, from the operator's listener. */
 export const scrape = async ({ adminUrl }: { adminUrl: string }) => (await fetch(`${adminUrl}/metrics`)).text()
+
+async function makeOperatorKey(db: Db): Promise<string> {
+  const { key } = await db.tx((query) => createOperator(query, { name: 'test', scope: 'write' }))
+  return key
+}
 
 let made = 0
 
