@@ -1,20 +1,15 @@
 // The audit log names the address of the caller, not of a proxy that was trusted to name it.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { createOperator } from '../../src/tenants/operator-keys.ts'
-import { type Billing, startBilling } from '../support/billing.ts'
+import { startBilling } from '../support/billing.ts'
 import { insert } from '../support/data.ts'
-import type { TestServer } from '../support/server.ts'
 
 const CALLER = '192.0.2.7'
 
-let billing: Billing
-let server: TestServer
-before(async () => {
-  billing = await startBilling({ TRUST_PROXY: '127.0.0.1' }, { worker: false })
-  server = billing.server
-})
+const billing = await startBilling({ TRUST_PROXY: '127.0.0.1' }, { worker: false })
 after(() => billing.stop())
+const { server } = billing
 
 const sourceOf = async (action: string) =>
   (await server.db.query('select source from audit_log where action = $1', [action])).map(({ source }) => source)

@@ -1,26 +1,19 @@
 // Every active currency × 0 to 5 decimals × number and text, against an exact model of what may be charged.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { readChargeRequest } from '../../src/billing/charge/request.ts'
 import { currencies } from '../../src/lib/currencies.ts'
 import { type JsonObject, readJson } from '../../src/lib/json/read.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { startBilling } from '../support/billing.ts'
 
 const MAX_AMOUNT = 1_000_000n
 
-let billing: Billing
-let shop: Organization
-let user: string
-before(async () => {
-  billing = await startBilling()
-  shop = await billing.organization()
-  user = await shop.customer()
-  await billing.db.query(`update organizations set one_off_charge_max_amount = '{"*": "1000000"}' where id = $1`, [
-    shop.id,
-  ])
-})
+const billing = await startBilling()
 after(() => billing.stop())
+const shop = await billing.organization()
+const user = await shop.customer()
+await shop.set('one_off_charge_max_amount', '{"*": "1000000"}')
 
 /** The model: what an amount of `digits` with `scale` decimals is worth in a currency, and what the answer must be. */
 function expected(digits: bigint, scale: number, units: number): { status: number; amount?: string } {

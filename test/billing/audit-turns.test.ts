@@ -1,21 +1,16 @@
 // Refunds and erasures take their turns at the audit log, one for all tenants, without the connections that charges need.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { type Db, openDb } from '../../src/lib/pg/db.ts'
-import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
+import { after, test } from 'node:test'
+import { openDb } from '../../src/lib/pg/db.ts'
+import { settled, startBilling } from '../support/billing.ts'
 import { until } from '../support/cluster.ts'
 import { untilLocked } from '../support/locks.ts'
 import type { Answer } from '../support/server.ts'
 
-let billing: Billing
-let outside: Db
-let shop: Organization
-before(async () => {
-  billing = await startBilling({ PROVIDER_TIMEOUT_MS: '8000' })
-  // The server's own connections are what it is about.
-  outside = openDb({ url: billing.server.env.DATABASE_URL!, applicationName: 'outside', connections: 2 })
-  shop = await billing.organization()
-})
+const billing = await startBilling({ PROVIDER_TIMEOUT_MS: '8000' })
+// The server's own connections are what it is about.
+const outside = openDb({ url: billing.server.env.DATABASE_URL!, applicationName: 'outside', connections: 2 })
+const shop = await billing.organization()
 after(async () => {
   await outside.close()
   await billing.stop()

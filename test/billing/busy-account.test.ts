@@ -1,29 +1,23 @@
 // A merchant account that takes one call at a time: calls that find no place are refused before they begin.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { oneOffCharge } from '../../src/billing/charge/charge.ts'
-import type { BillingContext } from '../../src/billing/context.ts'
 import { type Claiming, refund } from '../../src/billing/refund/refund.ts'
 import { ApiError } from '../../src/lib/errors.ts'
 import { SimulatorProvider } from '../../src/providers/simulator.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { startBilling } from '../support/billing.ts'
 import { HandClock } from '../support/hand-clock.ts'
 import { chargeOf, contextOf, refundOf } from '../support/in-process.ts'
 
 const MANY = 6
 
-let billing: Billing
-let shop: Organization
-let context: BillingContext
-before(async () => {
-  billing = await startBilling({}, { worker: false })
-  shop = await billing.organization()
-  const { url } = billing.simulator
-  const provider = new SimulatorProvider({ url, clock: new HandClock(), maxInFlight: 1, maxWaiting: 1 })
-  // The claims of a busy machine may take a while: the lease is not what these tests are about.
-  context = contextOf(billing.db, provider, { providerTimeoutMs: 30_000 })
-})
+const billing = await startBilling({}, { worker: false })
 after(() => billing.stop())
+const shop = await billing.organization()
+const { url } = billing.simulator
+const provider = new SimulatorProvider({ url, clock: new HandClock(), maxInFlight: 1, maxWaiting: 1 })
+// The claims of a busy machine may take a while: the lease is not what these tests are about.
+const context = contextOf(billing.db, provider, { providerTimeoutMs: 30_000 })
 
 const isBusy = (error: unknown) =>
   error instanceof ApiError && error.status === 503 && error.code === 'provider_unavailable'

@@ -15,14 +15,11 @@ import type { Answer } from '../support/server.ts'
 const MARKER = 'marker-of-a-person'
 const metadata = { client_metadata: { name: MARKER } }
 
-let billing: Billing
-let shop: Organization
-let people = 0
-before(async () => {
-  billing = await startBilling()
-  shop = await billing.organization()
-})
+const billing = await startBilling()
 after(() => billing.stop())
+const shop = await billing.organization()
+
+let people = 0
 
 async function person(token = 'pm_card_visa'): Promise<{ user: string; erase(): Promise<void> }> {
   const profileId = `pro_${++people}`

@@ -1,6 +1,6 @@
 // A process that stops in the middle of a charge or a refund holds up an erasure of the customer for seconds only.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { ordersInProgress } from '../../src/billing/charge/orders.ts'
 import { settle as settleCharge } from '../../src/billing/charge/settle.ts'
 import { claim } from '../../src/billing/refund/claim.ts'
@@ -8,16 +8,12 @@ import { refundsInProgress } from '../../src/billing/refund/refunds.ts'
 import { settle as settleRefund } from '../../src/billing/refund/settle.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { Query } from '../../src/lib/pg/types.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { startBilling } from '../support/billing.ts'
 import { refundOf } from '../support/in-process.ts'
 
-let billing: Billing
-let shop: Organization
-before(async () => {
-  billing = await startBilling({}, { worker: false })
-  shop = await billing.organization()
-})
+const billing = await startBilling({}, { worker: false })
 after(() => billing.stop())
+const shop = await billing.organization()
 
 const refused = { outcome: 'refused' } as const
 

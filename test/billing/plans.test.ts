@@ -1,8 +1,8 @@
 // Charges and refunds at any size: none of their statements reads a growing table as a whole.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import type { Db } from '../../src/lib/pg/db.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { startBilling } from '../support/billing.ts'
 import { type Caught, explain, type Node, watched } from '../support/plans.ts'
 
 // All that grows with charges; what one organization has few of may be read at once.
@@ -19,16 +19,12 @@ const GROWING = [
 ]
 const CUSTOMERS = 8_000
 
-let billing: Billing
-let shop: Organization
 let caught: Caught[] = []
-before(async () => {
-  const view = (db: Db) => watched(db, (one) => caught.push(one))
-  billing = await startBilling({}, { worker: false }, view)
-  shop = await billing.organization()
-  await fill(billing.db)
-})
+const view = (db: Db) => watched(db, (one) => caught.push(one))
+const billing = await startBilling({}, { worker: false }, view)
 after(() => billing.stop())
+const shop = await billing.organization()
+await fill(billing.db)
 
 async function fill(db: Db): Promise<void> {
   const people = `from generate_series(1, ${CUSTOMERS}) n`

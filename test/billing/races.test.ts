@@ -3,21 +3,16 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { Agent } from 'node:http'
-import { after, before, describe, test } from 'node:test'
-import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
+import { after, describe, test } from 'node:test'
+import { settled, startBilling } from '../support/billing.ts'
 import { PROGRAM_ENV, program } from '../support/cli.ts'
 import { type Answer, send } from '../support/server.ts'
 
-let billing: Billing
-let shop: Organization
-let other: { url: string; stop(): Promise<void> }
 // One connection a request: nothing may wait in line behind another.
 const agent = new Agent({ keepAlive: true, maxSockets: 200 })
-before(async () => {
-  billing = await startBilling({ PROVIDER_TIMEOUT_MS: '20000', DATABASE_CONNECTIONS: '12' })
-  shop = await billing.organization()
-  other = await serve(billing.server.env)
-})
+const billing = await startBilling({ PROVIDER_TIMEOUT_MS: '20000', DATABASE_CONNECTIONS: '12' })
+const shop = await billing.organization()
+const other = await serve(billing.server.env)
 after(async () => {
   agent.destroy()
   await other.stop()
@@ -25,7 +20,7 @@ after(async () => {
 })
 
 /** The program itself, serving the same database. */
-async function serve(env: Record<string, string>): Promise<typeof other> {
+async function serve(env: Record<string, string>): Promise<{ url: string; stop(): Promise<void> }> {
   const server: ChildProcess = spawn(...program('serve'), {
     env: { ...PROGRAM_ENV, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],

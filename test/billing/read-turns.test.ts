@@ -1,25 +1,20 @@
 // Reading of billing takes turns by organization: whoever asks for much waits behind itself.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from '../../src/lib/pg/db.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { type Organization, startBilling } from '../support/billing.ts'
 import { until } from '../support/cluster.ts'
 
 const MANY = 60
 
-let billing: Billing
-let crowded: Organization
-let other: Organization
 /** The reads of the crowded organization that are under way; each ends when it is let go. */
 const held: (() => void)[] = []
 let isHolding = false
-before(async () => {
-  billing = await startBilling({ RATE_LIMIT: '0' }, { worker: false }, holding)
-  crowded = await billing.organization()
-  other = await billing.organization()
-})
+const billing = await startBilling({ RATE_LIMIT: '0' }, { worker: false }, holding)
 after(() => billing.stop())
+const crowded = await billing.organization()
+const other = await billing.organization()
 
 function holding(db: Db): Db {
   const read: Db['read'] = async (statement, params, take) => {

@@ -1,22 +1,18 @@
 // Refunds that Stripe and this database know differently: made there, without our metadata, beside soft ones, failed later.
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { adoptRefundsOfCharge } from '../../src/billing/adopt/refunds.ts'
 import type { BillingContext } from '../../src/billing/context.ts'
 import { refundsInProgress } from '../../src/billing/refund/refunds.ts'
 import { look, REFUND } from '../../src/billing/unknown/look.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
 import { tundishAgain } from '../support/resident.ts'
-import { MERCHANT, type StripeBilling, startStripeBilling } from '../support/stripe-billing.ts'
+import { MERCHANT, startStripeBilling } from '../support/stripe-billing.ts'
 
-let billing: StripeBilling
-let shop: Awaited<ReturnType<StripeBilling['shop']>>
-before(async () => {
-  // Each look is made by the test.
-  billing = await startStripeBilling({}, { worker: false })
-  shop = await billing.shop()
-})
+// Each look is made by the test.
+const billing = await startStripeBilling({}, { worker: false })
 after(() => billing.stop())
+const shop = await billing.shop()
 
 const context = (): BillingContext => {
   const { app } = billing.server

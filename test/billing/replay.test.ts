@@ -1,6 +1,6 @@
 // Charges and refunds at a provider that can only be asked by making the same call again, and forgets its keys.
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { after, beforeEach, describe, test } from 'node:test'
 import { oneOffCharge } from '../../src/billing/charge/charge.ts'
 import { ordersInProgress } from '../../src/billing/charge/orders.ts'
 import type { BillingContext } from '../../src/billing/context.ts'
@@ -9,27 +9,23 @@ import { CHARGE, look, REFUND } from '../../src/billing/unknown/look.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
 import type { Settled } from '../../src/providers/outcomes.ts'
 import { noDetails } from '../../src/providers/provider.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { startBilling } from '../support/billing.ts'
 import { chargeOf, contextOf } from '../support/in-process.ts'
 import { oneStep, scriptedProvider } from '../support/scripted-provider.ts'
 
 const DAY_MS = 86_400_000
 const KEY_LIFE_DAYS = 7
 
-let billing: Billing
-let shop: Organization
 let user: string
 let there: ReturnType<typeof replayedProvider>
-before(async () => {
-  // Only the tests look into what is unknown.
-  billing = await startBilling({}, { worker: false })
-  shop = await billing.organization()
-})
+// Only the tests look into what is unknown.
+const billing = await startBilling({}, { worker: false })
+after(() => billing.stop())
+const shop = await billing.organization()
 beforeEach(async () => {
   user = await shop.customer()
   there = replayedProvider()
 })
-after(() => billing.stop())
 
 type Asked = { key: string; reference: string; amountMinor: bigint; currencyCode: string }
 

@@ -1,8 +1,8 @@
 // Any settings and any request: what is charged is what the rules allow, and what is refused names the first broken rule.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import fc from 'fast-check'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { startBilling } from '../support/billing.ts'
 
 const PLACES: Record<string, number> = { USD: 2, EUR: 2, JPY: 0, KWD: 3 }
 /** Merchant accounts and the currencies they name; `unknown` is described by nobody. */
@@ -20,26 +20,22 @@ interface Case {
   card: Card
 }
 
-let billing: Billing
-let shop: Organization
 const users = new Map<Card, string>([['nobody', 'nobody']])
-before(async () => {
-  billing = await startBilling()
-  shop = await billing.organization()
-  users.set('unpaid', await shop.customer({ status: 'failed' }))
-  users.set('unsaved', await shop.customer({ token: null }))
-  users.set('elsewhere', await shop.customer({ psp: 'elsewhere', merchantId: 'narrow' }))
-  for (const [offer, currencies] of Object.entries(OFFERS)) {
-    users.set(offer as Offer, await shop.customer({ merchantId: offer }))
-    if (!currencies) continue
-    await billing.db.query(
-      `insert into merchant_accounts (organization_id, psp, psp_merchant_id, currencies, created_at, updated_at)
-       select $1, psp, $2, $3::json, db_clock(), db_clock() from unnest(array['simulator', 'elsewhere']) psp`,
-      [shop.id, offer, JSON.stringify(currencies)],
-    )
-  }
-})
+const billing = await startBilling()
 after(() => billing.stop())
+const shop = await billing.organization()
+users.set('unpaid', await shop.customer({ status: 'failed' }))
+users.set('unsaved', await shop.customer({ token: null }))
+users.set('elsewhere', await shop.customer({ psp: 'elsewhere', merchantId: 'narrow' }))
+for (const [offer, currencies] of Object.entries(OFFERS)) {
+  users.set(offer as Offer, await shop.customer({ merchantId: offer }))
+  if (!currencies) continue
+  await billing.db.query(
+    `insert into merchant_accounts (organization_id, psp, psp_merchant_id, currencies, created_at, updated_at)
+     select $1, psp, $2, $3::json, db_clock(), db_clock() from unnest(array['simulator', 'elsewhere']) psp`,
+    [shop.id, offer, JSON.stringify(currencies)],
+  )
+}
 
 /** The rules once more, in whole numbers: thousandths of a unit. */
 function expected({ isEnabled, limits, units, places, currency, card }: Case): RegExp | 'succeeded' {

@@ -1,19 +1,15 @@
 // Reconciling with Stripe's API: refunds and disputes that were made there reach the order, once.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { adoptRefundsOfCharge } from '../../src/billing/adopt/refunds.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
 import { findEither, resolve } from '../../src/billing/unknown/resolve.ts'
-import { MERCHANT, type StripeBilling, startStripeBilling } from '../support/stripe-billing.ts'
+import { MERCHANT, startStripeBilling } from '../support/stripe-billing.ts'
 
-let billing: StripeBilling
-let shop: Awaited<ReturnType<StripeBilling['shop']>>
-before(async () => {
-  // Only the reconciliation finds what was done there.
-  billing = await startStripeBilling({}, { worker: false })
-  shop = await billing.shop()
-})
+// Only the reconciliation finds what was done there.
+const billing = await startStripeBilling({}, { worker: false })
 after(() => billing.stop())
+const shop = await billing.shop()
 
 const compare = (sinceMs = -3_600_000) => {
   const { app } = billing.server

@@ -1,14 +1,13 @@
 // Charges of several organizations share statements and commits; data, locks and errors stay with their organization.
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, test } from 'node:test'
+import { after, beforeEach, test } from 'node:test'
 import type { Db } from '../../src/lib/pg/db.ts'
 import type { Statement } from '../../src/lib/pg/types.ts'
-import { addPayment, type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { addPayment, type Organization, startBilling } from '../support/billing.ts'
 import type { Answer } from '../support/server.ts'
 
 const CUSTOMERS = 10
 
-let billing: Billing
 let one: Organization
 let other: Organization
 let users: string[]
@@ -23,9 +22,7 @@ const behindGate = (db: Db): Db => ({
   },
 })
 
-before(async () => {
-  billing = await startBilling({ PROVIDER_TIMEOUT_MS: '20000' }, {}, behindGate)
-})
+const billing = await startBilling({ PROVIDER_TIMEOUT_MS: '20000' }, {}, behindGate)
 after(() => billing.stop())
 
 let made = 0

@@ -1,18 +1,14 @@
 // Charges of one organization that come at the same time share statements and commits, and nothing else.
 import assert from 'node:assert/strict'
 import { Agent } from 'node:http'
-import { after, before, test } from 'node:test'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { after, test } from 'node:test'
+import { startBilling } from '../support/billing.ts'
 import { untilLocked } from '../support/locks.ts'
 import { type Json, send } from '../support/server.ts'
 
-let billing: Billing
-let shop: Organization
 const agent = new Agent({ keepAlive: true, maxSockets: 100 })
-before(async () => {
-  billing = await startBilling({ PROVIDER_TIMEOUT_MS: '20000' })
-  shop = await billing.organization()
-})
+const billing = await startBilling({ PROVIDER_TIMEOUT_MS: '20000' })
+const shop = await billing.organization()
 after(async () => {
   agent.destroy()
   await billing.stop()

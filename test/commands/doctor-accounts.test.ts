@@ -1,22 +1,18 @@
 // What the doctor says of merchant accounts, of erasures at their providers, and of ids that are e-mail addresses.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { after, test } from 'node:test'
+import { startBilling } from '../support/billing.ts'
 import { tundish } from '../support/cli.ts'
 
-let billing: Billing
-let shop: Organization
-before(async () => {
-  billing = await startBilling({}, { worker: false })
-  shop = await billing.organization()
-  await billing.db.query(
-    `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, credentials, credentials_last4,
-       connected_at, created_at, updated_at)
-     values ($1, 'other', 'm1', true, 'sealed', '0000', db_clock() - interval '1 day', db_clock(), db_clock())`,
-    [shop.id],
-  )
-})
+const billing = await startBilling({}, { worker: false })
 after(() => billing.stop())
+const shop = await billing.organization()
+await billing.db.query(
+  `insert into merchant_accounts (organization_id, psp, psp_merchant_id, is_sandbox, credentials, credentials_last4,
+     connected_at, created_at, updated_at)
+   values ($1, 'other', 'm1', true, 'sealed', '0000', db_clock() - interval '1 day', db_clock(), db_clock())`,
+  [shop.id],
+)
 
 const examine = async () => {
   const { stdout } = await tundish(['doctor'], billing.server.env)

@@ -1,10 +1,10 @@
 // Every described operation of both listeners isolates tenants and accepts only its own key; none is left out.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { unconnectedListener } from '../../scripts/openapi.ts'
 import { createOperator, type Scope } from '../../src/tenants/operator-keys.ts'
 import { type Api, callerOf, type MatrixOperation, operationsOf, servedPaths, UNDESCRIBED } from '../support/apis.ts'
-import { type Billing, startBilling } from '../support/billing.ts'
+import { startBilling } from '../support/billing.ts'
 import {
   contentsOf,
   makeTenant,
@@ -17,26 +17,16 @@ import { RULES, type Rule } from './tenant-rules.ts'
 
 const asPattern = (path: string) => new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`)
 
-let billing: Billing
-let ours: TenantWithKeys
-let theirs: TenantWithKeys
-let writer: string
-let reader: string
-let operations: MatrixOperation[]
-let send: ReturnType<typeof callerOf>
-
-before(async () => {
-  const env = { WEBHOOK_ALLOW_PRIVATE: 'true', UNAUTHORIZED_RATE: '1000000' }
-  billing = await startBilling(env, { worker: false })
-  ours = await makeTenant(billing, 'mine')
-  theirs = await makeTenant(billing, 'theirs')
-  const operator = (scope: Scope) => billing.db.tx((query) => createOperator(query, { name: scope, scope }))
-  writer = (await operator('write')).key
-  reader = (await operator('read')).key
-  send = callerOf(billing.server)
-  operations = await operationsOf(billing.server)
-})
+const env = { WEBHOOK_ALLOW_PRIVATE: 'true', UNAUTHORIZED_RATE: '1000000' }
+const billing = await startBilling(env, { worker: false })
 after(() => billing.stop())
+const ours = await makeTenant(billing, 'mine')
+const theirs = await makeTenant(billing, 'theirs')
+const operator = (scope: Scope) => billing.db.tx((query) => createOperator(query, { name: scope, scope }))
+const writer = (await operator('write')).key
+const reader = (await operator('read')).key
+const send = callerOf(billing.server)
+const operations = await operationsOf(billing.server)
 
 test('every operation has a rule, and every rule an operation', () => {
   assert.deepEqual(operations.map(({ id }) => id).sort(), Object.keys(RULES).sort())

@@ -1,31 +1,24 @@
 // A removed endpoint is gone at once, however many deliveries it has; they are deleted later, a few at a time.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { perform } from '../../src/admin/operation.ts'
 import { operations } from '../../src/admin/operations.ts'
 import { commandLine } from '../../src/commands/operations.ts'
 import { deliverEvents } from '../../src/events/dispatcher.ts'
 import { createEndpoint } from '../../src/events/endpoints.ts'
 import { deleteSome } from '../../src/events/retention.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { startBilling } from '../support/billing.ts'
 import { eventually, startReceiver } from '../support/receiver.ts'
 
-let billing: Billing
-let shop: Organization
-let gone: Awaited<ReturnType<typeof startReceiver>>
-let kept: Awaited<ReturnType<typeof startReceiver>>
-let stop: () => Promise<void>
-before(async () => {
-  billing = await startBilling({ WEBHOOK_ALLOW_PRIVATE: 'true', LOG_LEVEL: 'silent' }, { worker: false })
-  shop = await billing.organization()
-  gone = await startReceiver(() => 500)
-  kept = await startReceiver()
-  stop = deliverEvents(billing.server.app)
-})
+const billing = await startBilling({ WEBHOOK_ALLOW_PRIVATE: 'true', LOG_LEVEL: 'silent' }, { worker: false })
+const shop = await billing.organization()
+const gone = await startReceiver(() => 500)
+const kept = await startReceiver()
+const stop = deliverEvents(billing.server.app)
 after(async () => {
-  await stop?.()
-  for (const receiver of [gone, kept]) await receiver?.close()
-  await billing?.stop()
+  await stop()
+  for (const receiver of [gone, kept]) await receiver.close()
+  await billing.stop()
 })
 
 const query = (text: string, params: (string | null)[] = []) => billing.db.query(text, params)

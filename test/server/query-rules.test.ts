@@ -1,10 +1,10 @@
 // Every rule that a description declares for a query parameter is enforced, and the reader's own rules are declared.
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { type AdminAnswer, startAdmin } from '../support/admin.ts'
-import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { startBilling } from '../support/billing.ts'
 import { openEvents } from '../support/events.ts'
-import type { Json, TestServer } from '../support/server.ts'
+import type { Json } from '../support/server.ts'
 
 interface Parameter {
   name: string
@@ -57,18 +57,11 @@ function undeclared(document: { paths: Record<string, Record<string, { parameter
   )
 }
 
-let billing: Billing
-let server: TestServer
-let shop: Organization
-let events: Awaited<ReturnType<typeof openEvents>>
-let admin: Awaited<ReturnType<typeof startAdmin>>
-before(async () => {
-  billing = await startBilling()
-  server = billing.server
-  shop = await billing.organization()
-  events = await openEvents()
-  admin = await startAdmin(events)
-})
+const billing = await startBilling()
+const { server } = billing
+const shop = await billing.organization()
+const events = await openEvents()
+const admin = await startAdmin(events)
 after(async () => {
   await admin.stop()
   await events.close()
