@@ -1,4 +1,4 @@
-// Every page of the dashboard in a browser, filled with the demo: no fault that axe finds, none by keyboard or without scripts.
+// Every page of the dashboard in a browser, filled with the demo: no finding of axe, usable with the keyboard alone, readable without scripts.
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'

@@ -88,7 +88,7 @@ describe('the figures of the demo on pages', () => {
     )
   })
 
-  test('revenue per person who came and per payer, by month for a year at least', async () => {
+  test('revenue per new person and per payer by month, for at least a year', async () => {
     const rows = rowsOf(await page('/revenue'), 'averages')
     const [sales, sessions] = [await facts(SALES, 'true'), await facts(SESSIONS, 'true')]
     const first = new Map<string, string>()
@@ -105,7 +105,7 @@ describe('the figures of the demo on pages', () => {
     }
   })
 
-  test('funnels: how far sessions come in each; one funnel by screen and country', async () => {
+  test('funnels: the steps that sessions reach in each; one funnel by screen and country', async () => {
     const sessions = await facts(SESSIONS)
     const shown = rowsOf(await page('/funnels'), 'funnels').map(([key, ...cells]) => [
       key!,
@@ -135,7 +135,7 @@ describe('the figures of the demo on pages', () => {
     assert.ok(screens.length > 3)
   })
 
-  test('subscriptions: made, began and ended by month, their states over time and now', async () => {
+  test('subscriptions: created, started paying and ended by month, by status over time and now', async () => {
     const text = await page('/subscriptions')
     const all = await query(
       `select *, to_char(began at time zone 'UTC', 'YYYY-MM') as began_month,
@@ -174,7 +174,7 @@ describe('the figures of the demo on pages', () => {
       assert.match(text, new RegExp(`>${status}</span></a> <strong>${Number(n).toLocaleString('en-US')}<`))
   })
 
-  test('charges and refunds: attempts by month, why they were declined, why money went back', async () => {
+  test('charges and refunds: attempts by month, decline reasons, reasons of refunds and disputes', async () => {
     const attempts = await facts(ATTEMPTS)
     const text = await page('/charges')
     for (const [month, n] of rowsOf(text, 'acceptance'))

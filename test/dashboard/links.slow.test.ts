@@ -64,7 +64,7 @@ describe('links and forms in a browser', { skip: noBrowser }, () => {
     assert.ok(!(await page.textContent('main'))!.includes('never made'))
   })
 
-  test('the way back leads through the choices of a page', async () => {
+  test('the Back button of the browser goes through the choices of a page', async () => {
     await page.goto(`${dashboard.origin}/audit`)
     await page.fill('input[name="target"]', 'nothing')
     await page.click('button:text("Filter")')

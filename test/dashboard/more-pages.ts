@@ -1,4 +1,4 @@
-// Records that the demo has not, and the addresses of their pages.
+// Records that the demo lacks, and the URLs of their pages.
 import { perform } from '../../src/admin/operation.ts'
 import { operations } from '../../src/admin/operations.ts'
 import { createOperator } from '../../src/tenants/operator-keys.ts'

@@ -1,4 +1,4 @@
-// Pages for odd addresses and odd records: a refusal in a sentence, names as text, amounts as they are.
+// Pages for unusual URLs and records: refusals with a message, names as text, exact amounts.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { followAll } from '../../src/figures/follow.ts'
@@ -114,7 +114,7 @@ test('HTML in names, addresses, replies and messages is shown as text on every p
   assert.ok(shown >= PAGES.length)
 })
 
-test('what a sheet would take for a formula has a quote before it, in names and in labels', async () => {
+test('a quote precedes names and labels in the CSV that a spreadsheet would take for formulas', async () => {
   const csv = (await see('/subscriptions?csv=subscriptions')).text
   assert.match(csv, /,"'=HYPERLINK\(""http:\/\/x""\)",/)
 })

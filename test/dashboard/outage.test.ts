@@ -1,4 +1,4 @@
-// Pages while the database cannot be reached: 503 with a sentence and a way to try again; afterwards they work by themselves.
+// Pages while the database cannot be reached: 503 with a message and a link to try again; they work again once it can.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { pages } from '../../src/dashboard/routes.ts'
@@ -27,7 +27,7 @@ after(async () => {
 
 const SENTENCE = /<p class="failed" role="alert">The database cannot be reached at the moment: try again\.<\/p>/
 
-test('503 with a sentence and a way to try again for every page, form and sign-in; then all is well again', async () => {
+test('503 with a message and a link to try again for every page, form and sign-in, which work again afterwards', async () => {
   const { visit, project } = dashboard
   await proxy.cut()
   try {

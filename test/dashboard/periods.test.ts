@@ -1,4 +1,4 @@
-// Periods that are not over, or not whole: marked as such, and never compared with whole ones.
+// Periods that are not over, or only partly shown: marked as incomplete, and never compared with whole ones.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { addDays, DAY_MS } from '../../src/lib/days.ts'
@@ -41,7 +41,7 @@ const partsOf = (text: string, table: string) =>
       .matchAll(/<tr><td[^>]*>[^<]*(?:<span class="part">([^<]*)<)?/g),
   ].map(([, part]) => part)
 
-test('a steady business is unchanged over every period, though today has hardly begun', async () => {
+test('constant revenue is unchanged in every period, although today has just begun', async () => {
   for (const period of ['7d', '30d', '90d', '12m'])
     assert.equal(changeOf(await see(`/revenue?period=${period}`), 'Revenue'), 'unchanged', period)
   assert.equal(
@@ -82,7 +82,7 @@ test('last month is compared with the month before, and this month with the same
   assert.equal(changeOf(other, 'Revenue'), 'unchanged')
 })
 
-test('the period that is not over is marked in the table, in the sheet and for the picture, and so is one shown in part', async () => {
+test('periods that are not over, or only partly shown, are marked in the table, the CSV and the chart', async () => {
   const months = await see('/revenue?period=12m')
   assert.deepEqual(partsOf(months, 'revenue'), [...Array(11).fill(undefined), 'so far'])
   assert.match(months, /Dashed: the month that is not over\./)
@@ -100,7 +100,7 @@ test('the period that is not over is marked in the table, in the sheet and for t
   assert.match(lines[12]!, new RegExp(`^${today.slice(0, 7)},\\d+,0,0,\\d+,"no, so far"$`))
 })
 
-test('states at the end of a period are not marked: they are not sums over it', async () => {
+test('values at the end of a period are not marked as incomplete, because they are not sums', async () => {
   const { query } = dashboard.server.db
   await query(
     `insert into figures_subscriptions (project_id, split, day, test, key, subkey, currency, started, trials, converted, began_paying,

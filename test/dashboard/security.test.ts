@@ -129,7 +129,7 @@ test('421 for a Host that is not the listener’s own', async () => {
   assert.equal(status, 421)
 })
 
-test('the cookie is out of reach of scripts and other sites, and the database has its hash alone', async () => {
+test('scripts and other sites cannot use the cookie, and the database stores only its hash', async () => {
   const { headers } = await dashboard.visit('/sign-in', { form: { operator_key: writer.key } })
   const cookie = headers.get('set-cookie')!
   assert.match(cookie, /^tundish_session=[A-Za-z0-9_-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/)
@@ -140,7 +140,7 @@ test('the cookie is out of reach of scripts and other sites, and the database ha
   assert.ok(!row!.all!.includes(token) && !row!.all!.includes(Buffer.from(token).toString('hex')))
 })
 
-test('no page, sheet, refusal or redirect is kept by a cache, and each forbids what is not the listener’s own', async () => {
+test('pages, CSV files, refusals and redirects are not cached, and allow only resources of the listener', async () => {
   const { cookie } = writer
   const { id } = dashboard.project
   const asked: [string, Parameters<typeof dashboard.visit>[1]][] = [
@@ -185,7 +185,7 @@ test('signing out ends the session, and revoking the key ends all of its session
   assert.equal((await dashboard.visit('/', { cookie: second! })).status, 303)
 })
 
-test('what comes from data is escaped', async () => {
+test('names and other data are escaped', async () => {
   const evil = '<script>alert(1)</script>"\''
   const { status, text } = await dashboard.visit(`/people?q=${encodeURIComponent(evil)}`, { cookie: writer.cookie })
   assert.equal(status, 200)
@@ -193,7 +193,7 @@ test('what comes from data is escaped', async () => {
   assert.ok(text.includes('&lt;script&gt;alert(1)'))
 })
 
-test('an erasure asks for the id, and what it removed is on no page any more', async () => {
+test('an erasure needs the typed ID, and no page shows what it removed', async () => {
   const { server, project, visit } = dashboard
   await server.db.query(
     `insert into profiles (project_id, id, created_at, updated_at, email, email_folded, phone)
@@ -230,7 +230,7 @@ test('an erasure asks for the id, and what it removed is on no page any more', a
   assert.deepEqual(entry, { actor_kind: 'operator key', actor: writer.id })
 })
 
-test('a sync shows up with its window on the page of readers', async () => {
+test('the page Sync lists a reader with its window', async () => {
   const { server, project, visit } = dashboard
   const window = { 'filter[updated_at.from]': '2020-01-01T00:00:00Z', 'filter[updated_at.to]': '2026-02-03T04:05:00Z' }
   assert.equal((await project.get('/profiles', window)).status, 200)

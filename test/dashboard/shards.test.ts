@@ -1,4 +1,4 @@
-// The dashboards of several shards lead to each other; on one machine nothing of it shows.
+// Links between the dashboards of several shards; without shards there are none.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { startDashboard } from '../support/dashboard.ts'
@@ -69,6 +69,6 @@ test('the address in front of all shards shows their dashboards, and takes no ke
   assert.match((await alone.visit('/', { headers })).text, /SHARD_DASHBOARDS/)
 })
 
-test('2 for an address that is none', async () => {
+test('the start refuses a shard without a URL', async () => {
   await assert.rejects(startDashboard({ SHARD_DASHBOARDS: 'north=https://north.example, south' }), /got "south"/)
 })

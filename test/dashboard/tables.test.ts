@@ -58,7 +58,7 @@ describe('tables of the demo', () => {
     }
   })
 
-  test('what the change of revenue comes from, by country: also those that brought revenue before only', async () => {
+  test('change of revenue by country, including countries that had revenue only before', async () => {
     const rows = rowsOf(await demo.page('/revenue', `${PERIOD}&split=country`), 'change')
     const start = addDays(FROM, -200)
     const before = await demo.facts(SALES, `at >= '${start}Z' and at < '${FROM}Z'`)
@@ -81,7 +81,7 @@ describe('tables of the demo', () => {
     near(String(others![1]), all![1]! - rows.slice(0, -2).reduce((sum, [, , one]) => sum + Number(one), 0), 'others')
   })
 
-  test('MRR and paying subscriptions at the end of each month, and who still pays by month of the first payment', async () => {
+  test('MRR and paying subscriptions at the end of each month, and retention by month of the first payment', async () => {
     const text = await demo.page('/subscriptions')
     const all = (await demo.facts(SUBSCRIPTIONS, ALL)).filter(({ began }) => began !== null)
     const paying = (end: string) => all.filter((one) => isBefore(one, 'began', end) && !isBefore(one, 'ended', end))

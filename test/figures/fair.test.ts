@@ -1,4 +1,4 @@
-// The figures of one project do not wait for those of another, however many days that has to compute.
+// The figures of one project do not wait for those of another, however many days of it have to be computed.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { followAll, followFigures } from '../../src/figures/follow.ts'

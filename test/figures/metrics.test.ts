@@ -1,4 +1,4 @@
-// What each metric counts, by a small world whose figures one can work out by hand.
+// What each metric counts, with few records, whose figures can be computed by hand.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -101,7 +101,7 @@ describe('the metrics of a small world', () => {
     ])
   })
 
-  test('revenue in each currency of its own, and what has no value in dollars', async () => {
+  test('revenue in each currency, and sales without a value in US dollars', async () => {
     assert.deepEqual(await figures('revenue', { dimension: 'currency', money: 'own' }), [
       { key: 'JPY', currency: 'JPY', revenue: 500 },
       { key: 'USD', currency: 'USD', revenue: 250.5 },
@@ -109,7 +109,7 @@ describe('the metrics of a small world', () => {
     assert.deepEqual(await figures('without_usd'), [{ without_usd: 1 }])
   })
 
-  test('amounts in dollars without a stored value in dollars count, and 0 has a value in every currency', async () => {
+  test('amounts in US dollars count without a stored value, and 0 has a value in every currency', async () => {
     const other = await imports.project()
     const at = '2026-02-03T00:00:00Z'
     const plan = { profile_id: 'ada', created_at: at, status: 'active', price: 1000, billing_interval: 'month' }
@@ -150,7 +150,7 @@ describe('the metrics of a small world', () => {
     )
   })
 
-  test('money back by the reason that the provider gave', async () => {
+  test('refunds and chargebacks by the reason of the provider', async () => {
     const found = await figures('refunds refund_count chargebacks chargeback_count', { dimension: 'reason' })
     assert.deepEqual(found, [
       { key: '', refunds: 20, refund_count: 1, chargebacks: 0, chargeback_count: 0 },
@@ -158,7 +158,7 @@ describe('the metrics of a small world', () => {
     ])
   })
 
-  test('a payer counts once in a month; sandbox counts when it is asked for', async () => {
+  test('a payer counts once in a month; sandbox data counts only with test', async () => {
     assert.deepEqual(await figures('payers', { period: 'month' }), [
       { period: '2026-01-01', payers: 1 },
       { period: '2026-02-01', payers: 2 },
@@ -166,7 +166,7 @@ describe('the metrics of a small world', () => {
     assert.deepEqual(await figures('revenue', { test: true }), [{ revenue: 257.5 }])
   })
 
-  test('how far people come, by funnel', async () => {
+  test('the steps that sessions reach, by funnel', async () => {
     const steps = 'sessions people replied emails subscribed paid conversion_rate'
     assert.deepEqual(await figures(steps, { dimension: 'funnel' }), [
       { key: '', sessions: 1, people: 1, replied: 0, emails: 0, subscribed: 0, paid: 0, conversion_rate: 0 },
@@ -178,7 +178,7 @@ describe('the metrics of a small world', () => {
     ])
   })
 
-  test('the screens of a funnel, and where people stopped', async () => {
+  test('the screens of a funnel, and the drop-off at each', async () => {
     assert.deepEqual(await figures('answered stopped', { dimension: 'screen', funnel: 'funnel' }), [
       { key: '00000 age', answered: 2, stopped: 1 },
       { key: '00001 goal', answered: 1, stopped: 1 },
@@ -197,7 +197,7 @@ describe('the metrics of a small world', () => {
     ])
   })
 
-  test('attempts, and why they were declined', async () => {
+  test('payment attempts and decline reasons', async () => {
     assert.deepEqual(await figures('attempts accepted declined acceptance_rate'), [
       { attempts: 3, accepted: 2, declined: 1, acceptance_rate: 0.666667 },
     ])
