@@ -84,7 +84,7 @@ async function closing<T>(app: App, run: (app: App) => Promise<T>): Promise<T> {
 
 class Interrupted extends Refusal {}
 
-const sayStopping = () => void process.stderr.write('Stopping. Another Ctrl-C or SIGTERM stops at once.\n')
+export const sayStopping = () => void process.stderr.write('Stopping. Another Ctrl-C or SIGTERM stops at once.\n')
 
 function failWhenStopped(signal: AbortSignal): Promise<never> {
   signal.addEventListener('abort', sayStopping)

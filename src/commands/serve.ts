@@ -6,7 +6,7 @@ import { readConfig } from '../config.ts'
 import { checkPorts } from '../server/ports.ts'
 import type { Running } from '../server/server.ts'
 import { readWorkers } from '../workers/shares.ts'
-import { guard, type Signalled, stopSignal } from './command.ts'
+import { guard, type Signalled, sayStopping, stopSignal } from './command.ts'
 
 interface Options {
   demo?: boolean
@@ -37,8 +37,11 @@ async function serve(options: Options): Promise<void> {
   const signalled: Signalled = {}
   const stopping = new AbortController()
   const stopped = stopSignal(signalled).then(() => stopping.abort())
+  stopping.signal.addEventListener('abort', sayStopping)
   try {
     const app = await open(options, simulator, stopping.signal)
+    // From here on the log says it.
+    stopping.signal.removeEventListener('abort', sayStopping)
     try {
       const running = await (options.workers === undefined
         ? serveAlone(app, options)

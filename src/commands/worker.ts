@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { openApp } from '../app.ts'
 import { readConfig } from '../config.ts'
 import { startWork } from '../server/server.ts'
-import { abortedWhenStopped, guard } from './command.ts'
+import { abortedWhenStopped, guard, sayStopping } from './command.ts'
 
 export function register(program: Command): void {
   program
@@ -16,6 +16,7 @@ export function register(program: Command): void {
 async function work(): Promise<void> {
   // Installed before the start, which may take minutes: an interrupted start must clean up.
   const stopping = abortedWhenStopped()
+  stopping.addEventListener('abort', sayStopping)
   try {
     const app = await openApp(readConfig(process.env), { simulator: 'embedded', signal: stopping })
     try {

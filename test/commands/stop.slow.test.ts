@@ -21,7 +21,7 @@ after(() => rmSync(base, { recursive: true, force: true }))
 /** Starts a command whose standard input stays open, and sends SIGINT when `moment` has come. */
 async function interrupted(dataDir: string, args: string[], moment: () => Promise<boolean> | boolean) {
   const program = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', '--', MAIN, ...args], {
-    env: { ...PROGRAM_ENV, DATA_DIR: dataDir },
+    env: { ...PROGRAM_ENV, DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0' },
   })
   const [stdout, stderr] = [text(program.stdout), text(program.stderr)]
   const ended = once(program, 'exit')
@@ -51,13 +51,14 @@ test('while the database is made: 1 and a sentence, no draft and no PostgreSQL; 
   assert.equal(isRunning(dataDir), false)
 })
 
-test('while the database is made for the worker: 0, no draft and no PostgreSQL', async () => {
-  const dataDir = join(base, 'worker')
-  const { code, stdout } = await interrupted(dataDir, ['worker'], () => drafts(dataDir).length > 0)
-  assert.equal(code, 0)
-  assert.doesNotMatch(stdout, /The background work has begun/)
-  assert.deepEqual([drafts(dataDir), isRunning(dataDir)], [[], false])
-})
+for (const command of ['worker', 'serve'])
+  test(`while the database is made for ${command}: 0 and a notice, no draft and no PostgreSQL`, async () => {
+    const dataDir = join(base, command)
+    const { code, stdout, stderr } = await interrupted(dataDir, [command], () => drafts(dataDir).length > 0)
+    assert.deepEqual([code, stderr], [0, STOPPING])
+    assert.doesNotMatch(stdout, /The background work has begun|Tundish is ready/)
+    assert.deepEqual([drafts(dataDir), isRunning(dataDir)], [[], false])
+  })
 
 test('while the database is made for webhook listen: 1 and a sentence, no draft and no PostgreSQL', async () => {
   const dataDir = join(base, 'listen')
