@@ -18,6 +18,7 @@ import { checkClock, checkMigrations, checkReplication, checkServer, checkSync }
 import { checkFailovers } from './failover.ts'
 import { checkFigures } from './figures.ts'
 import { type Finding, failed, ok, warning } from './finding.ts'
+import { checkImports } from './imports.ts'
 import { checkMoves } from './moves.ts'
 import { checkAccounts, checkCharges, checkMismatches, checkProviders } from './payments.ts'
 import { checkPooler } from './pooler.ts'
@@ -173,6 +174,7 @@ async function examineDatabase(config: Config, db: Db, fix: boolean): Promise<Fi
     ...(await checkAudit(db, seal, auditHeadsPath(config))),
     ...(await checkProvidersOf(config, db, seal)),
     ...(await checkAccounts(db)),
+    ...(await checkImports(db)),
     ...(await checkCharges(db)),
     ...(await checkMismatches(db)),
   ]

@@ -10,7 +10,7 @@ import { storedFees } from './fees.ts'
 import { type Held, holdImport } from './hold.ts'
 import { changedBy, refresh, type StripeEvent } from './refresh.ts'
 import { runImport, Stopped } from './run.ts'
-import { NotPermitted as ListNotPermitted } from './source.ts'
+import { NotPermitted as ListNotPermitted, Unreachable } from './source.ts'
 import { openSource } from './start.ts'
 import { backgroundStates, findState, followersOf, type ImportState, saveState } from './state.ts'
 import { emptyTally } from './tally.ts'
@@ -56,7 +56,8 @@ async function carryOut(app: Shared, due: ImportState, signal: AbortSignal): Pro
     held.release()
   } catch (error) {
     if (isOver(error, signal)) return
-    app.log.error({ ...about, err: error }, 'An import from Stripe failed.')
+    if (error instanceof Unreachable) app.log.warn({ ...about, why: error.why }, 'Stripe cannot be read for an import.')
+    else app.log.error({ ...about, err: error }, 'An import from Stripe failed.')
   }
 }
 
@@ -71,11 +72,12 @@ async function goOn(app: Shared, held: Held, state: ImportState, signal: AbortSi
 const isOver = (error: unknown, signal: AbortSignal) =>
   signal.aborted || error instanceof Stopped || error instanceof Interrupted || isUnavailable(error)
 
-/** Marks it as failed, so that it is not retried for ever. */
+/** Marks it as failed, so that it is not retried for ever. An outage of Stripe has an end. */
 async function giveUp(held: Held, state: ImportState, error: unknown, signal: AbortSignal): Promise<never> {
   const sentence = error instanceof Refusal ? error.message : 'Internal error: see the log of the server.'
   try {
-    if (!isOver(error, signal)) await saveState(held.query, { ...state, status: 'failed', error: sentence })
+    if (!isOver(error, signal) && !(error instanceof Unreachable))
+      await saveState(held.query, { ...state, status: 'failed', error: sentence })
   } finally {
     held.release()
   }

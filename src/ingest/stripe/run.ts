@@ -6,7 +6,7 @@ import { type Context, storedIds, storedLinks } from './context.ts'
 import { storedFees } from './fees.ts'
 import type { Held } from './hold.ts'
 import { type Changed, changedBy, refresh, type StripeEvent } from './refresh.ts'
-import { CursorGone, type StripeSource } from './source.ts'
+import { CursorGone, type StripeSource, Unreachable } from './source.ts'
 import { type ImportState, isStopped, saveState } from './state.ts'
 import { leaveOut, STEPS, type Step } from './steps.ts'
 import { countStored, storeLines } from './store.ts'
@@ -56,11 +56,17 @@ export async function runImport(
     return state
   } catch (error) {
     if (error instanceof Refusal && !(error instanceof Interrupted) && !options.signal.aborted) {
-      Object.assign(state, { status: 'failed', error: error.message })
+      Object.assign(state, failureOf(state, error))
       await saveState(held.query, state).catch(() => {})
     }
     throw error
   }
+}
+
+/** The server continues an import after an outage of Stripe; a command ends. */
+function failureOf({ background, status }: ImportState, error: Refusal): Pick<ImportState, 'status' | 'error'> {
+  if (!background || !(error instanceof Unreachable)) return { status: 'failed', error: error.message }
+  return { status, error: `Stripe has not been readable for some minutes (it ${error.why}). The server tries again.` }
 }
 
 interface Run {
@@ -119,8 +125,8 @@ async function catchUp(run: Run): Promise<void> {
   const seen = new Set<string>()
   for (let first = true; ; first = false) {
     await readEvents(run, seen)
-    if (!follow) return save(run, { status: 'done' })
-    if (first) await save(run, { status: 'following' })
+    if (!follow) return save(run, { status: 'done', error: null })
+    if (first) await save(run, { status: 'following', error: null })
     if (options.once) return
     await app.clock.sleep(options.pollMs ?? POLL_MS, options.signal)
     if (options.signal.aborted) return

@@ -19,6 +19,16 @@ export class NotPermitted extends Refusal {
   }
 }
 
+/** Stripe did not respond for some minutes. */
+export class Unreachable extends Refusal {
+  readonly why: string
+
+  constructor(why: string) {
+    super(`Stripe could not be read for some minutes (it ${why}). Import again: the import continues where it stopped.`)
+    this.why = why
+  }
+}
+
 export interface Page<T> {
   data: T[]
   hasMore: boolean
@@ -96,12 +106,8 @@ export class StripeSource {
       const answer = await this.#try(path, params)
       signal.throwIfAborted()
       if (!(answer instanceof ProviderError) && !isPassing(answer.status)) return answer
-      if (attempt === TRIES) {
-        const why = answer instanceof ProviderError ? answer.message : `answered ${answer.status}`
-        throw new Refusal(
-          `Stripe could not be read for some minutes (it ${why}). Import again: the import continues where it stopped.`,
-        )
-      }
+      if (attempt === TRIES)
+        throw new Unreachable(answer instanceof ProviderError ? answer.message : `answered ${answer.status}`)
       await clock.sleep(Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_PAUSE_MS), signal)
       signal.throwIfAborted()
     }

@@ -1,6 +1,7 @@
 // An import that the server carries out: started, shown and stopped through the operator's API, and gone on with elsewhere.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { checkImports } from '../../../src/doctor/imports.ts'
 import { carryOutImports, refreshFromStripe } from '../../../src/ingest/stripe/background.ts'
 import type { Db } from '../../../src/lib/pg/db.ts'
 import type { Query } from '../../../src/lib/pg/types.ts'
@@ -77,12 +78,42 @@ test('an event is a hint: its object is read at Stripe and imported into the pro
 
 test('a key that Stripe refuses fails the import with a sentence, and starting it again continues it', async () => {
   await connect('wrong', 'sk_live_000000000000')
-  await admin.call('POST', path('wrong'), {})
+  await admin.call('POST', path('wrong'), { external_id_key: 'user_id' })
   const stop = carryOutImports(events.app)
   await until('the failure', async () => (await status('wrong')) === 'failed')
   await stop()
   const { body } = await admin.call('GET', path('wrong'))
   assert.match(body.error, /^Stripe rejects the secret key/)
+  assert.deepEqual(await checkImports(events.app.db), [
+    {
+      check: 'imports',
+      level: 'failed',
+      message: `The import of the merchant account wrong into the project ${PROJECT}: ${body.error}`,
+      fix: `Then continue it: tundish stripe-import start wrong --project ${PROJECT} --external-id-key user_id`,
+    },
+  ])
+})
+
+test('an outage of Stripe does not end an import that follows an account, and is reported while it lasts', async (t) => {
+  await connect('outage', TEST_KEY)
+  await admin.call('POST', path('outage'), { follow: true })
+  const { db, clock } = events.app
+  const impatient = { ...clock, sleep: (ms: number, signal?: AbortSignal) => clock.sleep(Math.min(ms, 10), signal) }
+  t.after(carryOutImports({ ...events.app, clock: impatient }))
+  const findOutage = async () => (await checkImports(db)).find(({ message }) => message.includes(' outage '))
+  await until('everything read', async () => (await status('outage')) === 'following')
+  assert.equal(await findOutage(), undefined)
+  await simulator.control('/faults', { method: 'GET', path: '/v1/events', kind: 'error_before', times: 1000 })
+  await until('the outage', async () => (await admin.call('GET', path('outage'))).body.error !== null)
+  const finding = await findOutage()
+  assert.equal(finding?.level, 'warning')
+  assert.match(finding.message, /: Stripe has not been readable for some minutes/)
+  assert.equal(await status('outage'), 'following')
+  await simulator.control('/faults/clear')
+  const { customer } = await savedCard(simulator.client())
+  await until('the new customer', async () => (await profile(customer)) !== undefined)
+  await until('no error', async () => (await admin.call('GET', path('outage'))).body.error === null)
+  await admin.call('DELETE', path('outage'))
 })
 
 test('an import whose connection is lost during a commit is continued', async () => {
