@@ -1,6 +1,8 @@
 // Reads ledgers of erasure from files, one JSON object a line.
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { Refusal } from '../lib/errors.ts'
+import { whyNot } from '../lib/files.ts'
 import { isJsonObject, JsonError, readJson } from '../lib/json/read.ts'
 import { readInstant, TimeError } from '../lib/time.ts'
 import type { Erasure } from './erasure.ts'
@@ -9,7 +11,7 @@ import type { Erasure } from './erasure.ts'
 export async function* readLedgers(paths: string[], unreadable: string[]): AsyncIterable<Erasure> {
   for (const path of paths) {
     let line = 0
-    for await (const text of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })) {
+    for await (const text of linesOf(path)) {
       line += 1
       if (text === '') continue
       try {
@@ -19,6 +21,14 @@ export async function* readLedgers(paths: string[], unreadable: string[]): Async
         unreadable.push(`${path}:${line}: ${error.message}.`)
       }
     }
+  }
+}
+
+async function* linesOf(path: string): AsyncIterable<string> {
+  try {
+    yield* createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY })
+  } catch (error) {
+    throw new Refusal(`${path} cannot be read: ${whyNot(error as NodeJS.ErrnoException)}.`)
   }
 }
 

@@ -83,11 +83,13 @@ test('after an old copy was restored, reapplying erases again, for good', async 
   await Promise.all([original.drop(), backup.drop()])
 })
 
-test('refuses a ledger that is not there', async () => {
+test('refuses a ledger that does not exist, and a folder', async () => {
   const database = await freshDatabase()
   const env = { DATABASE_URL: database.url, MASTER_KEY: Buffer.alloc(32).toString('base64'), DATA_DIR: folder }
   const { code, stderr } = await tundishAgain(['erasures', 'reapply', join(folder, 'nowhere')], env)
-  await database.drop()
   assert.deepEqual([code, stderr], [1, `There is no readable ledger at ${join(folder, 'nowhere')}.\n`])
+  const ofFolder = await tundishAgain(['erasures', 'reapply', folder], env)
+  assert.deepEqual([ofFolder.code, ofFolder.stderr], [1, `${folder} cannot be read: it is a folder (EISDIR).\n`])
+  await database.drop()
   assert.ok(!existsSync(join(folder, 'nowhere')))
 })
