@@ -79,7 +79,7 @@ test('an import keeps its turn while the rejected lines are written to a slow di
   const stream = () => Readable.from([textOf([line.profile(), '{}'])])
   const turn = `
     select a.pid, a.query_start from pg_locks l join pg_stat_activity a using (pid)
-    where l.locktype = 'advisory' and l.classid = 7486 and l.granted`
+    where l.locktype = 'advisory' and l.classid = 7486 and l.granted and a.datname = current_database()`
   const saveRejected = async () => {
     const [held] = await server.db.query(turn)
     await until('the import to go on sending', async () => {
