@@ -13,8 +13,8 @@ export async function keepClocks(query: Query): Promise<void> {
 
 /**
  * Raises the restored clocks above their own value, that of the replaced database and the present, because readers may
- * have been served after the backup was made. All later writes are stamped after the horizon of these readers, who are told that
- * what they read since the backup's own horizon is void.
+ * have been served after the backup was made. All later writes are stamped after the horizon of these readers. `X-Void-From`
+ * marks as void what they read since the backup's own horizon.
  */
 export async function raiseClocks(query: Query): Promise<void> {
   await query(`

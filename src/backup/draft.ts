@@ -29,7 +29,7 @@ export async function writeWhole(
     await syncFolder(dirname(resolve(path)))
   } catch (error) {
     await rm(draft, { force: true }).catch(() => {})
-    throw fileSentence(error, path)
+    throw asRefusal(error, path)
   }
 }
 
@@ -53,7 +53,7 @@ async function syncFolder(path: string): Promise<void> {
   await folder.sync().finally(() => folder.close())
 }
 
-function fileSentence(error: unknown, path: string): unknown {
+function asRefusal(error: unknown, path: string): unknown {
   const { code, syscall } = error as NodeJS.ErrnoException
   if (typeof code !== 'string' || syscall === undefined || syscall === 'connect') return error
   const reasons: Record<string, string> = {

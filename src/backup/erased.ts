@@ -38,7 +38,7 @@ export async function gatherErased(query: Query, ledgers: Ledger[], config: Conf
   }
   if (unreadable.length > 0) {
     const hint =
-      'Remove such a line if a crash has cut it off, as that erasure was never answered; else find a whole copy.'
+      'Remove such a line if a crash has cut it off, because that erasure was never confirmed; otherwise use a complete copy.'
     throw new Refusal([...unreadable, hint].join('\n'))
   }
 }

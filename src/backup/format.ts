@@ -10,9 +10,9 @@ export interface Header extends Catalogue {
   tundish: string
   /** The version of the server it came from. */
   postgresql: string
-  /** The database's clock when the snapshot was taken. */
+  /** The database's clock just before the snapshot was taken. */
   made_at: string
-  /** The fingerprint of the master key that opens its sealed keys; null when none was ever used. */
+  /** The fingerprint of the master key that decrypts its keys; null when none was ever used. */
   master_key: string | null
 }
 

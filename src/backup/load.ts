@@ -49,10 +49,10 @@ async function loadBlock(
   target: Catalogue,
 ): Promise<number> {
   const known = target.tables.find(({ name }) => name === table)
-  const strange = known ? columns.filter((column) => !known.columns.includes(column)) : []
-  if (!known || strange.length > 0)
+  const unknown = known ? columns.filter((column) => !known.columns.includes(column)) : []
+  if (!known || unknown.length > 0)
     throw new Refusal(
-      `The backup holds ${known ? `columns (${strange.join(', ')}) of the` : 'the'} table ${table}, which no migration of this Tundish makes: make them in this database first.`,
+      `The backup holds ${known ? `columns (${unknown.join(', ')}) of the` : 'the'} table ${table}, which no migration of this Tundish makes: make them in this database first.`,
     )
   const sink = client.query(copyFrom(`copy ${qualified(target.schema, table)} (${columnList(columns)}) from stdin`))
   try {

@@ -12,7 +12,7 @@ import { eraseAgain, gatherErased, type Ledger } from './erased.ts'
 import type { Header } from './format.ts'
 import { load } from './load.ts'
 import type { Progress } from './progress.ts'
-import { ageOf, emptyTables, lockAndFindData, runMissing, takeIndexesOff } from './schema.ts'
+import { dropIndexes, emptyTables, lockAndFindData, runMissing, schemaOf } from './schema.ts'
 import { DamagedError } from './script.ts'
 import { InDoubt, type Session, withSession } from './session.ts'
 import { openSource, type Source } from './source.ts'
@@ -46,7 +46,7 @@ export async function restore(config: Config, options: RestoreOptions): Promise<
     source = await openSource(file, { signal, progress })
     const { header } = source
     const seal = checkMasterKey(config, header)
-    await ageOf(header)
+    await schemaOf(header)
     return await withSession({ config, name: 'tundish restore', signal, create: true }, (session) =>
       inOneTransaction(session, config, seal, source!, options),
     )
@@ -84,14 +84,14 @@ async function inOneTransaction(
   await gatherErased(query, ledgers, config)
   const simulatorUrl = await readSimulatorUrl(query)
 
-  const age = await ageOf(source.header)
-  const target = await emptyTables(query, present, age)
-  const putBack = await takeIndexesOff(query)
+  const state = await schemaOf(source.header)
+  const target = await emptyTables(query, present, state)
+  const createIndexes = await dropIndexes(query)
   const rows = await load(session, source, target, progress)
   await removeArriving(query, target)
   progress.at('Building indexes')
-  await putBack()
-  await runMissing(query, age)
+  await createIndexes()
+  await runMissing(query, state)
 
   await raiseClocks(query)
   await markRestored(query, source.header)

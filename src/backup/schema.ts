@@ -7,23 +7,23 @@ import type { Header } from './format.ts'
 import { qualified } from './sql-names.ts'
 
 /** The migrations that the backup has, and those to run once its rows are loaded. */
-export interface Age {
-  had: Migration[]
+export interface SchemaState {
+  applied: Migration[]
   missing: Migration[]
 }
 
 /** Throws a `Refusal` when the backup has migrations that this program does not know. */
-export async function ageOf(header: Header): Promise<Age> {
+export async function schemaOf(header: Header): Promise<SchemaState> {
   const known = await migrations()
-  const had = known.filter((one) => header.migrations.some((other) => isSame(one, other)))
-  if (had.length < header.migrations.length) {
+  const applied = known.filter((one) => header.migrations.some((other) => isSame(one, other)))
+  if (applied.length < header.migrations.length) {
     const newer = header.migrations.filter((one) => !known.some((other) => isSame(one, other)))
     const names = newer.map(({ version, name }) => `${version} (${name})`).join(', ')
     throw new Refusal(
       `The backup was made by Tundish ${header.tundish}, whose migrations ${names} are unknown here: restore it with that version.`,
     )
   }
-  return { had, missing: known.filter((one) => !had.includes(one)) }
+  return { applied, missing: known.filter((one) => !applied.includes(one)) }
 }
 
 const isSame = (one: { version: number; name: string }, other: { version: number; name: string }) =>
@@ -49,29 +49,33 @@ export async function lockAndFindData(query: Query): Promise<{ present: Catalogu
  * Empties the tables. For an older backup they are created again in the backup's version: later migrations expect the rows
  * of that version, and run once those are loaded.
  */
-export async function emptyTables(query: Query, present: Catalogue, { had, missing }: Age): Promise<Catalogue> {
-  if (present.migrations.length > had.length + missing.length)
+export async function emptyTables(
+  query: Query,
+  present: Catalogue,
+  { applied, missing }: SchemaState,
+): Promise<Catalogue> {
+  if (present.migrations.length > applied.length + missing.length)
     throw new Refusal('This database was migrated by a newer Tundish: restore the backup with that version.')
   if (missing.length > 0) {
     const drops = await query<{ statement: string }>(DROP_EVERYTHING)
     for (const { statement } of drops) await query(statement)
-    for (const { sql } of had) await query(sql)
+    for (const { sql } of applied) await query(sql)
   }
   const { schema, tables, ...rest } = (await readCatalogue(query))!
   await query(`truncate ${tables.map(({ name }) => qualified(schema, name)).join(', ')}`)
   return { schema, tables, ...rest }
 }
 
-/** Rows load faster into tables without secondary indexes, and in any order without foreign keys. Returns the statements that restore both. */
-export async function takeIndexesOff(query: Query): Promise<() => Promise<void>> {
-  const found = await query<{ off: string; on: string }>(INDEXES)
-  for (const { off } of found) await query(off)
+/** Rows load faster into tables without secondary indexes, and in any order without foreign keys. Returns the function that creates both again. */
+export async function dropIndexes(query: Query): Promise<() => Promise<void>> {
+  const found = await query<{ drop: string; create: string }>(INDEXES)
+  for (const { drop } of found) await query(drop)
   return async () => {
-    for (const { on } of found.toReversed()) await query(on)
+    for (const { create } of found.toReversed()) await query(create)
   }
 }
 
-export async function runMissing(query: Query, { missing }: Age): Promise<void> {
+export async function runMissing(query: Query, { missing }: SchemaState): Promise<void> {
   for (const { sql } of missing) await query(sql)
 }
 
@@ -95,9 +99,9 @@ const DROP_EVERYTHING = `
 
 // Foreign keys are dropped first and restored last. Those of a partition are dropped with its parent's.
 const INDEXES = `
-  select off, "on" from (
-    select 1 as turn, format('alter table %s drop constraint %I', conrelid::regclass, conname) as off,
-      format('alter table %s add constraint %I %s', conrelid::regclass, conname, pg_get_constraintdef(oid)) as "on"
+  select "drop", "create" from (
+    select 1 as turn, format('alter table %s drop constraint %I', conrelid::regclass, conname) as "drop",
+      format('alter table %s add constraint %I %s', conrelid::regclass, conname, pg_get_constraintdef(oid)) as "create"
     from pg_constraint where contype = 'f' and conparentid = 0 and connamespace = ${HERE}
     union all
     select 2, format('drop index %s', i.indexrelid::regclass), pg_get_indexdef(i.indexrelid)

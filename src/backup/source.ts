@@ -104,7 +104,7 @@ async function readTrailer(file: string): Promise<Trailer> {
   try {
     const text = await readTail(handle)
     const begins = text.lastIndexOf(TRAILER_LINE)
-    // An archive of a pg_dump run by hand has no trailer either: it is unknown whether it is complete, and which key opens it.
+    // An archive of a pg_dump run by hand has no trailer either: it is unknown whether it is complete, and which master key it needs.
     if (begins < 0 || !text.endsWith('\n'))
       throw new Refusal(`${file} is an archive of pg_dump that "tundish backup" did not make, or is cut off.`)
     return parse(text.slice(begins + TRAILER_LINE.length))
@@ -146,6 +146,6 @@ function parse<T>(text: string): T {
   try {
     return JSON.parse(text) as T
   } catch {
-    throw new DamagedError('What it says of itself cannot be read.')
+    throw new DamagedError('Its description cannot be read.')
   }
 }

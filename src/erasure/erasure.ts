@@ -34,7 +34,7 @@ export async function erase(
     if (missing.length > 0) return { missing }
     const erased_at = await wipe(query, projectId, found)
     // Profiles that are erased already are entered too: they may have been imported as anonymized.
-    await enter(
+    await enterInLedgers(
       query,
       erasureLedger,
       ids.map((id) => ({ project_id: projectId, profile_id: id, erased_at })),
@@ -44,7 +44,7 @@ export async function erase(
   })
   if (head) {
     await audit.confirm(head)
-    await wipeBeside(db, projectId, ids)
+    await wipeConcurrent(db, projectId, ids)
   }
   return missing
 }
@@ -53,7 +53,7 @@ export async function erase(
  * Wipes again what concurrent transactions wrote: a charge or refund that was claimed while an import linked its customer
  * to one of these profiles has locked the former profile. It waits for each such customer while holding no other lock.
  */
-async function wipeBeside(db: Db, projectId: string, ids: string[]): Promise<void> {
+async function wipeConcurrent(db: Db, projectId: string, ids: string[]): Promise<void> {
   const busy = await db.query<Linked>(FIND_BUSY, [projectId, ids])
   for (const { organization_id, external_id } of busy) await db.query(AWAIT_CUSTOMER, [organization_id, external_id])
   const profiles = [...new Set(busy.map(({ profile_id }) => profile_id))]
@@ -109,7 +109,7 @@ async function reapplyBatch(query: Query, ledgerPath: string, projectId: string,
   )
   await wipe(query, projectId, found)
   // Unknown profiles are entered too, so that an import that contains one finds it in the ledger.
-  await enter(query, ledgerPath, batch)
+  await enterInLedgers(query, ledgerPath, batch)
   return [found.size, personal(found).length] as const
 }
 
@@ -214,7 +214,7 @@ const anonymized = (id: string) =>
  * Enters the erasures that the database's ledger lacks into both ledgers. Call it last, right before the commit: the file
  * may have more entries than the database, never fewer.
  */
-async function enter(query: Query, ledgerPath: string, erasures: Erasure[]): Promise<void> {
+async function enterInLedgers(query: Query, ledgerPath: string, erasures: Erasure[]): Promise<void> {
   const rows = await query<{ profile_id: string }>(
     `insert into erasures (project_id, profile_id, erased_at)
      select project_id, profile_id, erased_at from json_populate_recordset(null::erasures, $1)

@@ -27,7 +27,7 @@ export interface DeliveryOptions {
   deadlineMs?: number
 }
 
-// A receiver has this long to answer.
+// A receiver has this long to respond.
 const DEADLINE_MS = 10_000
 // The pause between polls. It is most of the delay between a commit and its delivery.
 const POLL_MS = 150

@@ -8,7 +8,7 @@ import { figureHooks } from './figure-marks.ts'
 import { together } from './hooks.ts'
 import { merge, type Tally } from './merge.ts'
 import { mergePayments } from './payments.ts'
-import { beginStamps, stampHooks, stampWhatShows } from './stamping.ts'
+import { beginStamps, stampDependents, stampHooks } from './stamping.ts'
 
 /** The parameters of an import besides its scope. */
 export interface Writing {
@@ -43,7 +43,7 @@ export async function apply(query: Query, kinds: readonly Kind[], scope: Scope, 
     done(kind)
   }
   for (const kind of kinds.filter((kind) => !isPayment(kind))) await write(kind)
-  await stampWhatShows(query, scope)
+  await stampDependents(query, scope)
   if (emitEvents) await emitNoted(query, projectId)
   const wipes = isAnyErased && kinds.some(isOwned)
   if (wipes) await wipeStored(query, projectId, base)

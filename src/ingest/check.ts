@@ -39,7 +39,7 @@ function rejectUnknown(kind: Kind, column: string, target: Kind, isStaged: boole
 function reject(kind: Kind, bad: string, before = ''): string {
   return `
     with ${before} bad as materialized (${bad}), gone as (
-      delete from ${staged(kind)} s using bad where s.ctid = bad.at returning s.source, s.line, s.came, bad.reason)
+      delete from ${staged(kind)} s using bad where s.ctid = bad.at returning s.source, s.line, s.original, bad.reason)
     insert into ${REJECTED} (source, line, part, reason, bytes, step)
-    select source, line, 0, reason, convert_to(came, 'UTF8'), ${KINDS.indexOf(kind) + 1} from gone`
+    select source, line, 0, reason, convert_to(original, 'UTF8'), ${KINDS.indexOf(kind) + 1} from gone`
 }

@@ -55,7 +55,7 @@ class Cutter {
   /** The beginning of the next line. */
   private held: Buffer[] = []
   private heldBytes = 0
-  /** How many parts of the next line have been passed on, because it is too long to be held. */
+  /** How many parts of the next line have been rejected, because it is too long to be held. */
   private parts = 0
 
   constructor(sink: LineSink) {
@@ -85,11 +85,11 @@ class Cutter {
   private hold(bytes: Buffer): void {
     this.held.push(bytes)
     this.heldBytes += bytes.length
-    if (this.heldBytes > MAX_LINE_BYTES) this.passOn()
+    if (this.heldBytes > MAX_LINE_BYTES) this.rejectHeld()
   }
 
-  /** Rejects what is held of a line that is too long, because the line may be as long as the stream. */
-  private passOn(): void {
+  /** Rejects the held bytes of a line that is too long, because the line may be as long as the stream. */
+  private rejectHeld(): void {
     const reason = `the line is longer than ${MAX_LINE_BYTES} bytes`
     for (const part of this.held.splice(0)) this.sink.unreadable(this.number + 1, reason, part, this.parts++)
   }

@@ -9,7 +9,7 @@ import type { Kind } from '../records/record.ts'
 import { type Applied, apply } from './apply.ts'
 import { rejectMisfits } from './check.ts'
 import { wipeLinked } from './erased.ts'
-import { passHistory } from './payments.ts'
+import { raiseClock } from './payments.ts'
 import { readSources, type Source } from './reading.ts'
 import { countRejected, firstRejected, type Reject, type RejectedLine, rejectedLines } from './rejected.ts'
 import { type Connection, endTurn, keepTurn, openSession, waitForTurn } from './session.ts'
@@ -130,8 +130,8 @@ async function carryOut(
   const { skipBadLines = false, saveRejected, signal } = options
   const staging = new Staging(connection, skipBadLines && saveRejected !== undefined)
   const onRead = (bytes: number, lines: number) => progress({ bytes, lines })
-  const mostBad = skipBadLines ? Number.POSITIVE_INFINITY : REPORTED
-  const { names, lines, stopped } = await readSources(sources, staging, query, { signal, mostBad, onRead })
+  const maxBadLines = skipBadLines ? Number.POSITIVE_INFINITY : REPORTED
+  const { names, lines, stopped } = await readSources(sources, staging, query, { signal, maxBadLines, onRead })
   progress({ step: 'checking', lines })
   const kinds = await staging.finish()
   if (stopped) return { ...refused(lines, await firstRejected(query, names, REPORTED), REPORTED), stopped }
@@ -169,7 +169,7 @@ async function write(load: Load, kinds: StagedKind[], atCommit: () => void): Pro
   const { connection, options } = load
   const { query } = connection
   const brought = new Set(kinds.map(({ kind }) => kind.name))
-  if (brought.has('payment') && !options.live && !options.dryRun) await passHistory(query, tenantOf(load))
+  if (brought.has('payment') && !options.live && !options.dryRun) await raiseClock(query, tenantOf(load))
   for (let attempt = 1; ; attempt++) {
     try {
       const tally = await writeOnce(load, kinds)

@@ -102,7 +102,7 @@ function dropRepeated(kind: Kind, scope: Scope): string {
     with lines as (
       select s.ctid as at,
         time < max(time) over (partition by ${key} order by s.source, s.line rows between unbounded preceding and 1 preceding)
-          or exists (select from ${kind.table} t where ${sameKey(kind, scope)} and (${isPassedOver(kind)})) as skipped,
+          or exists (select from ${kind.table} t where ${sameKey(kind, scope)} and (${isSkipped(kind)})) as skipped,
         row_number() over (partition by ${key} order by time desc, s.source desc, s.line desc) as place
       from ${staged(kind)} s cross join lateral (select ${time} as time) given
       where (${key}) in (select ${key} from ${staged(kind)} group by ${key} having count(*) > 1)
@@ -124,7 +124,7 @@ function dropOlder(kind: Kind, scope: Scope): string {
   return `
     with gone as (
       delete from ${staged(kind)} s using ${kind.table} t
-      where ${sameKey(kind, scope)} and (${isPassedOver(kind)}) returning 1)
+      where ${sameKey(kind, scope)} and (${isSkipped(kind)}) returning 1)
     select count(*) as skipped, 0 as erased from gone`
 }
 
@@ -216,7 +216,7 @@ function insert(kind: Kind, scope: Scope): string {
 }
 
 /** SQL: whether the staged row `s` leaves the stored one, `t`, unchanged. */
-function isPassedOver(kind: Kind): string {
+function isSkipped(kind: Kind): string {
   return `${isDated(kind) ? `s.updated_at < ${STORED}` : 'false'} or ${kind.untouchable?.('t') ?? 'false'}`
 }
 

@@ -5,7 +5,7 @@ import { addRest, type MergeHooks, mergeKnown, type Tally } from './merge.ts'
 
 /** Merges all staged payments; do it last in the transaction, for a live import keeps the organization's clock locked. */
 export async function mergePayments(query: Query, payment: Kind, scope: Scope, hooks: MergeHooks): Promise<Tally> {
-  await query(makeCustomers(scope))
+  await query(createCustomers(scope))
   const [own] = await query<{ skipped: string }>(dropOwn(scope))
   const tally = await mergeKnown(query, payment, scope, hooks)
   tally.skipped += Number(own!.skipped)
@@ -19,7 +19,7 @@ export async function mergePayments(query: Query, payment: Kind, scope: Scope, h
  * Before the transaction of an import of history: sets the organization's clock past all its times. Charges that
  * settle meanwhile then take later instants, and need not wait for the import.
  */
-export async function passHistory(query: Query, { organization_id }: Tenant): Promise<void> {
+export async function raiseClock(query: Query, { organization_id }: Tenant): Promise<void> {
   // Moved apart, each row takes a microsecond more after the last staged and stored one. A clock that
   // is an hour ahead of that is out of reach.
   await query(`
@@ -37,7 +37,7 @@ function dropOwn({ organization_id }: Scope): string {
     select count(*) as skipped from gone`
 }
 
-function makeCustomers({ organization_id, project_id, stamp }: Scope): string {
+function createCustomers({ organization_id, project_id, stamp }: Scope): string {
   return `
     insert into customers (organization_id, external_id, project_id, created_at, updated_at)
     select distinct ${organization_id}, s.external_id, ${project_id}, ${stamp}, ${stamp} from import_payment s

@@ -17,7 +17,7 @@ export interface Source {
 export interface ReadOptions {
   signal?: AbortSignal
   /** Reading stops at this many bad lines. */
-  mostBad: number
+  maxBadLines: number
   /** Called after each chunk with the total number of bytes and lines read. */
   onRead(bytes: number, lines: number): void
 }
@@ -27,7 +27,7 @@ export interface ReadSources {
   names: string[]
   /** How many lines were read, empty ones not counted. */
   lines: number
-  /** Whether reading stopped at `mostBad` bad lines. */
+  /** Whether reading stopped at `maxBadLines` bad lines. */
   stopped: boolean
 }
 
@@ -35,7 +35,7 @@ export async function readSources(
   sources: Iterable<Source> | AsyncIterable<Source>,
   staging: Staging,
   query: Query,
-  { signal, mostBad, onRead }: ReadOptions,
+  { signal, maxBadLines, onRead }: ReadOptions,
 ): Promise<ReadSources> {
   const latest = await openLatest(query)
   const names: string[] = []
@@ -44,7 +44,7 @@ export async function readSources(
   const countBytes = (size: number) => {
     bytes += size
   }
-  const isFull = () => staging.badLines >= mostBad
+  const isFull = () => staging.badLines >= maxBadLines
   for await (const { name, stream } of sources) {
     const source = names.push(name)
     const reading: Reading = { latest: latest() }

@@ -19,8 +19,8 @@ export function readRow(line: string, reading: Reading): Row {
   const { record, data } = value
   const kind = typeof record === 'string' ? BY_NAME.get(record) : undefined
   if (kind === undefined) {
-    const came = typeof record === 'string' ? `, got ${quoted(record)}` : ''
-    throw new BadLine(`"record" must be one of ${[...BY_NAME.keys()].join(', ')}${came}`)
+    const got = typeof record === 'string' ? `, got ${quoted(record)}` : ''
+    throw new BadLine(`"record" must be one of ${[...BY_NAME.keys()].join(', ')}${got}`)
   }
   const unknown = Object.keys(value).find((name) => name !== 'record' && name !== 'data')
   if (unknown !== undefined) throw new BadLine(`unknown property ${quoted(unknown)} beside "record" and "data"`)

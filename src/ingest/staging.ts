@@ -50,14 +50,14 @@ export class Staging {
     this.keepLines = keepLines
   }
 
-  /** `source` and `line` say where the row comes from, both counted from 1; `came` is the line itself. */
-  add({ kind, text }: Row, source: number, line: number, came: string): void {
+  /** `source` and `line` say where the row comes from, both counted from 1; `original` is the line itself. */
+  add({ kind, text }: Row, source: number, line: number, original: string): void {
     const table = this.tables.get(kind.name) ?? this.open(kind.name, kindTable(kind))
     table.rows += 1
-    table.batch += `${text}${source}\t${line}\t${this.keepLines ? copyText(came) : '\\N'}\n`
+    table.batch += `${text}${source}\t${line}\t${this.keepLines ? copyText(original) : '\\N'}\n`
   }
 
-  /** A line that is too long to be held comes in parts, numbered from 0. */
+  /** A line that is too long for memory has several parts, numbered from 0. */
   reject(source: number, line: number, reason: string, bytes: () => Buffer, part = 0): void {
     if (part === 0) this.badLines += 1
     const kept = this.keepLines ? `\\\\x${bytes().toString('hex')}` : '\\N'
@@ -74,7 +74,7 @@ export class Staging {
   async finish(): Promise<StagedKind[]> {
     this.rejected()
     for (const name of this.tables.keys()) await this.send(name)
-    await this.settled()
+    await this.allSent()
     // Autovacuum does not analyze temporary tables, and without statistics plans are made for a few rows.
     const kinds = KINDS.flatMap((kind) => {
       const table = this.tables.get(kind.name)
@@ -95,7 +95,7 @@ export class Staging {
   }
 
   private async send(name: string): Promise<void> {
-    await this.settled()
+    await this.allSent()
     const table = this.tables.get(name)!
     const { create, copy } = table
     const batch = this.encode(table.batch)
@@ -113,7 +113,7 @@ export class Staging {
     return this.bytes.subarray(0, this.bytes.write(text))
   }
 
-  private async settled(): Promise<void> {
+  private async allSent(): Promise<void> {
     await this.sending
     if (this.failure !== undefined) throw this.failure
   }
@@ -133,9 +133,9 @@ function kindTable(kind: Kind): Pick<Table, 'create' | 'copy'> {
   return {
     create: `
       create temp table ${staged(kind)} as
-      select ${columns.join(', ')}, 0 as source, 0::bigint as line, '' as came, false as erased from ${kind.table}
+      select ${columns.join(', ')}, 0 as source, 0::bigint as line, '' as original, false as erased from ${kind.table}
       with no data`,
-    copy: `copy ${staged(kind)} (${columns.join(', ')}, source, line, came) from stdin (encoding 'UTF8')`,
+    copy: `copy ${staged(kind)} (${columns.join(', ')}, source, line, original) from stdin (encoding 'UTF8')`,
   }
 }
 

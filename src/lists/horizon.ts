@@ -16,7 +16,7 @@ import { instantFromPg } from '../lib/time.ts'
  * readings of it: only stored instants count. A horizon read while the clock was ahead is the floor of all later stamps. A
  * writer that began while it was ahead stamps nothing before its own start (`begin_write` includes `now()`), which is what
  * this takes for it. Rows stamped while it was ahead lie after the horizon, and are in a window once the clock has passed
- * them: late by the lead, but once. While the clock is behind, the horizon stands still.
+ * them: late by the lead, but once. While the clock is behind, the horizon does not advance.
  */
 export async function readHorizon(db: Db, projectId: string): Promise<string> {
   const [fresh] = await db.read(FRESH_HORIZON, [projectId])

@@ -1,4 +1,4 @@
-// The export: one streamed answer with every record that changed in a window, a JSON line each, for warehouses.
+// The export: one streamed response with every record that changed in a window, a JSON line each, for warehouses.
 import { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../lib/errors.ts'
@@ -82,7 +82,7 @@ export function exports(app: FastifyInstance, { db, reads }: PublicContext): voi
   })
 }
 
-/** The window and where to begin in it: at the beginning, or where the cursor says, in the window it was made for. */
+/** The window and the position to begin after: before its first record, or that of the cursor, which also has its window. */
 async function begin(reads: Reads, projectId: string, given: { from?: string; to?: string; cursor?: string }) {
   const { from = BEGINNING.at, to, cursor } = given
   const binding = JSON.stringify([projectId, 'export', from, to])
