@@ -1,14 +1,12 @@
 // Sends the examples of the README and of the reference to the demo, unchanged.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { prepareDemo } from '../../src/demo/demo.ts'
-import { freshDatabase } from '../support/postgres.ts'
 import { tundishAgain } from '../support/resident.ts'
 import { type Json, startTestServer, type TestServer } from '../support/server.ts'
 import { openSimulator } from '../support/simulator.ts'
@@ -90,23 +88,24 @@ function exampleOf(description: Json, schema: Json): Json {
   return Object.fromEntries(properties.filter(([, example]) => example !== undefined))
 }
 
-test('every command for your own data in the README succeeds, with the file that it writes', async () => {
+test('every command for your own data in the README succeeds, with the file that it writes, and so does the charge', async () => {
   const text = /^## Your own data\n([\s\S]+?)(?=^## )/m.exec(README)![1]!
   const folder = mkdtempSync(join(tmpdir(), 'tundish-readme-'))
-  const database = await freshDatabase()
-  const env = { DATABASE_URL: database.url, MASTER_KEY: randomBytes(32).toString('base64'), DATA_DIR: folder }
   try {
     const [, file, records] = /^cat > (\S+) <<'END'\n([\s\S]+?)^END$/m.exec(text)!
     writeFileSync(join(folder, file!), records!)
     const commands = [...text.matchAll(/^bin\/tundish ([^#\n]+)/gm)].map(([, words]) => words!.trim().split(' '))
     assert.ok(commands.length >= 5)
+    let key = ''
     for (const words of commands) {
       const given = words.map((word) => (word === file ? join(folder, word) : word))
-      const { code, stderr } = await tundishAgain(given, env)
+      const { code, stdout, stderr } = await tundishAgain(given, server.env)
       assert.equal(code, 0, `${words.join(' ')}: ${stderr}`)
+      if (words.join(' ') === 'org create acme') key = /^secret_\S+$/m.exec(stdout)![0]
     }
+    const [charge] = examplesIn('Your own data')
+    assert.equal((await answerOf(charge!.call, { ACME_KEY: key })).checkout_status, 'succeeded')
   } finally {
-    await database.drop()
     rmSync(folder, { recursive: true, force: true })
   }
 })
