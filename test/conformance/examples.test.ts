@@ -109,3 +109,21 @@ test('every command for your own data in the README succeeds, with the file that
     rmSync(folder, { recursive: true, force: true })
   }
 })
+
+test('every call of the operator’s API in the guides exists', async () => {
+  const { paths } = (await (await fetch(`${server.adminUrl}/openapi.json`)).json()) as Json
+  const routes = Object.entries<Json>(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => new RegExp(`^${method} ${path.replaceAll(/\{[a-z_]+\}/g, '[^/]+')}$`, 'i')),
+  )
+  const calls = ['operators', 'finance', 'erasure', 'figures', 'import'].flatMap((name) => {
+    const page = readFileSync(join(import.meta.dirname, `../../docs/${name}.md`), 'utf8')
+    const curls = [...page.matchAll(/^curl (.*)"\$API(\/[^"?]*)/gm)]
+    const spans = [...page.matchAll(/`(GET|POST) (\/admin\/v1[^`]*)`/g)].map(([, method, path]) => `${method} ${path}`)
+    return [...curls.map(([, given, path]) => `${/-X (\w+)/.exec(given!)?.[1] ?? 'GET'} /admin/v1${path}`), ...spans]
+  })
+  assert.ok(calls.length >= 15)
+  assert.deepEqual(
+    calls.filter((call) => !routes.some((route) => route.test(call))),
+    [],
+  )
+})
