@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
-import { startStripeBilling } from '../support/stripe-billing.ts'
+import { disconnectAccount } from '../../src/providers/connect.ts'
+import { MERCHANT, startStripeBilling } from '../support/stripe-billing.ts'
 
 const DAY_MS = 86_400_000
 
@@ -53,6 +54,18 @@ test('reconcile keeps the mark of an organization whose account is not connected
   const ids = marked.map(({ id }) => id)
   assert.ok(ids.includes(unconnected.id), 'its charges at the provider were not compared')
   assert.ok(!ids.includes(connected.id))
+})
+
+test('reconcile with a simulator keeps the mark of an organization whose account was disconnected, and no other', async () => {
+  const { app } = billing.server
+  const [disconnected, simulated] = [await billing.shop(), await billing.organization()]
+  const name = { organizationId: disconnected.id, psp: 'stripe', merchantId: MERCHANT }
+  await disconnectAccount(billing.db.query, name)
+  const ids = [disconnected.id, simulated.id]
+  const marked = `select id from organizations where id = any($1) and restored_from is not null`
+  await billing.db.query(`update organizations set restored_from = db_clock() where id = any($1)`, [ids])
+  await reconcile({ ...app, providerTimeoutMs: 5000 }, new Date(Date.now() - DAY_MS).toISOString())
+  assert.deepEqual(await billing.db.query(marked, [ids]), [{ id: disconnected.id }])
 })
 
 describe('a charge that the backup does not have', () => {

@@ -38,10 +38,13 @@ export async function reconcile(context: BillingContext, since: string): Promise
 
 // While an organization has `restored_from`, every charge first asks the provider whether its key was charged already. It stays
 // while the comparison is incomplete ($2), and while no account was compared: the backup may be older than the connection of an
-// account that has charges. A provider that serves all organizations ($3) remembers keys for ever and does not count.
+// account that has charges. The simulator serves all organizations ($3) and remembers keys for ever, so its comparison is enough for
+// those that never connected an account.
 const CLEAR_RESTORED = `
   update organizations set restored_from = null
-  where restored_from >= $1::timestamptz and not (id = any($2::text[])) and ($3 or id = any($4::text[]))`
+  where restored_from >= $1::timestamptz and not (id = any($2::text[])) and (id = any($4::text[])
+    or $3 and not exists (select from merchant_accounts m
+      where m.organization_id = organizations.id and m.psp <> 'simulator' and m.is_sandbox is not null))`
 
 async function compareAccount(pass: Pass, since: string): Promise<void> {
   const { context, provider, at, result, incomplete } = pass
