@@ -77,7 +77,7 @@ const BODIES: [string, string, Json, Json[]][] = [
   ],
 ]
 
-test('a body passes or is 400 as its schema says', async () => {
+test('200 for bodies that match their schema, 400 for those that do not', async () => {
   for (const [method, path, good, wrong] of BODIES) {
     const schema = described(method, path.replace('/simulator/m', '/:psp/:psp_merchant_id')).requestBody.content[
       'application/json'
@@ -104,7 +104,7 @@ const PARAMETERS: [string, string, string, string[], string[]][] = [
   [FINANCE, 'to', 'from=2026-10-01', ['2026-10-02'], ['0', '2026-10-32']],
 ]
 
-test('a query parameter passes or is 400 as its schema says', async () => {
+test('200 for query parameters that match their schema, 400 for those that do not', async () => {
   for (const [path, name, others, good, wrong] of PARAMETERS) {
     const { schema } = described('GET', path).parameters.find((one: Json) => one.name === name)
     const isValid = ajv.compile(schema)

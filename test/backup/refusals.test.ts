@@ -92,7 +92,7 @@ describe('a file', () => {
     )
   })
 
-  test('in a folder that is not there is a sentence', async () => {
+  test('in a folder that does not exist is refused with a sentence', async () => {
     const { code, stderr } = await source.run('backup', join(source.folder, 'no', 'folder', 'file'))
     assert.deepEqual([code, stderr.includes('its folder does not exist')], [1, true])
   })

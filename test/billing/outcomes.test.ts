@@ -54,7 +54,7 @@ describe('charges', () => {
     }
   })
 
-  test('a dead simulator: processing, nothing else of the service suffers, and all ends well when it is back', async () => {
+  test('without the simulator charges are processing, all else works, and all are settled when it is back', async () => {
     const [user, other] = [await shop.customer(), await shop.customer()]
     const done = await paid(other)
     await billing.simulator.stop()

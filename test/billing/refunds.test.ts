@@ -238,7 +238,7 @@ test('a refund that the provider declines is failed, reported so, and leaves all
   assert.notEqual(again.body.refund_id, answer.body.refund_id, 'the next try is a new refund with a key of its own')
 })
 
-test('a replay of a charge after its refund still says succeeded', async () => {
+test('a replay of a charge after its refund still has the status succeeded', async () => {
   const user = await shop.customer()
   const { order_id } = (await shop.charge(user, { idempotency_key: 'k' })).body
   await shop.refund(user, order_id)

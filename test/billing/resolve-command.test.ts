@@ -22,7 +22,7 @@ test('order show and its --json write amounts with all decimals', async () => {
   assert.match(json.stdout, /"amount":7\.00,"currency_code":"USD","amount_refunded":0\.00,/)
 })
 
-test('order refund: 2 for an amount that is none or without a key, 1 for more than is left', async () => {
+test('order refund: 2 for an invalid amount or without a key, 1 for more than is left', async () => {
   const { order_id } = (await shop.charge(await shop.customer(), { amount: '7' })).body
   const refund = (...more: string[]) => run('order', 'refund', order_id, '--org', shop.id, ...more)
   for (const [code, ...args] of [

@@ -42,7 +42,7 @@ test('a table shows control characters as escapes, each row in one line', async 
   for (const row of rows) assert.ok(row.includes(SHOWN), row)
 })
 
-test('so do details, and errors', async () => {
+test('details and errors show control characters as escapes, too', async () => {
   const { stdout } = await tundishAgain(['profile', 'show', 'visitor', '--project', project.id], env)
   assert.match(stdout, /visitor/)
   assert.deepEqual(controls(stdout), [])

@@ -89,7 +89,7 @@ test('another lockfile or an install by hand is checked again; installed tools s
   assert.match(installs()[3]!, /--include=dev/)
 })
 
-test('a long installation says every few seconds how much is there', { skip: !PINNED }, (t) => {
+test('a long installation prints every few seconds how much is installed', { skip: !PINNED }, (t) => {
   const { run } = checkout(t)
   const { status, stderr } = run([], { NPM_TAKES: '4' })
   assert.equal(status, 0)
@@ -158,7 +158,7 @@ test('npm that fails by itself has restored what was there, and it stays', { ski
   assert.ok(existsSync(join(root, 'node_modules/begun/by-hand')))
 })
 
-test('npm that fails is a sentence after its own words, and exit code 2', (t) => {
+test('2 and a sentence after the output of npm when npm fails', (t) => {
   const { run } = checkout(t)
   const { status, stderr, stdout } = run([], { NPM_FAILS: 'yes' })
   assert.equal(status, 2)

@@ -2,4 +2,4 @@
 import { test } from 'node:test'
 import { killSome } from './some.ts'
 
-test('a process killed at any point leaves nothing that does not come right by itself', (t) => killSome(t, 'simulator'))
+test('all recovers by itself after a process is killed at any point', (t) => killSome(t, 'simulator'))

@@ -2,5 +2,5 @@
 import { test } from 'node:test'
 import { killSome } from './some.ts'
 
-test('a process killed at any point of a charge or refund through Stripe leaves nothing that does not come right', (t) =>
+test('all is settled after a process is killed at any point of a charge or refund through Stripe', (t) =>
   killSome(t, 'stripe'))

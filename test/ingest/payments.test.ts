@@ -42,7 +42,7 @@ test('a payment makes its customer, of the importing project; one that is there 
   ])
 })
 
-test('no data API transaction comes of a payment', async () => {
+test('a payment makes no transaction of the data API', async () => {
   const project = await imports.project()
   await imports.run(project, [line.profile(), line.customer({ profile_id: 'profile' }), line.payment()])
   assert.deepEqual(await imports.rows('select 1 from transactions where project_id = $1', [project.id]), [])

@@ -139,7 +139,7 @@ describe('maskDigits', () => {
     assert.equal(maskDigits('1999 3782 822463 10005 840'), '1999 **** ****** ***** 840')
   })
 
-  test('a line of JSON stays one', () => {
+  test('a line of JSON is still JSON', () => {
     const line = JSON.stringify({ pan: Number(VISA), list: [Number(VISA), 1], text: `a:${VISA},`, note: VISA })
     const masked = JSON.parse(maskDigits(line))
     assert.deepEqual(masked, { pan: null, list: [null, 1], text: 'a:null,', note: '*'.repeat(16) })

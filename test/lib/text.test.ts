@@ -75,7 +75,7 @@ describe('fold', () => {
   })
 })
 
-test('isVisibleAscii: no space, no control, nothing beyond ASCII, not nothing', () => {
+test('isVisibleAscii: false for spaces, control characters, other characters than ASCII, and the empty text', () => {
   for (const text of ['a', '!~', 'pro_01J8-x']) assert.ok(isVisibleAscii(text), text)
   for (const text of ['', ' ', 'a b', 'a\n', '\x7f', 'é', 'a\0']) assert.ok(!isVisibleAscii(text), text)
 })

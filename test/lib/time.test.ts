@@ -164,7 +164,7 @@ describe('times of the database', () => {
     assert.equal(microsFromPg('1970-01-01 00:00:01.5+00'), 1_500_000n)
   })
 
-  test('what is not one is a bug of ours', () => {
+  test('any other text is reported as a bug', () => {
     const wrong = [
       '0044-03-15 00:00:00+00 BC',
       '10000-01-01 00:00:00+00',

@@ -24,7 +24,7 @@ const untilHandled = () =>
     return Number(row!.n) === ids.length
   })
 
-describe('news that comes while a process is looking', () => {
+describe('a notification that arrives during a look-up', () => {
   test('at a pending refund has it looked at again as soon as that look ends', async () => {
     const { user } = await setup.account.customer(`pm_sim_refund_pending_${MINUTE_MS}ms`)
     const { order_id } = (await setup.shop.charge(user)).body

@@ -60,7 +60,7 @@ test('what was answered before a kill -9 is there after it, refusals and late ch
   })
 })
 
-test('a late charge refused after a restart does not come', async () => {
+test('a late charge that was refused after a restart is never made', async () => {
   for (let lateMs = 500; ; lateMs *= 4) {
     const late = chargeRequest(`sim_late_${lateMs}ms`)
     await withSimulator(async (provider) => void (await provider.charge(late)))
@@ -75,7 +75,7 @@ test('a late charge refused after a restart does not come', async () => {
   }
 })
 
-test('a last line cut short by a crash goes, and what follows is whole', async () => {
+test('a last line cut short by a crash is removed, and the next line is complete', async () => {
   const [one, two] = [chargeRequest('pm_card_visa'), chargeRequest('pm_card_visa')]
   await withSimulator(async (provider) => void (await provider.charge(one)))
   await appendFile(ledgerFile, '{"kind":"charge","key":"torn","sta')

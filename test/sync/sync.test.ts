@@ -84,7 +84,7 @@ describe('a copy', () => {
     })
   }
 
-  test('its files are for their owner alone', () => {
+  test('only their owner can read its files', () => {
     const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
     const paths = files.map(({ parentPath, name }) => join(parentPath, name))
     assert.ok(paths.some((path) => path.endsWith('.sqlite')) && paths.some((path) => path.endsWith('.parquet')))

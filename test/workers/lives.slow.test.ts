@@ -163,7 +163,7 @@ describe('a start', LONG, () => {
     assert.equal(code, 2)
   })
 
-  test('with a number that is none, or without connections for it, is refused with one sentence', async () => {
+  test('with an invalid number, or with too few connections for it, is refused with one sentence', async () => {
     const { env } = workers.billing.server
     for (const number of ['0', '-1', '2.5', 'all', '1000', '']) {
       const { code, stderr } = await tundish(['serve', '--workers', number], env)

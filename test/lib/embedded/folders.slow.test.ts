@@ -59,7 +59,7 @@ test('a database of another major version is refused with what to do', async () 
   })
 })
 
-test('a password that is missing or wrong is a sentence', async () => {
+test('one sentence for a missing or wrong password', async () => {
   const dataDir = newFolder()
   await (await open(dataDir)).close()
   const file = join(dataDir, 'postgres.password')
@@ -76,14 +76,14 @@ test('a password that is missing or wrong is a sentence', async () => {
   )
 })
 
-test('a link to a database that is gone is a sentence, not an empty database', async () => {
+test('one sentence for a link to a database that does not exist, and no empty database', async () => {
   const dataDir = newFolder()
   mkdirSync(dataDir, { recursive: true })
   symlinkSync('/nonexistent/tundish', join(dataDir, 'postgres'))
   await assert.rejects(open(dataDir), (error) => error instanceof UsageError && /which is missing/.test(error.message))
 })
 
-test('a file in the place of DATA_DIR is a sentence', async () => {
+test('one sentence for a file in the place of DATA_DIR', async () => {
   const file = join(base, 'file')
   writeFileSync(file, '')
   await assert.rejects(open(file), (error) => error instanceof UsageError && /is not a folder/.test(error.message))
@@ -126,13 +126,13 @@ test('a normal user needs no other account', { skip: !readable }, async () => {
   assert.ok(isStopped(dataDir))
 })
 
-test('a folder below /proc is a sentence, and no endless loop', { skip: !existsSync('/proc/self') }, async () => {
+test('one sentence for a folder below /proc, and no endless loop', { skip: !existsSync('/proc/self') }, async () => {
   await assert.rejects(open('/proc/foo'), (error) => {
     return error instanceof UsageError && /^\/proc\/foo cannot be created/.test(error.message)
   })
 })
 
-test('a folder that cannot be made is a sentence', async () => {
+test('one sentence for a folder that cannot be created', async () => {
   const gone = newFolder('gone')
   mkdirSync(dirname(gone))
   symlinkSync(join(base, 'nowhere', 'at', 'all'), gone)
@@ -143,7 +143,7 @@ test('a folder that cannot be made is a sentence', async () => {
   })
 })
 
-test('a folder that cannot be written is a sentence', { skip: !readable }, async () => {
+test('one sentence for a folder that cannot be written', { skip: !readable }, async () => {
   const dataDir = newFolder()
   mkdirSync(dataDir, { recursive: true })
   chmodSync(dataDir, 0o555)
