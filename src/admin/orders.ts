@@ -1,5 +1,6 @@
 // Orders: the list, an order with its timeline, refunding and resolving it, and charges in progress for too long.
 import type { App } from '../app.ts'
+import { billingContext } from '../billing/context.ts'
 import { refundOut } from '../billing/refund/answer.ts'
 import { refund } from '../billing/refund/refund.ts'
 import { readRefundRequest, refundIn } from '../billing/refund/request.ts'
@@ -109,7 +110,7 @@ const refundOrder: Act = {
   async act(app, { params, body, exact = body }) {
     const { organization_id, order_id } = params as { organization_id: string; order_id: string }
     const external_id = await customerOf(app, organization_id, order_id)
-    const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
+    const context = billingContext(app)
     return refund(context, organization_id, readRefundRequest({ ...(exact as JsonObject), external_id, order_id }))
   },
 }
@@ -150,7 +151,7 @@ const resolveOrder: Act = {
     const { organization_id, order_id } = params as { organization_id: string; order_id: string }
     await customerOf(app, organization_id, order_id)
     const { as, because } = body as { as: Resolution; because: string }
-    const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
+    const context = billingContext(app)
     const resolved = await resolve(context, await findEither(app.db, order_id), as, because)
     return { order_id, status: 'order' in resolved ? resolved.order.status : resolved.refund.status }
   },

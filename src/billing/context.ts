@@ -14,3 +14,10 @@ export interface BillingContext {
   /** The trace of the request that calls a provider; undefined in the background. */
   traceparent?: string
 }
+
+type Parts = Omit<BillingContext, 'providerTimeoutMs'> & { config: Pick<BillingContext, 'providerTimeoutMs'> }
+
+/** The program's parts for billing, with the deadline of its settings. */
+export function billingContext<App extends Parts>(app: App): App & BillingContext {
+  return { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
+}

@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander'
 import { addEntry } from '../audit/audit.ts'
 import { chargeAnswer } from '../billing/charge/answer.ts'
+import { billingContext } from '../billing/context.ts'
 import { refundAnswer } from '../billing/refund/answer.ts'
 import { findEither, nameOf, type Resolution, resolve } from '../billing/unknown/resolve.ts'
 import { UsageError } from '../lib/errors.ts'
@@ -26,7 +27,7 @@ export function register(program: Command): void {
       if (because.trim() === '') throw new UsageError('--because must say why.')
       const found = await findEither(app.db, id)
       const name = nameOf(found)
-      const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
+      const context = billingContext(app)
       // The audit entry comes first, so that every attempt is recorded. It lacks the reason, which may name a person and is
       // stored with the order.
       await addEntry(app, commandLine(), { action: 'order.resolve_asked', target: name, after: { as } })

@@ -1,5 +1,6 @@
 // tundish reconcile: compares orders and refunds with the payment providers, and settles those that are missing here.
 import type { Command } from 'commander'
+import { billingContext } from '../billing/context.ts'
 import type { Difference, NotCompared } from '../billing/unknown/compare.ts'
 import { reconcile } from '../billing/unknown/reconcile.ts'
 import { Refusal } from '../lib/errors.ts'
@@ -19,7 +20,7 @@ export function register(program: Command): void {
       .requiredOption('--since <time>', 'Compare everything since this date-time, such as 2026-01-31T00:00:00Z'),
     async (app, { since }: { since: string }) => {
       const from = readTime('--since', since)
-      const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
+      const context = billingContext(app)
       if ((await app.providers.all()).length === 0)
         throw new Refusal(
           'There is no payment provider to compare with: connect a merchant account, or set SIMULATOR_URL.',

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { adminListener } from '../admin/listener.ts'
 import type { App } from '../app.ts'
 import { billingApi } from '../billing/api.ts'
+import { billingContext } from '../billing/context.ts'
 import { startSettling } from '../billing/unknown/settling.ts'
 import type { Config } from '../config.ts'
 import { dashboard } from '../dashboard/dashboard.ts'
@@ -98,8 +99,7 @@ export function startWork(app: App): () => Promise<void> {
 }
 
 const notificationContext = (app: App) => ({
-  ...app,
-  providerTimeoutMs: app.config.providerTimeoutMs,
+  ...billingContext(app),
   countNotification: app.metrics.countNotification,
 })
 
