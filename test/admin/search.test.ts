@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { recordDispute } from '../../src/billing/adopt/disputes.ts'
+import { billingContext } from '../../src/billing/context.ts'
 import { startBilling } from '../support/billing.ts'
 import { insert } from '../support/data.ts'
-import { billingContext, payCharge } from '../support/paid-charge.ts'
+import { payCharge } from '../support/paid-charge.ts'
 
 const billing = await startBilling()
 after(() => billing.stop())
@@ -43,7 +44,7 @@ test('a refund is found by its id and by the provider’s, and names its order',
 
 test('a dispute is found by the provider’s id, and names its order', async () => {
   await recordDispute(
-    billingContext(billing),
+    billingContext(billing.server.app),
     { organization_id: shop.id, order_id: charge.orderId },
     {
       disputeId: 'dp_4711',

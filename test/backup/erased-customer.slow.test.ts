@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
+import { billingContext } from '../../src/billing/context.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
 import { runOperation } from '../../src/commands/operations.ts'
 import { tundish } from '../support/cli.ts'
@@ -78,7 +79,7 @@ const moneyOf = async (customer: string) => {
 }
 
 const reconcileAll = ({ app }: TestServer) =>
-  reconcile({ ...app, providerTimeoutMs: app.config.providerTimeoutMs }, new Date(Date.now() - HOUR_MS).toISOString())
+  reconcile(billingContext(app), new Date(Date.now() - HOUR_MS).toISOString())
 
 async function erase({ app }: TestServer, projectId: string): Promise<void> {
   await runOperation('profile', 'eraseProfile', app, { params: { project_id: projectId, profile_id: 'pro_1' } })

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict'
 import { after, beforeEach, describe, test } from 'node:test'
 import { recordDispute, recordDisputes } from '../../src/billing/adopt/disputes.ts'
 import { adoptRefundsOfCharge } from '../../src/billing/adopt/refunds.ts'
+import { billingContext } from '../../src/billing/context.ts'
 import type { Dispute } from '../../src/providers/provider.ts'
 import { startBilling } from '../support/billing.ts'
-import { billingContext, eventTypes, failedRefund, type PaidCharge, payCharge } from '../support/paid-charge.ts'
+import { eventTypes, failedRefund, type PaidCharge, payCharge } from '../support/paid-charge.ts'
 import { scriptedProvider } from '../support/scripted-provider.ts'
 
 const billing = await startBilling()
@@ -30,7 +31,11 @@ describe('a dispute', () => {
     ...more,
   })
   const record = (more: Partial<Dispute> = {}) =>
-    recordDispute(billingContext(billing), { organization_id: shop.id, order_id: charge.orderId }, dispute(more))
+    recordDispute(
+      billingContext(billing.server.app),
+      { organization_id: shop.id, order_id: charge.orderId },
+      dispute(more),
+    )
 
   test('that is opened is an event, and takes nothing yet', async () => {
     assert.equal(await record(), true)
@@ -131,7 +136,12 @@ describe('a dispute', () => {
     await record({ status: 'lost', fundsWithdrawn: true, reinstatedMinor: 1050n })
     const refund = await failedRefund(billing, refund_id)
     const there = scriptedProvider({ refundsOf: async () => [refund] })
-    await adoptRefundsOfCharge(billingContext(billing), there, ['simulator', '*', null], charge.transactionId)
+    await adoptRefundsOfCharge(
+      billingContext(billing.server.app),
+      there,
+      ['simulator', '*', null],
+      charge.transactionId,
+    )
     assert.equal(await charge.hasActiveConsumable(), false)
   })
 
@@ -154,9 +164,13 @@ describe('a dispute', () => {
 
   test('is found by its charge; a dispute of an unknown charge is ignored', async () => {
     const of = [dispute(), dispute({ chargeTransactionId: 'unknown' })]
-    assert.equal(await recordDisputes(billingContext(billing), ['simulator', '*', null], of), 1)
+    assert.equal(await recordDisputes(billingContext(billing.server.app), ['simulator', '*', null], of), 1)
     assert.equal(
-      await recordDisputes(billingContext(billing), ['simulator', '*', 'another'], [dispute({ status: 'lost' })]),
+      await recordDisputes(
+        billingContext(billing.server.app),
+        ['simulator', '*', 'another'],
+        [dispute({ status: 'lost' })],
+      ),
       0,
     )
   })

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { ordersInProgress } from '../../src/billing/charge/orders.ts'
+import { billingContext } from '../../src/billing/context.ts'
 import { CHARGE, look } from '../../src/billing/unknown/look.ts'
 import { addPayment } from '../support/billing.ts'
 import { MERCHANT, startStripeBilling } from '../support/stripe-billing.ts'
@@ -51,9 +52,7 @@ describe('a charge of a card that is not the saved card any more', () => {
     await db.query('update orders set lease_until = null where order_id = $1', [begun.order_id])
     const found = await ordersInProgress.find(db.query, begun.order_id)
     const taken = await ordersInProgress.take(db, found!, 60_000)
-    const { app } = billing.server
-    const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
-    assert.equal((await look(context, CHARGE, taken!)).status, 'succeeded')
+    assert.equal((await look(billingContext(billing.server.app), CHARGE, taken!)).status, 'succeeded')
   })
 
   test('after the life of its key, if the card was saved by a payment that is here', async () => {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
+import { billingContext } from '../../src/billing/context.ts'
 import { refundKey } from '../../src/billing/keys.ts'
 import { refund } from '../../src/billing/refund/refund.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
@@ -15,10 +16,7 @@ const billing = await startBilling()
 after(() => billing.stop())
 const shop = await billing.organization()
 
-const compare = () => {
-  const { app } = billing.server
-  return reconcile({ ...app, providerTimeoutMs: app.config.providerTimeoutMs }, '2001-01-01T00:00:00Z')
-}
+const compare = () => reconcile(billingContext(billing.server.app), '2001-01-01T00:00:00Z')
 
 /** What a restored backup of the time before these orders does not have. */
 async function forget(orderIds: string[]): Promise<void> {

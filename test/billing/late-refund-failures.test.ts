@@ -3,11 +3,12 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, beforeEach, describe, test } from 'node:test'
 import { adoptRefundsOfCharge } from '../../src/billing/adopt/refunds.ts'
+import { billingContext } from '../../src/billing/context.ts'
 import { refundsInProgress } from '../../src/billing/refund/refunds.ts'
 import { settle } from '../../src/billing/refund/settle.ts'
 import { noDetails, type RefundAtProvider } from '../../src/providers/provider.ts'
 import { startBilling } from '../support/billing.ts'
-import { billingContext, eventTypes, failedRefund, type PaidCharge, payCharge } from '../support/paid-charge.ts'
+import { eventTypes, failedRefund, type PaidCharge, payCharge } from '../support/paid-charge.ts'
 import { scriptedProvider } from '../support/scripted-provider.ts'
 
 const billing = await startBilling()
@@ -21,7 +22,12 @@ beforeEach(async () => {
 describe('a refund that had succeeded fails', () => {
   const there = (found: RefundAtProvider[]) => scriptedProvider({ refundsOf: async () => found })
   const adopt = (found: RefundAtProvider[]) =>
-    adoptRefundsOfCharge(billingContext(billing), there(found), ['simulator', '*', null], charge.transactionId)
+    adoptRefundsOfCharge(
+      billingContext(billing.server.app),
+      there(found),
+      ['simulator', '*', null],
+      charge.transactionId,
+    )
 
   test('the sum falls, the consumable is granted again, and the report and events say so, once', async () => {
     const { refund_id } = (await shop.refund(charge.user, charge.orderId)).body

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, describe, test } from 'node:test'
+import { billingContext } from '../../src/billing/context.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
 import { type Movement, noDetails } from '../../src/providers/provider.ts'
 import { startBilling } from '../support/billing.ts'
@@ -84,10 +85,9 @@ describe('reconcile', () => {
       },
     })
     const context = {
-      ...billing.server.app,
+      ...billingContext(billing.server.app),
       providers: fixedProviders([provider]),
       log: silent,
-      providerTimeoutMs: billing.server.app.config.providerTimeoutMs,
     }
     const { findings } = await reconcile(context, row!.settled_at!)
     assert.deepEqual(

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { adoptRefundsOfCharge } from '../../src/billing/adopt/refunds.ts'
-import type { BillingContext } from '../../src/billing/context.ts'
+import { billingContext } from '../../src/billing/context.ts'
 import { refundsInProgress } from '../../src/billing/refund/refunds.ts'
 import { look, REFUND } from '../../src/billing/unknown/look.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
@@ -14,12 +14,9 @@ const billing = await startStripeBilling({}, { worker: false })
 after(() => billing.stop())
 const shop = await billing.shop()
 
-const context = (): BillingContext => {
-  const { app } = billing.server
-  return { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
-}
+const context = billingContext(billing.server.app)
 
-const compare = () => reconcile(context(), new Date(Date.now() - 3_600_000).toISOString())
+const compare = () => reconcile(context, new Date(Date.now() - 3_600_000).toISOString())
 
 /** A charge of 10.50 USD. */
 async function charged(card?: string) {
@@ -37,7 +34,7 @@ async function charged(card?: string) {
     /** What a notification about the charge does. */
     async notified() {
       const provider = await billing.server.app.providers.of(shop.id, 'stripe', MERCHANT)
-      return adoptRefundsOfCharge(context(), provider!, ['stripe', MERCHANT, shop.id], payment)
+      return adoptRefundsOfCharge(context, provider!, ['stripe', MERCHANT, shop.id], payment)
     },
     madeThere: (amount: number) => billing.client.refunds.create({ payment_intent: payment, amount }),
     /** Origin, status and amount of each refund, in the order in which they came. */
@@ -82,7 +79,7 @@ async function lookAt(refundId: string, minutes = 5): Promise<string> {
   )
   const found = await refundsInProgress.find(billing.db.query, refundId)
   const taken = await refundsInProgress.take(billing.db, found!, 5_000)
-  return (await look(context(), REFUND, taken!)).status
+  return (await look(context, REFUND, taken!)).status
 }
 
 const advance = (ms: number) => billing.stripe.control('/clock', { advance_ms: ms })

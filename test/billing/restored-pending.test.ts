@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { ordersInProgress } from '../../src/billing/charge/orders.ts'
-import type { BillingContext } from '../../src/billing/context.ts'
+import { billingContext } from '../../src/billing/context.ts'
 import { CHARGE, look } from '../../src/billing/unknown/look.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
 import { startStripeBilling } from '../support/stripe-billing.ts'
@@ -15,11 +15,8 @@ const billing = await startStripeBilling({}, { worker: false })
 after(() => billing.stop())
 const { db } = billing
 
-const context = (): BillingContext => {
-  const { app } = billing.server
-  return { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
-}
-const compare = () => reconcile(context(), new Date(Date.now() - HOUR_MS).toISOString())
+const context = billingContext(billing.server.app)
+const compare = () => reconcile(context, new Date(Date.now() - HOUR_MS).toISOString())
 const advance = (ms: number) => billing.stripe.control('/clock', { advance_ms: ms })
 
 /** A shop of its own with a customer, because each test marks its organization. */
@@ -45,7 +42,7 @@ async function lookAt(orderId: string): Promise<string> {
   await db.query('update orders set lease_until = null where order_id = $1', [orderId])
   const found = await ordersInProgress.find(db.query, orderId)
   const taken = await ordersInProgress.take(db, found!, 5_000)
-  return (await look(context(), CHARGE, taken!)).status
+  return (await look(context, CHARGE, taken!)).status
 }
 
 test('an order whose handle the backup lacks is not cancelled while Stripe processes its payment', async () => {

@@ -1,6 +1,7 @@
 // Charges through Stripe that a restored backup forgot, with keys that Stripe has forgotten too: none is made twice.
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
+import { billingContext } from '../../src/billing/context.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
 import { disconnectAccount } from '../../src/providers/connect.ts'
 import { MERCHANT, startStripeBilling } from '../support/stripe-billing.ts'
@@ -27,9 +28,7 @@ test('reconcile names what Stripe has and the backup has not, and finds the rest
   const here = await shop.charge(kept.external_id)
   const gone = await shop.charge(lost.external_id)
   await forget([gone.body.order_id])
-  const { app } = billing.server
-  const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
-  const report = await reconcile(context, new Date(Date.now() - DAY_MS).toISOString())
+  const report = await reconcile(billingContext(billing.server.app), new Date(Date.now() - DAY_MS).toISOString())
   const text = JSON.stringify(report, (_key, value) => (typeof value === 'bigint' ? String(value) : value))
   assert.ok(text.includes(gone.body.order_id), text)
   assert.ok(!text.includes(here.body.order_id), text)
@@ -77,8 +76,7 @@ describe('a charge that the backup does not have', () => {
     const since = new Date(Math.ceil((Date.now() + 1) / 1000) * 1000).toISOString()
     await shop.charge(external_id, { idempotency_key: 'k' })
     await billing.db.query(`update orders set settled_at = $2 where external_id = $1`, [external_id, since])
-    const { app } = billing.server
-    const { findings } = await reconcile({ ...app, providerTimeoutMs: app.config.providerTimeoutMs }, since)
+    const { findings } = await reconcile(billingContext(billing.server.app), since)
     assert.deepEqual(findings, [])
   })
 

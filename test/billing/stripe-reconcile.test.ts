@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { adoptRefundsOfCharge } from '../../src/billing/adopt/refunds.ts'
+import { billingContext } from '../../src/billing/context.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
 import { findEither, resolve } from '../../src/billing/unknown/resolve.ts'
 import { MERCHANT, startStripeBilling } from '../support/stripe-billing.ts'
@@ -11,11 +12,8 @@ const billing = await startStripeBilling({}, { worker: false })
 after(() => billing.stop())
 const shop = await billing.shop()
 
-const compare = (sinceMs = -3_600_000) => {
-  const { app } = billing.server
-  const since = new Date(Date.now() + sinceMs).toISOString()
-  return reconcile({ ...app, providerTimeoutMs: app.config.providerTimeoutMs }, since)
-}
+const context = billingContext(billing.server.app)
+const compare = (sinceMs = -3_600_000) => reconcile(context, new Date(Date.now() + sinceMs).toISOString())
 
 async function charged(card?: string) {
   const { external_id } = await shop.customerWithCard(card)
@@ -74,10 +72,13 @@ test('a refund made at Stripe of a charge that an operator resolved as succeeded
   const { external_id, customer } = await shop.customerWithCard('pm_sim_confirm_drop_after')
   const { order_id } = (await shop.charge(external_id)).body
   await billing.db.query('update orders set lease_until = null where order_id = $1', [order_id])
-  const { app } = billing.server
-  const unreachable = { ...app.providers, of: async () => undefined }
-  const context = { ...app, providers: unreachable, providerTimeoutMs: app.config.providerTimeoutMs }
-  await resolve(context, await findEither(billing.db, order_id), 'succeeded', 'seen in the dashboard')
+  const unreachable = { ...context.providers, of: async () => undefined }
+  await resolve(
+    { ...context, providers: unreachable },
+    await findEither(billing.db, order_id),
+    'succeeded',
+    'seen in the dashboard',
+  )
   const [payment] = (await billing.client.paymentIntents.list({ customer })).data
   await billing.client.refunds.create({ payment_intent: payment!.id })
   const { adopted, findings } = await compare()
@@ -126,9 +127,7 @@ test('a dispute opened at Stripe takes the consumable, and one that is won gives
 
 /** What a notification about the charge does. */
 async function adopt(payment: string): Promise<void> {
-  const { app } = billing.server
-  const context = { ...app, providerTimeoutMs: app.config.providerTimeoutMs }
-  const provider = await app.providers.of(shop.id, 'stripe', MERCHANT)
+  const provider = await context.providers.of(shop.id, 'stripe', MERCHANT)
   await adoptRefundsOfCharge(context, provider!, ['stripe', MERCHANT, shop.id], payment)
 }
 

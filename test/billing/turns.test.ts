@@ -4,12 +4,13 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
 import { adoptRefundsOfCharge } from '../../src/billing/adopt/refunds.ts'
+import { billingContext } from '../../src/billing/context.ts'
 import type { Db } from '../../src/lib/pg/db.ts'
 import { noDetails } from '../../src/providers/provider.ts'
 import { type Billing, type Organization, settled, startBilling } from '../support/billing.ts'
 import { until } from '../support/cluster.ts'
 import { setDatabaseClock } from '../support/database-clock.ts'
-import { billingContext, payCharge } from '../support/paid-charge.ts'
+import { payCharge } from '../support/paid-charge.ts'
 import { scriptedProvider } from '../support/scripted-provider.ts'
 
 // More than one account may have at once, and too few to open its circuit.
@@ -106,7 +107,12 @@ async function adoptPendingRefund(): Promise<() => Promise<number>> {
   const refund = { key: null, reference: null, transactionId: 'made-there', status: 'pending', details } as const
   const found = { ...refund, amountMinor: 1050n, currencyCode: 'USD', at: '2026-01-31T22:00:00Z' }
   const there = scriptedProvider({ refundsOf: async () => [found] })
-  const adoptions = await adoptRefundsOfCharge(billingContext(billing), there, ['simulator', '*', null], transactionId)
+  const adoptions = await adoptRefundsOfCharge(
+    billingContext(billing.server.app),
+    there,
+    ['simulator', '*', null],
+    transactionId,
+  )
   assert.deepEqual(adoptions, ['adopted'])
   return async () => {
     const [row] = await billing.db.query('select looks from refunds where order_id = $1', [orderId])

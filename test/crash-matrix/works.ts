@@ -2,6 +2,7 @@
 import { Readable } from 'node:stream'
 import { type App, openApp } from '../../src/app.ts'
 import { restore } from '../../src/backup/restore.ts'
+import { billingContext } from '../../src/billing/context.ts'
 import { reconcile } from '../../src/billing/unknown/reconcile.ts'
 import { startSettling } from '../../src/billing/unknown/settling.ts'
 import { readConfig } from '../../src/config.ts'
@@ -36,7 +37,7 @@ const lines = (text: string) => [{ name: 'file', stream: () => Readable.from([Bu
 const SETTLES: Work = (app, { user }) =>
   runUntilNone(
     app,
-    startSettling({ ...app, providerTimeoutMs: app.config.providerTimeoutMs }),
+    startSettling(billingContext(app)),
     `select 1 from orders where external_id = $1 and status = 'processing'
      union all select 1 from refunds where external_id = $1 and status = 'processing'`,
     [user!],
@@ -76,7 +77,7 @@ const WORKS: Record<string, Work> = {
       'select 1 from provider_erasures where profile_id = $1 and done_at is null',
       [profile!],
     ),
-  reconcile: (app, { since }) => reconcile({ ...app, providerTimeoutMs: app.config.providerTimeoutMs }, since!),
+  reconcile: (app, { since }) => reconcile(billingContext(app), since!),
 }
 
 /** Restores a backup; a database that has it already refuses. */

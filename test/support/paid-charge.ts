@@ -1,5 +1,4 @@
 // A successful charge with its consumable, rows and events, for tests of later refunds and disputes.
-import type { BillingContext } from '../../src/billing/context.ts'
 import { noDetails, type RefundAtProvider } from '../../src/providers/provider.ts'
 import type { Billing, Organization } from './billing.ts'
 import { untilLocked } from './locks.ts'
@@ -34,11 +33,6 @@ export async function payCharge({ db }: Billing, shop: Organization) {
       }),
   }
 }
-
-export const billingContext = ({ server: { app } }: Billing): BillingContext => ({
-  ...app,
-  providerTimeoutMs: app.config.providerTimeoutMs,
-})
 
 /** The types of the events of an object, oldest first. */
 export async function eventTypes({ db }: Billing, objectId: string): Promise<string[]> {
