@@ -13,6 +13,8 @@ const LOOK_MS = 200
 // Failures without any progress. One may be a lost connection, or a slot that is not free yet.
 const MAX_FAILURES = 3
 const STALLED_MS = 15_000
+// Not all failures are counted, such as that of a slot that was dropped; and other moves may have all of PostgreSQL's workers.
+const IDLE_MS = 60_000
 // What is left to replicate when the last step begins; it is made up in a moment.
 const NEARLY_BYTES = 1024 * 1024
 
@@ -95,28 +97,32 @@ async function publish({ shard, query }: Connection, name: string, tables: reado
 async function untilCopied(from: Connection, to: Connection, name: string): Promise<void> {
   let last = { left: '', failures: 0, atMs: performance.now() }
   for (;;) {
-    const { left, copying, failures } = await progressOf(to, name)
+    const { left, working, failures } = await progressOf(to, name)
     if (left === '0') return
     // So that no balancer closes the idle connection, and one that is lost is noticed before the copy ends.
     await from.query('select 1')
-    if (copying || left !== last.left) last = { left, failures, atMs: performance.now() }
-    if (failures - last.failures >= MAX_FAILURES && performance.now() - last.atMs > STALLED_MS)
+    if (working || left !== last.left) last = { left, failures, atMs: performance.now() }
+    const isFailing = failures - last.failures >= MAX_FAILURES
+    if (performance.now() - last.atMs > (isFailing ? STALLED_MS : IDLE_MS))
       throw new Refusal(
-        `PostgreSQL on ${to.shard.name} tries to copy and fails again and again: the logs of both servers say why. Often max_replication_slots or max_wal_senders of ${from.shard.name} are used up.`,
+        `PostgreSQL on ${to.shard.name} tries to copy and fails again and again: the logs of both servers say why. Often max_replication_slots or max_wal_senders of ${from.shard.name} are used up, or a program such as Patroni drops the slots (set its ignore_slots).`,
       )
     await sleep(LOOK_MS)
   }
 }
 
-async function progressOf(to: Connection, name: string): Promise<{ left: string; copying: boolean; failures: number }> {
+/** `working`: a process copies, or waits for something, as for a transaction of the other server. One that fails ends at once. */
+async function progressOf(to: Connection, name: string): Promise<{ left: string; working: boolean; failures: number }> {
   const [row] = await to.query(
     `select count(*) filter (where r.srsubstate not in ('r', 's')) as left,
-       exists (select from pg_stat_subscription w join pg_stat_progress_copy using (pid) where w.subid = s.oid) as copying,
+       exists (select from pg_stat_subscription w join pg_stat_activity a using (pid) left join pg_stat_progress_copy c using (pid)
+         where w.subid = s.oid and w.relid is not null
+           and (c.pid is not null or a.backend_start < clock_timestamp() - interval '3 seconds')) as working,
        (select sync_error_count + apply_error_count from pg_stat_subscription_stats where subid = s.oid) as failures
      from pg_subscription s join pg_subscription_rel r on r.srsubid = s.oid where s.subname = $1 group by s.oid`,
     [name],
   )
-  return { left: row?.left ?? '', copying: row?.copying === 't', failures: Number(row?.failures ?? 0) }
+  return { left: row?.left ?? '', working: row?.working === 't', failures: Number(row?.failures ?? 0) }
 }
 
 /** Waits until all that is committed on the old shard by now is on the new one. */

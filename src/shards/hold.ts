@@ -50,14 +50,10 @@ async function lockAll(connection: Connection, tables: TenantTable[], organizati
     `select pg_advisory_xact_lock(write_lock_class(), number) from projects where organization_id = $1 order by number`,
     [organization],
   )
-  const locked = tables.filter(({ name, ahead }) => !ahead || name === 'customers')
-  await runAll(
-    connection,
-    locked.map(
-      ({ name, condition }) =>
-        `select count(*) from (select 1 from ${identifier(name)} where ${condition} for update) held`,
-    ),
+  const locks = tables.flatMap(({ name, condition, held }) =>
+    held ? [`select count(*) from (select 1 from ${identifier(name)} where ${condition} for update) held`] : [],
   )
+  await runAll(connection, locks)
 }
 
 export async function projectsOf({ query }: Pick<Connection, 'query'>, organization: string): Promise<string[]> {

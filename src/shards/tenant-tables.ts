@@ -9,10 +9,12 @@ export interface TenantTable extends Table {
   condition: string
   /** Copied while the organization is served; all others in the last step. */
   ahead: boolean
+  /** Its rows are locked in the last step. */
+  held: boolean
 }
 
 // What is large, has a primary key, and is not looked through by background work: a row of a queue that was copied ahead
-// would be worked on twice.
+// would be worked on twice. Settling leaves out the orders and refunds of organizations that are moving here.
 const AHEAD = new Set([
   'funnels',
   'experiments',
@@ -24,12 +26,21 @@ const AHEAD = new Set([
   'transactions',
   'customers',
   'report_transactions',
+  'orders',
+  'refunds',
+  'consumables',
+  'provider_fees',
+  'stripe_invoice_payments',
   'figures_payments',
   'figures_sales',
   'figures_screens',
   'figures_subscriptions',
   'figures_visits',
 ])
+
+// Of the tables that are copied ahead, those whose rows are locked. A new order refers to its customer, and all that
+// changes with a charge locks its order.
+const HELD = new Set(['customers', 'orders', 'refunds'])
 
 // Given anew on the other shard: the project's number in locks is of its server.
 const OF_THE_SERVER: Record<string, string> = { projects: 'number' }
@@ -42,7 +53,8 @@ export async function tenantTables(query: Query, organization: string, projects:
     const condition = conditionOf(name, columns, organization, projects)
     if (condition === undefined) return []
     const moved = columns.filter((column) => column !== OF_THE_SERVER[name])
-    return [{ name, columns: moved, condition, ahead: AHEAD.has(name) }]
+    const ahead = AHEAD.has(name)
+    return [{ name, columns: moved, condition, ahead, held: !ahead || HELD.has(name) }]
   })
 }
 

@@ -8,15 +8,17 @@ export const markName = (organization: string) => `move ${organization}`
 /** The name of the row in `instance` that is there from the last step of the move: the other shard may have the organization. */
 export const closedName = (organization: string) => `closed ${organization}`
 
-/** SQL: whether the organization with this id is leaving this shard. */
-export const isLeaving = (organization: string) => exists('move ', organization)
+/** SQL: whether the organization with this id is leaving this shard, or is being copied to it. */
+export const isMoving = (organization: string) => exists(['move ', 'arriving organization '], organization)
 
-/** SQL: whether the last step of its move has begun. `begin_write` checks the same. */
-export const isClosed = (organization: string) => exists('closed ', organization)
+/** SQL: whether the last step of its move has begun. `begin_write` asks for it too. */
+export const isClosed = (organization: string) => exists(['closed '], organization)
 
 // Ids have another collation than these names.
-const exists = (prefix: string, organization: string) =>
-  `exists (select from instance i where i.name = ('${prefix}' || ${organization}) collate "default")`
+function exists(prefixes: string[], organization: string): string {
+  const names = prefixes.map((prefix) => `('${prefix}' || ${organization}) collate "default"`)
+  return `exists (select from instance i where i.name in (${names.join(', ')}))`
+}
 
 /** SQL: the projects of the organizations that are leaving, as an array, which is read once for a statement. */
 export const LEAVING_PROJECTS = `array(

@@ -123,6 +123,18 @@ test('PostgreSQL fails to copy again and again: the move is given up, with where
   await clusters.a.start()
 })
 
+test('PostgreSQL does not copy, and counts no failure: the move is given up too', async () => {
+  // As when another program drops the slots of a copy that is under way.
+  await clusters.b.query('alter system set max_sync_workers_per_subscription = 0')
+  await clusters.b.query('select pg_reload_conf()')
+  const { code, stderr } = await run('a', 'b')
+  await clusters.b.query('alter system reset max_sync_workers_per_subscription')
+  await clusters.b.query('select pg_reload_conf()')
+  assert.equal(code, 1)
+  assert.match(stderr, /^Copying\nPostgreSQL on b tries to copy and fails again and again: .* ignore_slots/)
+  await assertServedBy('a')
+})
+
 test('an import that does not end: the first shard serves it again, and a sentence says what is in the way', async () => {
   const importing = new pg.Client({ connectionString: clusters.a.url })
   await importing.connect()

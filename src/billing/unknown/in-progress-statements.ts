@@ -1,6 +1,6 @@
 // The statements that take charges or refunds in progress, lease them and give them back: for one table or the other.
 import type { Statement } from '../../lib/pg/types.ts'
-import { isLeaving } from '../../tenants/leaving.ts'
+import { isMoving } from '../../tenants/leaving.ts'
 
 /** How the rows of one table are selected. */
 export interface Table {
@@ -74,7 +74,7 @@ export function statementsOf(table: Table) {
 /**
  * Takes up to $1 due rows, each merchant account's first before any account's second. An account that is busy has the room
  * given for it; any other has $3. The recursion walks the organizations that have rows in progress, one index entry each.
- * Those that are being moved to another shard are left out: a row settled here after the last step of the move would be settled twice.
+ * Those that are being moved to another shard or to this one are left out: what both shards settle would be settled twice.
  */
 function takeDueStatement({ name, noun, alias: a, id, columns, join }: Table, from: string, taken: string): Statement {
   const joined = join ? ` and ${join.on}` : ''
@@ -92,7 +92,7 @@ function takeDueStatement({ name, noun, alias: a, id, columns, join }: Table, fr
         select (select organization_id from ${name} t
           where t.status = 'processing' and t.organization_id > o.organization_id order by organization_id limit 1)
         from organizations o where o.organization_id is not null),
-      staying as materialized (select organization_id from organizations g where not ${isLeaving('g.organization_id')}),
+      staying as materialized (select organization_id from organizations g where not ${isMoving('g.organization_id')}),
       due as (
         select d.*, row_number() over (partition by d.organization_id, d.psp, d.psp_merchant_id order by d.next_look_at)
           as turn
