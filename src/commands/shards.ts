@@ -132,13 +132,13 @@ interface MoveOptions {
 
 async function moveAll({ organization, from, to }: Broken, json: boolean | undefined): Promise<Result> {
   const say = (step: string) => void (json || process.stderr.write(`${step}\n`))
-  const { rows, stoodStillMs } = await move({ organization, from, to, say })
+  const { rows, refusedMs } = await move({ organization, from, to, say })
   const target = `organization ${organization}`
   await addEntryOn(from, { action: 'organization.moved_out', target, after: { to: to.name, rows } })
   await addEntryOn(to, { action: 'organization.moved_in', target, after: { from: from.name, rows } })
-  const seconds = (stoodStillMs / 1000).toFixed(1)
+  const seconds = (refusedMs / 1000).toFixed(1)
   return {
-    json: { organization, from: from.name, to: to.name, rows, stood_still_ms: Math.round(stoodStillMs) },
+    json: { organization, from: from.name, to: to.name, rows, refused_ms: Math.round(refusedMs) },
     text: `"${organization}" is on ${to.name}, with ${rows.toLocaleString('en')} rows. Its requests were refused for ${seconds} s.`,
   }
 }

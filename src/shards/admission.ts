@@ -9,11 +9,11 @@ import { projectsOf } from './hold.ts'
 export const MOVE_LOCK = 7485
 
 /** Refuses while another process moves it: on both shards, for the one that it leaves may have lost its connections. */
-export async function alone({ query }: Connection, organization: string, patienceMs = 0): Promise<void> {
+export async function takeMoveLock({ query }: Connection, organization: string, patienceMs = 0): Promise<void> {
   const giveUpAt = performance.now() + patienceMs
   for (;;) {
-    const [row] = await query(`select pg_try_advisory_lock(${MOVE_LOCK}, hashtext($1)) as alone`, [organization])
-    if (row!.alone === 't') return
+    const [row] = await query(`select pg_try_advisory_lock(${MOVE_LOCK}, hashtext($1)) as locked`, [organization])
+    if (row!.locked === 't') return
     if (performance.now() >= giveUpAt) throw new Refusal(`"${organization}" is being moved by another process.`)
     await sleep(100)
   }
@@ -21,13 +21,13 @@ export async function alone({ query }: Connection, organization: string, patienc
 
 /** The projects of the organization. Refuses when it is not on the one shard. */
 export async function readProjects(from: Connection, to: Connection, organization: string): Promise<string[]> {
-  await hereOrThere(from, to, organization)
+  await requireOrganizationOn(from, to, organization)
   await sameSchema(from, to)
   return projectsOf(from, organization)
 }
 
 /** Refuses when the organization is not here, and says if it is there. */
-export async function hereOrThere(
+export async function requireOrganizationOn(
   here: Connection,
   there: Connection | undefined,
   organization: string,

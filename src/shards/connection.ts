@@ -125,7 +125,7 @@ export const removeRows = (connection: Connection, tables: readonly TenantTable[
   )
 
 /** The error of a move that lost the connection to a shard. The same command undoes or finishes what is left. */
-export const brokenOff = (organization: string, error: unknown) =>
+export const interruptedError = (organization: string, error: unknown) =>
   new Refusal(
     `The move of "${organization}" was broken off (${causeOf(error)}). Run the same command again: it finishes the move, or begins it anew.`,
   )

@@ -2,7 +2,7 @@
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { isUnavailable } from '../lib/pg/errors.ts'
 import { isReserved, releaseIds, reservedProjects } from '../tenants/reserved-ids.ts'
-import { alone, hereOrThere } from './admission.ts'
+import { requireOrganizationOn, takeMoveLock } from './admission.ts'
 import { type Connection, connectTo, inTransaction, removeRows, skipForeignKeyChecks, withBoth } from './connection.ts'
 import { dropSource, endCopy } from './copy-ahead.ts'
 import { giveKeysBack, hasArrived, type Mark, readMarks, removeMark } from './mark.ts'
@@ -18,7 +18,7 @@ export interface Broken {
 /** Gives up a move that was broken off. Refuses where the new shard has the organization already, or does not respond. */
 export async function giveUpBroken(broken: Broken): Promise<void> {
   await withBoth([broken.from, broken.to], async (source, target) => {
-    await hereOrThere(source, target, broken.organization)
+    await requireOrganizationOn(source, target, broken.organization)
     if (await takeBackAll(source, target, broken, 0)) return
     throw new Refusal(
       `"${broken.organization}" is on ${broken.to.name} already: run the move again to remove the old rows.`,
@@ -31,8 +31,8 @@ export async function giveUpWithout({ organization, from, to }: Broken): Promise
   if (await responds(to)) throw new Refusal(`${to.name} responds: leave out --target-is-gone.`)
   const source = await connectTo(from)
   try {
-    await hereOrThere(source, undefined, organization)
-    await alone(source, organization)
+    await requireOrganizationOn(source, undefined, organization)
+    await takeMoveLock(source, organization)
     await takeBack(source, organization, await markOf(source, { organization, to }))
     await dropSource(source, organization)
   } finally {
@@ -57,7 +57,7 @@ export async function takeBackAll(
   { organization, to }: Pick<Broken, 'organization' | 'to'>,
   patienceMs: number,
 ): Promise<boolean> {
-  for (const one of [source, target]) await alone(one, organization, patienceMs)
+  for (const one of [source, target]) await takeMoveLock(one, organization, patienceMs)
   for (const one of [source, target]) await skipForeignKeyChecks(one)
   const mark = await markOf(source, { organization, to })
   if (mark && (await hasArrived(target.query, organization, mark))) return false

@@ -1,4 +1,4 @@
-// Holds an organization still for the last step of a move: its charges have ended, and all that could change it is locked.
+// Locks an organization for the last step of a move: its charges have ended, and nothing can change it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { identifier } from '../backup/sql-names.ts'
 import { Refusal } from '../lib/errors.ts'
@@ -11,7 +11,7 @@ const CHARGES_MS = 60_000
 const LOCK_SECONDS = 10
 
 /** Waits for the charges and refunds that processes of the old shard are making. */
-export async function untilCharged({ query }: Connection, organization: string): Promise<void> {
+export async function untilChargesEnd({ query }: Connection, organization: string): Promise<void> {
   const giveUpAt = performance.now() + CHARGES_MS
   for (;;) {
     const rows = await query(

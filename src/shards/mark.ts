@@ -31,7 +31,7 @@ export async function setMark(query: Query, organization: string, to: string): P
  * Ends the valid keys of an organization on its shard, and remembers in the mark when each was to end. From then on no
  * request changes it here, also when the program that moves it ends. Call it in a transaction.
  */
-export async function fence(query: Query, organization: string, { id, to }: Mark): Promise<Mark> {
+export async function endKeys(query: Query, organization: string, { id, to }: Mark): Promise<Mark> {
   // An operator's change that did not see the mark ends first.
   await query('select 1 from organizations where id = $1 for update', [organization])
   const keys = await query(

@@ -1,16 +1,16 @@
-// Moves an organization to another shard while it is served: its writes stand still only for the last step.
+// Moves an organization to another shard while it is served: its requests are refused only during the last step.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { isUnavailable } from '../lib/pg/errors.ts'
 import { releaseIds } from '../tenants/reserved-ids.ts'
-import { alone, readProjects, reserve } from './admission.ts'
+import { readProjects, reserve, takeMoveLock } from './admission.ts'
 import { raiseClocks, readClocks, shiftQueues } from './clocks.ts'
 import {
-  brokenOff,
   type Connection,
   copyRows,
   countRows,
   inTransaction,
+  interruptedError,
   removeRows,
   skipForeignKeyChecks,
   withBoth,
@@ -18,8 +18,8 @@ import {
 import { checkReplication, endCopy, finishCopy, startCopy } from './copy-ahead.ts'
 import { lackingOf } from './difference.ts'
 import { markOf, takeBack, takeBackAll } from './give-up.ts'
-import { hold, projectsOf, untilCharged } from './hold.ts'
-import { close, countAsErasure, fence, giveKeysBack, hasArrived, type Mark, noteArrival, setMark } from './mark.ts'
+import { hold, projectsOf, untilChargesEnd } from './hold.ts'
+import { close, countAsErasure, endKeys, giveKeysBack, hasArrived, type Mark, noteArrival, setMark } from './mark.ts'
 import { removeOrganization } from './remove-organization.ts'
 import type { Shard } from './shard.ts'
 import { type TenantTable, tenantTables } from './tenant-tables.ts'
@@ -28,27 +28,27 @@ export interface Move {
   organization: string
   from: Shard
   to: Shard
-  /** Told before each step, which waits for it. */
+  /** Called before each step, which waits for its promise. */
   say(step: string): void | Promise<void>
 }
 
 export interface Moved {
   rows: number
   /** How long requests of the organization were refused or waited. */
-  stoodStillMs: number
+  refusedMs: number
 }
 
 // Directories look twice a second; HAProxy then needs a moment.
 const NOTICE_MS = 1500
 // How long a process trusts a key without asking for it again, and some more.
 const TRUSTED_MS = 1200
-// How long a connection that was closed may still be at its last statement.
+// How long PostgreSQL may still run the last statement of a connection that was closed.
 const FORMER_MS = 10_000
 
 /** Moves it, or finishes or takes back a move that was interrupted. Throws a `Refusal`; then the old shard serves it. */
 export const move = (move: Move): Promise<Moved> =>
   withBoth([move.from, move.to], async (from, to) => {
-    for (const one of [from, to]) await alone(one, move.organization)
+    for (const one of [from, to]) await takeMoveLock(one, move.organization)
     for (const one of [from, to]) if (!(await skipForeignKeyChecks(one))) await move.say(checkedAt(one.shard))
     const interrupted = await markOf(from, move)
     if (interrupted && (await hasArrived(to.query, move.organization, interrupted))) return await finish(from, to, move)
@@ -82,23 +82,23 @@ async function moveAll(moving: Moving): Promise<Moved> {
     await say('Stopping requests')
     const mark = await setMark(source.query, organization, moving.to.name)
     await sleep(NOTICE_MS)
-    const fenced = await inTransaction(source, () => fence(source.query, organization, mark))
+    const marked = await inTransaction(source, () => endKeys(source.query, organization, mark))
     await sleep(TRUSTED_MS)
-    await untilCharged(source, organization)
+    await untilChargesEnd(source, organization)
     await close(source.query, organization)
-    return await cutOver(moving, fenced, startMs)
+    return await cutOver(moving, marked, startMs)
   } catch (error) {
     await giveUp(moving).catch((second) => {
-      throw isExpected(second) ? brokenOff(organization, error) : second
+      throw isExpected(second) ? interruptedError(organization, error) : second
     })
-    throw isUnavailable(error) ? brokenOff(organization, error) : error
+    throw isUnavailable(error) ? interruptedError(organization, error) : error
   }
 }
 
-/** Holds all that can change the organization, copies the rest, and lets the new shard begin before the old rows are removed. */
+/** Locks all that can change the organization, copies the rest, commits on the new shard, and then removes the old rows. */
 async function cutOver(moving: Moving, mark: Mark, startMs: number): Promise<Moved> {
   const { source, target, organization, tables, projects, say } = moving
-  let stoodStillMs = 0
+  let refusedMs = 0
   let rows = 0
   await inTransaction(source, async () => {
     await say('Locking')
@@ -119,14 +119,14 @@ async function cutOver(moving: Moving, mark: Mark, startMs: number): Promise<Mov
       // Fails if its locks are lost: then another process may have given the move up.
       await source.query('select 1')
     })
-    stoodStillMs = performance.now() - startMs
+    refusedMs = performance.now() - startMs
     await say('Waiting for the directories')
     await sleep(NOTICE_MS)
     await say('Removing the old rows')
     await stillThere(target, organization, mark)
     await removeOrganization(source, tables, organization)
   })
-  return { rows, stoodStillMs }
+  return { rows, refusedMs }
 }
 
 /** Refuses where the new shard does not have the organization any more, as after a restore: the old rows are the only ones. */
@@ -146,7 +146,7 @@ async function finish(source: Connection, target: Connection, { organization }: 
   const rows = [...(await countRows(target, tables)).values()].reduce((sum, n) => sum + n, 0)
   await inTransaction(source, () => removeOrganization(source, tables, organization))
   await endCopy(source, target, organization)
-  return { rows, stoodStillMs: 0 }
+  return { rows, refusedMs: 0 }
 }
 
 /** After a failure: the old shard serves it again, unless the new one has it already. */

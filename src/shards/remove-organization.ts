@@ -1,9 +1,9 @@
-// Removes an organization from a shard, whose only copy it must not be.
+// Removes an organization from a shard. Another shard must have a copy of it.
 import { type Connection, removeRows } from './connection.ts'
 import { removeArrival, removeMark } from './mark.ts'
 import type { TenantTable } from './tenant-tables.ts'
 
-/** Removes all rows of the organization. Call it in a transaction that holds them. */
+/** Removes all rows of the organization. Call it in a transaction that has locked them. */
 export async function removeOrganization(
   connection: Connection,
   tables: readonly TenantTable[],

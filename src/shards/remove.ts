@@ -1,11 +1,11 @@
 // Removes one of two copies of an organization, as after a restore of the shard that it was moved away from.
 import { Refusal, UsageError } from '../lib/errors.ts'
 import { isUnavailable } from '../lib/pg/errors.ts'
-import { alone, has } from './admission.ts'
+import { has, takeMoveLock } from './admission.ts'
 import { raiseClocks, readClocks } from './clocks.ts'
 import { type Connection, inTransaction, skipForeignKeyChecks, withBoth } from './connection.ts'
 import { type Difference, differenceOf } from './difference.ts'
-import { hold, projectsOf, untilCharged } from './hold.ts'
+import { hold, projectsOf, untilChargesEnd } from './hold.ts'
 import { hasArrived, readMarks } from './mark.ts'
 import { removeOrganization } from './remove-organization.ts'
 import type { Shard } from './shard.ts'
@@ -35,7 +35,7 @@ export async function removeCopy({ organization, from, others, isSure, losesChar
     throw new Refusal(`There is no organization "${organization}" on ${from.name}.`)
   const keptOn = await findOther(organization, from, others)
   return withBoth([from, keptOn], async (copy, other) => {
-    for (const one of [copy, other]) await alone(one, organization)
+    for (const one of [copy, other]) await takeMoveLock(one, organization)
     await refuseMoving(copy, other, organization)
     if (!isSure) return { keptOn, difference: await compare(copy, other, organization), isRemoved: false }
     await skipForeignKeyChecks(copy)
@@ -81,7 +81,7 @@ async function remove(
   organization: string,
   losesCharges: boolean,
 ): Promise<Difference> {
-  await untilCharged(copy, organization)
+  await untilChargesEnd(copy, organization)
   return inTransaction(copy, async () => {
     const projects = await projectsOf(copy, organization)
     const tables = await tenantTables(copy.query, organization, projects)

@@ -63,7 +63,7 @@ async function run(installation: Installation): Promise<number> {
   )
   const outage = seconds(own.outageMs(startMs, performance.now()))
   print(
-    `Moved ${moved.rows} rows in ${seconds(moved.tookMs)}; requests refused for ${seconds(moved.stood)}, ${outage} between two of its charges that succeeded. Load: ${load()}.`,
+    `Moved ${moved.rows} rows in ${seconds(moved.tookMs)}; requests refused for ${seconds(moved.refusedMs)}, ${outage} between two of its charges that succeeded. Load: ${load()}.`,
   )
   await sleep(LOAD_MS)
   const outages = await makeOutages(installation, all)
@@ -101,8 +101,8 @@ async function addSessions({ shards }: Installation, { organizationId }: Shop, r
 async function moveShop(installation: Installation, { organizationId }: Shop) {
   const words = ['shards', 'move', organizationId, '--in', installation.settings, '--from', 'a', '--to', 'b', '--json']
   const startMs = performance.now()
-  const { rows, stood_still_ms: stood } = JSON.parse(await output(words))
-  return { rows, stood, tookMs: performance.now() - startMs }
+  const { rows, refused_ms: refusedMs } = JSON.parse(await output(words))
+  return { rows, refusedMs, tookMs: performance.now() - startMs }
 }
 
 /** What a command prints, however long it takes. */
