@@ -39,8 +39,12 @@ export function register(program: Command): void {
 }
 
 function sentenceOf({ psp, psp_merchant_id, organization_id, what, missing_permission }: NotCompared): string {
-  const account = `merchant account ${psp} ${psp_merchant_id} of organization ${organization_id}`
-  return `not compared: the ${what} of ${account}, because its key lacks the permission "${missing_permission}".`
+  const account = `merchant account ${psp} ${psp_merchant_id ?? '(none)'} of organization ${organization_id}`
+  const reason =
+    missing_permission === null
+      ? 'it is not connected here, or its provider is not set up'
+      : `its key lacks the permission "${missing_permission}"`
+  return `not compared: the ${what} of ${account}, because ${reason}.`
 }
 
 function throwAsRefusal(error: unknown): never {

@@ -67,6 +67,16 @@ describe('reconcile', () => {
     await reconcile()
     assert.equal(await isMarked(), false)
   })
+
+  test('names an account with charges that is not connected any more', async () => {
+    await charged()
+    const path = `/organizations/${shop.id}/merchant-accounts/stripe/stripe-test/disconnect`
+    assert.equal((await billing.server.admin(path, { method: 'POST' })).status, 200)
+    const { code, stdout } = await reconcile()
+    assert.equal(code, 1)
+    const sentence = `not compared: the charges and refunds of merchant account stripe stripe-test of organization ${shop.id}, because it is not connected here, or its provider is not set up.`
+    assert.ok(stdout.includes(sentence), stdout)
+  })
 })
 
 test('connecting names the permissions to read that a restricted key lacks, and so does the doctor', async () => {

@@ -20,14 +20,14 @@ export interface Finding {
   what: string
 }
 
-/** A part of a merchant account that could not be compared. */
+/** A merchant account, or a part of it, that could not be compared. */
 export interface NotCompared {
   psp: string
-  psp_merchant_id: string
+  psp_merchant_id: string | null
   organization_id: string | null
   what: 'charges and refunds' | 'disputes' | 'fees'
-  /** The permission that the account's key lacks, by the provider's name of it. */
-  missing_permission: string
+  /** The permission that the account's key lacks, by the provider's name of it; null if the account is not connected. */
+  missing_permission: string | null
 }
 
 export interface Reconciliation {

@@ -21,12 +21,15 @@ export async function reconcile(context: BillingContext, since: string): Promise
   const result: Reconciliation = { match: 0, settled: 0, adopted: 0, in_progress: 0, not_compared: [], findings: [] }
   const incomplete = new Set<string>()
   const compared = new Set<string | null>()
+  const accounts: AtProvider[] = []
   for (const { organizationId, provider } of await context.providers.all()) {
     const at: AtProvider = [provider.name, provider.merchantId, organizationId]
     const empty = { seen: new Set<string>(), inProgress: new Map<string, string>(), withoutOrder: [] }
     await compareAccount({ context, provider, at, ...empty, incomplete, result }, since)
     compared.add(organizationId)
+    accounts.push(at)
   }
+  result.not_compared.push(...(await findNotConnected(context, accounts, since)))
   await context.db.query(CLEAR_RESTORED, [
     since,
     [...incomplete],
@@ -45,6 +48,35 @@ const CLEAR_RESTORED = `
   where restored_from >= $1::timestamptz and not (id = any($2::text[])) and (id = any($4::text[])
     or $3 and not exists (select from merchant_accounts m
       where m.organization_id = organizations.id and m.psp <> 'simulator' and m.is_sandbox is not null))`
+
+/** The accounts with charges or refunds since then that are not connected, or whose provider is not set up here. */
+async function findNotConnected(
+  { db }: BillingContext,
+  connected: readonly AtProvider[],
+  since: string,
+): Promise<NotCompared[]> {
+  const rows = await db.query(NOT_CONNECTED, [since, ...[0, 1, 2].map((part) => connected.map((at) => at[part]!))])
+  return rows.map(({ psp, psp_merchant_id, organization_id }) => ({
+    psp: psp!,
+    psp_merchant_id: psp_merchant_id!,
+    organization_id: organization_id!,
+    what: 'charges and refunds',
+    missing_permission: null,
+  }))
+}
+
+// The accounts as in `AT_PROVIDER`.
+const NOT_CONNECTED = `
+  select distinct o.psp, o.psp_merchant_id, o.organization_id from (
+    select organization_id, order_id from orders where status <> 'failed' and created_at >= $1
+    union
+    select organization_id, order_id from refunds where not soft_refund and status <> 'failed' and created_at >= $1) moved
+  join orders o using (organization_id, order_id)
+  where not exists (
+    select from unnest($2::text[], $3::text[], $4::text[]) as a (psp, merchant_id, organization_id)
+    where a.psp = o.psp and (a.merchant_id = '*' or a.merchant_id = o.psp_merchant_id)
+      and (a.organization_id is null or a.organization_id = o.organization_id))
+  order by 3, 1, 2`
 
 async function compareAccount(pass: Pass, since: string): Promise<void> {
   const { context, provider, at, result, incomplete } = pass
