@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { type Billing, type Organization, startBilling } from '../support/billing.ts'
+import { titled } from '../support/titled.ts'
 import { configOf, EXPECTED, findNode20, install, openRedirects, openShop } from './packed.ts'
 
 const run = promisify(execFile)
@@ -31,7 +32,7 @@ describe('@tundish/client', () => {
 
   const inNode24 = 'reads, charges once, reports errors and walks all changes'
   test(`${inNode24}: Node 24`, () => check(process.execPath, ['run-scenario.mjs']))
-  test(`${inNode24}: Node 20${node20 ? '' : ' (skipped: there is none on the PATH)'}`, { skip: !node20 }, () =>
+  test(titled(`${inNode24}: Node 20`, node20 ? undefined : 'there is none on the PATH'), { skip: !node20 }, () =>
     check(node20!, ['run-scenario.mjs']),
   )
   test(`${inNode24}: a worker without the modules of Node`, () =>

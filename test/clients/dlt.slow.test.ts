@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { BASICS, insert } from '../support/data.ts'
 import { type Json, type Project, startTestServer, type TestServer } from '../support/server.ts'
+import { titled } from '../support/titled.ts'
 
 const PYTHON = process.env['PYTHON'] ?? 'python3'
 const missing = spawnSync(PYTHON, ['-c', 'import dlt, duckdb']).status !== 0
@@ -53,7 +54,7 @@ async function load(...more: string[]): Promise<Json> {
 }
 
 const title = 'the dlt source: everything, then nothing, then an erasure, then commits that the server lost'
-test(missing ? `${title} (skipped: ${PYTHON} has no dlt with duckdb)` : title, { skip: missing }, async () => {
+test(titled(title, missing ? `${PYTHON} has no dlt with duckdb` : undefined), { skip: missing }, async () => {
   const first = await load()
   assert.deepEqual(first.profiles, [
     ['profile', 'ada@example.com'],

@@ -18,11 +18,12 @@ import { after, before, describe, test } from 'node:test'
 import type { Finding } from '../../src/doctor/doctor.ts'
 import { tundish } from '../support/cli.ts'
 import { freshDatabase } from '../support/postgres.ts'
+import { titled } from '../support/titled.ts'
 
-const ROOT = process.getuid?.() === 0
+const notRoot = process.getuid?.() === 0 ? undefined : 'this user is not root'
 const NOBODY = 65534
 
-describe('as root', { skip: !ROOT }, () => {
+describe(titled('as root', notRoot), { skip: notRoot }, () => {
   let base: string
   before(() => {
     base = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-as-root-'))

@@ -11,6 +11,7 @@ import { after, before, describe, test } from 'node:test'
 import { PROGRAM_ENV, tundish } from '../support/cli.ts'
 import { type FreshDatabase, freshDatabase } from '../support/postgres.ts'
 import { tundishAgain } from '../support/resident.ts'
+import { titled } from '../support/titled.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
 const KEY = randomBytes(32).toString('base64')
@@ -157,7 +158,8 @@ describe('the command line', () => {
     })
     after(() => database.drop())
 
-    test('1 and a sentence on a full disk', { skip: !existsSync('/dev/full') }, async () => {
+    const noFullDisk = existsSync('/dev/full') ? undefined : 'there is no /dev/full'
+    test(titled('1 and a sentence on a full disk', noFullDisk), { skip: noFullDisk }, async () => {
       for (const command of ['org list', '--help']) {
         const outcome = await inShell(`${command} > /dev/full`, env)
         assert.deepEqual(outcome, { code: 1, stderr: 'The output cannot be written (ENOSPC).\n' }, command)

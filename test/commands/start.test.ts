@@ -11,6 +11,7 @@ import { readConfig } from '../../src/config.ts'
 import { tundish } from '../support/cli.ts'
 import { type FreshDatabase, freshDatabase } from '../support/postgres.ts'
 import { CTRL_C, noTerminal, openTerminal } from '../support/terminal.ts'
+import { titled } from '../support/titled.ts'
 
 async function occupy(): Promise<{ server: Server; port: number }> {
   const server = createServer().listen(0, '127.0.0.1')
@@ -57,7 +58,7 @@ describe('a start', () => {
   })
 })
 
-describe('on a terminal', { skip: noTerminal }, () => {
+describe(titled('on a terminal', noTerminal), { skip: noTerminal }, () => {
   let database: FreshDatabase
   let folder: string
   const masterKey = randomBytes(32).toString('base64')

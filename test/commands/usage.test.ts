@@ -8,12 +8,15 @@ import { tundish } from '../support/cli.ts'
 import { ORGANIZATION, openEvents, PROJECT } from '../support/events.ts'
 import { tundishAgain } from '../support/resident.ts'
 import { noTerminal, openTerminal } from '../support/terminal.ts'
+import { titled } from '../support/titled.ts'
 
 const events = await openEvents()
 after(() => events.close())
 const env = events.settings
 
-test('a list is a table where it fits the terminal, else lines; no value is cut', { skip: noTerminal }, async () => {
+test(titled('a list is a table where it fits the terminal, else lines; no value is cut', noTerminal), {
+  skip: noTerminal,
+}, async () => {
   const id = await events.event({ object_id: 'o'.repeat(60) })
   const list = async (columns: number) => {
     const terminal = openTerminal(['event', 'list', '--project', PROJECT], env, columns)

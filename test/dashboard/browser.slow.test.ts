@@ -4,8 +4,9 @@ import { describe, test } from 'node:test'
 import { noBrowser } from '../support/browser.ts'
 import { until } from '../support/cluster.ts'
 import { DESKTOP, PHONE, setUpDemoBrowser } from '../support/demo-browser.ts'
+import { titled } from '../support/titled.ts'
 
-describe('the dashboard in a browser', { skip: noBrowser }, () => {
+describe(titled('the dashboard in a browser', noBrowser), { skip: noBrowser }, () => {
   const demo = setUpDemoBrowser()
 
   test('a wide table at 390 px is scrolled, and the name of each row stays in sight', async () => {

@@ -5,6 +5,7 @@ import type { Page } from 'playwright-core'
 import { findings } from '../support/axe.ts'
 import { noBrowser } from '../support/browser.ts'
 import { DESKTOP, LOOKS, PHONE, setUpDemoBrowser } from '../support/demo-browser.ts'
+import { titled } from '../support/titled.ts'
 import { longTexts, objectPages } from './more-pages.ts'
 
 const PAGES = [
@@ -28,7 +29,7 @@ const PAGES = [
   '/settings',
 ]
 
-describe('every page of the dashboard in a browser', { skip: noBrowser }, () => {
+describe(titled('every page of the dashboard in a browser', noBrowser), { skip: noBrowser }, () => {
   const demo = setUpDemoBrowser()
   before(async () => {
     PAGES.push(...(await objectPages(demo.server)))

@@ -5,6 +5,7 @@ import type { Page } from 'playwright-core'
 import { findings } from '../support/axe.ts'
 import { noBrowser } from '../support/browser.ts'
 import { DESKTOP, LOOKS, setUpDemoBrowser } from '../support/demo-browser.ts'
+import { titled } from '../support/titled.ts'
 import { objectPages } from './more-pages.ts'
 
 const LISTS = 'funnels revenue subscriptions charges refunds erasures webhooks sync merchant-accounts settings'.split(
@@ -12,7 +13,7 @@ const LISTS = 'funnels revenue subscriptions charges refunds erasures webhooks s
 )
 const [, , , PHONE_DARK] = LOOKS
 
-describe('every state of the dashboard in a browser', { skip: noBrowser }, () => {
+describe(titled('every state of the dashboard in a browser', noBrowser), { skip: noBrowser }, () => {
   const demo = setUpDemoBrowser()
   let objects: string[]
   let empty: string

@@ -6,8 +6,9 @@ import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { noBrowser, type OpenBrowser, openBrowser } from '../support/browser.ts'
 import { startDashboard } from '../support/dashboard.ts'
+import { titled } from '../support/titled.ts'
 
-describe('links and forms in a browser', { skip: noBrowser }, () => {
+describe(titled('links and forms in a browser', noBrowser), { skip: noBrowser }, () => {
   let dashboard: Awaited<ReturnType<typeof startDashboard>>
   let opened: OpenBrowser
   let elsewhere: Server

@@ -6,8 +6,9 @@ import { until } from '../support/cluster.ts'
 import { startDashboard } from '../support/dashboard.ts'
 import { insert } from '../support/data.ts'
 import { LOOKS, setUpDemoBrowser } from '../support/demo-browser.ts'
+import { titled } from '../support/titled.ts'
 
-describe('paper', { skip: noBrowser }, () => {
+describe(titled('paper', noBrowser), { skip: noBrowser }, () => {
   test('a receipt is printed in dark text, without buttons and hints', async () => {
     const dashboard = await startDashboard()
     const opened = await openBrowser()

@@ -6,6 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { mountSmallDisk, until } from '../support/cluster.ts'
+import { titled } from '../support/titled.ts'
 import { openScene, type Scene } from '../support/trouble.ts'
 
 const PATIENCE_MS = 120_000
@@ -114,7 +115,7 @@ describe('PostgreSQL', { timeout: 300_000 }, () => {
 const disk = mountSmallDisk(220)
 const why = 'why' in disk ? disk.why : undefined
 
-describe(`PostgreSQL on a full disk${why ? ` (skipped: ${why})` : ''}`, {
+describe(titled('PostgreSQL on a full disk', why), {
   skip: why !== undefined,
   timeout: 300_000,
 }, () => {

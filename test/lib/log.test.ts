@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { existsSync, openSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { titled } from '../support/titled.ts'
 
 const LOG = fileURLToPath(new URL('../../src/lib/log.ts', import.meta.url))
 
@@ -32,9 +33,10 @@ test('the program ends when the reader of its log is gone', { timeout: 60_000 },
   assert.deepEqual(await ended, [3, null])
 })
 
-test('the program ends when the disk of its log is full', {
+const noFullDisk = existsSync('/dev/full') ? undefined : 'there is no /dev/full'
+test(titled('the program ends when the disk of its log is full', noFullDisk), {
   timeout: 60_000,
-  skip: !existsSync('/dev/full'),
+  skip: noFullDisk,
 }, async (t) => {
   const { child, ended } = program(t, 10, openSync('/dev/full', 'w'))
   child.stdin!.end('end\n')

@@ -5,6 +5,7 @@ import { createOperator } from '../../src/tenants/operator-keys.ts'
 import { tundish } from '../support/cli.ts'
 import { startStripeBilling } from '../support/stripe-billing.ts'
 import { CTRL_C, noTerminal, openTerminal } from '../support/terminal.ts'
+import { titled } from '../support/titled.ts'
 
 const KEY = 'sk_test_simulated0000'
 const SECRET = 'whsec_simulated0000000000'
@@ -141,7 +142,9 @@ describe('connecting at the command line', () => {
   })
 
   for (const [key, pressed] of Object.entries({ 'Ctrl-C': CTRL_C, 'Ctrl-D': '\x04' })) {
-    test(`1 and a sentence for ${key} at the question for the key`, { skip: noTerminal }, async () => {
+    test(titled(`1 and a sentence for ${key} at the question for the key`, noTerminal), {
+      skip: noTerminal,
+    }, async () => {
       const args = ['merchant-account', 'connect', 'stripe', 'typed', '--org', shop.id, '--sandbox']
       const terminal = openTerminal(args, billing.server.env)
       await terminal.untilPrinted(/Secret key: $/)

@@ -5,13 +5,14 @@ import type { FastifyInstance } from 'fastify'
 import type { Page } from 'playwright-core'
 import { noBrowser, type OpenBrowser, openBrowser } from '../support/browser.ts'
 import { setUpListener } from '../support/listener.ts'
+import { titled } from '../support/titled.ts'
 
 interface Operation {
   summary: string
   tags: string[]
 }
 
-describe(noBrowser ? `in a browser (skipped: ${noBrowser})` : 'in a browser', { skip: noBrowser }, () => {
+describe(titled('in a browser', noBrowser), { skip: noBrowser }, () => {
   let opened: OpenBrowser
   before(async () => {
     opened = await openBrowser()

@@ -14,14 +14,16 @@ import { PROGRAM_ENV, program, tundish } from '../support/cli.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { tundishAgain } from '../support/resident.ts'
 import { type Project, startTestServer } from '../support/server.ts'
+import { titled } from '../support/titled.ts'
 import { metadataTexts, readerOf } from './copies.ts'
 import { checkEqual, EMAIL, filled, METADATA, PROFILES, syncEnv } from './source.ts'
 
-const hasDuckDb = (() => {
+const noDuckDb = (() => {
   try {
-    return Boolean(createRequire(import.meta.url).resolve('@duckdb/node-api'))
+    createRequire(import.meta.url).resolve('@duckdb/node-api')
+    return undefined
   } catch {
-    return false
+    return '@duckdb/node-api is not installed'
   }
 })()
 
@@ -45,7 +47,7 @@ const TARGETS: Record<string, { to: () => Promise<string>; format?: string; skip
   postgres: { to: async () => (await freshDatabase()).url },
   duckdb: {
     to: async () => `duckdb:${join(folder, 'copy.duckdb')}`,
-    ...(!hasDuckDb && { skip: '@duckdb/node-api is not installed' }),
+    ...(noDuckDb && { skip: noDuckDb }),
   },
   'a folder of NDJSON': { to: async () => join(folder, 'ndjson'), format: 'ndjson' },
   'a folder of CSV': { to: async () => join(folder, 'csv'), format: 'csv' },
@@ -60,9 +62,7 @@ const FOLLOWED: typeof TARGETS = {
 
 describe('a copy', () => {
   for (const [name, { to, format, skip }] of Object.entries(TARGETS)) {
-    test(`${name}: everything, then the changes, and erased people are erased${skip ? ` (skipped: ${skip})` : ''}`, {
-      skip: skip !== undefined,
-    }, async () => {
+    test(titled(`${name}: everything, then the changes, and erased people are erased`, skip), { skip }, async () => {
       const project = await filled(server)
       const target = await to()
       const read = readerOf(target, format)
@@ -91,8 +91,8 @@ describe('a copy', () => {
     for (const path of paths) assert.equal(statSync(path).mode & 0o077, 0, path)
   })
 
-  test('in DuckDB: a batch that a killed run has left in the folder for temporary files is removed', {
-    skip: !hasDuckDb && '@duckdb/node-api is not installed',
+  test(titled('in DuckDB: a batch that a killed run has left in the folder for temporary files is removed', noDuckDb), {
+    skip: noDuckDb,
   }, async () => {
     const project = await filled(server)
     const temporary = join(folder, 'temporary')
@@ -112,7 +112,7 @@ describe('a copy', () => {
   })
 
   for (const [name, { to, skip }] of Object.entries(FOLLOWED)) {
-    test(`${name}: --follow brings changes as they come, until it is stopped`, { skip }, async () => {
+    test(titled(`${name}: --follow brings changes as they come, until it is stopped`, skip), { skip }, async () => {
       const project = await filled(server)
       const target = await to()
       const args = ['sync', '--follow', '--every', '1', '--to', target]
@@ -183,8 +183,8 @@ describe('a sync that is refused', () => {
     page.close()
   })
 
-  test('in DuckDB: 1 for a file of another format, which DuckDB opens without writing to it', {
-    skip: !hasDuckDb && '@duckdb/node-api is not installed',
+  test(titled('in DuckDB: 1 for a file of another format, which DuckDB opens without writing to it', noDuckDb), {
+    skip: noDuckDb,
   }, async () => {
     const settings = { SYNC_URL: server.url, SYNC_KEY: (await filled(server)).key }
     writeFileSync(join(folder, 'other.json'), '{"a":1}\n{"a":2}\n')

@@ -10,6 +10,7 @@ import { tundish } from '../support/cli.ts'
 import { until } from '../support/cluster.ts'
 import { startProcess } from '../support/process.ts'
 import { noTerminal, openTerminal } from '../support/terminal.ts'
+import { titled } from '../support/titled.ts'
 import { openWorkers, pidsOf, sendUntilStopped, type Workers } from '../support/workers.ts'
 
 const LONG = { timeout: 240_000 }
@@ -135,7 +136,9 @@ describe('on the embedded database', LONG, () => {
 
 describe('a terminal that is closed', LONG, () => {
   for (const args of [[], ['--workers', '1']]) {
-    test(`ends "${['serve', ...args].join(' ')}", which stops its database`, { skip: noTerminal }, async () => {
+    test(titled(`ends "${['serve', ...args].join(' ')}", which stops its database`, noTerminal), {
+      skip: noTerminal,
+    }, async () => {
       const dataDir = temporaryFolder()
       const terminal = openTerminal(['serve', ...args], { DATA_DIR: dataDir, PORT: '0', ADMIN_PORT: '0' })
       try {

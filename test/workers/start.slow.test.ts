@@ -10,6 +10,7 @@ import { isAlive } from '../../src/lib/embedded/account.ts'
 import { PROGRAM_ENV } from '../support/cli.ts'
 import { until } from '../support/cluster.ts'
 import { freshDatabase } from '../support/postgres.ts'
+import { titled } from '../support/titled.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
 const LONG = { timeout: 300_000 }
@@ -50,7 +51,8 @@ function parentOf(pid: number): number | undefined {
   }
 }
 
-describe('a signal while "serve --workers" starts', { ...LONG, skip: !existsSync('/proc/self/stat') }, () => {
+const noProc = existsSync('/proc/self/stat') ? undefined : 'there is no /proc'
+describe(titled('a signal while "serve --workers" starts', noProc), { ...LONG, skip: noProc }, () => {
   let database: Awaited<ReturnType<typeof freshDatabase>>
   let env: Record<string, string>
   const folder = mkdtempSync(join(realpathSync(tmpdir()), 'tundish-start-'))

@@ -29,6 +29,11 @@ import {
   ROOT,
   readable,
 } from '../../support/embedded.ts'
+import { titled } from '../../support/titled.ts'
+
+const notRoot = ROOT ? undefined : 'this user is not root'
+const notReadable = readable ? undefined : 'no other user may enter this checkout'
+const noProc = existsSync('/proc/self') ? undefined : 'there is no /proc'
 
 for (const [what, name] of [
   // Where the programs are copied into DATA_DIR, they do not run under such a name.
@@ -89,8 +94,11 @@ test('one sentence for a file in the place of DATA_DIR', async () => {
   await assert.rejects(open(file), (error) => error instanceof UsageError && /is not a folder/.test(error.message))
 })
 
-test('as root, the database is outside a folder that only root may enter, and a notice names its place', {
-  skip: !ROOT,
+test(titled(
+  'as root, the database is outside a folder that only root may enter, and a notice names its place',
+  notRoot,
+), {
+  skip: notRoot,
 }, async (t) => {
   const closed = mkdtempSync(join(base, 'closed-'))
   const dataDir = join(closed, 'data')
@@ -107,7 +115,7 @@ test('as root, the database is outside a folder that only root may enter, and a 
   await second.close()
 })
 
-test('a normal user needs no other account', { skip: !readable }, async () => {
+test(titled('a normal user needs no other account', notReadable), { skip: notReadable }, async () => {
   const dataDir = newFolder()
   mkdirSync(dataDir, { recursive: true })
   if (ROOT) chownSync(dataDir, NOBODY.uid, NOBODY.gid)
@@ -126,7 +134,7 @@ test('a normal user needs no other account', { skip: !readable }, async () => {
   assert.ok(isStopped(dataDir))
 })
 
-test('one sentence for a folder below /proc, and no endless loop', { skip: !existsSync('/proc/self') }, async () => {
+test(titled('one sentence for a folder below /proc, and no endless loop', noProc), { skip: noProc }, async () => {
   await assert.rejects(open('/proc/foo'), (error) => {
     return error instanceof UsageError && /^\/proc\/foo cannot be created/.test(error.message)
   })
@@ -143,7 +151,7 @@ test('one sentence for a folder that cannot be created', async () => {
   })
 })
 
-test('one sentence for a folder that cannot be written', { skip: !readable }, async () => {
+test(titled('one sentence for a folder that cannot be written', notReadable), { skip: notReadable }, async () => {
   const dataDir = newFolder()
   mkdirSync(dataDir, { recursive: true })
   chmodSync(dataDir, 0o555)

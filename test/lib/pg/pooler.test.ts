@@ -10,9 +10,10 @@ import { tundish } from '../../support/cli.ts'
 import { type CrowdedShop, openCrowdedShop } from '../../support/crowded-shop.ts'
 import { noPgBouncer, openPgBouncer, type PgBouncer } from '../../support/pgbouncer.ts'
 import { type FreshDatabase, freshDatabase } from '../../support/postgres.ts'
+import { titled } from '../../support/titled.ts'
 import { walk } from '../../support/walk.ts'
 
-describe(`behind PgBouncer in transaction mode${noPgBouncer ? ` (skipped: ${noPgBouncer})` : ''}`, {
+describe(titled('behind PgBouncer in transaction mode', noPgBouncer), {
   skip: noPgBouncer !== undefined,
   timeout: 120_000,
 }, () => {
