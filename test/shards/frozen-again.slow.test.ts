@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { giveUpBroken } from '../../src/shards/give-up.ts'
 import { move } from '../../src/shards/move.ts'
-import { cutOff, freeze } from './frozen-mover.ts'
+import { cutOff, freeze, untilDisconnected } from './frozen-mover.ts'
 import { assertNotServedTwice } from './not-twice.ts'
 import { type Side, setUpPair } from './pair.ts'
 
@@ -31,6 +31,7 @@ test('frozen when its keys have ended: after the move was given up it changes no
 test('killed while it is frozen: what was under way is undone, and the move is begun anew', async () => {
   const frozen = await freeze(settings, 'before the commit on the new shard', here, there)
   await frozen.end('SIGKILL')
+  await untilDisconnected(clusters[here], clusters[there])
   await moveAgain(here, there)
   turn()
   await assertServedBy(here)

@@ -48,11 +48,16 @@ export async function freeze(settings: string, step: Step, from: string, to: str
   }
 }
 
+const SESSIONS = `pg_stat_activity where application_name = 'tundish shards'`
+
 /** Ends its connections, as a network does whose other end is silent for long. */
 export async function cutOff(...clusters: Cluster[]): Promise<void> {
-  const sessions = `pg_stat_activity where application_name = 'tundish shards'`
-  for (const { query } of clusters) {
-    await query(`select pg_terminate_backend(pid) from ${sessions}`)
-    await until('its sessions to end', async () => (await query(`select 1 from ${sessions}`)).length === 0)
-  }
+  for (const { query } of clusters) await query(`select pg_terminate_backend(pid) from ${SESSIONS}`)
+  await untilDisconnected(...clusters)
+}
+
+/** Waits until PostgreSQL has noticed that its connections ended, as those of a process that was killed. */
+export async function untilDisconnected(...clusters: Cluster[]): Promise<void> {
+  for (const { query } of clusters)
+    await until('its sessions to end', async () => (await query(`select 1 from ${SESSIONS}`)).length === 0)
 }

@@ -9,7 +9,7 @@ import { openLog } from '../../src/lib/log.ts'
 import { refuseLeaving } from '../../src/tenants/leaving.ts'
 import { regenerateKey, within } from '../../src/tenants/tenants.ts'
 import { until } from '../support/cluster.ts'
-import { freeze } from './frozen-mover.ts'
+import { freeze, untilDisconnected } from './frozen-mover.ts'
 import { type Side, setUpPair } from './pair.ts'
 
 const apps = {} as Record<Side, App>
@@ -78,6 +78,7 @@ test('from the mark on every change is refused, and the move ends as if there ha
 test('a mover killed after the commit: the old rows take no change, for they would be lost', async () => {
   const frozen = await freeze(settings, 'after the commit on the new shard', 'a', 'b')
   await frozen.end('SIGKILL')
+  await untilDisconnected(clusters.a, clusters.b)
   await assertRefused('a', 'b')
   for (const words of changes().slice(2)) assert.equal((await on('b', ...words)).code, 0, words.join(' '))
   await moveWhile('', async () => {}, ['a', 'b'])

@@ -106,6 +106,8 @@ describe(titled('a signal while "serve --workers" starts', noProc), { ...LONG, s
   })
 })
 
+const STOPPING = 'Stopping. Another Ctrl-C or SIGTERM stops at once.\n'
+
 describe('a signal while "serve" makes its embedded database', LONG, () => {
   for (const [signal, args] of [
     ['SIGTERM', []],
@@ -126,7 +128,7 @@ describe('a signal while "serve" makes its embedded database', LONG, () => {
       const seen = descendants(starting.child.pid!)
       starting.child.kill(signal)
       assert.deepEqual(await starting.ended, { code: 0, signal: null })
-      assert.deepEqual([starting.output.stderr, drafts(), seen.filter(isAlive)], ['', [], []])
+      assert.deepEqual([starting.output.stderr, drafts(), seen.filter(isAlive)], [STOPPING, [], []])
       rmSync(folder, { recursive: true, force: true })
     })
   }
