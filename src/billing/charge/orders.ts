@@ -116,8 +116,13 @@ export type OrderIds = Pick<Order, 'organization_id' | 'order_id'>
 /** The psp, merchant id (`*`: any) and organization (null: any) as parameters 2 to 4 of a statement on orders `o`. */
 export type AtProvider = [psp: string, merchantId: string, organizationId: string | null]
 
-export const AT_PROVIDER = `o.psp = $2 and ($3 = '*' or o.psp_merchant_id = $3)
-  and ($4::text is null or o.organization_id = $4)`
+export const AT_PROVIDER = isAt('$2', '$3', '$4::text')
+
+/** SQL: whether an order `o` is of this account, given as in `AtProvider`. */
+export function isAt(psp: string, merchantId: string, organizationId: string): string {
+  return `o.psp = ${psp} and (${merchantId} = '*' or o.psp_merchant_id = ${merchantId})
+    and (${organizationId} is null or o.organization_id = ${organizationId})`
+}
 
 /** The reference of an order's charge at the provider. */
 export function reference(order: Order): Reference {

@@ -27,8 +27,8 @@ interface Asked {
 
 /**
  * Settles an order in progress by the provider's verdict and returns it as it is then. An order that is settled already
- * does not change, whatever the verdict. `because` is the reason of an operator who decided it, `note` the call to the
- * provider that returned it.
+ * does not change, whatever the verdict. `because` is the reason that an operator gave for the verdict. `note` is
+ * the call to the provider that returned it.
  */
 export function settle(
   db: Db,

@@ -4,7 +4,7 @@ import { storeFees } from '../../providers/fees.ts'
 import { type Movement, NotPermitted, ProviderError } from '../../providers/provider.ts'
 import { recordDisputes } from '../adopt/disputes.ts'
 import { adoptRefundsOfCharge } from '../adopt/refunds.ts'
-import { type AtProvider, findSucceededSince as findCharges, type Order } from '../charge/orders.ts'
+import { type AtProvider, findSucceededSince as findCharges, isAt, type Order } from '../charge/orders.ts'
 import type { BillingContext } from '../context.ts'
 import { findSucceededSince as findRefunds, type Refund } from '../refund/refunds.ts'
 import { compareMovements, compareWithoutOrders, type NotCompared, type Pass, type Reconciliation } from './compare.ts'
@@ -20,21 +20,19 @@ const BATCH = 500
 export async function reconcile(context: BillingContext, since: string): Promise<Reconciliation> {
   const result: Reconciliation = { match: 0, settled: 0, adopted: 0, in_progress: 0, not_compared: [], findings: [] }
   const incomplete = new Set<string>()
-  const compared = new Set<string | null>()
   const accounts: AtProvider[] = []
   for (const { organizationId, provider } of await context.providers.all()) {
     const at: AtProvider = [provider.name, provider.merchantId, organizationId]
     const empty = { seen: new Set<string>(), inProgress: new Map<string, string>(), withoutOrder: [] }
     await compareAccount({ context, provider, at, ...empty, incomplete, result }, since)
-    compared.add(organizationId)
     accounts.push(at)
   }
   result.not_compared.push(...(await findNotConnected(context, accounts, since)))
   await context.db.query(CLEAR_RESTORED, [
     since,
     [...incomplete],
-    compared.has(null),
-    [...compared].filter((id) => id !== null),
+    accounts.some(([, , organizationId]) => organizationId === null),
+    accounts.flatMap(([, , organizationId]) => organizationId ?? []),
   ])
   return result
 }
@@ -65,7 +63,6 @@ async function findNotConnected(
   }))
 }
 
-// The accounts as in `AT_PROVIDER`.
 const NOT_CONNECTED = `
   select distinct o.psp, o.psp_merchant_id, o.organization_id from (
     select organization_id, order_id from orders where status <> 'failed' and created_at >= $1
@@ -74,8 +71,7 @@ const NOT_CONNECTED = `
   join orders o using (organization_id, order_id)
   where not exists (
     select from unnest($2::text[], $3::text[], $4::text[]) as a (psp, merchant_id, organization_id)
-    where a.psp = o.psp and (a.merchant_id = '*' or a.merchant_id = o.psp_merchant_id)
-      and (a.organization_id is null or a.organization_id = o.organization_id))
+    where ${isAt('a.psp', 'a.merchant_id', 'a.organization_id')})
   order by 3, 1, 2`
 
 async function compareAccount(pass: Pass, since: string): Promise<void> {
