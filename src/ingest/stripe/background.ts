@@ -9,7 +9,7 @@ import { storedIds, storedLinks } from './context.ts'
 import { storedFees } from './fees.ts'
 import { type Held, holdImport } from './hold.ts'
 import { changedBy, refresh, type StripeEvent } from './refresh.ts'
-import { runImport, Stopped } from './run.ts'
+import { failureOf, runImport, Stopped } from './run.ts'
 import { NotPermitted as ListNotPermitted, Unreachable } from './source.ts'
 import { openSource } from './start.ts'
 import { backgroundStates, findState, followersOf, type ImportState, saveState } from './state.ts'
@@ -72,12 +72,10 @@ async function goOn(app: Shared, held: Held, state: ImportState, signal: AbortSi
 const isOver = (error: unknown, signal: AbortSignal) =>
   signal.aborted || error instanceof Stopped || error instanceof Interrupted || isUnavailable(error)
 
-/** Marks it as failed, so that it is not retried for ever. An outage of Stripe has an end. */
+/** Stores the failure: except after an outage of Stripe, the import is not retried for ever. */
 async function giveUp(held: Held, state: ImportState, error: unknown, signal: AbortSignal): Promise<never> {
-  const sentence = error instanceof Refusal ? error.message : 'Internal error: see the log of the server.'
   try {
-    if (!isOver(error, signal) && !(error instanceof Unreachable))
-      await saveState(held.query, { ...state, status: 'failed', error: sentence })
+    if (!isOver(error, signal)) await saveState(held.query, { ...state, ...failureOf(state, error) })
   } finally {
     held.release()
   }

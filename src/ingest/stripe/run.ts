@@ -63,10 +63,12 @@ export async function runImport(
   }
 }
 
-/** The server continues an import after an outage of Stripe; a command ends. */
-function failureOf({ background, status }: ImportState, error: Refusal): Pick<ImportState, 'status' | 'error'> {
-  if (!background || !(error instanceof Unreachable)) return { status: 'failed', error: error.message }
-  return { status, error: `Stripe has not been readable for some minutes (it ${error.why}). The server tries again.` }
+/** How an error is shown in the state of an import. The server continues it after an outage of Stripe; a command ends. */
+export function failureOf({ background, status }: ImportState, error: unknown): Pick<ImportState, 'status' | 'error'> {
+  if (background && error instanceof Unreachable)
+    return { status, error: `Stripe has not been readable for some minutes (it ${error.why}). The server tries again.` }
+  const sentence = error instanceof Refusal ? error.message : 'Internal error: see the log of the server.'
+  return { status: 'failed', error: sentence }
 }
 
 interface Run {
