@@ -4,6 +4,7 @@ import { JsonNumber } from '../lib/json/read.ts'
 import type { Query } from '../lib/pg/types.ts'
 import { Type } from '../lib/shape/schema.ts'
 import { boolean, instant, json, shape, text } from '../lib/shape/shape.ts'
+import { isNamed } from '../tenants/listing.ts'
 import { createOrganization, createProject, type EraseAtProvider, setOrganization, within } from '../tenants/tenants.ts'
 import { notFound, requireOrganization } from './exist.ts'
 import { equals, list } from './list.ts'
@@ -206,8 +207,7 @@ const named = (table: string) => ({
     description: 'Only those with this text in their id or name, case-insensitive.',
     maxLength: 100,
   }),
-  where: (value: string) =>
-    `(strpos(lower(${table}.id), lower(${value})) > 0 or strpos(lower(${table}.name), lower(${value})) > 0)`,
+  where: (value: string) => isNamed(table, value),
 })
 
 export const tenants: Operation[] = [

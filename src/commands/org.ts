@@ -5,8 +5,9 @@ import { UsageError } from '../lib/errors.ts'
 import { checkRateLimit } from '../limits/setting.ts'
 import { listOrganizations } from '../tenants/listing.ts'
 import { action } from './command.ts'
+import { addList } from './list-command.ts'
 import { addOperations, runOperation } from './operations.ts'
-import { describeResponse, table } from './text.ts'
+import { describeResponse } from './text.ts'
 
 interface Options {
   oneOffCharge?: string
@@ -34,20 +35,11 @@ export async function register(program: Command): Promise<void> {
       }
     },
   )
-  action(
-    org
-      .command('list')
-      .description('List organizations')
-      .option('--search <text>', 'Only those with this text in their id or name, case-insensitive'),
-    async ({ db }, { search }: { search?: string }) => {
-      const list = await listOrganizations(db, search ?? null)
-      const none = search === undefined ? 'There is no organization yet.' : 'Nothing found.'
-      return {
-        json: list,
-        text: list.length > 0 ? table(list, ['id', 'name', 'one_off_charge_enabled', 'created_at']) : none,
-      }
-    },
-  )
+  addList(org, {
+    noun: 'organization',
+    columns: ['id', 'name', 'one_off_charge_enabled', 'created_at'],
+    list: listOrganizations,
+  })
   action(
     org
       .command('set <id>')

@@ -2,8 +2,8 @@
 import type { Command } from 'commander'
 import { listProjects } from '../tenants/listing.ts'
 import { action } from './command.ts'
+import { addList } from './list-command.ts'
 import { addOperations, runOperation } from './operations.ts'
-import { table } from './text.ts'
 
 export async function register(program: Command): Promise<void> {
   const project = program.command('project').description('Manage projects, each with its own records and keys')
@@ -40,17 +40,11 @@ export async function register(program: Command): Promise<void> {
       return { json, text: `Each key of project ${id} may send ${describeRate(String(json.rate_limit))}.` }
     },
   )
-  action(
-    project
-      .command('list')
-      .description('List projects')
-      .option('--search <text>', 'Only those with this text in their id or name, case-insensitive'),
-    async ({ db }, { search }: { search?: string }) => {
-      const list = await listProjects(db, search ?? null)
-      const none = search === undefined ? 'There is no project yet.' : 'Nothing found.'
-      return { json: list, text: list.length > 0 ? table(list, ['id', 'organization_id', 'name', 'created_at']) : none }
-    },
-  )
+  addList(project, {
+    noun: 'project',
+    columns: ['id', 'organization_id', 'name', 'created_at'],
+    list: listProjects,
+  })
 }
 
 /** `off`, `default` or `200/1000` as part of a sentence. */

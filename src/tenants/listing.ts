@@ -2,13 +2,15 @@
 import type { Db } from '../lib/pg/db.ts'
 import { instantFromPg } from '../lib/time.ts'
 
-const NAMED = `$1::text is null or strpos(lower(id), lower($1)) > 0 or strpos(lower(name), lower($1)) > 0`
+/** SQL: whether the id or name of an organization or project contains the text, in any case. */
+export const isNamed = (of: string, text: string) =>
+  `(strpos(lower(${of}.id), lower(${text})) > 0 or strpos(lower(${of}.name), lower(${text})) > 0)`
 
 /** All, or those with this text in their id or name. */
 export async function listOrganizations(db: Db, text: string | null) {
   const rows = await db.query(
-    `select id, name, created_at, one_off_charge_enabled, one_off_charge_max_amount from organizations
-    where ${NAMED} order by id`,
+    `select id, name, created_at, one_off_charge_enabled, one_off_charge_max_amount from organizations o
+    where $1::text is null or ${isNamed('o', '$1')} order by id`,
     [text],
   )
   return rows.map((row) => ({
@@ -22,9 +24,11 @@ export async function listOrganizations(db: Db, text: string | null) {
 
 /** All, or those with this text in their id or name. */
 export async function listProjects(db: Db, text: string | null) {
-  const rows = await db.query(`select id, organization_id, name, created_at from projects where ${NAMED} order by id`, [
-    text,
-  ])
+  const rows = await db.query(
+    `select id, organization_id, name, created_at from projects p
+    where $1::text is null or ${isNamed('p', '$1')} order by id`,
+    [text],
+  )
   return rows.map((row) => ({
     id: row.id!,
     organization_id: row.organization_id!,
