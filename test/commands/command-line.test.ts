@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +10,7 @@ import { after, before, describe, test } from 'node:test'
 import { PROGRAM_ENV, tundish } from '../support/cli.ts'
 import { type FreshDatabase, freshDatabase } from '../support/postgres.ts'
 import { tundishAgain } from '../support/resident.ts'
-import { titled } from '../support/titled.ts'
+import { titled, without } from '../support/titled.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
 const KEY = randomBytes(32).toString('base64')
@@ -158,7 +157,7 @@ describe('the command line', () => {
     })
     after(() => database.drop())
 
-    const noFullDisk = existsSync('/dev/full') ? undefined : 'there is no /dev/full'
+    const noFullDisk = without('/dev/full')
     test(titled('1 and a sentence on a full disk', noFullDisk), { skip: noFullDisk }, async () => {
       for (const command of ['org list', '--help']) {
         const outcome = await inShell(`${command} > /dev/full`, env)

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, openSync } from 'node:fs'
+import { openSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { titled } from '../support/titled.ts'
+import { titled, without } from '../support/titled.ts'
 
 const LOG = fileURLToPath(new URL('../../src/lib/log.ts', import.meta.url))
 
@@ -33,7 +33,7 @@ test('the program ends when the reader of its log is gone', { timeout: 60_000 },
   assert.deepEqual(await ended, [3, null])
 })
 
-const noFullDisk = existsSync('/dev/full') ? undefined : 'there is no /dev/full'
+const noFullDisk = without('/dev/full')
 test(titled('the program ends when the disk of its log is full', noFullDisk), {
   timeout: 60_000,
   skip: noFullDisk,

@@ -10,7 +10,7 @@ import { isAlive } from '../../src/lib/embedded/account.ts'
 import { PROGRAM_ENV } from '../support/cli.ts'
 import { until } from '../support/cluster.ts'
 import { freshDatabase } from '../support/postgres.ts'
-import { titled } from '../support/titled.ts'
+import { titled, without } from '../support/titled.ts'
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts')
 const LONG = { timeout: 300_000 }
@@ -51,7 +51,7 @@ function parentOf(pid: number): number | undefined {
   }
 }
 
-const noProc = existsSync('/proc/self/stat') ? undefined : 'there is no /proc'
+const noProc = without('/proc/self/stat')
 describe(titled('a signal while "serve --workers" starts', noProc), { ...LONG, skip: noProc }, () => {
   let database: Awaited<ReturnType<typeof freshDatabase>>
   let env: Record<string, string>

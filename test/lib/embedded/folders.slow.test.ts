@@ -29,11 +29,11 @@ import {
   ROOT,
   readable,
 } from '../../support/embedded.ts'
-import { titled } from '../../support/titled.ts'
+import { titled, without } from '../../support/titled.ts'
 
 const notRoot = ROOT ? undefined : 'this user is not root'
 const notReadable = readable ? undefined : 'no other user may enter this checkout'
-const noProc = existsSync('/proc/self') ? undefined : 'there is no /proc'
+const noProc = without('/proc/self')
 
 for (const [what, name] of [
   // Where the programs are copied into DATA_DIR, they do not run under such a name.
